@@ -1,0 +1,30 @@
+"""What a token compares with a segment's pool: u, its own projection of x, or the query."""
+
+from torch import Tensor, nn
+
+from mclab.layers import Linear
+
+
+class Own(nn.Module):
+    """u_t = x_t W_u."""
+
+    def __init__(self, replicas: int, width: int) -> None:
+        super().__init__()
+        self.project = Linear(replicas, width, width)
+
+    def forward(self, x_RBTD: Tensor, q_RBTD: Tensor) -> Tensor:
+        projected: Tensor = self.project(x_RBTD)
+        return projected
+
+
+class Shared(nn.Module):
+    """u_t = q_t, as it is before any rotary embedding."""
+
+    def __init__(self, replicas: int, width: int) -> None:
+        super().__init__()
+
+    def forward(self, x_RBTD: Tensor, q_RBTD: Tensor) -> Tensor:
+        return q_RBTD
+
+
+CONNECTORS: dict[str, type[Own | Shared]] = {"own": Own, "shared": Shared}

@@ -1,0 +1,64 @@
+"""The caching layer: queries, keys and values in, one output a token; composes the five axes.
+
+Shapes: R replicas, B batch, T time, D model width, H heads, K = V = D / H, G = R*B*H folded, N segments.
+"""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mclab.caching.aggregate import AGGREGATES, View
+from mclab.caching.connector import CONNECTORS
+from mclab.caching.gate import GATES, InputGate, context_scores
+from mclab.caching.init import INITS
+from mclab.caching.segment import ConstantSegments
+from mclab.config.model import MemoryMixer
+from mclab.layers import rotate
+from mclab.memories import MEMORIES
+
+
+class CachingLayer(nn.Module):
+    """A memory, cached as the mixer's keys say. `length` is the training length, which sizes the input gate."""
+
+    def __init__(self, replicas: int, width: int, heads: int, length: int, mixer: MemoryMixer) -> None:
+        super().__init__()
+        self.mixer, self.heads = mixer, heads
+        self.memory = MEMORIES[mixer.memory]()
+        gate = "none" if mixer.aggregate in ("none", "residual") else mixer.gate
+        slots = ConstantSegments(length, mixer.segment).count
+        self.gate = InputGate(replicas, width, heads, slots) if gate == "input" else GATES[gate]()
+        # Without a context gate W_u would get no gradient: the selection of ssc then compares with the query.
+        connector = mixer.connector if gate == "context" else "shared"
+        self.connector = CONNECTORS[connector](replicas, width)
+
+    def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
+        """Read the cached memory for every token. All arguments and the result are [R, B, T, D]."""
+        mixer, T = self.mixer, x.shape[2]
+        segments = ConstantSegments(T, T if mixer.aggregate == "none" else mixer.segment)
+        x, q, k, v = (F.pad(z, (0, 0, 0, segments.padding)) for z in (x, q, k, v))
+        q_GTK, k_GTK, v_GTV = (self._fold(z) for z in (q, k, v))
+        view = self._view(x, q, k_GTK, segments)
+        if rotary:
+            q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
+        written = self.memory.write(k_GTK, v_GTV, segments, INITS[mixer.init])
+        y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, view)
+        return self._unfold(y_GTV, x.shape[0])[:, :, :T]
+
+    def _view(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: ConstantSegments) -> View:
+        scores = None
+        if self.gate.needs_scores or self.mixer.aggregate == "ssc":
+            u_GTK = self._fold(self.connector(x, q))
+            scores = context_scores(u_GTK, k_GTK, segments, self.mixer.pool, self.mixer.scale)
+        return View(
+            visible_TN=segments.visible(x.device),
+            own_TN=segments.own(x.device),
+            logits_GTN=self.gate(x, scores, segments),
+            scores_GTN=scores,
+            k=self.mixer.k,
+            renormalise=self.mixer.renormalise,
+        )
+
+    def _fold(self, x_RBTD: Tensor) -> Tensor:
+        return x_RBTD.unflatten(-1, (self.heads, -1)).transpose(2, 3).flatten(0, 2)
+
+    def _unfold(self, y_GTV: Tensor, replicas: int) -> Tensor:
+        return y_GTV.unflatten(0, (replicas, -1, self.heads)).transpose(2, 3).flatten(-2)

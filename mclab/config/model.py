@@ -1,0 +1,83 @@
+"""What a model looks like to a config: the mixers' axes and the language model around them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from mclab.config.strict import Strict
+
+Memory = Literal["linear"]
+Aggregate = Literal["none", "residual", "grm", "soup", "ssc"]
+Gate = Literal["context", "input", "none"]
+Connector = Literal["own", "shared"]
+Init = Literal["restart", "checkpoint"]
+Pool = Literal["mean", "sum"]
+Position = Literal["none", "rotary", "learned"]
+
+
+class MemoryMixer(Strict):
+    """A recurrent memory, read with or without a cache of its segments (arXiv 2602.24281)."""
+
+    name: Literal["memory"] = "memory"
+    memory: Memory = Field("linear", description="the update rule")
+    segment: int = Field(8, ge=1, description="tokens in a segment")
+    aggregate: Aggregate = Field("grm", description="how a token reads the kept memories beside the online one")
+    gate: Gate = Field("context", description="what the read weights see: token and segment, the token alone, nothing")
+    connector: Connector = Field("own", description="u of the context score: its own projection, or the query")
+    init: Init = Field("restart", description="a segment starts from scratch, or from the last segment's end")
+    pool: Pool = Field("mean", description="how a segment's keys become one vector for the context score")
+    scale: float | None = Field(None, gt=0, description="factor on context scores; null: sqrt(K) for mean, 1 for sum")
+    k: int = Field(2, ge=1, description="ssc: kept memories that a token reads beside the online one")
+    renormalise: bool = Field(True, description="ssc: softmax over the chosen memories alone")
+    qk_norm: bool = Field(True, description="L2-normalise queries and keys")
+    out_gate: bool = Field(False, description="multiply the output by SiLU of a projection of the input")
+
+
+class AttentionMixer(Strict):
+    """Causal softmax attention."""
+
+    name: Literal["attention"] = "attention"
+    window: int | None = Field(None, ge=1, description="tokens that a token sees, itself included; null: all before it")
+
+
+#: Every mixer by the word that stands under `model.mixer.name`.
+MIXERS = {"memory": MemoryMixer, "attention": AttentionMixer}
+
+
+def _default_name(value: Any) -> Any:
+    return {"name": "memory", **value} if isinstance(value, dict) else value
+
+
+Mixer = Annotated[
+    Annotated[MemoryMixer | AttentionMixer, Field(discriminator="name")],
+    BeforeValidator(_default_name),
+]
+
+
+class ModelConfig(Strict):
+    """A language model of `layers` blocks (mixer, then SwiGLU MLP), RMSNorm before each, head tied to the embedding."""
+
+    dim: int = Field(32, ge=1, description="model width D")
+    layers: int = Field(2, ge=1, description="blocks")
+    heads: int = Field(1, ge=1, description="heads; K = V = dim / heads")
+    mlp: int = Field(2, ge=0, description="hidden width of the SwiGLU MLP in units of dim; 0 leaves it out")
+    position: Position = Field("none", description="rotary on q and k, a learned table on the embedding, or none")
+    conv: int = Field(4, ge=0, description="taps of the causal depthwise convolution on q, k and v; 0 leaves it out")
+    mixer: Mixer = Field(default_factory=MemoryMixer, description="the sequence mixer")
+
+    @model_validator(mode="after")
+    def _divides(self) -> "ModelConfig":
+        if self.dim % self.heads:
+            near = self.heads * max(1, round(self.dim / self.heads))
+            raise ValueError(f"heads: {self.heads} heads do not divide dim {self.dim}; take dim {near}")
+        if self.position == "rotary" and (self.dim // self.heads) % 2:
+            raise ValueError(
+                f"position: rotary needs an even head width, dim / heads is {self.dim // self.heads}; "
+                f"take dim {self.dim + self.heads}"
+            )
+        return self
+
+    @property
+    def head_dim(self) -> int:
+        """K = V, the width of one head."""
+        return self.dim // self.heads

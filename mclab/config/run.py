@@ -1,0 +1,165 @@
+"""One run: task, model, training, evaluation, seed; and the id that names what changes its science."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from functools import cache
+from operator import attrgetter
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from mclab.config.model import MemoryMixer, Mixer, ModelConfig
+from mclab.config.strict import Leaf, Strict, leaves
+from mclab.config.task import MqarTask, Task
+
+#: Bump when a default or a formula changes: records of another version are never mixed silently.
+SCIENCE = 1
+
+Precision = Literal["fp32", "bf16", "fp64"]
+Status = Literal["done", "diverged", "oom", "failed", "pruned"]
+
+#: Runs that differ in nothing but these train as one pack: none of them changes a tensor's shape.
+PACKABLE = ("seed", "train.lr", "train.weight_decay", "train.clip", "train.stop_at")
+
+
+class TrainConfig(Strict):
+    """AdamW (0.9, 0.95), linear warm-up, then cosine to a tenth of the peak."""
+
+    steps: int = Field(600, ge=1, description="optimiser steps")
+    batch: int = Field(64, ge=1, description="sequences in a step")
+    lr: float = Field(1e-2, gt=0, description="peak learning rate")
+    weight_decay: float = Field(0.1, ge=0, description="on matrices alone")
+    clip: float = Field(1.0, gt=0, description="largest gradient norm")
+    warmup: float = Field(0.1, ge=0, le=1, description="share of the steps in which the learning rate rises")
+    examples: int | None = Field(None, ge=1, description="recycle a fixed set of so many sequences; null: never repeat")
+    stop_at: float | None = Field(None, gt=0, le=1, description="stop when the worst valid slice is this accurate")
+    precision: Precision = Field("fp32", description="bf16 is autocast; fp64 is for checks")
+
+
+class EvalConfig(Strict):
+    """Fixed sets per seed, made from their own streams."""
+
+    every: int = Field(50, ge=1, description="steps between looks at valid")
+    valid: int = Field(256, ge=1, description="sequences per slice, for choices (learning rate, early stop)")
+    test: int = Field(1024, ge=1, description="sequences per slice, for the table")
+
+
+class RunConfig(Strict):
+    """Everything that one training run depends on."""
+
+    seed: int = Field(0, ge=0, lt=2**31, description="drives init, train, valid and test through separate domains")
+    task: Task = Field(default_factory=MqarTask, description="the data")
+    model: ModelConfig = Field(default_factory=ModelConfig, description="the model")
+    train: TrainConfig = Field(default_factory=TrainConfig, description="the training")
+    eval: EvalConfig = Field(default_factory=EvalConfig, description="the evaluation")
+
+    @model_validator(mode="after")
+    def _test_set_exists(self) -> "RunConfig":
+        share = self.task.space() // 4
+        asked = max(self.eval.valid, self.eval.test)
+        if share < asked:
+            key = "eval.test" if self.eval.test == asked else "eval.valid"
+            raise ValueError(
+                f"{key}: {asked} sequences, but the task's smallest slice holds {self.task.space()} different ones and "
+                f"a quarter of them is kept for each of valid and test; take {key} {max(share, 1)} or a larger vocab, "
+                f"length or number of pairs"
+            )
+        return self
+
+
+def inert(run: RunConfig) -> frozenset[str]:
+    """Dotted paths of the keys that change nothing in this run, given its other keys."""
+    mixer = run.model.mixer
+    return _inert(mixer.aggregate, mixer.gate) if isinstance(mixer, MemoryMixer) else frozenset()
+
+
+@cache
+def _inert(aggregate: str, gate: str) -> frozenset[str]:
+    dead = set[str]()
+    if aggregate == "none":
+        dead |= {"segment", "gate", "init"}
+    if aggregate == "residual":
+        dead |= {"gate"}
+    if aggregate in ("none", "residual") or gate != "context":
+        dead |= {"connector", "pool", "scale"}
+    if aggregate != "ssc":
+        dead |= {"k", "renormalise"}
+    elif gate == "none":
+        dead |= {"renormalise"}
+    return frozenset(f"model.mixer.{key}" for key in dead)
+
+
+def canonical(run: RunConfig) -> RunConfig:
+    """The one config that stands for every config with the same science: inert keys at their defaults.
+
+    GRM without a gate is Residual (EQUATIONS 1: gamma = 1 for every visible memory).
+    """
+    mixer = run.model.mixer
+    if not isinstance(mixer, MemoryMixer):
+        return run
+    changes: dict[str, Any] = {}
+    if mixer.aggregate == "grm" and mixer.gate == "none":
+        changes["aggregate"] = "residual"
+    for path in _inert(changes.get("aggregate", mixer.aggregate), mixer.gate):
+        key = path.removeprefix("model.mixer.")
+        default = MemoryMixer.model_fields[key].default
+        if getattr(mixer, key) != default:
+            changes[key] = default
+    return _with_mixer(run, mixer.model_copy(update=changes)) if changes else run
+
+
+def _with_mixer(run: RunConfig, mixer: Any) -> RunConfig:
+    return run.model_copy(update={"model": run.model.model_copy(update={"mixer": mixer})})
+
+
+def science(run: RunConfig) -> dict[str, Leaf]:
+    """The keys that make this run what it is: those that differ from their defaults, inert ones left out."""
+    run = canonical(run)
+    dead = inert(run)
+    values = ((path, get(run), default) for path, get, default in _layout(type(run.task), type(run.model.mixer)))
+    return {
+        path: value
+        for path, value, default in values
+        if path not in dead and (value != default or path.endswith(".name"))
+    }
+
+
+@cache
+def _layout(task: type[Task], mixer: type[Mixer]) -> tuple[tuple[str, Callable[[RunConfig], Leaf], Leaf], ...]:
+    """Path, getter and default of every key of a run with this task and mixer, sorted by path."""
+    model = ModelConfig.model_construct(mixer=mixer())
+    run = RunConfig.model_construct(seed=0, task=task(), model=model, train=TrainConfig(), eval=EvalConfig())
+    return tuple((path, attrgetter(path), default) for path, default in sorted(leaves(run)))
+
+
+def run_id(run: RunConfig) -> str:
+    """Sixteen hexadecimal digits that name the science of a run. Floats count by their exact value."""
+    exact = {path: _exact(value) for path, value in science(run).items()}
+    text = json.dumps({"science": SCIENCE, **exact}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _exact(value: Leaf) -> Any:
+    if isinstance(value, tuple):
+        return [_exact(v) for v in value]
+    return value.hex() if isinstance(value, float) else value
+
+
+def shape_key(run: RunConfig) -> str:
+    """Equal for runs that may share a pack: the id of the run without its packable scalars."""
+    rest = {path: _exact(value) for path, value in science(run).items() if path not in PACKABLE}
+    return json.dumps(rest, sort_keys=True)
+
+
+def oddities(run: RunConfig) -> list[str]:
+    """Harmless settings that a researcher may not have meant, one line each."""
+    mixer, length = run.model.mixer, run.task.length
+    if not isinstance(mixer, MemoryMixer) or mixer.aggregate == "none":
+        return []
+    segments = -(-length // mixer.segment)
+    if segments == 1:
+        return [f"model.mixer.segment: {mixer.segment} is not below task.length {length}: nothing is ever cached"]
+    if mixer.aggregate == "ssc" and mixer.k >= segments - 1:
+        return [f"model.mixer.k: {mixer.k} of at most {segments - 1} kept memories: ssc reads them all, as grm does"]
+    return []

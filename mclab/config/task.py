@@ -1,0 +1,68 @@
+"""What a task looks like to a config: its keys, its rules, and how many different sequences it holds."""
+
+from math import perm
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from mclab.config.strict import IntMix, Strict
+
+Filler = Literal["zero", "random"]
+Spread = Literal["power", "uniform"]
+
+
+class MqarTask(Strict):
+    """Multi-query associative recall (Zoology, arXiv 2312.04927): pairs first, then each key is queried once."""
+
+    name: Literal["mqar"] = "mqar"
+    vocab: int = Field(64, ge=4, description="tokens: 0 filler, keys 1 to vocab/2 - 1, values vocab/2 to vocab - 1")
+    length: int = Field(64, ge=4, description="tokens in a sequence; even")
+    pairs: IntMix = Field((4, 8, 16), description="key-value pairs; a list is a mix, drawn per sequence, a slice each")
+    filler: Filler = Field("zero", description="what stands between the queries: token 0, or random tokens")
+    distractors: bool = Field(False, description="random filler may repeat a live key (as the original does)")
+    spread: Spread = Field("power", description="where queries stand: near the pairs (power law) or anywhere alike")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "MqarTask":
+        if self.length % 2:
+            raise ValueError(f"length: mqar needs an even length, got {self.length}; take {self.length + 1}")
+        least, most = self.pairs[0], self.pairs[-1]
+        if least < 1:
+            raise ValueError(f"pairs: needs at least 1 pair, got {least}")
+        if 4 * most > self.length:
+            raise ValueError(
+                f"pairs: {most} pairs and their queries need 4 * {most} = {4 * most} tokens, length is {self.length}; "
+                f"take length {4 * most} or at most {self.length // 4} pairs"
+            )
+        if most > self.vocab // 2 - 1:
+            raise ValueError(
+                f"pairs: {most} pairs need {most} different keys, vocab {self.vocab} has {self.vocab // 2 - 1}; "
+                f"take vocab {2 * (most + 1)} or at most {self.vocab // 2 - 1} pairs"
+            )
+        if self.distractors and self.filler == "zero":
+            raise ValueError("distractors: needs filler random, filler is zero")
+        return self
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """The values of the difficulty axis, as they stand in records and column names."""
+        return tuple(f"pairs={p}" for p in self.pairs)
+
+    def only(self, slice_name: str) -> "MqarTask":
+        """This task with one slice alone. Raises `KeyError` for a name that `slices` does not hold."""
+        pairs = dict(zip(self.slices, self.pairs, strict=True))[slice_name]
+        return self.model_copy(update={"pairs": (pairs,)})
+
+    def space(self) -> int:
+        """How many different sequences the smallest slice holds, filler left out (keys x values x slots)."""
+        keys, values = self.vocab // 2 - 1, self.vocab - self.vocab // 2
+        return min(perm(keys, p) * perm(values, p) * perm((self.length - 2 * p) // 2, p) for p in self.pairs)
+
+
+def _default_name(value: Any) -> Any:
+    return {"name": "mqar", **value} if isinstance(value, dict) else value
+
+
+#: Every task by the word that stands under `task.name`.
+TASKS = {"mqar": MqarTask}
+Task = Annotated[MqarTask, BeforeValidator(_default_name)]

@@ -1,0 +1,129 @@
+"""Parameters with a leading replica axis, and the small layers that own them.
+
+Shapes: R replicas, B batch, T time, D width in, E width out, C channels. Every activation is [R, B, T, ...]; a layer
+multiplies replica r's activations by replica r's parameters, so replicas never meet.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mclab.kernels.conv import causal_conv
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Start from independent normal values with this standard deviation."""
+
+    std: float
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Start from one value everywhere."""
+
+    value: float
+
+
+class ReplicaParameter(nn.Parameter):
+    """A parameter [R, *shape] that knows how each replica's slice starts and whether weight decay touches it."""
+
+    init: Normal | Constant
+    decays: bool
+
+
+def parameter(replicas: int, *shape: int, init: Normal | Constant, decays: bool | None = None) -> ReplicaParameter:
+    """An uninitialised parameter [R, *shape]; `initialise` fills it. By default matrices decay and vectors do not."""
+    made = ReplicaParameter(torch.empty(replicas, *shape))
+    made.init, made.decays = init, len(shape) > 1 if decays is None else decays
+    return made
+
+
+def initialise(module: nn.Module, seeds: Sequence[int]) -> None:
+    """Draw replica r of every parameter on the CPU from hash(seeds[r], parameter name).
+
+    A parameter's start depends on its own name and shape alone: adding a layer leaves the others as they were, and CPU
+    and CUDA start alike.
+    """
+    for name, values in module.named_parameters():
+        assert isinstance(values, ReplicaParameter), name
+        for replica, seed in enumerate(seeds):
+            values.data[replica] = _draw(values.init, values.shape[1:], seed, name)
+
+
+def _draw(init: Normal | Constant, shape: torch.Size, seed: int, name: str) -> Tensor:
+    if isinstance(init, Constant):
+        return torch.full(shape, init.value)
+    digest = hashlib.sha256(f"init/{seed}/{name}".encode()).digest()
+    generator = torch.Generator().manual_seed(int.from_bytes(digest[:8], "little", signed=True))
+    return init.std * torch.randn(shape, generator=generator, dtype=torch.float32)
+
+
+def linear(x_RBTD: Tensor, weight_RDE: Tensor) -> Tensor:
+    """Multiply each replica's activations by its own matrix: [R, B, T, D] x [R, D, E] to [R, B, T, E]."""
+    R, B, T, D = x_RBTD.shape
+    return torch.bmm(x_RBTD.reshape(R, B * T, D), weight_RDE).view(R, B, T, weight_RDE.shape[-1])
+
+
+class Linear(nn.Module):
+    """A matrix without bias, [R, D, E], started at variance 1/D times `gain` squared."""
+
+    def __init__(self, replicas: int, width_in: int, width_out: int, gain: float = 1.0) -> None:
+        super().__init__()
+        self.weight = parameter(replicas, width_in, width_out, init=Normal(gain / math.sqrt(width_in)))
+
+    def forward(self, x_RBTD: Tensor) -> Tensor:
+        return linear(x_RBTD, self.weight)
+
+
+class RMSNorm(nn.Module):
+    """x / rms(x) * weight over the last axis or over each of `groups` equal parts of it (Zhang & Sennrich 2019)."""
+
+    def __init__(self, replicas: int, width: int, groups: int = 1) -> None:
+        super().__init__()
+        self.groups = groups
+        self.weight = parameter(replicas, width, init=Constant(1.0))
+
+    def forward(self, x_RBTD: Tensor) -> Tensor:
+        grouped = x_RBTD.unflatten(-1, (self.groups, -1))
+        normed = F.rms_norm(grouped, grouped.shape[-1:], eps=1e-6).flatten(-2)
+        return normed * self.weight[:, None, None, :]
+
+
+class ShortConv(nn.Module):
+    """Causal depthwise convolution over time with `taps` weights a channel."""
+
+    def __init__(self, replicas: int, channels: int, taps: int) -> None:
+        super().__init__()
+        self.weight = parameter(replicas, taps, channels, init=Normal(1 / math.sqrt(taps)), decays=False)
+
+    def forward(self, x_RBTC: Tensor) -> Tensor:
+        return causal_conv(x_RBTC, self.weight)
+
+
+class SwiGLU(nn.Module):
+    """W_out(SiLU(W_gate x) * W_in x) with a hidden width of `factor` times D (Shazeer 2020)."""
+
+    def __init__(self, replicas: int, width: int, factor: int, gain: float) -> None:
+        super().__init__()
+        self.up = Linear(replicas, width, 2 * factor * width)
+        self.down = Linear(replicas, factor * width, width, gain)
+
+    def forward(self, x_RBTD: Tensor) -> Tensor:
+        gate, value = self.up(x_RBTD).chunk(2, dim=-1)
+        return self.down(F.silu(gate) * value)
+
+
+def rotate(x: Tensor, start: int = 0) -> Tensor:
+    """Rotary position embedding (Su et al. 2021) on [..., T, K], K even; position of the first token is `start`."""
+    T, K = x.shape[-2:]
+    frequency = 10000.0 ** (-torch.arange(0, K, 2, dtype=torch.float64, device=x.device) / K)
+    angle = torch.arange(start, start + T, dtype=torch.float64, device=x.device)[:, None] * frequency
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)

@@ -1,0 +1,1 @@
+"""Language models of replicas: embedding, blocks of mixer and MLP, tied head."""

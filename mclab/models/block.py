@@ -1,0 +1,30 @@
+"""One block: x + mixer(norm(x)), then x + mlp(norm(x))."""
+
+from torch import Tensor, nn
+
+from mclab.config.model import ModelConfig
+from mclab.layers import RMSNorm, SwiGLU
+from mclab.models.mixers import MIXERS
+
+
+class Block(nn.Module):
+    """Pre-norm residual block. The MLP sees one token at a time, so it may run on chosen positions alone."""
+
+    def __init__(self, replicas: int, model: ModelConfig, length: int, gain: float) -> None:
+        super().__init__()
+        self.mixer_norm = RMSNorm(replicas, model.dim)
+        self.mixer = MIXERS[model.mixer.name](replicas, model, length, gain)
+        self.mlp_norm = RMSNorm(replicas, model.dim) if model.mlp else None
+        self.mlp = SwiGLU(replicas, model.dim, model.mlp, gain) if model.mlp else None
+
+    def mix(self, x_RBTD: Tensor) -> Tensor:
+        """The half of the block that moves information between tokens."""
+        mixed: Tensor = x_RBTD + self.mixer(self.mixer_norm(x_RBTD))
+        return mixed
+
+    def think(self, x_RBTD: Tensor) -> Tensor:
+        """The half that works on each token alone; the identity where `mlp: 0`."""
+        if self.mlp is None or self.mlp_norm is None:
+            return x_RBTD
+        thought: Tensor = x_RBTD + self.mlp(self.mlp_norm(x_RBTD))
+        return thought

@@ -1,0 +1,47 @@
+"""The language model: embedding, blocks, final norm, head tied to the embedding.
+
+Shapes: R replicas, B batch, T time, D model width, Q scored positions, V vocabulary.
+"""
+
+import math
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mclab.config.run import RunConfig
+from mclab.layers import Normal, RMSNorm, linear, parameter
+from mclab.models.block import Block
+
+
+class LM(nn.Module):
+    """`replicas` independent models in one. Parameters are empty until `layers.initialise` draws them."""
+
+    def __init__(self, run: RunConfig, replicas: int) -> None:
+        super().__init__()
+        model, vocab, length = run.model, run.task.vocab, run.task.length
+        # Each of the 2 * layers branches adds to the stream; their starts are scaled so that the sum stays near one.
+        gain = 1 / math.sqrt(2 * model.layers)
+        self.embedding = parameter(replicas, vocab, model.dim, init=Normal(1 / math.sqrt(model.dim)))
+        learned = model.position == "learned"
+        start = Normal(1 / math.sqrt(model.dim))
+        self.position = parameter(replicas, length, model.dim, init=start) if learned else None
+        self.blocks = nn.ModuleList(Block(replicas, model, length, gain) for _ in range(model.layers))
+        self.norm = RMSNorm(replicas, model.dim)
+
+    def forward(self, tokens_RBT: Tensor, positions_RBQ: Tensor) -> Tensor:
+        """Logits at the scored positions alone, [R, B, Q, V]: the head, and the last MLP, touch nothing else."""
+        x_RBTD = self._embed(tokens_RBT)
+        for block in self.blocks[:-1]:
+            x_RBTD = block.think(block.mix(x_RBTD))
+        last = self.blocks[-1]
+        scored = positions_RBQ.unsqueeze(-1).expand(-1, -1, -1, x_RBTD.shape[-1])
+        h_RBQD = self.norm(last.think(last.mix(x_RBTD).gather(2, scored)))
+        return linear(h_RBQD, self.embedding.transpose(1, 2))
+
+    def _embed(self, tokens_RBT: Tensor) -> Tensor:
+        R, V, D = self.embedding.shape
+        offset = tokens_RBT.new_tensor(range(R)).mul_(V)[:, None, None]
+        x_RBTD = F.embedding(tokens_RBT + offset, self.embedding.reshape(R * V, D))
+        return x_RBTD if self.position is None else x_RBTD + self.position[:, None, : x_RBTD.shape[2]]
+
+

@@ -1,0 +1,52 @@
+"""Sequence mixers by the word that stands under `model.mixer.name`: [R, B, T, D] to [R, B, T, D], causal."""
+
+from typing import Protocol
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mclab.caching.layer import CachingLayer
+from mclab.config.model import MemoryMixer, ModelConfig
+from mclab.layers import Linear, RMSNorm, ShortConv
+from mclab.models.attention import Attention
+
+
+class MixerType(Protocol):
+    """How a block makes its mixer. `gain` scales the start of the output projection."""
+
+    def __call__(self, replicas: int, model: ModelConfig, length: int, gain: float) -> nn.Module: ...
+
+
+class CachedMemory(nn.Module):
+    """Projections, short convolution, SiLU, L2-norm on q and k, cached memory, per-head norm, output projection.
+
+    The recipe is that of Titans (arXiv 2501.00663); the Memory Caching paper does not give one.
+    """
+
+    def __init__(self, replicas: int, model: ModelConfig, length: int, gain: float) -> None:
+        super().__init__()
+        assert isinstance(model.mixer, MemoryMixer)
+        dim, self.heads, self.rotary = model.dim, model.heads, model.position == "rotary"
+        self.qk_norm = model.mixer.qk_norm
+        self.qkv = Linear(replicas, dim, 3 * dim)
+        self.conv = ShortConv(replicas, 3 * dim, model.conv) if model.conv else nn.Identity()
+        self.caching = CachingLayer(replicas, dim, model.heads, length, model.mixer)
+        self.norm = RMSNorm(replicas, dim, groups=model.heads)
+        self.out_gate = Linear(replicas, dim, dim) if model.mixer.out_gate else None
+        self.out = Linear(replicas, dim, dim, gain)
+
+    def forward(self, x_RBTD: Tensor) -> Tensor:
+        q, k, v = F.silu(self.conv(self.qkv(x_RBTD))).chunk(3, dim=-1)
+        if self.qk_norm:
+            q, k = self._unit(q), self._unit(k)
+        y = self.norm(self.caching(x_RBTD, q, k, v, self.rotary))
+        if self.out_gate is not None:
+            y = y * F.silu(self.out_gate(x_RBTD))
+        mixed: Tensor = self.out(y)
+        return mixed
+
+    def _unit(self, x_RBTD: Tensor) -> Tensor:
+        return F.normalize(x_RBTD.unflatten(-1, (self.heads, -1)), dim=-1).flatten(-2)
+
+
+MIXERS: dict[str, MixerType] = {"memory": CachedMemory, "attention": Attention}

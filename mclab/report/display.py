@@ -1,0 +1,147 @@
+"""The table of cells as people read it: the same columns for markdown and for the terminal, as text."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mclab.report.names import value_text
+from mclab.report.row import Row
+from mclab.report.stats import Difference, Spread
+from mclab.report.summary import Summary
+from mclab.report.tables import clip
+
+#: What stands where there is nothing to say.
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A column: its head, a text per row, which side it leans to, and how gladly it goes when space is short."""
+
+    head: str
+    texts: tuple[str, ...]
+    right: bool = True
+    expendable: int = 0
+
+
+def shown_columns(summary: Summary) -> list[Shown]:
+    """The main table. `expendable` 0 stays in every width; of the others the lowest are kept first."""
+    return [*row_heads(summary), *_results(summary), *_picked(summary), *_costs(summary)]
+
+
+def slice_columns(summary: Summary) -> list[Shown]:
+    """Mean ± standard deviation on every slice; empty where no cell has more than one."""
+    if not summary.has_slices:
+        return []
+    whole = _column(summary, "all", lambda row: mean_std(row.accuracy))
+    return [*row_heads(summary), whole, *(_slice(summary, part) for part in summary.slices)]
+
+
+def _slice(summary: Summary, part: str) -> Shown:
+    return _column(summary, part, lambda row: mean_std(row.slices.get(part, Spread())))
+
+
+def row_heads(summary: Summary) -> Iterator[Shown]:
+    """What names a row: its name in a grid of changes, else the varied keys."""
+    if summary.plan.named or not summary.plan.axes:
+        yield _column(summary, "cell", lambda row: row.label, right=False)
+        return
+    for path in summary.plan.axes:
+        texts = [value_text(row.values[path]) if path in row.values else NOTHING for row in summary.rows]
+        yield Shown(summary.names[path], tuple(texts), right=False)
+
+
+def _results(summary: Summary) -> Iterator[Shown]:
+    yield _column(summary, "test accuracy", lambda row: mean_std(row.accuracy))
+    yield _column(summary, "95 % interval", lambda row: interval(row.accuracy), expendable=2)
+    if len(summary.rows) > 1:
+        yield _column(summary, "difference", difference_text)
+        yield _column(summary, "p", lambda row: p_text(row.p))
+    yield _column(summary, "solved", lambda row: f"{row.solved}/{row.accuracy.n}")
+    if any(row.status != f"{len(summary.plan.seeds)} done" for row in summary.rows):
+        yield _column(summary, "status", lambda row: row.status, right=False, expendable=6)
+
+
+def _picked(summary: Summary) -> Iterator[Shown]:
+    for path in summary.selected:
+        texts = [_with_edge(row, path) for row in summary.rows]
+        yield Shown(summary.names[path], tuple(texts), expendable=3)
+
+
+def _with_edge(row: Row, path: str) -> str:
+    if path not in row.picked:
+        return NOTHING
+    return value_text(row.picked[path]) + " (edge)" * (path in row.edges)
+
+
+def _costs(summary: Summary) -> Iterator[Shown]:
+    yield _column(summary, "params", lambda row: count(row.first("params")), expendable=4)
+    yield _column(summary, "state", _state, expendable=8)
+    yield _column(summary, "steps to 99 %", lambda row: count(row.steps_to_99()), expendable=7)
+    yield _column(summary, "tokens/s", lambda row: count(row.mean("tokens_per_s")), expendable=9)
+    yield _column(summary, "s/run", lambda row: seconds(row.mean("wall_s")), expendable=5)
+
+
+def _column(summary: Summary, head: str, text: Callable[[Row], str], right: bool = True, expendable: int = 0) -> Shown:
+    return Shown(head, tuple(text(row) for row in summary.rows), right, expendable)
+
+
+def _state(row: Row) -> str:
+    fixed, cached = row.first("state_fixed"), row.first("state_cached")
+    return NOTHING if fixed is None or cached is None else f"{count(fixed)} + {count(cached)}"
+
+
+def mean_std(spread: Spread) -> str:
+    """`0.912 ± 0.034 (5)`: mean, standard deviation over the seeds, how many."""
+    if spread.mean is None:
+        return NOTHING
+    width = f" ± {spread.std:.3f}" if spread.std is not None else ""
+    return f"{spread.mean:.3f}{width} ({spread.n})"
+
+
+def interval(span: Spread) -> str:
+    """`[0.870, 0.954]`, clipped to [0, 1]."""
+    lo, hi = clip(span.lo, 0.0), clip(span.hi, 0.0)
+    return NOTHING if lo is None or hi is None else f"[{lo:.3f}, {hi:.3f}]"
+
+
+def signed_interval(gap: Difference) -> str:
+    """`[-0.184, +0.139]`, clipped to [-1, 1]."""
+    lo, hi = clip(gap.lo, -1.0), clip(gap.hi, -1.0)
+    return NOTHING if lo is None or hi is None else f"[{signed(lo)}, {signed(hi)}]"
+
+
+def signed(value: float) -> str:
+    """`+0.162`; what rounds to nothing is `+0.000`, never `-0.000`."""
+    return f"{round(value, 3) + 0.0:+.3f}"
+
+
+def difference_text(row: Row) -> str:
+    """`-0.162 [-0.184, -0.139]`, or in words why there is no interval; with the ceiling mark."""
+    gap = row.difference
+    if gap is None:
+        return "baseline"
+    if gap.mean is None:
+        return NOTHING
+    mark = " (ceiling)" if row.ceiling else ""
+    if gap.kind == "identical":
+        return "identical" + mark
+    tail = {"tested": signed_interval(gap), "constant": "on every seed", "few": f"({gap.n} pairs)"}[gap.kind]
+    return f"{signed(gap.mean)} {tail}{mark}"
+
+
+def p_text(p: float | None) -> str:
+    """Three digits, `<0.001` below them."""
+    if p is None:
+        return NOTHING
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def count(value: Any) -> str:
+    """`12,345`."""
+    return NOTHING if value is None else f"{value:,.0f}"
+
+
+def seconds(value: float | None) -> str:
+    """`3.2`, and whole seconds from 100 on."""
+    return NOTHING if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"

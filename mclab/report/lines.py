@@ -1,0 +1,115 @@
+"""Accuracies along a numeric axis: one line per value of the other axes."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import log2
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mclab.report.axis import Axis, Line, followed, lines_along
+from mclab.report.display import NOTHING
+from mclab.report.marks import (
+    COLOURS,
+    DASHES,
+    LEFT,
+    MARKERS,
+    Sheet,
+    draw_lost,
+    draw_seeds,
+    interval_arms,
+    limits,
+    panels,
+    seeds_in,
+    sheet,
+    spread_in,
+)
+from mclab.report.summary import Summary
+
+#: From this ratio of the largest to the smallest value on, the axis is logarithmic.
+LOG_FROM = 4
+
+
+def lines_figure(summary: Summary, axis: Axis) -> Figure:
+    """One panel per slice: mean with interval and every seed, joined along the numeric key."""
+    lines = lines_along(summary, axis)
+    across = _legend_columns(lines)
+    page = sheet(summary, 2.5 if summary.has_slices else 3.2, -(-len(lines) // across) if len(lines) > 1 else 0)
+    for place, (panel, part) in enumerate(zip(page.panels, panels(summary), strict=True)):
+        _panel(panel, summary, lines, part)
+        if place % page.across == 0:
+            panel.set_ylabel("test accuracy")
+        if page.lowest(place):
+            panel.set_xlabel(_x_label(summary, axis))
+            panel.tick_params(labelbottom=True)
+    if len(lines) > 1:
+        _legend(page, across)
+    return page.figure
+
+
+def _legend_columns(lines: Sequence[Line]) -> int:
+    """How many entries fit side by side, at about 112 letters a row and 7 for each handle."""
+    return max(1, min(len(lines), 112 // (7 + max((len(line.label) for line in lines), default=1))))
+
+
+def _legend(page: Sheet, across: int) -> None:
+    handles, labels = page.panels[0].get_legend_handles_labels()
+    corner = (LEFT, 1 - page.above)
+    page.figure.legend(
+        handles, labels, loc="upper left", bbox_to_anchor=corner, ncols=across, borderpad=0, borderaxespad=0
+    )
+
+
+def _x_label(summary: Summary, axis: Axis) -> str:
+    """The key's name, with the values of what is zipped with it: `length (pairs 4, 8, 16)`."""
+    told = [f"{summary.names[path]} {', '.join(followed(summary, axis.path, path))}" for path in axis.followers]
+    return summary.names[axis.path] + (f" ({'; '.join(told)})" if told else "")
+
+
+def _panel(panel: Axes, summary: Summary, lines: Sequence[Line], part: str) -> None:
+    places = _places(sorted({x for line in lines for x in line.xs}))
+    at = list(places.values())
+    step = min(b - a for a, b in pairwise(at))
+    width = min(0.1, 0.5 / len(lines)) * step * (1.0 if summary.has_slices else 0.6)
+    for number, line in enumerate(lines):
+        shift = (number - (len(lines) - 1) / 2) * width
+        own = [places[x] for x in line.xs] or [at[0] - step] * len(line.rows)
+        _draw(panel, line, [place + shift for place in own], 0.45 * width, part)
+    aside = {at[0] - step: NOTHING} if any(not line.xs for line in lines) else {}
+    ticks = aside | {place: f"{value:g}" for value, place in places.items()}
+    panel.set_xticks(list(ticks), list(ticks.values()))
+    panel.set_ylim(*limits(summary))
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.grid(visible=False, axis="x")
+
+
+def _places(values: Sequence[float]) -> dict[float, float]:
+    """Where each value stands along x: at its logarithm where the values span a wide ratio."""
+    wide = values[0] > 0 and values[-1] / values[0] >= LOG_FROM
+    return {value: log2(value) if wide else value for value in values}
+
+
+def _draw(panel: Axes, line: Line, at: Sequence[float], aside: float, part: str) -> None:
+    """Means with their intervals at `at`, the seeds a little to the right of them."""
+    colour = COLOURS[line.colour]
+    for place, row in zip(at, line.rows, strict=True):
+        seeds, lost = seeds_in(row, part)
+        draw_seeds(panel, [place + aside] * len(seeds), seeds, colour)
+        draw_lost(panel, [place + aside] * lost, [0.0] * lost, colour)
+    spreads = [(place, spread_in(row, part)) for place, row in zip(at, line.rows, strict=True)]
+    known = [(place, spread.mean, interval_arms(spread)) for place, spread in spreads if spread.mean is not None]
+    panel.errorbar(
+        [place for place, _, _ in known],
+        [mean for _, mean, _ in known],
+        yerr=[[arms[side] for _, _, arms in known] for side in (0, 1)],
+        fmt=MARKERS[line.colour],
+        linestyle=DASHES[line.dash],
+        color=colour,
+        markersize=4.4,
+        linewidth=1.3,
+        elinewidth=1.1,
+        capsize=2,
+        label=line.label,
+    )
+    if not line.xs and known:
+        panel.axhline(known[0][1], color=colour, linewidth=0.9, linestyle=":", zorder=1)

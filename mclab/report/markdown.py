@@ -1,0 +1,42 @@
+"""The table of cells as a markdown page: question, table, slices, verdict, notes."""
+
+import re
+from collections.abc import Sequence
+
+from mclab.report.display import Shown, shown_columns, slice_columns
+from mclab.report.notes import notes
+from mclab.report.summary import Summary
+from mclab.report.verdict import verdict
+
+#: What would end a cell, start emphasis or code, or open a tag.
+SPECIAL = re.compile(r"[\\|*`]|<(?=[A-Za-z/!?])")
+
+
+def escape(text: str) -> str:
+    """Text that markdown shows as it is, on one line."""
+    return " ".join(SPECIAL.sub(lambda found: "\\" + found[0], text).split())
+
+
+def markdown(summary: Summary) -> str:
+    """The whole page."""
+    parts = [f"# {escape(summary.plan.question or summary.plan.name)}", grid(shown_columns(summary))]
+    words = verdict(summary)
+    if words:
+        parts.append("\n".join(f"- {escape(line)}" for line in words))
+    slices = slice_columns(summary)
+    if slices:
+        parts += ["Test accuracy by slice:", grid(slices)]
+    parts += ["Notes:", "\n".join(f"- {escape(line)}" for line in notes(summary))]
+    return "\n\n".join(parts) + "\n"
+
+
+def grid(columns: Sequence[Shown]) -> str:
+    """A pipe table, padded so that it can be read as text too."""
+    padded = []
+    for column in columns:
+        texts = [escape(text) for text in (column.head, *column.texts)]
+        width = max(3, *map(len, texts))
+        rule = "-" * (width - 1) + ":" if column.right else "-" * width
+        head, *body = [text.rjust(width) if column.right else text.ljust(width) for text in texts]
+        padded.append([head, rule, *body])
+    return "\n".join(f"| {' | '.join(line)} |" for line in zip(*padded, strict=True))

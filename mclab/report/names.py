@@ -1,0 +1,85 @@
+"""How keys and their values are written: column names, labels, text of a value."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+#: Columns of the frames that no varied key may take the name of; a key that would keeps its full path.
+RESERVED = frozenset({
+    *("name", "n", "status", "solved", "ceiling", "diff_mean", "diff_lo", "diff_hi", "p"),
+    *("params", "state_fixed", "state_cached", "steps_to_99", "tokens_per_s", "wall_s"),
+    *("run_id", "seed", "chosen", "steps_done", "diverged_step", "overlap", "science"),
+    *("device", "device_name", "torch", "mclab", "error"),
+})  # fmt: skip
+#: More labels than this make no sentence.
+MOST_LISTED = 6
+
+
+def column_names(paths: Iterable[str]) -> dict[str, str]:
+    """The column of each dotted path: its last word, or the full path where two would clash."""
+    distinct = list(dict.fromkeys(paths))
+    last = [path.rpartition(".")[2] for path in distinct]
+    return {
+        path: path if last.count(word) > 1 or word in RESERVED else word
+        for path, word in zip(distinct, last, strict=True)
+    }
+
+
+def plain(value: Any) -> Any:
+    """A list of one is its one value: `pairs: [4]` and `pairs: 4` are the same task."""
+    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
+
+
+def value_text(value: Any) -> str:
+    """A value as a grid's author would write it: `null`, `true`, `0.001`, `4,8,16`, `attention window=8`."""
+    value = plain(value)
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    if isinstance(value, list | tuple):
+        return ",".join(map(value_text, value))
+    if isinstance(value, dict):
+        rest = [f"{key}={value_text(inner)}" for key, inner in value.items() if key != "name"]
+        return " ".join([str(value["name"]), *rest] if "name" in value else rest)
+    return str(value)
+
+
+def label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """A cell in a sentence or beside a point: the value where one key varies, `gate=input, segment=8` where more do."""
+    if len(names) == 1 and len(values) == 1:
+        return value_text(next(iter(values.values())))
+    return full_label(values, names)
+
+
+def full_label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """`gate=input, segment=8`, also where one key alone varies."""
+    return ", ".join(f"{names[path]}={value_text(value)}" for path, value in values.items())
+
+
+def listed(labels: Sequence[str]) -> str:
+    """`a`, `a and b`, `a; b and c`; of more than six the first three and how many there are."""
+    if len(labels) > MOST_LISTED:
+        return f"{len(labels)} rows ({'; '.join(labels[:3])}; …)"
+    return "; ".join(labels[:-1]) + " and " + labels[-1] if len(labels) > 1 else labels[0]
+
+
+def is_number(value: Any) -> bool:
+    """True for 3 and 0.5, and for a list that holds one of them alone; not for `true`."""
+    value = plain(value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def natural(text: str) -> list[Any]:
+    """A sort key under which `pairs=4` comes before `pairs=16`."""
+    return [(0, float(part), "") if part.isdigit() else (1, 0.0, part) for part in re.split(r"(\d+)", text) if part]
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """`0..4` for a run of seeds, `0, 3, 7` for others."""
+    ordered = sorted(seeds)
+    if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
+        return f"{ordered[0]}..{ordered[-1]}"
+    return ", ".join(map(str, ordered))

@@ -1,0 +1,138 @@
+"""What a reader must know beside the numbers: marks, seeds, what went wrong, what was mixed."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mclab.plan.select import Record
+from mclab.report.names import listed, seeds_text
+from mclab.report.row import SOLVED, Row
+from mclab.report.summary import Summary
+
+#: What a table must not mix in silence: the words for it, and where it stands in a record.
+MIXABLE = (
+    ("devices", ("provenance.device_name", "provenance.device")),
+    ("torch versions", ("provenance.torch",)),
+    ("mclab versions", ("provenance.mclab",)),
+    ("science versions", ("science",)),
+)
+
+#: A seed this far below solved did something else than the seeds that solved.
+FAR = 0.2
+
+
+def alarms(summary: Summary) -> list[str]:
+    """What is unusual in these records; empty when all is well. Printed in the terminal too."""
+    kinds = (_mixed, _edges, _all_or_nothing, _troubles, _again)
+    return [*summary.plan.warnings, *(line for kind in kinds for line in kind(summary))]
+
+
+def notes(summary: Summary) -> list[str]:
+    """How to read the table, then what is unusual, then what the plan itself has to say."""
+    return [*_reading(summary), _overlap(summary), *alarms(summary), *summary.plan.notes]
+
+
+def _reading(summary: Summary) -> Iterator[str]:
+    seeds = summary.plan.seeds
+    yield (
+        f"Seeds {seeds_text(seeds)}. Accuracy: mean ± standard deviation over seeds (number of seeds), on test; a "
+        f"diverged run counts as 0. 95 %: Student's t interval of the mean, clipped to [0, 1]."
+    )
+    if others := len(summary.rows) - 1:
+        yield (
+            f"Difference: row less {_baseline(summary)}, paired by seed, with its 95 % t interval "
+            f"(per row, not adjusted). p: paired t test, Holm-adjusted over {others} row{'s' * (others > 1)}."
+        )
+    yield (
+        f"Solved: seeds with accuracy of at least {SOLVED}. Steps to 99 %: median over seeds, on valid, one that never "
+        f"got there being last. State: floats kept per sequence, fixed + cached."
+    )
+    if summary.plan.select:
+        yield _selection(summary)
+    if any(row.ceiling for row in summary.rows):
+        yield f"(ceiling): row and baseline both reach {SOLVED}; a difference there says little."
+
+
+def _baseline(summary: Summary) -> str:
+    own = summary.rows[0].told
+    return f"{own} (the baseline)" if own == summary.baseline else f"{summary.baseline} ({own})"
+
+
+def _selection(summary: Summary) -> str:
+    select = summary.plan.select
+    assert select is not None
+    candidates = max(len(row.cell.candidates) for row in summary.rows)
+    keys = ", ".join(summary.names[path] for path in select.over)
+    return (
+        f"{keys}: chosen in every row among {candidates} candidates, by the mean {select.by} of the first "
+        f"{select.seeds} seeds."
+    )
+
+
+def _overlap(summary: Summary) -> str:
+    known = [r["overlap"] for r in _records(summary.rows) if r.get("overlap") is not None]
+    if not known:
+        return "Overlap of test with train: not measured."
+    return f"Largest measured overlap of test with train: {max(known):.2%} of the test sequences."
+
+
+def _records(rows: Sequence[Row]) -> Iterator[Record]:
+    for row in rows:
+        yield from row.records.values()
+
+
+def _mixed(summary: Summary) -> Iterator[str]:
+    for words, keys in MIXABLE:
+        found = Counter(_first(record, keys) for record in _records(summary.rows))
+        found.pop(None, None)
+        if len(found) > 1:
+            parts = sorted(f"{value} ({n} run{'s' * (n > 1)})" for value, n in found.items())
+            yield f"Mixed {words}: {', '.join(parts)}."
+
+
+def _first(record: Record, keys: Sequence[str]) -> Any:
+    """The first of the keys that the record has."""
+    flat = {**record, **{f"provenance.{key}": value for key, value in record.get("provenance", {}).items()}}
+    return next((flat[key] for key in keys if flat.get(key) is not None), None)
+
+
+def _edges(summary: Summary) -> Iterator[str]:
+    for path in summary.selected:
+        rows = [row.told for row in summary.rows if path in row.edges]
+        if rows:
+            yield f"{summary.names[path]} was chosen at the edge of its range in: {listed(rows)}. Widen the range."
+
+
+def _all_or_nothing(summary: Summary) -> Iterator[str]:
+    """Cells where some seeds solve the task and another is far off: no bell curve, and a t interval misleads."""
+    for row in summary.rows:
+        if row.solved and (row.accuracy.min or 0.0) < SOLVED - FAR:
+            yield (
+                f"{row.told}: {row.solved} of {row.accuracy.n} seeds solve the task, the lowest reaches "
+                f"{row.accuracy.min:.3f}; a t interval misleads there, look at the seeds."
+            )
+
+
+def _troubles(summary: Summary) -> Iterator[str]:
+    """Every run that is not done, by row."""
+    for row in summary.rows:
+        for seed, record in row.records.items():
+            if record["status"] == "diverged":
+                yield f"{row.told}, seed {seed}: diverged at step {record.get('diverged_step')}."
+            elif record["status"] != "done":
+                yield f"{row.told}, seed {seed}: {record['status']}{_reason(record)}."
+        if row.missing:
+            yield f"{row.told}: no record yet of seed {seeds_text(row.missing)}."
+        if row.candidate is None:
+            yield f"{row.told}: nothing chosen yet ({row.status})."
+
+
+def _again(summary: Summary) -> Iterator[str]:
+    if any(word in row.status for row in summary.rows for word in ("oom", "failed")):
+        yield "Runs that failed or ran out of memory run again with --retry-failed."
+
+
+def _reason(record: Record) -> str:
+    """The last line of an error, short enough for a note."""
+    lines = str(record.get("error") or "").strip().splitlines()
+    return f" ({lines[-1][:160].rstrip('.')})" if lines else ""

@@ -1,0 +1,81 @@
+"""One cell of the table: its chosen candidate's records and what they come to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from statistics import fmean, median
+from typing import Any
+
+from mclab.config.outcome import ALL
+from mclab.plan.plan import Candidate, Cell
+from mclab.plan.select import Record
+from mclab.report.stats import Difference, Spread
+
+#: An accuracy from which a seed counts as solved, and from which two cells are too good to be told apart.
+SOLVED = 0.99
+
+
+def score(record: Record, part: str = ALL) -> float | None:
+    """Test accuracy of a run on a slice or on all; 0 for a diverged run, `None` for one that has no result."""
+    if record["status"] == "diverged":
+        return 0.0
+    if record["status"] != "done" or part not in record["test"]:
+        return None
+    return float(record["test"][part]["accuracy"])
+
+
+def scores(records: Mapping[int, Record], part: str = ALL) -> dict[int, float]:
+    """Test accuracy by seed, of the seeds that have one."""
+    known = {seed: score(record, part) for seed, record in records.items()}
+    return {seed: value for seed, value in known.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell: what it is, what its chosen candidate's seeds gave, how it compares with the baseline.
+
+    `label` names it in a table or a plot, `told` in a sentence. `values` holds the varied keys that mean something in
+    this cell, by path. `picked` holds the selected keys and the learning rate, `edges` those whose chosen value lies at
+    the edge of its range. `records` are the chosen candidate's, by seed; `missing` its seeds without one. `difference`,
+    `p` (Holm) and `ceiling` are `None` in the baseline's own row.
+    """
+
+    cell: Cell
+    label: str
+    told: str
+    values: dict[str, Any]
+    picked: dict[str, Any]
+    candidate: Candidate | None
+    edges: tuple[str, ...]
+    records: dict[int, Record]
+    missing: tuple[int, ...]
+    status: str
+    accuracy: Spread
+    slices: dict[str, Spread]
+    difference: Difference | None = None
+    p: float | None = None
+    ceiling: bool | None = None
+
+    @property
+    def solved(self) -> int:
+        """Seeds with a test accuracy of at least 0.99."""
+        return sum(value >= SOLVED for value in scores(self.records).values())
+
+    def first(self, key: str) -> Any:
+        """A figure that every seed shares, such as the parameters."""
+        return next((r[key] for r in self.records.values() if r.get(key) is not None), None)
+
+    def mean(self, key: str) -> float | None:
+        """Mean over the finished runs; a diverged run stopped early and says nothing about cost."""
+        known = [r[key] for r in self.records.values() if r["status"] == "done" and r.get(key) is not None]
+        return fmean(known) if known else None
+
+    def steps_to_99(self) -> float | None:
+        """Median over the seeds; one that never got there counts as infinitely late, a median of infinity as `None`.
+
+        (A mean over those that got there would make a cell that seldom learns look fast.)
+        """
+        scored = [r for r in self.records.values() if score(r) is not None]
+        late = [inf if r.get("steps_to_99") is None else float(r["steps_to_99"]) for r in scored]
+        middle = median(late) if late else inf
+        return None if middle == inf else middle

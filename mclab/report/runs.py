@@ -1,0 +1,98 @@
+"""The frame of runs: every stored run of a plan, for notebooks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from mclab.config.outcome import ALL
+from mclab.plan.plan import Candidate, Plan
+from mclab.plan.select import Lookup, Record
+from mclab.report.row import Row, score
+from mclab.report.summary import LR, Summary, summarise
+from mclab.report.tables import Column, series
+
+#: Column, key in the record (dotted for what lies deeper), type.
+FIGURES = (
+    ("steps_done", "steps", pl.Int64),
+    ("steps_to_99", "steps_to_99", pl.Int64),
+    ("diverged_step", "diverged_step", pl.Int64),
+    ("overlap", "overlap", pl.Float64),
+    ("params", "params", pl.Int64),
+    ("state_fixed", "state_fixed", pl.Int64),
+    ("state_cached", "state_cached", pl.Int64),
+    ("tokens_per_s", "tokens_per_s", pl.Float64),
+    ("wall_s", "wall_s", pl.Float64),
+    ("science", "science", pl.Int64),
+    ("device", "provenance.device", pl.String),
+    ("device_name", "provenance.device_name", pl.String),
+    ("torch", "provenance.torch", pl.String),
+    ("mclab", "provenance.mclab", pl.String),
+    ("error", "error", pl.String),
+)
+
+
+@dataclass(frozen=True)
+class _Run:
+    row: Row
+    candidate: Candidate
+    seed: int
+    record: Record
+
+    def value(self, path: str) -> Any:
+        """What the plan says of a key; `None` where it means nothing in this cell."""
+        if path in self.row.values:
+            return self.row.values[path]
+        return {LR: self.candidate.runs[self.seed].train.lr, **self.candidate.values}.get(path)
+
+    def accuracy(self, part: str) -> float | None:
+        return score(self.record, part) if part == ALL or part in self.row.slices else None
+
+    def metric(self, split: str, part: str, metric: str) -> float | None:
+        found = (self.record.get(split) or {}).get(part, {}).get(metric)
+        return None if found is None else float(found)
+
+    def figure(self, key: str) -> Any:
+        place = self.record.get("provenance", {}) if key.startswith("provenance.") else self.record
+        return place.get(key.removeprefix("provenance."))
+
+
+def runs_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:
+    """One row per stored run: cells in the plan's order, then candidates, then seeds.
+
+    Beside the keys: `chosen` (the cell reports this candidate), accuracy and loss on test and valid, on all and on each
+    slice, cost, machine, error. `test_accuracy` of a diverged run is 0, as in the table of cells.
+    """
+    return runs_of(summarise(plan, lookup), lookup)
+
+
+def runs_of(summary: Summary, lookup: Lookup) -> pl.DataFrame:
+    """`runs_frame` of a summary."""
+    return pl.DataFrame([series(*column) for column in _columns(summary, list(_stored(summary, lookup)))])
+
+
+def _stored(summary: Summary, lookup: Lookup) -> Iterator[_Run]:
+    for row in summary.rows:
+        for candidate in row.cell.candidates:
+            for seed, run_id in candidate.run_ids().items():
+                record = lookup(run_id)
+                if record is not None:
+                    yield _Run(row, candidate, seed, record)
+
+
+def _columns(summary: Summary, runs: list[_Run]) -> Iterator[Column]:
+    yield "run_id", pl.String, [run.record["run_id"] for run in runs]
+    if summary.plan.named:
+        yield "name", pl.String, [run.row.cell.name for run in runs]
+    for path, name in summary.names.items():
+        yield name, None, [run.value(path) for run in runs]
+    yield "seed", pl.Int64, [run.seed for run in runs]
+    yield "chosen", pl.Boolean, [run.candidate == run.row.candidate for run in runs]
+    yield "status", pl.String, [run.record["status"] for run in runs]
+    for ending, part in [("", ALL), *((f"[{part}]", part) for part in summary.slices)]:
+        yield f"test_accuracy{ending}", pl.Float64, [run.accuracy(part) for run in runs]
+        for split, metric in (("test", "loss"), ("valid", "accuracy"), ("valid", "loss")):
+            yield f"{split}_{metric}{ending}", pl.Float64, [run.metric(split, part, metric) for run in runs]
+    for name, key, dtype in FIGURES:
+        yield name, dtype, [run.figure(key) for run in runs]

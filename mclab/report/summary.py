@@ -1,0 +1,126 @@
+"""A plan and its records, summed up: what every table, sentence and plot is drawn from."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mclab.config.run import inert
+from mclab.config.strict import leaves
+from mclab.plan.plan import Candidate, Cell, Plan
+from mclab.plan.select import Lookup, Record, choose, edges
+from mclab.report.names import column_names, label, natural
+from mclab.report.row import SOLVED, Row, scores
+from mclab.report.stats import SAME, holm, paired, spread
+
+LR = "train.lr"
+#: Letters of a name that a sentence can bear several times.
+SHORT = 24
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All rows in the plan's order. `slices`: the union over the cells; `names`: the column of each key by path."""
+
+    plan: Plan
+    rows: tuple[Row, ...]
+    slices: tuple[str, ...]
+    names: dict[str, str]
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """Paths of the selected keys."""
+        return self.plan.select.over if self.plan.select else ()
+
+    @property
+    def baseline(self) -> str:
+        """The first row in a sentence: by its own name where that is short."""
+        told = self.rows[0].told
+        return told if len(told) <= SHORT else "the baseline"
+
+    @property
+    def has_slices(self) -> bool:
+        """True where some cell is scored on more than one slice, so that "all" hides something."""
+        return any(len(row.slices) > 1 for row in self.rows)
+
+
+def summarise(plan: Plan, lookup: Lookup) -> Summary:
+    """Sum up every cell of the plan from the records that `lookup` finds; cells without any stay, empty."""
+    names = column_names([*plan.axes, *(plan.select.over if plan.select else ()), LR])
+    axes = {path: names[path] for path in plan.axes}
+    rows = [_row(plan, cell, axes, lookup) for cell in plan.cells]
+    parts = sorted({part for row in rows for part in row.slices}, key=natural)
+    return Summary(plan, tuple(_compared(rows)), tuple(parts), names)
+
+
+def _row(plan: Plan, cell: Cell, axes: Mapping[str, str], lookup: Lookup) -> Row:
+    candidate = choose(plan, cell, lookup)
+    found = {seed: lookup(run) for seed, run in candidate.run_ids().items()} if candidate else {}
+    records = {seed: record for seed, record in found.items() if record is not None}
+    missing = tuple(seed for seed, record in found.items() if record is None)
+    values = cell_values(cell, plan.axes)
+    name = cell.name if plan.named else label(values, axes) or cell.name
+    run = next(iter(cell.candidates[0].runs.values()))
+    return Row(
+        cell=cell,
+        label=name,
+        told=f'"{name}"' if plan.named else name,
+        values=values,
+        picked=_picked(plan, candidate),
+        candidate=candidate,
+        edges=tuple(path for path, end in edges(cell, candidate).items() if end) if candidate else (),
+        records=records,
+        missing=missing,
+        status=_status(plan, cell, candidate, lookup),
+        accuracy=spread(list(scores(records).values())),
+        slices={part: spread(list(scores(records, part).values())) for part in run.task.slices},
+    )
+
+
+def cell_values(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
+    """The varied keys that mean something in this cell: as its author wrote them, else as they stand in its run."""
+    run = next(iter(cell.candidates[0].runs.values()))
+    dead = inert(run)
+    settled = {path: value for path, value in leaves(run) if path not in dead}
+    known = {**settled, **cell.values}
+    return {path: known[path] for path in axes if path in known}
+
+
+def _picked(plan: Plan, candidate: Candidate | None) -> dict[str, Any]:
+    if candidate is None:
+        return {}
+    run = next(iter(candidate.runs.values()))
+    return {LR: run.train.lr, **candidate.values}
+
+
+def _status(plan: Plan, cell: Cell, candidate: Candidate | None, lookup: Lookup) -> str:
+    """`5 done`, `4 done, 1 diverged`, `3 done, 2 missing`; behind `choosing:` while no candidate is chosen."""
+    if candidate:
+        return _counted([lookup(run) for run in candidate.run_ids().values()])
+    first = plan.seeds[: plan.select.seeds] if plan.select else plan.seeds
+    ids = [candidate.run_ids() for candidate in cell.candidates]
+    return "choosing: " + _counted([lookup(own[seed]) for own in ids for seed in first])
+
+
+def _counted(records: Sequence[Record | None]) -> str:
+    counts = Counter("missing" if record is None else record["status"] for record in records)
+    order = ("done", "diverged", "oom", "failed", "pruned", "missing")
+    return ", ".join(f"{counts[status]} {status}" for status in order if counts[status])
+
+
+def _compared(rows: Sequence[Row]) -> list[Row]:
+    """The rows with their differences to the first, paired by seed, Holm over all of them."""
+    if not rows:
+        return []
+    baseline, *others = rows
+    base = scores(baseline.records)
+    differences = [paired(scores(row.records), base) for row in others]
+    adjusted = holm([difference.p for difference in differences])
+    return [baseline] + [
+        replace(row, difference=difference, p=p, ceiling=_high(row) and _high(baseline))
+        for row, difference, p in zip(others, differences, adjusted, strict=True)
+    ]
+
+
+def _high(row: Row) -> bool:
+    return row.accuracy.mean is not None and row.accuracy.mean >= SOLVED - SAME

@@ -1,0 +1,99 @@
+"""The frame of cells, numbers only: marks and ± are for people (markdown, terminal)."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from mclab.plan.plan import Plan
+from mclab.plan.select import Lookup
+from mclab.report.names import is_number, plain, value_text
+from mclab.report.row import Row
+from mclab.report.stats import Spread
+from mclab.report.summary import LR, Summary, summarise
+
+#: Name, type (`None`: as the values have it), values.
+Column = tuple[str, Any, Sequence[Any]]
+
+
+def cells_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:
+    """One row per cell in the plan's order, the first being the baseline.
+
+    `name` (grids of changes alone) and one column per varied key; null where the key means nothing in the cell.
+    `n` seeds scored (a diverged run scores 0), `status`, `solved` (seeds of n with 0.99 or more), selected keys and
+    `lr`, `*_edge` where a selected key's chosen value lies at the edge of its range.
+    `test_accuracy_lo/_hi`: 95 % t interval, clipped to [0, 1]. `diff_*`: cell less baseline over the seeds both have,
+    clipped to [-1, 1]; `p`: paired t test, Holm-adjusted over the rows; null without a test (see `stats.Difference`).
+    `ceiling`: cell and baseline both at 0.99 or more. `steps_to_99`: median, a seed that never got there being last.
+    `tokens_per_s`, `wall_s`: mean over the finished runs.
+    """
+    return cells_of(summarise(plan, lookup))
+
+
+def cells_of(summary: Summary) -> pl.DataFrame:
+    """`cells_frame` of a summary."""
+    return pl.DataFrame([series(*column) for column in _columns(summary)])
+
+
+def _columns(summary: Summary) -> Iterator[Column]:
+    rows = summary.rows
+    if summary.plan.named:
+        yield "name", pl.String, [row.cell.name for row in rows]
+    for path in summary.plan.axes:
+        yield summary.names[path], None, [row.values.get(path) for row in rows]
+    yield "n", pl.Int64, [row.accuracy.n for row in rows]
+    yield "status", pl.String, [row.status for row in rows]
+    yield "solved", pl.Int64, [row.solved for row in rows]
+    yield from _picked(summary)
+    yield from _spread("test_accuracy", [row.accuracy for row in rows])
+    for part in summary.slices:
+        yield from _spread(f"test_accuracy[{part}]", [row.slices.get(part, Spread()) for row in rows])
+    yield from _difference(rows)
+    for key in ("params", "state_fixed", "state_cached"):
+        yield key, pl.Int64, [row.first(key) for row in rows]
+    yield "steps_to_99", pl.Float64, [row.steps_to_99() for row in rows]
+    for key in ("tokens_per_s", "wall_s"):
+        yield key, pl.Float64, [row.mean(key) for row in rows]
+
+
+def _picked(summary: Summary) -> Iterator[Column]:
+    """The selected keys, each with its mark, then the learning rate where no column holds it yet."""
+    for path in summary.selected:
+        name = summary.names[path]
+        yield name, None, [row.picked.get(path) for row in summary.rows]
+        yield f"{name}_edge", pl.Boolean, [path in row.edges if row.candidate else None for row in summary.rows]
+    if LR not in (*summary.plan.axes, *summary.selected):
+        yield summary.names[LR], pl.Float64, [row.picked.get(LR) for row in summary.rows]
+
+
+def _spread(name: str, spreads: Sequence[Spread]) -> Iterator[Column]:
+    for part in ("mean", "std", "lo", "hi", "min", "max"):
+        values = [getattr(spread, part) for spread in spreads]
+        yield f"{name}_{part}", pl.Float64, [clip(value, 0.0) for value in values] if part in ("lo", "hi") else values
+
+
+def _difference(rows: Sequence[Row]) -> Iterator[Column]:
+    for part in ("mean", "lo", "hi"):
+        values = [getattr(row.difference, part) if row.difference else None for row in rows]
+        yield f"diff_{part}", pl.Float64, [clip(value, -1.0) for value in values]
+    yield "p", pl.Float64, [row.p for row in rows]
+    yield "ceiling", pl.Boolean, [row.ceiling for row in rows]
+
+
+def clip(value: float | None, least: float) -> float | None:
+    """A bound as it is shown: no accuracy lies outside [0, 1], no difference outside [-1, 1]."""
+    return None if value is None else min(1.0, max(least, value))
+
+
+def series(name: str, dtype: Any, values: Sequence[Any]) -> pl.Series:
+    """A column of one type: without `dtype` numbers where all are numbers, else text; null where there is nothing."""
+    if dtype is not None:
+        return pl.Series(name, values, dtype=dtype)
+    values = [plain(value) for value in values]
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, bool) for value in known):
+        return pl.Series(name, values, dtype=pl.Boolean)
+    if known and all(map(is_number, known)):
+        whole = all(isinstance(value, int) for value in known)
+        return pl.Series(name, values, dtype=pl.Int64 if whole else pl.Float64)
+    return pl.Series(name, [None if value is None else value_text(value) for value in values], dtype=pl.String)

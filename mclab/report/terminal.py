@@ -1,0 +1,60 @@
+"""The table of cells as plain text for the end of a command: aligned, and no wider than asked."""
+
+from collections.abc import Sequence
+
+from mclab.plan.plan import Plan
+from mclab.plan.select import Lookup
+from mclab.report.display import Shown, shown_columns
+from mclab.report.notes import alarms
+from mclab.report.summary import Summary, summarise
+from mclab.report.verdict import verdict
+
+GAP = "  "
+#: Names and values longer than this are cut; the files hold all of them.
+LONGEST = 28
+
+
+def terminal_table(plan: Plan, lookup: Lookup, width: int = 120) -> str:
+    """Question, table, verdict and what is unusual. Columns of lesser weight are left out where `width` is short."""
+    return terminal_of(summarise(plan, lookup), width)
+
+
+def terminal_of(summary: Summary, width: int = 120) -> str:
+    """`terminal_table` of a summary."""
+    parts = [summary.plan.question or summary.plan.name, grid(fit(shown_columns(summary), width))]
+    lines = [*verdict(summary), *(f"! {line}" for line in alarms(summary))]
+    return "\n\n".join([*parts, *["\n".join(lines)] * bool(lines)]) + "\n"
+
+
+def fit(columns: Sequence[Shown], width: int) -> list[Shown]:
+    """The columns that must stand, and of the others, least expendable first, those that still fit."""
+    kept = {place for place, column in enumerate(columns) if not column.expendable}
+    for place in sorted(set(range(len(columns))) - kept, key=lambda place: columns[place].expendable):
+        if _width([columns[p] for p in sorted(kept | {place})]) <= width:
+            kept.add(place)
+    return [columns[place] for place in sorted(kept)]
+
+
+def grid(columns: Sequence[Shown]) -> str:
+    """Head, rule and rows, each column as wide as its widest text."""
+    body = []
+    for column in columns:
+        head, *texts = _texts(column)
+        width = max(map(len, [head, *texts]))
+        lines = [text.rjust(width) if column.right else text.ljust(width) for text in (head, *texts)]
+        body.append([lines[0], "-" * width, *lines[1:]])
+    return "\n".join(GAP.join(line).rstrip() for line in zip(*body, strict=True))
+
+
+def _width(columns: Sequence[Shown]) -> int:
+    return sum(max(map(len, _texts(column))) for column in columns) + len(GAP) * (len(columns) - 1)
+
+
+def _texts(column: Shown) -> list[str]:
+    """Head and texts, each on one line; those that lean left are names and may be cut."""
+    texts = [" ".join(text.split()) for text in (column.head, *column.texts)]
+    return texts if column.right else [_cut(text) for text in texts]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -1,0 +1,93 @@
+"""The table in plain words: which rows differ from the baseline, and what would tell the others apart."""
+
+from collections.abc import Iterator, Sequence
+
+from mclab.report.display import p_text, signed_interval
+from mclab.report.names import MOST_LISTED, listed
+from mclab.report.row import SOLVED, Row
+from mclab.report.stats import LEAST_PAIRS, Difference
+from mclab.report.summary import Summary
+
+#: A Holm-adjusted p below this is called a difference.
+ALPHA = 0.05
+
+
+def verdict(summary: Summary) -> list[str]:
+    """Sentences: the rows that differ, those that do not vary, those that cannot be told apart, what may help."""
+    if not summary.rows:
+        return []
+    name = summary.baseline
+    gaps = [(row, row.difference) for row in summary.rows if row.difference and row.difference.mean is not None]
+    apart = [(row, gap) for row, gap in gaps if row.p is not None and row.p < ALPHA]
+    level = [row for row, gap in gaps if row.p is not None and row.p >= ALPHA]
+    lines = [*(_told(apart, name) if len(apart) <= MOST_LISTED else _counted(apart, len(gaps), name))]
+    lines += [_constant(row, gap, name) for row, gap in gaps if gap.kind == "constant"]
+    identical = [row for row, gap in gaps if gap.kind == "identical"]
+    if identical:
+        lines.append(f"{_names(identical)} {_be(identical)} equal to {name} on every seed.")
+    if level:
+        lines.append(f"{_names(level)} cannot be told from {name} (Holm p {_range(level)}).")
+    few = [row for row, gap in gaps if gap.kind == "few"]
+    if few:
+        lines.append(f"{_names(few)} {_be(few)} not tested: fewer than {LEAST_PAIRS} seeds in common with {name}.")
+    return [*lines, *_advice(summary, [*level, *few], [*level, *identical])]
+
+
+def _told(apart: Sequence[tuple[Row, Difference]], name: str) -> Iterator[str]:
+    for row, gap in apart:
+        yield f"{row.told} is {_size(gap)} ± {gap.std:.3f} {_side(gap)} {name} ({_evidence(row, gap)})."
+
+
+def _counted(apart: Sequence[tuple[Row, Difference]], compared: int, name: str) -> Iterator[str]:
+    """Too many to tell one by one: how many, and the furthest on each side."""
+    yield f"{len(apart)} of {compared} rows differ from {name} (Holm p < {ALPHA})."
+    ordered = sorted(apart, key=lambda pair: pair[1].mean or 0.0)
+    for side, (row, gap) in (("above", ordered[-1]), ("below", ordered[0])):
+        if _side(gap) == side:
+            yield f"Furthest {side} is {row.told}, by {_size(gap)} ± {gap.std:.3f} ({_evidence(row, gap)})."
+
+
+def _constant(row: Row, gap: Difference, name: str) -> str:
+    seeds = f"each of {gap.n} seeds; a t test cannot judge a difference that does not vary"
+    return f"{row.told} is {_size(gap)} {_side(gap)} {name} on {seeds}."
+
+
+def _evidence(row: Row, gap: Difference) -> str:
+    p = p_text(row.p)
+    holm = f"Holm p < {p[1:]}" if p.startswith("<") else f"Holm p = {p}"
+    return f"95 % interval {signed_interval(gap)}, {holm}, {gap.n} seeds"
+
+
+def _advice(summary: Summary, unclear: Sequence[Row], level: Sequence[Row]) -> Iterator[str]:
+    if any(not row.ceiling for row in unclear):
+        yield f"More seeds may tell: --seeds {more_seeds(summary.plan.seeds)}"
+    if any(row.ceiling for row in level):
+        yield f"Where a row and the baseline both reach {SOLVED}, a harder task or a smaller model may tell them apart."
+
+
+def more_seeds(seeds: Sequence[int]) -> str:
+    """A range that keeps the seeds there are and holds at least twice as many, at least five."""
+    first = min(seeds)
+    return f"{first}..{max(*seeds, first + max(2 * len(seeds), 5) - 1)}"
+
+
+def _side(gap: Difference) -> str:
+    return "above" if (gap.mean or 0.0) > 0 else "below"
+
+
+def _size(gap: Difference) -> str:
+    return f"{abs(gap.mean or 0.0):.3f}"
+
+
+def _range(rows: Sequence[Row]) -> str:
+    ps = sorted(row.p for row in rows if row.p is not None)
+    low, high = p_text(ps[0]), p_text(ps[-1])
+    return f"= {low}" if low == high else f"{low} to {high}"
+
+
+def _names(rows: Sequence[Row]) -> str:
+    return listed([row.told for row in rows])
+
+
+def _be(rows: Sequence[Row]) -> str:
+    return "is" if len(rows) == 1 else "are"

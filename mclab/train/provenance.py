@@ -1,0 +1,44 @@
+"""Where a result comes from: never part of a run's id, always beside it."""
+
+import platform
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import mclab
+
+
+def provenance(device: torch.device, pack: int) -> dict[str, Any]:
+    """Device, versions, git state and size of the pack that a run trained in."""
+    return {
+        "device": device.type,
+        "device_name": _device_name(device),
+        "threads": torch.get_num_threads(),
+        "pack": pack,
+        "mclab": mclab.__version__,
+        "git": _git_state(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+
+
+@cache
+def _git_state() -> str | None:
+    """Commit of mclab's own checkout, with `+` when the tree is changed; None outside a checkout."""
+    where = Path(mclab.__file__).parent
+    try:
+        commit = _git(where, "rev-parse", "--short=12", "HEAD")
+        return commit + "+" if _git(where, "status", "--porcelain", "--untracked-files=no", "--", ".") else commit
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _git(where: Path, *words: str) -> str:
+    return subprocess.run(["git", "-C", where, *words], capture_output=True, text=True, check=True).stdout.strip()

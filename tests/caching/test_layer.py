@@ -1,0 +1,167 @@
+"""The caching layer against its definition, over the axes; the identities of Memory Caching; causality."""
+
+import pytest
+import torch
+
+from mclab.caching.layer import CachingLayer
+from mclab.caching.recurrent import recurrent
+from mclab.config.model import MemoryMixer
+from mclab.layers import initialise
+from tests.covering import full, label, pairwise
+from tests.tolerances import FP64
+
+AXES = {
+    "aggregate": ["none", "residual", "grm", "soup", "ssc"],
+    "gate": ["context", "input", "none"],
+    "connector": ["own", "shared"],
+    "init": ["restart", "checkpoint"],
+    "pool": ["mean", "sum"],
+    "scale": [None, 0.7],
+    "k": [1, 2, 9],
+    "renormalise": [True, False],
+    "segment": [1, 3, 4, 40],
+    "length": [1, 15, 16, 17],
+    "heads": [1, 2],
+    "rotary": [False, True],
+}
+DIM = 8
+
+
+def layer_and_inputs(length=13, trained=None, heads=2, replicas=2, batch=2, **mixer):
+    layer = CachingLayer(replicas, DIM, heads, trained or length, MemoryMixer(**mixer))
+    initialise(layer, range(replicas))
+    generator = torch.Generator().manual_seed(length)
+    inputs = [
+        torch.randn(replicas, batch, length, DIM, generator=generator, dtype=torch.float64, requires_grad=True)
+        for _ in range(4)
+    ]
+    return layer.double(), inputs
+
+
+def read(layer, inputs, rotary=False):
+    return layer(*inputs, rotary)
+
+
+def assert_equals_definition(case):
+    axes = dict(case)
+    rotary = axes.pop("rotary")
+    layer, inputs = layer_and_inputs(**axes)
+    fast, slow = layer(*inputs, rotary), recurrent(layer, *inputs, rotary)
+    torch.testing.assert_close(fast, slow, atol=FP64, rtol=0)
+    upstream = torch.randn(fast.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    sources = [*inputs, *layer.parameters()]
+    grads = [
+        torch.autograd.grad(y, sources, upstream, allow_unused=True, materialize_grads=True) for y in (fast, slow)
+    ]
+    for mine, definition in zip(*grads, strict=True):
+        torch.testing.assert_close(mine, definition, atol=FP64, rtol=0)
+
+
+@pytest.mark.parametrize("case", pairwise(AXES), ids=label)
+def test_equals_definition(case):
+    assert_equals_definition(case)
+
+
+@pytest.mark.product
+def test_equals_definition_everywhere():
+    for case in full(AXES | {"length": [1, 17], "scale": [None], "heads": [2], "segment": [1, 4, 40]}):
+        assert_equals_definition(case)
+
+
+def test_three_tokens_by_hand():
+    """K = V = 1, segments {0, 1} and {2}, shared connector, sum pool, scale 1: every number is worked out by hand.
+
+    Keys 1, 2, 3 and values 5, 7, 11, all queries 0.1. Token 2 sees segment 0 (state 5 + 14 = 19, pool 3) and its own
+    (state 33, pool 3): equal scores 0.3, so both weights are one half, and y = (19 + 33) / 2 * 0.1 = 2.6.
+    """
+    mixer = MemoryMixer(segment=2, aggregate="grm", gate="context", connector="shared", pool="sum", scale=1.0)
+    layer = CachingLayer(1, 1, 1, 3, mixer)
+    q = torch.full((1, 1, 3, 1), 0.1, dtype=torch.float64)
+    k = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64).view(1, 1, 3, 1)
+    v = torch.tensor([5.0, 7.0, 11.0], dtype=torch.float64).view(1, 1, 3, 1)
+    for path in (layer, lambda *a: recurrent(layer, *a)):
+        y = path(q, q, k, v).flatten()
+        torch.testing.assert_close(y, torch.tensor([0.5, 1.9, 2.6], dtype=torch.float64), atol=FP64, rtol=0)
+
+
+@pytest.mark.parametrize("case", pairwise({k: AXES[k] for k in ("aggregate", "gate", "connector", "init", "pool")}), ids=label)
+def test_causal(case):
+    """Changing token t changes nothing before t."""
+    layer, inputs = layer_and_inputs(length=13, segment=4, **case)
+    before = read(layer, inputs)
+    for t in range(13):
+        changed = [x.detach().clone() for x in inputs]
+        for x in changed:
+            x[:, :, t] += 1.0
+        after = read(layer, changed)
+        torch.testing.assert_close(after[:, :, :t], before[:, :, :t], atol=FP64, rtol=0)
+        assert not torch.equal(after[:, :, t], before[:, :, t])
+
+
+@pytest.mark.parametrize("gate", ["context", "input"])
+@pytest.mark.parametrize("aggregate", ["grm", "soup", "ssc"])
+def test_one_segment_is_the_plain_memory(gate, aggregate):
+    layer, inputs = layer_and_inputs(segment=13, gate=gate, aggregate=aggregate)
+    plain, _ = layer_and_inputs(aggregate="none")
+    torch.testing.assert_close(read(layer, inputs), read(plain, inputs), atol=FP64, rtol=0)
+
+
+@pytest.mark.parametrize("aggregate", ["residual", "grm", "soup", "ssc"])
+def test_checkpoint_is_restart_on_the_first_segment_and_not_after(aggregate):
+    restart, inputs = layer_and_inputs(segment=4, aggregate=aggregate, init="restart")
+    checkpoint, _ = layer_and_inputs(segment=4, aggregate=aggregate, init="checkpoint")
+    a, b = read(restart, inputs), read(checkpoint, inputs)
+    torch.testing.assert_close(a[:, :, :4], b[:, :, :4], atol=FP64, rtol=0)
+    assert (a[:, :, 4:] - b[:, :, 4:]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("gate", ["context", "input", "none"])
+def test_soup_is_grm_at_depth_one(gate):
+    soup, inputs = layer_and_inputs(segment=4, gate=gate, aggregate="soup")
+    grm, _ = layer_and_inputs(segment=4, gate=gate, aggregate="grm")
+    torch.testing.assert_close(recurrent(soup, *inputs), recurrent(grm, *inputs), atol=FP64, rtol=0)
+
+
+@pytest.mark.parametrize("renormalise", [True, False])
+@pytest.mark.parametrize("gate", ["context", "input", "none"])
+def test_ssc_is_grm_when_k_covers_the_past(gate, renormalise):
+    ssc, inputs = layer_and_inputs(segment=4, gate=gate, aggregate="ssc", k=3, renormalise=renormalise)
+    grm, _ = layer_and_inputs(segment=4, gate=gate, aggregate="grm")
+    few, _ = layer_and_inputs(segment=4, gate=gate, aggregate="ssc", k=1, renormalise=renormalise)
+    torch.testing.assert_close(read(ssc, inputs), read(grm, inputs), atol=FP64, rtol=0)
+    assert (read(few, inputs) - read(grm, inputs)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("case", [{"aggregate": "grm"}, {"aggregate": "ssc", "k": 9}, {"aggregate": "soup"}], ids=label)
+def test_no_gate_is_residual(case):
+    gateless, inputs = layer_and_inputs(segment=4, gate="none", **case)
+    residual, _ = layer_and_inputs(segment=4, aggregate="residual")
+    torch.testing.assert_close(read(gateless, inputs), read(residual, inputs), atol=FP64, rtol=0)
+
+
+def test_residual_restart_is_plain_linear_attention_and_checkpoint_is_not():
+    plain, inputs = layer_and_inputs(aggregate="none")
+    restart, _ = layer_and_inputs(segment=4, aggregate="residual", init="restart")
+    checkpoint, _ = layer_and_inputs(segment=4, aggregate="residual", init="checkpoint")
+    torch.testing.assert_close(read(restart, inputs), read(plain, inputs), atol=FP64, rtol=0)
+    assert (read(checkpoint, inputs) - read(plain, inputs)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("aggregate", ["grm", "soup", "ssc"])
+def test_a_longer_sequence_reuses_the_last_input_logit(aggregate):
+    """Trained on 8 tokens (2 segments), read on 13 (4 segments)."""
+    layer, inputs = layer_and_inputs(length=13, trained=8, segment=4, gate="input", aggregate=aggregate)
+    torch.testing.assert_close(read(layer, inputs), recurrent(layer, *inputs), atol=FP64, rtol=0)
+
+
+def test_selection_carries_no_gradient_but_weights_do():
+    layer, inputs = layer_and_inputs(segment=2, aggregate="ssc", gate="context", k=1)
+    (grad,) = torch.autograd.grad(read(layer, inputs).sum(), [layer.connector.project.weight])
+    assert grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("gate", ["input", "none"])
+def test_without_a_context_gate_there_is_no_unused_projection(gate):
+    """W_u would get no gradient, so it is not there."""
+    layer, _ = layer_and_inputs(segment=2, aggregate="ssc", gate=gate, connector="own")
+    assert not any("connector" in name for name, _ in layer.named_parameters())

@@ -1,0 +1,168 @@
+"""The language model: arithmetic against real tensors, causality, replicas that never meet, gradients everywhere."""
+
+import pytest
+import torch
+
+from mclab.caching.aggregate import AGGREGATES
+from mclab.caching.connector import CONNECTORS
+from mclab.caching.gate import GATES
+from mclab.caching.init import INITS
+from mclab.caching.pool import POOLS
+from mclab.config import model as config_model
+from mclab.config.params import parameters, state_floats
+from mclab.config.run import RunConfig
+from mclab.config.task import TASKS as TASK_CONFIGS
+from mclab.layers import initialise
+from mclab.memories import MEMORIES
+from mclab.models.lm import LM
+from mclab.models.mixers import MIXERS
+from mclab.tasks import TASKS
+from tests.covering import label, pairwise
+
+MIXER_AXES = {
+    "aggregate": ["none", "residual", "grm", "soup", "ssc"],
+    "gate": ["context", "input", "none"],
+    "connector": ["own", "shared"],
+    "init": ["restart", "checkpoint"],
+    "pool": ["mean", "sum"],
+    "out_gate": [False, True],
+    "qk_norm": [True, False],
+    "segment": [3, 8],
+    "position": ["none", "rotary", "learned"],
+    "conv": [0, 4],
+    "mlp": [0, 2],
+    "heads": [1, 2],
+}
+MODEL_KEYS = ("position", "conv", "mlp", "heads")
+ATTENTION_AXES = {"window": [None, 3], **{key: MIXER_AXES[key] for key in MODEL_KEYS}}
+
+
+def config(name, case):
+    model = {key: value for key, value in case.items() if key in MODEL_KEYS}
+    mixer = {key: value for key, value in case.items() if key not in MODEL_KEYS}
+    task = {"vocab": 32, "length": 20, "pairs": [2, 4]}
+    return RunConfig.model_validate({"task": task, "model": {"dim": 8, **model, "mixer": {"name": name, **mixer}}})
+
+
+CASES = [
+    *(pytest.param(config("memory", c), id="memory-" + label(c)) for c in pairwise(MIXER_AXES)),
+    *(pytest.param(config("attention", c), id="attention-" + label(c)) for c in pairwise(ATTENTION_AXES)),
+]
+
+
+def built(run, replicas=2):
+    model = LM(run, replicas)
+    initialise(model, range(replicas))
+    return model.double()
+
+
+def batch(run, replicas=2, size=3):
+    data = TASKS[run.task.name].batch(run.task, list(range(replicas)), "train", 0, size, "cpu")
+    return data.tokens, data.positions
+
+
+@pytest.mark.parametrize("run", CASES)
+def test_parameter_arithmetic_and_finite_gradients_everywhere(run):
+    model = built(run)
+    assert parameters(run) == sum(p[0].numel() for p in model.parameters())
+    logits = model(*batch(run))
+    loss = torch.logsumexp(logits, -1).square().sum() + logits[..., 0].sum()
+    grads = torch.autograd.grad(loss, list(model.parameters()))
+    for (name, _), grad in zip(model.named_parameters(), grads, strict=True):
+        assert torch.isfinite(grad).all(), name
+        assert grad.abs().sum() > 0, f"{name} gets no gradient"
+
+
+@pytest.mark.parametrize("run", CASES)
+def test_causal(run):
+    """Changing the token at t changes no logit before t."""
+    model, (tokens, _) = built(run), batch(run)
+    everywhere = torch.arange(tokens.shape[2]).expand(*tokens.shape[:2], -1)
+    before = model(tokens, everywhere)
+    for t in (0, 7, 8, 19):
+        changed = tokens.clone()
+        changed[:, :, t] = (changed[:, :, t] + 1) % run.task.vocab
+        after = model(changed, everywhere)
+        torch.testing.assert_close(after[:, :, :t], before[:, :, :t], atol=1e-9, rtol=0)
+        assert not torch.equal(after[:, :, t], before[:, :, t])
+
+
+def test_head_at_scored_positions_equals_full_head():
+    run = config("memory", {})
+    model, (tokens, positions) = built(run), batch(run)
+    everywhere = torch.arange(tokens.shape[2]).expand(*tokens.shape[:2], -1)
+    full = model(tokens, everywhere)
+    picked = full.gather(2, positions[..., None].expand(-1, -1, -1, full.shape[-1]))
+    torch.testing.assert_close(model(tokens, positions), picked, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("mixer", ["memory", "attention"])
+def test_replicas_never_meet(mixer):
+    """A replica's logits are those of a pack of its own; NaN in one replica stays there."""
+    run = config(mixer, {})
+    both, (tokens, positions) = built(run), batch(run)
+    alone = LM(run, 1)
+    initialise(alone, [1])
+    expected = alone.double()(tokens[1:], positions[1:])
+    torch.testing.assert_close(both(tokens, positions)[1:], expected, atol=1e-12, rtol=0)
+    for values in both.parameters():
+        values.data[0] = torch.nan
+    torch.testing.assert_close(both(tokens, positions)[1:], expected, atol=1e-12, rtol=0)
+
+
+def test_a_parameter_starts_from_its_own_name_alone():
+    """Adding an output gate leaves every other parameter as it was."""
+    plain, gated = built(config("memory", {})), built(config("memory", {"out_gate": True}))
+    others = dict(gated.named_parameters())
+    for name, values in plain.named_parameters():
+        assert torch.equal(values, others.pop(name)), name
+    assert all("out_gate" in name for name in others)
+
+
+def test_seeds_start_differently_and_again_alike():
+    run = config("memory", {})
+    one, two = built(run), built(run)
+    for a, b in zip(one.parameters(), two.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert not torch.equal(one.embedding[0], one.embedding[1])
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        # taps 3 * 3 * 8 = 72 a layer, memory 8 * 8, pool 8; 20 tokens in segments of 8: two kept.
+        ({"aggregate": "grm"}, (2 * (72 + 72), 2 * 2 * 72)),
+        ({"aggregate": "grm", "gate": "input"}, (2 * (72 + 64), 2 * 2 * 64)),
+        ({"aggregate": "residual"}, (2 * (72 + 64), 2 * 2 * 64)),
+        ({"aggregate": "none"}, (2 * (72 + 64), 0)),
+        ({"aggregate": "ssc", "gate": "none"}, (2 * (72 + 72), 2 * 2 * 72)),
+        ({"aggregate": "grm", "heads": 2}, (2 * (72 + 2 * (16 + 4)), 2 * 2 * 2 * (16 + 4))),
+    ],
+)
+def test_state_arithmetic_of_memories(case, expected):
+    assert state_floats(config("memory", case)) == expected
+
+
+def test_state_arithmetic_of_attention():
+    assert state_floats(config("attention", {"conv": 0})) == (0, 2 * 2 * 20 * 8)
+    assert state_floats(config("attention", {"conv": 0, "window": 3})) == (2 * 2 * 3 * 8, 0)
+
+
+@pytest.mark.parametrize(
+    ("literal", "registry"),
+    [
+        (config_model.Memory, MEMORIES),
+        (config_model.Aggregate, AGGREGATES),
+        (config_model.Gate, GATES),
+        (config_model.Connector, CONNECTORS),
+        (config_model.Init, INITS),
+        (config_model.Pool, POOLS),
+    ],
+)
+def test_config_names_what_the_registries_hold(literal, registry):
+    assert set(literal.__args__) == set(registry)
+
+
+def test_config_names_the_mixers_and_tasks_that_exist():
+    assert set(config_model.MIXERS) == set(MIXERS)
+    assert set(TASK_CONFIGS) == set(TASKS)
