@@ -1,0 +1,165 @@
+"""Every key of a run: dotted path, type as people write it, default, meaning. All of it read off the models."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.fields import FieldInfo
+
+from mclab.config.run import RunConfig
+from mclab.config.strict import Leaf, Strict
+
+#: How people write the bounds that annotated-types names so.
+_SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key. `of` is the word of the mixer or task that it belongs to, `None` for a key that every run has."""
+
+    path: str
+    type: str
+    default: Leaf
+    meaning: str
+    of: str | None = None
+
+
+@cache
+def rooms() -> dict[str, dict[str | None, type[Strict]]]:
+    """Every mapping in a run by its dotted path ("" is the run), each with its models by name.
+
+    A mapping that has one shape stands under `None`; one with a `name` (a mixer, a task) under each of its names.
+    """
+    found: dict[str, dict[str | None, type[Strict]]] = {}
+    _collect(RunConfig, "", found)
+    return found
+
+
+def _collect(model: type[Strict], path: str, found: dict[str, dict[str | None, type[Strict]]]) -> None:
+    found.setdefault(path, {})[_name(model)] = model
+    for key, info in model.model_fields.items():
+        for inner in _models(info.annotation):
+            _collect(inner, f"{path}.{key}".lstrip("."), found)
+
+
+def _name(model: type[Strict]) -> str | None:
+    return str(model.model_fields["name"].default) if "name" in model.model_fields else None
+
+
+def _models(annotation: Any) -> Iterator[type[Strict]]:
+    if isinstance(annotation, type) and issubclass(annotation, Strict):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)
+
+
+@cache
+def choices() -> frozenset[str]:
+    """Paths of the mappings whose `name` decides which keys they have: the mixer and the task."""
+    return frozenset(path for path, models in rooms().items() if None not in models)
+
+
+@cache
+def sections() -> frozenset[str]:
+    """Paths of the mappings that only group keys: model, train, eval."""
+    return frozenset(rooms()) - choices() - {""}
+
+
+@cache
+def default_name(path: str) -> str:
+    """The name that a mapping in `choices` has where none is given."""
+    parent, _, key = path.rpartition(".")
+    (model,) = rooms()[parent].values()
+    return str(model.model_fields[key].get_default(call_default_factory=True).name)
+
+
+@cache
+def all_keys() -> tuple[Key, ...]:
+    """Every key in the order of declaration; a mixer's or a task's keys once for each that has them."""
+    return tuple(_keys_of(""))
+
+
+def _keys_of(path: str) -> Iterator[Key]:
+    if path in choices():
+        yield _name_key(path)
+    for of, model in rooms()[path].items():
+        for word, info in model.model_fields.items():
+            inner = f"{path}.{word}".lstrip(".")
+            if inner in rooms():
+                yield from _keys_of(inner)
+            elif of is None or word != "name":
+                default = info.get_default(call_default_factory=True)
+                yield Key(inner, type_text(info), default, info.description or "", of)
+
+
+def _name_key(path: str) -> Key:
+    parent, _, key = path.rpartition(".")
+    (model,) = rooms()[parent].values()
+    words = " | ".join(str(name) for name in rooms()[path])
+    return Key(f"{path}.name", words, default_name(path), model.model_fields[key].description or "")
+
+
+@cache
+def by_path() -> Mapping[str, dict[str | None, Key]]:
+    """Every key by path, then by the mixer or task that has it."""
+    found: dict[str, dict[str | None, Key]] = {}
+    for key in all_keys():
+        found.setdefault(key.path, {})[key.of] = key
+    return found
+
+
+def type_text(info: FieldInfo) -> str:
+    """A field's type as people write it: `context | input | none`, `int >= 1`, `float > 0 or null`."""
+    parts = get_args(info.annotation)
+    if get_origin(info.annotation) is Literal:
+        return " | ".join(map(str, parts))
+    if get_origin(info.annotation) is tuple:
+        return f"{_type_name(parts[0])} or list of {_type_name(parts[0])}"
+    plain = [part for part in parts if part is not type(None)] or [info.annotation]
+    text = f"{' | '.join(map(_type_name, plain))} {', '.join(_limits(info))}".rstrip()
+    return f"{text} or null" if type(None) in parts else text
+
+
+def _limits(info: FieldInfo) -> Iterator[str]:
+    for mark in info.metadata:
+        for name, sign in _SIGNS.items():
+            if hasattr(mark, name):
+                yield f"{sign} {getattr(mark, name)}"
+
+
+def _type_name(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " | ".join(map(str, get_args(kind)))
+    return "true | false" if kind is bool else str(getattr(kind, "__name__", kind))
+
+
+@cache
+def adapter(path: str, of: str | None) -> TypeAdapter[Any]:
+    """What checks one key's value alone, without the rules that look at several keys."""
+    room, _, word = path.rpartition(".")
+    if word == "name":
+        kind: Any = Literal[tuple(rooms()[room])]
+        return TypeAdapter(kind)
+    info = rooms()[room][of].model_fields[word]
+    kind = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
+    return TypeAdapter(kind, config=ConfigDict(strict=True, allow_inf_nan=False))
+
+
+def bounds(path: str, of: str | None) -> list[int | float]:
+    """The least and the greatest value that a key takes, where it has them."""
+    room, _, word = path.rpartition(".")
+    marks = rooms()[room][of].model_fields[word].metadata if word != "name" else []
+    return [getattr(mark, name) for mark in marks for name in ("ge", "le") if hasattr(mark, name)]
+
+
+def shown(value: Any) -> str:
+    """A value as a grid's author would write it: `null`, `true`, `0.001`, `[4, 8]`, `{name: attention}`."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(shown, value))}]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {shown(inner)}" for key, inner in value.items()) + "}"
+    return str(value)

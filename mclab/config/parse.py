@@ -1,0 +1,213 @@
+"""From plain data to a checked run, and from the schema's complaints to lines that a person can act on."""
+
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+
+from mclab.config.keys import adapter, bounds, by_path, choices, default_name, rooms, shown
+from mclab.config.run import RunConfig
+from mclab.config.strict import ConfigError
+
+#: A prefix for every line, or what gives the prefix for a key's dotted path (`gating.yaml:7`).
+Where = str | Callable[[str], str]
+
+#: What people write for "nothing", "yes" and "no" where mclab has a word of its own.
+_NOTHING = ("off", "no", "none", "null", "None", "false", False, None)
+_YES = ("yes", "on", "y", "true", "True", 1)
+_NO = ("no", "off", "n", "false", "False", 0)
+
+
+def parse_run(data: Mapping[str, Any], where: Where = "") -> RunConfig:
+    """The run that nested `data` describes, every absent key at its default.
+
+    Raises `ConfigError`, a line for each fault: prefix, dotted path, what is wrong, the value, the nearest right thing.
+    """
+    try:
+        return RunConfig.model_validate(data if isinstance(data, dict) else dict(data))
+    except ValidationError as error:
+        raise _config_error(error, where) from None
+
+
+def check_values(data: Mapping[str, Any], where: Where = "") -> None:
+    """Check every key and value of `data` by itself, leaving out the rules that look at several keys.
+
+    Raises `ConfigError` as `parse_run` does.
+    """
+    try:
+        RunConfig.model_validate(data)
+    except ValidationError as error:
+        if any(not _is_rule(detail) for detail in error.errors()):
+            raise _config_error(error, where, rules=False) from None
+
+
+def check_path(path: str, where: Where = "") -> None:
+    """Raise `ConfigError` unless `path` is a key, or a mapping of keys, of some run."""
+    if not path or (path not in by_path() and path not in rooms()):
+        raise ConfigError(_line(path, unknown(path), where))
+
+
+def typed(path: str, value: Any, where: Where = "") -> Any:
+    """`value` as a run holds it under the key `path`: `[16, 4]` is `(4, 16)`, `1` is `1.0` for a float.
+
+    Raises `ConfigError` where no mixer or task takes this value under this key, `KeyError` for an unknown key.
+    """
+    owners = list(by_path()[path])
+    for of in owners:
+        try:
+            return adapter(path, of).validate_python(value)
+        except ValidationError as error:
+            text = _leaf_text(path, of, error.errors()[0], value)
+    raise ConfigError(_line(path, text, where))
+
+
+def unknown(path: str, of: str | None = None) -> str:
+    """What is wrong with a key that does not exist in its place (`of`: the mixer or task there), and the likely one."""
+    room, _, word = path.rpartition(".")
+    if path in by_path():
+        return _foreign(path, of)
+    models = [model for name, model in rooms().get(room, {}).items() if of in (None, name)]
+    here = list(dict.fromkeys(key for model in models for key in model.model_fields))
+    if guess := _elsewhere(word) or [f"{room}.{key}".lstrip(".") for key in _near(word, here)] or _far(path):
+        return f"unknown key; did you mean {' or '.join(guess)}?"
+    return f"unknown key; {room or 'a run'} has {', '.join(here)}" if here else "unknown key"
+
+
+def _foreign(path: str, of: str | None) -> str:
+    """A key that another mixer or task has."""
+    room = path.rpartition(".")[0]
+    noun, owners = room.rpartition(".")[2], " and ".join(map(str, by_path()[path]))
+    if of == default_name(room):
+        hint = f"add name: {next(iter(by_path()[path]))}"
+    else:
+        hint = f"to replace the {noun} as a whole, write {room}: {{name: {of}}}"
+    return f"is a key of {noun} {owners}, here it is {of}; {hint}"
+
+
+def _elsewhere(word: str) -> list[str]:
+    return [path for path in (*by_path(), *rooms()) if path and path.rpartition(".")[2] == word and word != "name"]
+
+
+def _near(word: str, words: list[str]) -> list[str]:
+    initials = "".join(part[:1] for part in word.split("_"))
+    return get_close_matches(word, words, n=1, cutoff=0.55) or [key for key in words if key == initials]
+
+
+def _far(path: str) -> list[str]:
+    """The nearest key of all, by its whole path or by its last word."""
+    last = {known.rpartition(".")[2]: known for known in by_path()}
+    near = get_close_matches(path.rpartition(".")[2], last, n=1, cutoff=0.6)
+    return [last[word] for word in near] or get_close_matches(path, by_path(), n=1, cutoff=0.85)
+
+
+def _config_error(error: ValidationError, where: Where, rules: bool = True) -> ConfigError:
+    details = [detail for detail in error.errors() if rules or not _is_rule(detail)]
+    return ConfigError("\n".join(_line(*_problem(detail), where) for detail in details))
+
+
+def _line(path: str, text: str, where: Where) -> str:
+    prefix = where if isinstance(where, str) else where(path)
+    return ": ".join(part for part in (prefix, path, text) if part)
+
+
+def _problem(detail: Any) -> tuple[str, str]:
+    """Dotted path and text of one fault, as pydantic describes it."""
+    path, of = _place(detail["loc"])
+    kind, value = detail["type"], detail["input"]
+    if kind in ("extra_forbidden", "invalid_key"):
+        return path, unknown(path, of)
+    if kind == "union_tag_invalid":
+        return f"{path}.name", _word_text(f"{path}.name", None, value["name"])
+    if _is_rule(detail):
+        return _rule(path, str(detail["ctx"]["error"]))
+    if path in rooms():
+        return path, _mapping_text(path, value)
+    return path, _leaf_text(path, of, detail, value)
+
+
+def _is_rule(detail: Any) -> bool:
+    return detail["type"] == "value_error" and _place(detail["loc"])[0] in rooms()
+
+
+def _place(loc: tuple[int | str, ...]) -> tuple[str, str | None]:
+    """The dotted path of a fault, without the names by which unions are told apart, and the name of its mapping."""
+    path, of, parts = "", None, list(map(str, loc))
+    while parts:
+        path = f"{path}.{parts.pop(0)}".lstrip(".")
+        names = [str(name) for name in rooms().get(path, {}) if name is not None]
+        if names:
+            of = parts.pop(0) if len(names) > 1 and parts and parts[0] in names else names[0]
+    return path, of
+
+
+def _rule(path: str, message: str) -> tuple[str, str]:
+    """A rule's message begins with its key, seen from the mapping that the rule stands in."""
+    key, colon, rest = message.partition(": ")
+    full = f"{path}.{key}".lstrip(".")
+    return (full, rest) if colon and full in by_path() else (path, message)
+
+
+def _mapping_text(path: str, value: Any) -> str:
+    hint = ""
+    if path in choices():
+        hint = f"; take {{name: {value if value in list(rooms()[path]) else default_name(path)}}}"
+    return f"needs a mapping, got {quoted(value)}{hint}"
+
+
+def _leaf_text(path: str, of: str | None, detail: Any, value: Any) -> str:
+    if detail["type"] == "value_error":
+        return f"{detail['ctx']['error']}, got {quoted(value)}"
+    if detail["type"] == "literal_error":
+        return _word_text(path, of, value)
+    return f"needs {_type_of(path, of)}, got {quoted(value)}{_hint(path, of, value)}"
+
+
+def _type_of(path: str, of: str | None) -> str:
+    keys = by_path()[path]
+    return keys.get(of, next(iter(keys.values()))).type
+
+
+def _word_text(path: str, of: str | None, value: Any) -> str:
+    """The words that a key allows, the nearest first."""
+    words = _type_of(path, of).split(" | ")
+    near = ["none"] if "none" in words and value in _NOTHING else _near(str(value), words)
+    ordered = near + [word for word in words if word not in near]
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"needs {' | '.join(ordered)}, got {quoted(value)}{hint}"
+
+
+def _hint(path: str, of: str | None, value: Any) -> str:
+    """The value that was probably meant: the first guess that the key would take."""
+    for guess in _guesses(path, of, value):
+        try:
+            adapter(path, of).validate_python(guess)
+        except ValidationError:
+            continue
+        return f"; take {shown(guess)}"
+    return ""
+
+
+def _guesses(path: str, of: str | None, value: Any) -> Iterator[Any]:
+    if isinstance(value, list) and len(value) == 1:
+        yield value[0]
+    if isinstance(value, str):
+        for kind in (int, float):
+            try:
+                yield kind(value)
+            except ValueError:
+                continue
+    if isinstance(value, float) and value.is_integer():
+        yield int(value)
+    if isinstance(value, list | dict):
+        return
+    yield from [True] * (value in _YES) + [False] * (value in _NO) + [None] * (value in _NOTHING)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield from sorted(bounds(path, of), key=lambda bound: abs(bound - value))
+
+
+def quoted(value: Any) -> str:
+    """A value in a message: on one line, text in quotes, long ones cut."""
+    text = f'"{value}"' if isinstance(value, str) else shown(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else f"{text[:57]}..."

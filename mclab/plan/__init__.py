@@ -1,0 +1,1 @@
+"""YAML to cells to runs. Never imports torch."""

@@ -1,0 +1,163 @@
+"""From rows to cells: excluded, checked, stripped of what changes nothing, merged where they are the same."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mclab.config.keys import shown
+from mclab.config.parse import parse_run
+from mclab.config.run import RunConfig, canonical, inert, oddities
+from mclab.config.strict import ConfigError
+from mclab.plan.conditions import Condition, When
+from mclab.plan.plan import Candidate, Cell
+from mclab.plan.rows import Draft, Rows
+from mclab.plan.settings import Flat, Setting, laid, nested, written_at
+from mclab.plan.source import Source
+
+#: Faults that are printed before the rest is only counted.
+MOST_FAULTS = 8
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What all cells share: the base, where each of its keys was written, and the rules on top."""
+
+    base: Flat
+    given: tuple[Setting, ...]
+    when: When
+    exclude: tuple[Condition, ...]
+    combos: tuple[tuple[Setting, ...], ...]
+    seeds: tuple[int, ...]
+    source: Source
+
+
+@dataclass
+class Remarks:
+    """What the plan says about itself on the way."""
+
+    notes: list[str] = field(default_factory=list)
+    warnings: dict[str, None] = field(default_factory=dict)
+
+
+def cells(rows: Rows, ground: Ground, remarks: Remarks) -> tuple[Cell, ...]:
+    """The distinct cells of the rows. Raises `ConfigError` with every distinct fault of every cell, a line each."""
+    labels, kept, faults = _labels(rows.axes), list[_Row](), dict[str, list[str]]()
+    drafts = _included(rows, ground, labels, remarks)
+    for draft, written in drafts:
+        try:
+            kept.append(_Row(_cell(draft, ground, rows.axes, labels), written))
+        except ConfigError as error:
+            for line in str(error).splitlines():
+                faults.setdefault(line, []).append(written)
+    if faults:
+        raise ConfigError(_faults(faults, len(drafts)))
+    for row in kept:
+        for candidate in row.cell.candidates:
+            remarks.warnings.update(dict.fromkeys(oddities(next(iter(candidate.runs.values())))))
+    return _merged(kept, remarks.notes)
+
+
+def _included(rows: Rows, ground: Ground, labels: dict[str, str], remarks: Remarks) -> list[tuple[Draft, str]]:
+    """The drafts that `exclude` leaves, without the keys that `when` takes away, each with its name as written."""
+    used = set[int]()
+    kept: list[tuple[Draft, str]] = []
+    for number, draft in enumerate(rows.drafts):
+        slim = replace(draft, settings=ground.when.kept(ground.base, draft.settings))
+        hits = _excluded(slim, ground)
+        used |= hits
+        if hits:
+            continue
+        written = _name(draft, _values(draft.settings, rows.axes), labels)
+        if not kept and number:
+            remarks.notes.append(f"exclude takes the first cell away: the baseline is {written}")
+        kept.append((slim, written))
+    if not kept:
+        raise ground.source.error("exclude", "exclude: leaves no cell")
+    unused = [rule.text for number, rule in enumerate(ground.exclude) if number not in used]
+    remarks.warnings.update(dict.fromkeys(f"exclude: {text} matches no cell" for text in unused))
+    return kept
+
+
+def _excluded(draft: Draft, ground: Ground) -> set[int]:
+    """Numbers of the conditions under `exclude` that the draft meets."""
+    if not ground.exclude:
+        return set()
+    flat = laid(ground.base, draft.settings)
+    return {number for number, rule in enumerate(ground.exclude) if rule.holds(flat)}
+
+
+@dataclass(frozen=True)
+class _Row:
+    cell: Cell
+    written: str
+
+
+def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, str]) -> Cell:
+    """A cell with all its candidates; candidates that are the same run are one."""
+    found: dict[RunConfig, Candidate] = {}
+    dead: frozenset[str] | None = None
+    for combo in ground.combos:
+        run = _resolve(ground.when.kept(ground.base, (*draft.settings, *combo)), ground)
+        inner = inert(run)
+        dead = inner if dead is None else dead & inner
+        run = canonical(run)
+        if run not in found:
+            values = {item.path: _leaf(item.value) for item in combo if item.path not in inner}
+            found[run] = Candidate(values, {seed: run.model_copy(update={"seed": seed}) for seed in ground.seeds})
+    values = _values(draft.settings, axes)
+    alive = {path: value for path, value in values.items() if path not in (dead or ())} or values
+    return Cell(_name(draft, alive, labels), alive, tuple(found.values()))
+
+
+def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
+    everything = (*ground.given, *settings)
+    return parse_run(nested(laid(ground.base, settings)), lambda path: written_at(path, everything, ground.source))
+
+
+def _leaf(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _values(settings: Iterable[Setting], axes: Sequence[str]) -> dict[str, Any]:
+    found = {item.path: item.value for item in settings}
+    return {path: found[path] for path in axes if path in found}
+
+
+def _labels(axes: Sequence[str]) -> dict[str, str]:
+    """The last word of each axis, its whole path where two would be the same."""
+    last = [path.rpartition(".")[2] for path in axes]
+    return {path: path if last.count(word) > 1 else word for path, word in zip(axes, last, strict=True)}
+
+
+def _name(draft: Draft, values: dict[str, Any], labels: dict[str, str]) -> str:
+    if draft.name is not None:
+        return draft.name
+    return ", ".join(f"{labels[path]}={shown(value)}" for path, value in values.items()) or "base"
+
+
+def _faults(faults: dict[str, list[str]], count: int) -> str:
+    """One line per fault, with the first cell that has it where not all have."""
+    lines = []
+    for line, names in faults.items():
+        names = list(dict.fromkeys(names))
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        lines.append(line if len(names) == count else f"{line} (cell {names[0]}{more})")
+    rest = [f"... and {len(lines) - MOST_FAULTS} more"] if len(lines) > MOST_FAULTS else []
+    return "\n".join(lines[:MOST_FAULTS] + rest)
+
+
+def _merged(rows: Sequence[_Row], notes: list[str]) -> tuple[Cell, ...]:
+    """The first of each set of equal cells."""
+    first: dict[frozenset[RunConfig], _Row] = {}
+    same: list[str] = []
+    for row in rows:
+        runs = frozenset(next(iter(candidate.runs.values())) for candidate in row.cell.candidates)
+        kept = first.setdefault(runs, row)
+        if kept is not row:
+            same.append(f"{row.written} is {kept.written}")
+    if same:
+        more = f"; and {len(same) - _MOST_NAMED} more" if len(same) > _MOST_NAMED else ""
+        named = "; ".join(same[:_MOST_NAMED])
+        notes.append(f"{len(rows)} cells, {len(first)} distinct: {named}{more}")
+    return tuple(row.cell for row in first.values())

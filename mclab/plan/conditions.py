@@ -1,0 +1,109 @@
+"""`when` and `exclude`: which keys a cell has, and which cells there are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mclab.config.keys import rooms, shown
+from mclab.config.parse import check_path, quoted, typed
+from mclab.config.strict import ConfigError
+from mclab.plan.settings import ABSENT, Flat, Setting, laid, pairs, value_at
+from mclab.plan.source import Source
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Holds for a run whose keys all have one of the allowed values."""
+
+    allowed: Mapping[str, tuple[Any, ...]]
+    text: str
+
+    def holds(self, flat: Flat) -> bool:
+        """True where every key is there and has an allowed value."""
+        return all(
+            (value := value_at(flat, path)) is not ABSENT and value in values for path, values in self.allowed.items()
+        )
+
+
+def condition(data: Any, source: Source, at: str) -> Condition:
+    """A condition as written: `{model.mixer.aggregate: ssc}`; a list means any of its values (for pairs: that mix).
+
+    Raises `ConfigError` for an unknown key or a value that the key never has.
+    """
+    if not isinstance(data, Mapping) or not data:
+        raise source.error(at, f"{at}: needs a mapping of keys to values, got {quoted(data)}")
+    allowed: dict[str, tuple[Any, ...]] = {}
+    for path, value in pairs(data, rooms(), "", f"{source.at(at)}: {at}"):
+        where = f"{source.at(f'{at}.{path}')}: {at}"
+        _check_leaf(path, where)
+        allowed[path] = _allowed(path, value, where)
+    return Condition(allowed, shown(data))
+
+
+def _check_leaf(path: str, where: str) -> None:
+    check_path(path, where)
+    if path in rooms():
+        raise ConfigError(f"{where}: {path}: is no key but a mapping of keys; name the key, e.g. {path}.name")
+
+
+def _allowed(path: str, value: Any, where: str) -> tuple[Any, ...]:
+    """A list is one value for a key that holds lists, else several values."""
+    try:
+        return (typed(path, value),)
+    except ConfigError:
+        if isinstance(value, list) and value:
+            return tuple(typed(path, part, where) for part in value)
+        typed(path, value, where)
+        raise
+
+
+@dataclass(frozen=True)
+class When:
+    """The keys that exist only where a condition holds."""
+
+    rules: Mapping[str, Condition]
+
+    def kept(self, base: Flat, items: tuple[Setting, ...]) -> tuple[Setting, ...]:
+        """The settings that stay. One that goes may take the ground from another's condition, so look again."""
+        while self.rules:
+            flat = laid(base, items)
+            gone = [item for item in items if item.path in self.rules and not self.rules[item.path].holds(flat)]
+            if not gone:
+                break
+            items = tuple(item for item in items if item not in gone)
+        return items
+
+    def idle(self, varied: Sequence[str]) -> list[str]:
+        """A warning for every key that nothing varies."""
+        paths = [path for path in self.rules if path not in varied]
+        return [f"when: {path} is not varied here, so its condition changes nothing" for path in paths]
+
+
+def when(data: Any, source: Source) -> When:
+    """The grid's `when`. Raises `ConfigError` for an unknown key or a value that a key never has."""
+    if data is None:
+        return When({})
+    if not isinstance(data, Mapping):
+        raise source.error("when", f"when: needs a mapping of keys to conditions, got {quoted(data)}")
+    rules: dict[str, Condition] = {}
+    for path, rule in pairs(data, rooms(), "", f"{source.at('when')}: when"):
+        _check_leaf(path, f"{source.at(f'when.{path}')}: when")
+        rules[path] = condition(rule, source, f"when.{path}")
+    return When(rules)
+
+
+def exclude(data: Any, source: Source, chosen: Sequence[str]) -> tuple[Condition, ...]:
+    """The grid's `exclude`: cells to leave out. `chosen` are the keys of select.over, which no cell has by itself."""
+    if data is None:
+        return ()
+    if not isinstance(data, list):
+        raise source.error("exclude", f"exclude: needs a list of mappings, got {quoted(data)}")
+    found = tuple(condition(item, source, f"exclude.{number}") for number, item in enumerate(data))
+    for number, item in enumerate(found):
+        for path in item.allowed:
+            if path in chosen:
+                at = f"exclude.{number}"
+                raise source.error(
+                    at, f"{at}: {path}: is chosen in every cell (select.over), so it cannot exclude cells"
+                )
+    return found

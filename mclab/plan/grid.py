@@ -1,0 +1,136 @@
+"""A grid file to a plan: base, overrides, rows, conditions, selection, seeds, in that order."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from mclab.config.keys import choices, rooms, shown
+from mclab.config.parse import check_values, quoted
+from mclab.config.strict import ConfigError
+from mclab.plan.cells import Ground, Remarks, cells
+from mclab.plan.conditions import exclude, when
+from mclab.plan.loader import load
+from mclab.plan.over import refuse_double, select_from
+from mclab.plan.overrides import SMOKE_NOTE, SMOKE_SEEDS, CommandLine, parse_overrides, refuse_varied, smaller
+from mclab.plan.plan import Plan
+from mclab.plan.rows import Rows, rows
+from mclab.plan.seeds import seeds_from, seeds_from_text
+from mclab.plan.settings import Flat, Setting, laid, nested, pairs
+from mclab.plan.source import Source
+
+#: What stands at the top of a grid.
+KEYS = ("question", "base", "grid", "zip", "changes", "runs", "when", "exclude", "select", "seeds")
+
+
+def load_plan(path: str | Path, overrides: Sequence[str] = (), seeds: str | None = None, smoke: bool = False) -> Plan:
+    """The plan of a YAML grid. `overrides` are `train.steps=50` and the like, `seeds` is the command line's (`0..4`).
+
+    Raises `ConfigError` with file, line, key and the nearest right thing; nothing else for any text in the file.
+    """
+    data, source = load(path)
+    if data is None:
+        raise ConfigError(
+            f"{path}: is empty; a grid has {', '.join(KEYS)}, e.g. grid: {{model.mixer.gate: [context, none]}}"
+        )
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"{path}: needs a mapping at the top ({', '.join(KEYS)}), got {quoted(data)}")
+    return plan_from(data, Path(path).stem, overrides, seeds, smoke, source)
+
+
+def plan_from(
+    data: Mapping[str, Any],
+    name: str,
+    overrides: Sequence[str] = (),
+    seeds: str | None = None,
+    smoke: bool = False,
+    source: Source | None = None,
+) -> Plan:
+    """As `load_plan`, for data that is at hand; `{}` is one run of defaults. `name` names the plan and, without a
+    `source`, the place in messages.
+    """
+    source, remarks = source or Source(name), Remarks()
+    _check_top(data, source)
+    line = CommandLine(*parse_overrides(overrides), seeds, smoke)
+    base, seed = _base(data.get("base"), source)
+    wanted = _seeds(data, seed, line, source)
+    table = rows(data, source)
+    rule, combos = select_from(data.get("select"), wanted, line.about_seeds, source, remarks.notes)
+    chosen = rule.over if rule else ()
+    refuse_varied(line.settings, _varied(table), chosen)
+    refuse_double(chosen, _varied(table), source)
+    conditions = when(data.get("when"), source)
+    excluded = exclude(data.get("exclude"), source, chosen)
+    ground = Ground(_overridden(base, line), line.settings, conditions, excluded, combos, wanted, source)
+    remarks.warnings.update(dict.fromkeys((*conditions.idle((*table.axes, *chosen)), *_unnamed(table))))
+    found = cells(table, ground, remarks)
+    return Plan(
+        name=name,
+        question=_question(data.get("question"), source),
+        axes=table.axes,
+        cells=found,
+        select=rule,
+        seeds=wanted,
+        notes=(*[SMOKE_NOTE] * smoke, *table.notes, *remarks.notes),
+        warnings=tuple(remarks.warnings),
+        named=table.named,
+        listed=len(table.drafts),
+    )
+
+
+def _check_top(data: Mapping[str, Any], source: Source) -> None:
+    for key in data:
+        if key in KEYS:
+            continue
+        near = get_close_matches(str(key), KEYS, n=1, cutoff=0.6)
+        hint = f"did you mean {near[0]}?" if near else f"a grid has {', '.join(KEYS)}"
+        if str(key).partition(".")[0] in rooms():
+            hint = "it belongs under base"
+        raise source.error(str(key), f"{key}: unknown key; {hint}")
+
+
+def _question(value: Any, source: Source) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise source.error("question", f"question: needs text, got {quoted(value)}; put it in quotes")
+    return value.strip() if value else None
+
+
+def _base(data: Any, source: Source) -> tuple[Flat, int | None]:
+    """The base's keys and its seed. Keys are checked one by one here; rules between keys wait for the cells."""
+    if data is None:
+        return {}, None
+    if not isinstance(data, Mapping):
+        raise source.error("base", f"base: needs a mapping of keys to values, got {quoted(data)}")
+    flat = dict(pairs(data, rooms(), "", f"{source.at('base')}: base"))
+    check_values(nested(flat), lambda path: source.at(f"base.{path}"))
+    return flat, flat.pop("seed", None)
+
+
+def _overridden(base: Flat, line: CommandLine) -> Flat:
+    base = laid(base, line.settings)
+    return smaller(base, line.settings) if line.smoke else base
+
+
+def _seeds(data: Mapping[str, Any], seed: int | None, line: CommandLine, source: Source) -> tuple[int, ...]:
+    """The seeds: the command line's, else the grid's, else the base's one, else 0."""
+    one = seed if line.seed is None else line.seed
+    if one is not None and (line.seeds is not None or "seeds" in data):
+        raise source.error("base.seed", "seed: is given beside seeds; keep seeds")
+    found = seeds_from(data.get("seeds", [one or 0]), lambda text: source.error("seeds", text))
+    if line.seeds is not None:
+        found = seeds_from_text(line.seeds)
+    return found[:SMOKE_SEEDS] if line.smoke else found
+
+
+def _varied(table: Rows) -> list[Setting]:
+    return list({id(item): item for draft in table.drafts for item in draft.settings}.values())
+
+
+def _unnamed(table: Rows) -> list[str]:
+    """A mapping without a name may have been meant to change only the keys in it."""
+    return [
+        f"{item.where}: {item.path}: {shown(item.value)} replaces it as a whole, the rest is at its defaults; "
+        f"name it to confirm, or write {item.path}.KEY to change one key"
+        for item in _varied(table)
+        if item.path in choices() and item.clears and f"{item.path}.name" not in item.flat
+    ]

@@ -1,0 +1,188 @@
+"""Strict YAML: the scalars of YAML 1.2, no key twice, and a line number for every key."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mclab.config.strict import ConfigError
+from mclab.plan.source import Source
+
+_TAG = "tag:yaml.org,2002:"
+_MERGE = f"{_TAG}merge"
+
+#: The scalars of YAML 1.2's core schema (yaml.org/spec/1.2.2, section 10.3.2) and their possible first characters.
+_SCALARS = {
+    "null": (r"null|Null|NULL|~|", ["n", "N", "~", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    "int": (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    "float": (
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        list("-+.0123456789"),
+    ),
+    "merge": (r"<<", ["<"]),
+}
+
+
+def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    """What a plain scalar may be, by its first character; the first pattern that matches decides."""
+    table: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    for name, (pattern, firsts) in _SCALARS.items():
+        for first in firsts:
+            table.setdefault(first, []).append((f"{_TAG}{name}", re.compile(f"^(?:{pattern})$")))
+    return table
+
+
+def _int(text: str) -> int:
+    return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+
+
+def _float(text: str) -> float:
+    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+def _scalar(kind: str, make: Callable[[str], Any]) -> Callable[[yaml.SafeLoader, yaml.ScalarNode], Any]:
+    """A constructor for scalars; `!!int x` fails here."""
+
+    def construct(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+        text = loader.construct_scalar(node)
+        try:
+            return make(text)
+        except (ValueError, KeyError):
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{text[:40]!r} is no {kind}", node.start_mark
+            ) from None
+
+    return construct
+
+
+class GridLoader(yaml.SafeLoader):  # type: ignore[misc]
+    """PyYAML's safe loader with YAML 1.2 scalars: `1e-3` is a number; `off`, `no`, `1:30` and dates are text.
+
+    Keys are always text, as written. Tags other than those of plain data are an error.
+    """
+
+    yaml_implicit_resolvers = _resolvers()
+    yaml_constructors: Mapping[str | None, Any] = {
+        f"{_TAG}null": _scalar("null", lambda text: None),
+        f"{_TAG}bool": _scalar("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+        f"{_TAG}int": _scalar("whole number", _int),
+        f"{_TAG}float": _scalar("number", _float),
+        f"{_TAG}str": yaml.SafeLoader.construct_yaml_str,
+        f"{_TAG}seq": yaml.SafeLoader.construct_yaml_seq,
+        f"{_TAG}map": yaml.SafeLoader.construct_yaml_map,
+        None: yaml.SafeLoader.construct_undefined,
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+        """Text keys, own keys over merged ones. `_Scan` has refused every other kind of key, and a key given twice."""
+        self.flatten_mapping(node)
+        return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
+
+
+def load(path: str | Path) -> tuple[Any, Source]:
+    """The data of a YAML file and where each key stands. Raises `ConfigError` with file and line."""
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+    return load_text(text, str(path))
+
+
+def load_text(text: str, name: str) -> tuple[Any, Source]:
+    """As `load`, for text that is called `name` in messages."""
+    source = Source(name)
+    try:
+        loader = GridLoader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None, source
+        _Scan(source).node(node, "")
+        return loader.construct_document(node), source
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise ConfigError(f"{name}:{mark.line + 1}: {_one_line(error)}") from None
+    except RecursionError:
+        raise ConfigError(f"{name}: is nested too deeply") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name}: {str(error).splitlines()[0]}") from None
+
+
+def parse_value(text: str) -> Any:
+    """The value of a command line's `key=text`, typed as in a grid. Raises `ConfigError`."""
+    try:
+        return load_text(text, "value")[0]
+    except ConfigError as error:
+        raise ConfigError(f"{text}: {str(error).partition(': ')[2]}") from None
+
+
+def _one_line(error: yaml.MarkedYAMLError) -> str:
+    problem = " ".join((error.problem or "cannot be read").split())
+    if "constructor for the tag" in problem:
+        return f"{problem.rpartition(' ')[2]} is no tag of plain data"
+    hint = "; indent with spaces" if "\\t" in problem else ""
+    hint = "; put text with a colon in quotes" if "mapping values" in problem else hint
+    return f"is no YAML: {' '.join([error.context or '', problem]).strip()}{hint}"
+
+
+@dataclass
+class _Scan:
+    """Walks a document before it is built: notes lines, finds keys that are given twice."""
+
+    source: Source
+    open: list[int] = field(default_factory=list)
+    leaves: dict[str, int] = field(default_factory=dict)
+
+    def node(self, node: yaml.Node, path: str, merged: bool = False) -> None:
+        if id(node) in self.open:
+            raise ConfigError(f"{self._line(node)}: {path}: contains itself")
+        self.open.append(id(node))
+        if isinstance(node, yaml.MappingNode):
+            self._mapping(node, path, merged)
+        elif isinstance(node, yaml.SequenceNode):
+            for number, item in enumerate(node.value):
+                self._note(item, f"{path}.{number}".lstrip("."))
+                self.node(item, f"{path}.{number}".lstrip("."), merged)
+        self.open.pop()
+
+    def _mapping(self, node: yaml.MappingNode, path: str, merged: bool) -> None:
+        seen: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise ConfigError(f"{self._line(key)}: a key must be a word, not a list or a mapping")
+            full = f"{path}.{key.value}".lstrip(".")
+            if key.value in seen:
+                raise self._twice(full, seen[key.value].start_mark.line + 1, key)
+            seen[key.value] = key
+            if key.tag != _MERGE:
+                self._leaf(full, key, value, merged)
+                self._note(key, full)
+                self.node(value, full, merged)
+        for key, value in node.value:
+            if key.tag == _MERGE:
+                for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    self.node(part, path, merged=True)
+
+    def _leaf(self, full: str, key: yaml.Node, value: yaml.Node, merged: bool) -> None:
+        """`a.b: 1` beside `a: {b: 2}` is one key given twice."""
+        if isinstance(value, yaml.MappingNode) or merged:
+            return
+        if full in self.leaves:
+            raise self._twice(full, self.leaves[full], key)
+        self.leaves[full] = key.start_mark.line + 1
+
+    def _note(self, node: yaml.Node, path: str) -> None:
+        self.source.lines.setdefault(path, node.start_mark.line + 1)
+
+    def _twice(self, full: str, first: int, key: yaml.Node) -> ConfigError:
+        second = key.start_mark.line + 1
+        lines = f"on lines {first} and {second}" if first != second else f"on line {first}"
+        return ConfigError(f"{self._line(key)}: {full}: given twice, {lines}; keep one")
+
+    def _line(self, node: yaml.Node) -> str:
+        return f"{self.source.name}:{node.start_mark.line + 1}"

@@ -1,0 +1,81 @@
+"""The grid's `select`: the candidates that every cell chooses from, and by what."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from itertools import product
+from typing import Any
+
+from mclab.config.keys import choices, sections
+from mclab.config.parse import quoted
+from mclab.plan.plan import Select
+from mclab.plan.rows import axes
+from mclab.plan.settings import Setting
+from mclab.plan.source import Source
+
+#: What a cell may choose by. The test set is for the table alone.
+METRICS = ("valid.accuracy", "valid.loss")
+_KEYS = ("over", "by", "seeds")
+
+
+def select_from(
+    data: Any, seeds: Sequence[int], fewer: bool, source: Source, notes: list[str]
+) -> tuple[Select | None, tuple[tuple[Setting, ...], ...]]:
+    """The rule and the settings of each candidate (one without any where there is no `select`).
+
+    `fewer` says that the command line gave fewer seeds than the grid has, so that `select.seeds` may shrink with them.
+    Raises `ConfigError` for unknown keys and metrics, an empty `over`, a mapping as a value, more seeds than there are.
+    """
+    if data is None:
+        return None, ((),)
+    if not isinstance(data, Mapping):
+        raise source.error("select", f"select: needs a mapping with over, by and seeds, got {quoted(data)}")
+    for key in data:
+        if key not in _KEYS:
+            near = get_close_matches(key, _KEYS, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"select has {', '.join(_KEYS)}"
+            raise source.error(f"select.{key}", f"select.{key}: unknown key; {hint}")
+    over = dict(axes(data.get("over") or {}, source, "select.over", notes))
+    if not over:
+        raise source.error("select", "select.over: is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}")
+    for path in over:
+        if path in choices() or path in sections():
+            raise source.error(
+                f"select.over.{path}", f"select.over: {path}: is a mapping of keys; choose among values of one"
+            )
+    rule = Select(tuple(over), _metric(data, source), _seeds(data, seeds, fewer, source, notes))
+    return rule, tuple(product(*over.values()))
+
+
+def _metric(data: Mapping[str, Any], source: Source) -> str:
+    by = data.get("by", METRICS[0])
+    if by in METRICS:
+        return str(by)
+    near = get_close_matches(str(by), METRICS, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    if str(by).startswith("test"):
+        hint = "; test is for the table, choose on valid"
+    raise source.error("select.by", f"select.by: needs {' or '.join(METRICS)}, got {quoted(by)}{hint}")
+
+
+def _seeds(data: Mapping[str, Any], seeds: Sequence[int], fewer: bool, source: Source, notes: list[str]) -> int:
+    count = data.get("seeds", min(2, len(seeds)))
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise source.error("select.seeds", f"select.seeds: needs a number of seeds, at least 1, got {quoted(count)}")
+    if count > len(seeds) and fewer:
+        notes.append(f"select.seeds: {count} lowered to the {len(seeds)} that there are")
+        return len(seeds)
+    if count > len(seeds):
+        raise source.error(
+            "select.seeds", f"select.seeds: {count}, but there are only {len(seeds)} seeds; take {len(seeds)}"
+        )
+    return count
+
+
+def refuse_double(over: Sequence[str], varied: Sequence[Setting], source: Source) -> None:
+    """Raise `ConfigError` where a row sets a key that every cell is to choose."""
+    for path in over:
+        for item in varied:
+            if path in item.touches:
+                raise source.error(
+                    f"select.over.{path}", f"select.over: {path}: is varied as well ({item.where}); keep one"
+                )

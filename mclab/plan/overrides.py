@@ -1,0 +1,95 @@
+"""What the command line changes about a grid's base: `train.steps=50`, and `--smoke`."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mclab.config.strict import ConfigError
+from mclab.plan.loader import parse_value
+from mclab.plan.settings import Flat, Setting, laid, parents_first, setting, value_at, within
+
+#: Keys that make a run small, and the most that --smoke leaves each; looks at every step.
+SMOKE = {"train.steps": 2, "train.batch": 8, "eval.every": 1, "eval.valid": 8, "eval.test": 8}
+SMOKE_SEEDS = 2
+SMOKE_NOTE = "smoke: two steps on small sets, to see that everything runs; the numbers mean nothing"
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """What the command line adds to a grid: overrides, `seed=`, `--seeds`, `--smoke`."""
+
+    settings: tuple[Setting, ...] = ()
+    seed: int | None = None
+    seeds: str | None = None
+    smoke: bool = False
+
+    @property
+    def about_seeds(self) -> bool:
+        """True where the seeds may be fewer than the grid's author counted on."""
+        return self.smoke or self.seeds is not None
+
+
+def parse_overrides(texts: Iterable[str]) -> tuple[tuple[Setting, ...], int | None]:
+    """The settings that `key=value` texts give, and the value of `seed=` among them.
+
+    Raises `ConfigError` for a text without `=`, an unknown key, a key given twice.
+    """
+    found: dict[str, Setting] = {}
+    seed: int | None = None
+    seen: set[str] = set()
+    for text in texts:
+        path, value = _split(text)
+        if path in seen:
+            raise ConfigError(f"{text}: {path} is given twice; keep one")
+        seen.add(path)
+        if path == "seed":
+            seed = _seed(text, value)
+        else:
+            found[path] = setting(path, value, text)
+    return parents_first(found.values()), seed
+
+
+def _split(text: str) -> tuple[str, Any]:
+    path, equals, value = text.partition("=")
+    if not equals or not path.strip():
+        raise ConfigError(f"{text}: is no override; write key=value, e.g. train.steps=50")
+    if path.strip() == "seeds":
+        raise ConfigError(f"{text}: seeds is no key of a run; use --seeds {value}")
+    try:
+        return path.strip(), parse_value(value)
+    except ConfigError as error:
+        raise ConfigError(f"{text}: {path.strip()}: {str(error).partition(': ')[2]}") from None
+
+
+def _seed(text: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(f"{text}: seed: needs a whole number; use --seeds for several")
+    return value
+
+
+def refuse_varied(given: Sequence[Setting], varied: Sequence[Setting], chosen: Sequence[str]) -> None:
+    """Raise `ConfigError` where an override meets a key that the grid varies or chooses, or a mapping around it."""
+    for item in given:
+        for path in chosen:
+            if _meet(item.touches, (path,)):
+                raise ConfigError(f"{item.where}: {item.path}: select.over chooses {path} in every cell; edit the grid")
+        for other in varied:
+            if _meet(item.touches, other.touches):
+                raise ConfigError(
+                    f"{item.where}: {item.path}: {other.where} varies {other.path}; edit the grid instead"
+                )
+
+
+def _meet(these: Sequence[str], those: Sequence[str]) -> bool:
+    return any(within(this, that) or within(that, this) for this in these for that in those)
+
+
+def smaller(base: Flat, given: Sequence[Setting]) -> Flat:
+    """`base` made small for --smoke, but for the keys that an override gave. Rows are laid on top of it."""
+    kept = {path for item in given for path in item.flat}
+    small = [(path, _least(value_at(base, path), most)) for path, most in SMOKE.items() if path not in kept]
+    return laid(base, [setting(path, value, "--smoke") for path, value in small])
+
+
+def _least(value: Any, most: int) -> Any:
+    return min(value, most) if isinstance(value, int) else value

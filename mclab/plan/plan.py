@@ -1,0 +1,78 @@
+"""What a grid comes to: cells, each with the candidates it chooses from, each with a run per seed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from mclab.config.run import RunConfig, run_id
+from mclab.config.strict import Leaf
+
+
+@dataclass(frozen=True)
+class Select:
+    """How a cell chooses among its candidates: by the mean over its first `seeds` seeds on valid."""
+
+    over: tuple[str, ...]
+    by: str
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One setting of the selected keys (empty without `select`), with the run of every seed.
+
+    `ids` are the runs' ids where they were read from a stored plan: those that its records were stored under.
+    """
+
+    values: dict[str, Leaf]
+    runs: dict[int, RunConfig]
+    ids: dict[int, str] = field(default_factory=dict, compare=False)
+
+    def run_ids(self) -> dict[int, str]:
+        """The run's id by seed."""
+        return self.ids or self._hashed
+
+    @cached_property
+    def _hashed(self) -> dict[int, str]:
+        return {seed: run_id(run) for seed, run in self.runs.items()}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row of the table.
+
+    `values` are the varied keys as the grid's author wrote them, in the plan's order; keys that this row does not set,
+    or that change nothing in it, are absent.
+    """
+
+    name: str
+    values: dict[str, Any]
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A grid, resolved. The first cell is the baseline. `axes` are the varied keys' dotted paths.
+
+    `named` says that the rows have names of their own (a grid of changes); `listed` counts the cells before equal ones
+    were merged.
+    """
+
+    name: str
+    question: str | None
+    axes: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    select: Select | None
+    seeds: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    named: bool = False
+    listed: int = 0
+
+    def first_runs(self) -> Iterator[RunConfig]:
+        """What must be known before a cell can choose: every candidate on the first seeds."""
+        wanted = self.seeds[: self.select.seeds] if self.select else self.seeds
+        for cell in self.cells:
+            for candidate in cell.candidates:
+                yield from (candidate.runs[seed] for seed in wanted)

@@ -1,0 +1,136 @@
+"""The rows of a grid before they are runs: `grid` and `zip` multiplied, `changes` one at a time, `runs` as listed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+from mclab.config.keys import rooms, shown
+from mclab.config.parse import quoted
+from mclab.plan.settings import Setting, pairs, parents_first, setting, settings, settled
+from mclab.plan.source import Source
+
+#: More cells than anybody reads; a product this large is a slip, and would fill the memory before it is seen.
+MOST_CELLS = 20_000
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A cell to be: its settings, whole mappings first. `name` is the author's, `None` where the values name it."""
+
+    settings: tuple[Setting, ...]
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All cells to be. `axes` are the varied paths in the author's order, `named` says that rows have names."""
+
+    axes: tuple[str, ...]
+    drafts: tuple[Draft, ...]
+    named: bool = False
+    notes: tuple[str, ...] = ()
+
+
+Axis = tuple[tuple[Setting, ...], ...]
+
+
+def rows(data: Mapping[str, Any], source: Source) -> Rows:
+    """The rows that the grid's `grid`, `zip`, `changes` or `runs` give; a single one without any of these."""
+    given = [word for word in ("runs", "changes", "grid", "zip") if word in data]
+    if len(given) > 1 and given != ["grid", "zip"]:
+        raise source.error(
+            given[1], f"{given[0]} and {given[1]} exclude each other; keep one (grid and zip alone go together)"
+        )
+    for word in given:
+        if not data[word]:
+            raise source.error(word, f"{word}: is empty; give it something to vary, or leave it out")
+    if "changes" in given:
+        return _changes(data["changes"], source)
+    if "runs" in given:
+        return _runs(data["runs"], source)
+    return _product(data, source)
+
+
+def _changes(data: Any, source: Source) -> Rows:
+    if not isinstance(data, Mapping):
+        raise source.error("changes", f"changes: needs a mapping of row names to changes, got {quoted(data)}")
+    drafts = tuple(Draft(settings(change, source, f"changes.{name}"), str(name)) for name, change in data.items())
+    return Rows(_paths(drafts), drafts, named=True)
+
+
+def _runs(data: Any, source: Source) -> Rows:
+    if not isinstance(data, list):
+        raise source.error("runs", f"runs: needs a list of mappings, got {quoted(data)}")
+    drafts = tuple(Draft(settings(row, source, f"runs.{number}")) for number, row in enumerate(data))
+    return Rows(_paths(drafts), drafts)
+
+
+def _paths(drafts: tuple[Draft, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(item.path for draft in drafts for item in draft.settings))
+
+
+def _product(data: Mapping[str, Any], source: Source) -> Rows:
+    notes: list[str] = []
+    alone = dict(axes(data.get("grid", {}), source, "grid", notes))
+    together = dict(axes(data.get("zip", {}), source, "zip", notes))
+    if both := [path for path in alone if path in together]:
+        raise source.error(f"zip.{both[0]}", f"zip: {both[0]}: is varied by grid as well; keep one")
+    bundles: list[Axis] = [tuple((value,) for value in values) for values in alone.values()]
+    if together:
+        bundles.append(_zipped(together, source, notes))
+    if (cells := prod(map(len, bundles))) > MOST_CELLS:
+        raise source.error("grid", f"grid: comes to {cells} cells, the most is {MOST_CELLS}")
+    drafts = tuple(Draft(parents_first(part for parts in combo for part in parts)) for combo in product(*bundles))
+    return Rows((*alone, *together), drafts, notes=tuple(notes))
+
+
+def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple[str, tuple[Setting, ...]]]:
+    """Path and values of every axis under `at`, nested or dotted. Equal values are merged and noted (not for zip).
+
+    Raises `ConfigError` for an unknown key, and for an axis that is no list or an empty one.
+    """
+    if not isinstance(data, Mapping):
+        raise source.error(at, f"{at}: needs a mapping of keys to lists, got {quoted(data)}")
+    for path, values in pairs(data, rooms(), "", f"{source.at(at)}: {at}"):
+        here = f"{at}.{path}"
+        if not isinstance(values, list):
+            setting(path, values, source.at(here), at)
+            raise source.error(here, f"{at}: {path}: needs a list of values, got {quoted(values)}; write [...]")
+        if not values:
+            raise source.error(here, f"{at}: {path}: needs at least one value, got []")
+        items = [setting(path, value, source.at(f"{here}.{n}"), at) for n, value in enumerate(values)]
+        yield path, tuple(items) if at == "zip" else tuple(_distinct(items, at, notes))
+
+
+def identity(item: Setting) -> tuple[tuple[str, str], ...]:
+    """Equal for settings that give the same run, whichever way they are written."""
+    return tuple(sorted((path, repr(settled(path, value))) for path, value in item.flat.items()))
+
+
+def _distinct(items: list[Setting], at: str, notes: list[str]) -> Iterator[Setting]:
+    seen: dict[Any, Setting] = {}
+    for item in items:
+        first = seen.setdefault(identity(item), item)
+        if first is item:
+            yield item
+        else:
+            same = "" if shown(first.value) == shown(item.value) else f" (once as {shown(first.value)})"
+            notes.append(f"{at}: {item.path} lists {shown(item.value)} twice{same}; it runs once")
+
+
+def _zipped(columns: Mapping[str, tuple[Setting, ...]], source: Source, notes: list[str]) -> Axis:
+    lengths = {path: len(values) for path, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        counts = ", ".join(f"{path} has {count}" for path, count in lengths.items())
+        raise source.error("zip", f"zip: needs lists of equal length: {counts}")
+    seen: dict[Any, tuple[Setting, ...]] = {}
+    for row in zip(*columns.values(), strict=True):
+        key = tuple(map(identity, row))
+        if key in seen:
+            notes.append(
+                f"zip: lists {', '.join(f'{item.path} {shown(item.value)}' for item in row)} twice; it runs once"
+            )
+        seen.setdefault(key, row)
+    return tuple(seen.values())

@@ -1,0 +1,54 @@
+"""How much work a plan is, in runs and tokens."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mclab.config.run import RunConfig
+from mclab.plan.plan import Cell, Plan
+
+
+@dataclass(frozen=True)
+class Size:
+    """`listed` cells as written, `cells` distinct ones. `first` runs let every cell choose; `runs` are all that will be
+    needed once they have chosen. `candidates` counts the settings that cells choose from, one per cell without select.
+
+    `tokens` are the training tokens of `runs`; where candidates differ in tokens, the dearest is taken to win.
+    """
+
+    listed: int
+    cells: int
+    candidates: int
+    first: int
+    runs: int
+    tokens: int
+
+
+def size(plan: Plan) -> Size:
+    """Count a plan. A run that two cells share is one run."""
+    first = set(plan.first_runs())
+    later = {run for cell in plan.cells for run in _later(plan, cell)} - first
+    return Size(
+        listed=plan.listed,
+        cells=len(plan.cells),
+        candidates=sum(len(cell.candidates) for cell in plan.cells),
+        first=len(first),
+        runs=len(first) + len(later),
+        tokens=_tokens(first) + _tokens(later),
+    )
+
+
+def _later(plan: Plan, cell: Cell) -> Iterable[RunConfig]:
+    """The winner's other seeds, if the dearest candidate wins."""
+    if plan.select is None:
+        return ()
+    dearest = max(cell.candidates, key=lambda each: tokens(next(iter(each.runs.values()))))
+    return (dearest.runs[seed] for seed in plan.seeds[plan.select.seeds :])
+
+
+def tokens(run: RunConfig) -> int:
+    """Tokens that a run trains on."""
+    return run.train.steps * run.train.batch * run.task.length
+
+
+def _tokens(runs: Iterable[RunConfig]) -> int:
+    return sum(map(tokens, runs))

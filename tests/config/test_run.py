@@ -1,0 +1,158 @@
+"""Run ids, canonical configs, inert keys."""
+
+from itertools import product
+from typing import Any, get_args
+
+import pytest
+
+from mclab.config.model import Aggregate, Gate
+from mclab.config.parse import parse_run
+from mclab.config.run import PACKABLE, RunConfig, canonical, inert, oddities, run_id, science, shape_key
+from mclab.config.strict import leaves
+
+
+def memory(**keys: Any) -> RunConfig:
+    return parse_run({"model": {"mixer": keys}})
+
+
+def inert_words(run: RunConfig) -> set[str]:
+    return {path.removeprefix("model.mixer.") for path in inert(run)}
+
+
+def test_ids_stay_what_they_are():
+    """Golden: a new key, a refactor or another version of Python may not orphan a record."""
+    assert run_id(RunConfig()) == "d7354366dccfa1cd"
+    run = parse_run(
+        {
+            "seed": 3,
+            "task": {"length": 128, "pairs": [16, 4]},
+            "model": {"dim": 64, "mixer": {"aggregate": "ssc", "k": 4, "scale": 2.0}},
+            "train": {"lr": 3e-3, "precision": "bf16"},
+        }
+    )
+    assert run_id(run) == "fe1fc3e3e3547b37"
+    assert run_id(parse_run({"model": {"mixer": {"name": "attention", "window": 16}}})) == "ffc228f223a3860f"
+
+
+def test_science_holds_what_differs_from_the_defaults_and_the_names():
+    run = parse_run({"train": {"lr": 1}, "model": {"mixer": {"gate": "input", "connector": "shared"}}})
+    assert science(run) == {
+        "model.mixer.gate": "input",
+        "model.mixer.name": "memory",
+        "task.name": "mqar",
+        "train.lr": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"train": {"lr": 1e-3}}, {"train": {"lr": 0.001}}),
+        ({"train": {"lr": 1}}, {"train": {"lr": 1.0}}),
+        ({"task": {"pairs": [8, 4]}}, {"task": {"pairs": (4, 8)}}),
+        ({"task": {"pairs": 4}}, {"task": {"pairs": [4]}}),
+        ({"model": {"mixer": {"name": "memory"}}}, {"model": {"mixer": {}}}),
+        ({"model": {"dim": 32}}, {}),
+        ({"model": {"mixer": {"k": 5}}}, {}),
+        ({"model": {"mixer": {"gate": "none"}}}, {"model": {"mixer": {"aggregate": "residual"}}}),
+    ],
+)
+def test_one_science_one_id(one: dict[str, Any], other: dict[str, Any]):
+    assert run_id(parse_run(one)) == run_id(parse_run(other))
+    assert canonical(parse_run(one)) == canonical(parse_run(other))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"train": {"lr": 0.0100000001}},
+        {"task": {"pairs": [4, 8]}},
+        {"eval": {"test": 512}},
+        {"model": {"mixer": {"segment": 16}}},
+        {"model": {"mixer": {"name": "attention"}}},
+    ],
+)
+def test_other_science_other_id(change: dict[str, Any]):
+    assert run_id(parse_run(change)) != run_id(RunConfig())
+
+
+@pytest.mark.parametrize(
+    ("keys", "dead"),
+    [
+        ({"aggregate": "none"}, {"segment", "gate", "init", "connector", "pool", "scale", "k", "renormalise"}),
+        ({"aggregate": "residual"}, {"gate", "connector", "pool", "scale", "k", "renormalise"}),
+        ({"aggregate": "grm", "gate": "none"}, {"connector", "pool", "scale", "k", "renormalise"}),
+        ({"aggregate": "grm", "gate": "input"}, {"connector", "pool", "scale", "k", "renormalise"}),
+        ({"aggregate": "grm", "gate": "context"}, {"k", "renormalise"}),
+        ({"aggregate": "soup", "gate": "context"}, {"k", "renormalise"}),
+        ({"aggregate": "ssc", "gate": "context"}, set()),
+        ({"aggregate": "ssc", "gate": "input"}, {"connector", "pool", "scale"}),
+        ({"aggregate": "ssc", "gate": "none"}, {"connector", "pool", "scale", "renormalise"}),
+        ({"name": "attention"}, set()),
+    ],
+)
+def test_inert_keys(keys: dict[str, Any], dead: set[str]):
+    assert inert_words(memory(**keys)) == dead
+
+
+OTHER = {
+    "connector": "shared",
+    "pool": "sum",
+    "scale": 3.0,
+    "k": 7,
+    "renormalise": False,
+    "init": "checkpoint",
+    "segment": 4,
+}
+
+
+AXES = list(product(get_args(Aggregate), get_args(Gate)))
+
+
+@pytest.mark.parametrize(("aggregate", "gate"), AXES)
+def test_an_inert_key_changes_no_id_and_a_live_one_does(aggregate: str, gate: str):
+    plain = memory(aggregate=aggregate, gate=gate)
+    dead = inert_words(canonical(plain))
+    for key, value in OTHER.items():
+        changed = memory(aggregate=aggregate, gate=gate, **{key: value})
+        assert (run_id(changed) == run_id(plain)) == (key in dead), key
+        assert (canonical(changed) == canonical(plain)) == (key in dead), key
+
+
+@pytest.mark.parametrize(("aggregate", "gate"), AXES)
+def test_canonical_holds_still_and_keeps_the_id(aggregate: str, gate: str):
+    run = memory(aggregate=aggregate, gate=gate, **OTHER)
+    assert canonical(canonical(run)) == canonical(run)
+    assert run_id(canonical(run)) == run_id(run)
+
+
+def test_canonical_leaves_an_already_canonical_run_alone():
+    run = RunConfig()
+    assert canonical(run) is run
+
+
+def test_runs_that_may_share_a_pack():
+    run = RunConfig()
+    same = [parse_run({"seed": 4}), parse_run({"train": {"lr": 1.0, "clip": 2.0, "weight_decay": 0.0, "stop_at": 0.9}})]
+    assert {shape_key(other) for other in same} == {shape_key(run)}
+    for change in ({"model": {"dim": 64}}, {"train": {"batch": 32}}, {"train": {"steps": 10}}):
+        assert shape_key(parse_run(change)) != shape_key(run)
+    assert set(PACKABLE) <= set(dict(leaves(run)))
+
+
+@pytest.mark.parametrize(
+    ("keys", "word"),
+    [
+        ({}, None),
+        ({"segment": 64}, "model.mixer.segment"),
+        ({"segment": 100}, "model.mixer.segment"),
+        ({"aggregate": "ssc", "k": 7}, "model.mixer.k"),
+        ({"aggregate": "ssc", "k": 6}, None),
+        ({"aggregate": "none", "segment": 64}, None),
+        ({"name": "attention"}, None),
+    ],
+)
+def test_oddities(keys: dict[str, Any], word: str | None):
+    found = oddities(memory(**keys))
+    assert [line.partition(":")[0] for line in found] == ([word] if word else [])

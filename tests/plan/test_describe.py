@@ -1,0 +1,173 @@
+"""A plan as data and back, two plans compared, a plan counted."""
+
+import json
+from typing import Any
+
+import pytest
+
+from mclab.config.run import run_id
+from mclab.config.strict import ConfigError
+from mclab.plan.describe import as_dict, from_dict
+from mclab.plan.difference import difference
+from mclab.plan.plan import Plan
+from mclab.plan.size import size, tokens
+from tests.plan.conftest import Make
+from tests.plan.test_grid import GATING
+
+CHANGES = """
+    question: x
+    changes:
+      full: {}
+      softmax: {model.mixer: {name: attention, window: null}}
+      odd: {model.mixer.segment: 64, task.pairs: [4, 8]}
+    select: {over: {train.stop_at: [null, 0.5], model.mixer.gate: [none, input]}, by: valid.loss}
+    when: {model.mixer.gate: {model.mixer.name: memory}}
+    seeds: [3, 1, 2]
+    """
+
+
+def through_json(plan: Plan) -> Plan:
+    return from_dict(json.loads(json.dumps(as_dict(plan))))
+
+
+@pytest.mark.parametrize("text", [GATING, CHANGES, "question: x"])
+def test_there_and_back(plan: Make, text: str):
+    made = plan(text)
+    back = through_json(made)
+    assert back == made
+    assert json.dumps(as_dict(back)) == json.dumps(as_dict(made))
+    assert [c.run_ids() for cell in back.cells for c in cell.candidates] == [
+        {seed: run_id(run) for seed, run in c.runs.items()} for cell in made.cells for c in cell.candidates
+    ]
+
+
+def test_what_it_holds(plan: Make):
+    data = as_dict(plan(GATING))
+    assert list(data) == [
+        *("name", "question", "science", "axes", "named", "seeds", "select", "listed", "notes", "warnings", "cells"),
+    ]
+    candidate = data["cells"][2]["candidates"][0]
+    assert data["cells"][2]["values"] == {"model.mixer.gate": "none"}
+    assert candidate["values"] == {"train.lr": 0.003}
+    assert candidate["config"]["model.mixer.aggregate"] == "residual"
+    assert candidate["config"]["task.pairs"] == [4, 8, 16]
+    assert list(candidate["runs"]) == ["0", "1", "2", "3", "4"]
+
+
+def test_stored_ids_are_kept_whatever_todays_would_be(plan: Make):
+    data = as_dict(plan("question: x"))
+    data["cells"][0]["candidates"][0]["runs"]["0"] = "0123456789abcdef"
+    assert from_dict(data).cells[0].candidates[0].run_ids() == {0: "0123456789abcdef"}
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data.pop("cells"),
+        lambda data: data.update(cells=3),
+        lambda data: data.update(select={"over": 3}),
+        lambda data: data["cells"][0].pop("name"),
+        lambda data: data["cells"][0]["candidates"][0].update(runs={"x": "y"}),
+        lambda data: data["cells"][0]["candidates"][0].update(config={"train.lrr": 3}),
+        lambda data: data["cells"][0]["candidates"][0].update(config=None),
+    ],
+)
+def test_a_spoilt_plan_is_an_error_of_one_line(plan: Make, spoil: Any):
+    data = as_dict(plan("seeds: 0..1"))
+    spoil(data)
+    with pytest.raises(ConfigError) as caught:
+        from_dict(data, "runs/g/plan.json")
+    assert str(caught.value).startswith("runs/g/plan.json: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_something_else_entirely():
+    for data in ({}, [], None, 3):
+        with pytest.raises(ConfigError, match=r"^plan\.json: is no plan"):
+            from_dict(data)  # type: ignore[arg-type]
+
+
+GRID = "grid: {{model.mixer.gate: [{gates}]}}\nselect: {{over: {{train.lr: [{lrs}]}}, seeds: {first}}}\nseeds: {seeds}"
+
+
+def grid(gates: str = "context, input, none", lrs: str = "1.0, 2.0", first: int = 2, seeds: str = "0..2") -> str:
+    return GRID.format(gates=gates, lrs=lrs, first=first, seeds=seeds)
+
+
+@pytest.mark.parametrize(
+    ("new", "text", "needs_extend"),
+    [
+        ({}, "", False),
+        ({"gates": "none, context, input"}, "", False),
+        ({"seeds": "0..4"}, "+2 seeds", False),
+        ({"seeds": "0..1"}, "−1 seeds", True),
+        ({"seeds": "[7, 8]"}, "+2 −3 seeds", True),
+        ({"gates": "context, input"}, "−1 cells", True),
+        ({"gates": "context"}, "−2 cells", True),
+        ({"lrs": "1.0, 2.0, 3.0"}, "another select", True),
+        ({"lrs": "2.0, 1.0"}, "", False),
+        ({"first": 1}, "another select", True),
+        ({"gates": "context, none", "seeds": "0..3", "lrs": "1.0"}, "−1 cells, +1 seeds, another select", True),
+    ],
+)
+def test_differences(plan: Make, new: dict[str, Any], text: str, needs_extend: bool):
+    old = through_json(plan(grid()))
+    found = difference(old, plan(grid(**new)))
+    assert (str(found), found.needs_extend, bool(found)) == (text, needs_extend, bool(text))
+
+
+def test_differences_name_the_cells(plan: Make):
+    old = plan("grid: {model.mixer.gate: [context, input]}")
+    new = plan("grid: {model.mixer.gate: [input, none], model.dim: [32, 64]}")
+    found = difference(old, new)
+    assert found.added == ("gate=input, dim=64", "gate=none, dim=32", "gate=none, dim=64")
+    assert found.removed == ("gate=context",)
+    assert str(found) == "+3 −1 cells"
+
+
+def test_a_changed_base_changes_every_cell(plan: Make):
+    text = "grid: {model.mixer.gate: [context, input]}"
+    assert str(difference(plan(text), plan(text, "train.steps=7"))) == "+2 −2 cells"
+
+
+def test_another_question_another_name_and_spelling_are_no_difference(plan: Make):
+    old = plan("question: a\ngrid: {train.lr: [1e-3, 1e-2]}")
+    new = plan("question: b\nchanges: {low: {train.lr: 0.001}, high: {}}")
+    assert not difference(old, new)
+
+
+def test_another_select_key_is_another_select_and_no_other_cells(plan: Make):
+    old = plan("grid: {model.dim: [16, 32]}\nselect: {over: {train.lr: [1.0, 2.0]}, seeds: 1}")
+    new = plan("grid: {model.dim: [16, 32]}\nselect: {over: {train.clip: [1.0, 2.0]}, seeds: 1}")
+    assert str(difference(old, new)) == "another select"
+    assert str(difference(old, plan("grid: {model.dim: [16, 32]}"))) == "another select"
+
+
+def test_another_version_of_the_science_is_another_cell(plan: Make):
+    data = as_dict(plan("grid: {model.dim: [16, 32]}"))
+    for cell in data["cells"]:
+        cell["candidates"][0]["runs"]["0"] = "0" * 16
+    assert str(difference(from_dict(data), plan("grid: {model.dim: [16, 32]}"))) == "+2 −2 cells"
+
+
+def test_size(plan: Make):
+    found = size(plan(GATING.replace("grid: {", "grid: {model.mixer.connector: [own, shared], ")))
+    assert (found.listed, found.cells, found.candidates) == (6, 4, 8)
+    assert (found.first, found.runs) == (4 * 2 * 2, 4 * 2 * 2 + 4 * 3)
+    assert found.tokens == found.runs * 600 * 64 * 64
+
+
+def test_size_without_select(plan: Make):
+    found = size(
+        plan("base: {train: {steps: 5, batch: 2}}\nzip: {task.length: [64, 128], task.pairs: [4, 8]}\nseeds: 0..2")
+    )
+    assert (found.listed, found.cells, found.candidates, found.first, found.runs) == (2, 2, 2, 6, 6)
+    assert found.tokens == 3 * 5 * 2 * (64 + 128)
+
+
+def test_size_takes_the_dearest_winner_and_counts_shared_runs_once(plan: Make):
+    dear = plan("select: {over: {train.steps: [5, 10]}, seeds: 1}\nseeds: 0..2")
+    assert size(dear).tokens == (5 + 10 + 10 + 10) * 64 * 64
+    shared = plan("grid: {model.mixer.aggregate: [grm, residual]}\nselect: {over: {model.mixer.gate: [context, none]}}")
+    assert (size(shared).first, size(shared).runs) == (2, 2)
+    assert tokens(next(iter(shared.first_runs()))) == 600 * 64 * 64

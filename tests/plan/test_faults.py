@@ -1,0 +1,289 @@
+"""What a grid may get wrong: one line, with file and line, the key, and the nearest right thing; never a traceback."""
+
+import pytest
+
+from mclab.config.strict import ConfigError
+from mclab.plan.grid import KEYS, plan_from
+from tests.plan.conftest import Fault, Make
+
+ALL = ", ".join(KEYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", f"g.yaml: is empty; a grid has {ALL}, e.g. grid: {{model.mixer.gate: [context, none]}}"),
+        ("# nothing\n", f"g.yaml: is empty; a grid has {ALL}, e.g. grid: {{model.mixer.gate: [context, none]}}"),
+        ("- a", f"g.yaml: needs a mapping at the top ({ALL}), got [a]"),
+        ("hello", f'g.yaml: needs a mapping at the top ({ALL}), got "hello"'),
+        ("grid: {}", "g.yaml:1: grid: is empty; give it something to vary, or leave it out"),
+        ("grid:", "g.yaml:1: grid: is empty; give it something to vary, or leave it out"),
+        ("zip: {}", "g.yaml:1: zip: is empty; give it something to vary, or leave it out"),
+        ("runs: []", "g.yaml:1: runs: is empty; give it something to vary, or leave it out"),
+        ("changes: {}", "g.yaml:1: changes: is empty; give it something to vary, or leave it out"),
+        ("grid: {model.mixer.gate: []}", "g.yaml:1: grid: model.mixer.gate: needs at least one value, got []"),
+        (
+            "grid: {model.mixer.gate: none}",
+            'g.yaml:1: grid: model.mixer.gate: needs a list of values, got "none"; write [...]',
+        ),
+        ("grid: [a]", "g.yaml:1: grid: needs a mapping of keys to lists, got [a]"),
+        ("zip: 3", "g.yaml:1: zip: needs a mapping of keys to lists, got 3"),
+        ("base: 3", "g.yaml:1: base: needs a mapping of keys to values, got 3"),
+        ("base: [a]", "g.yaml:1: base: needs a mapping of keys to values, got [a]"),
+        ("runs: {a: 3}", "g.yaml:1: runs: needs a list of mappings, got {a: 3}"),
+        ("runs:\n- {}\n- 3", "g.yaml:3: runs.1: needs a mapping of keys to values, got 3"),
+        ("changes: [a]", "g.yaml:1: changes: needs a mapping of row names to changes, got [a]"),
+        ("changes:\n  full: {}\n  x: 3", "g.yaml:3: changes.x: needs a mapping of keys to values, got 3"),
+        ("question: [a]", "g.yaml:1: question: needs text, got [a]; put it in quotes"),
+        (
+            "zip: {task.length: [64, 128], task.pairs: [4]}",
+            "g.yaml:1: zip: needs lists of equal length: task.length has 2, task.pairs has 1",
+        ),
+        (
+            "grid: {model.dim: [16]}\nzip: {model.dim: [16]}",
+            "g.yaml:2: zip: model.dim: is varied by grid as well; keep one",
+        ),
+        (
+            "grid: {model.dim: [16]}\nchanges: {a: {}}",
+            "g.yaml:1: changes and grid exclude each other; keep one (grid and zip alone go together)",
+        ),
+        (
+            "runs: [{}]\nchanges: {a: {}}",
+            "g.yaml:2: runs and changes exclude each other; keep one (grid and zip alone go together)",
+        ),
+    ],
+)
+def test_shapes(fault: Fault, text: str, message: str):
+    assert fault(text) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gird: {model.dim: [16]}", "g.yaml:1: gird: unknown key; did you mean grid?"),
+        ("base: {}\nseed: 3", "g.yaml:2: seed: unknown key; did you mean seeds?"),
+        ("train.lr: 3", "g.yaml:1: train.lr: unknown key; it belongs under base"),
+        ("model: {dim: 3}", "g.yaml:1: model: unknown key; it belongs under base"),
+        ("x-common: 3", f"g.yaml:1: x-common: unknown key; a grid has {ALL}"),
+        (
+            "base:\n  model:\n    mixer: {seqment_size: 32}",
+            "g.yaml:3: model.mixer.seqment_size: unknown key; did you mean model.mixer.segment?",
+        ),
+        ("base:\n  modle: {dim: 3}", "g.yaml:2: modle: unknown key; did you mean model?"),
+        ("base: {gate: none}", "g.yaml:1: gate: unknown key; did you mean model.mixer.gate?"),
+        (
+            "grid:\n  model.dim: [16]\n  model.mixer.gaet: [none]",
+            "g.yaml:3: grid: model.mixer.gaet: unknown key; did you mean model.mixer.gate?",
+        ),
+        (
+            "grid:\n  model:\n    gate: [none]",
+            "g.yaml:3: grid: model.gate: unknown key; did you mean model.mixer.gate?",
+        ),
+        ("zip: {lr: [1.0]}", "g.yaml:1: zip: lr: unknown key; did you mean train.lr?"),
+        (
+            "runs:\n- {}\n- {train.step: 3}",
+            "g.yaml:3: runs.1: train.step: unknown key; did you mean train.steps?",
+        ),
+        (
+            "changes:\n  a: {}\n  b: {model: {dmi: 3}}",
+            "g.yaml:3: changes.b: model.dmi: unknown key; did you mean model.dim?",
+        ),
+        (
+            "grid: {model.dim: [16]}\nexclude:\n- {model.dim: 3}\n- {dim: 3}",
+            "g.yaml:4: exclude.1: dim: unknown key; did you mean model.dim?",
+        ),
+        (
+            "grid: {model.dim: [16]}\nwhen: {model.mixer.kk: {model.mixer.aggregate: ssc}}",
+            "g.yaml:2: when: model.mixer.kk: unknown key; did you mean model.mixer.k?",
+        ),
+        (
+            "grid: {model.dim: [16]}\nwhen: {model.dim: {model.mixer.agregate: ssc}}",
+            "g.yaml:2: when.model.dim: model.mixer.agregate: unknown key; did you mean model.mixer.aggregate?",
+        ),
+        ("select: {over: {train.lrr: [1.0]}}", "g.yaml:1: select.over: train.lrr: unknown key; did you mean train.lr?"),
+        ("select:\n  ovr: {train.lr: [1.0]}", "g.yaml:2: select.ovr: unknown key; did you mean over?"),
+    ],
+)
+def test_a_typo_anywhere_names_line_and_nearest_key(fault: Fault, text: str, message: str):
+    assert fault(text) == message
+
+
+def test_words_that_yaml_1_1_takes_for_booleans_are_refused_as_what_they_are(fault: Fault):
+    lines = fault('grid:\n  model.mixer.gate:\n  - off\n  - none\n  - null\n  - "none"\n  - no\n  - false').splitlines()
+    assert [line.partition(" (cell")[0] for line in lines] == [
+        f"g.yaml:{number}: model.mixer.gate: needs none | context | input, got {word}; did you mean none?"
+        for number, word in ((3, '"off"'), (5, "null"), (7, '"no"'), (8, "false"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "base:\n  train: {lr: fast}",
+            'g.yaml:2: train.lr: needs float > 0, got "fast"',
+        ),
+        (
+            "base:\n  train.steps: 1e3\ngrid: {model.dim: [16, 32]}",
+            "g.yaml:2: train.steps: needs int >= 1, got 1000.0; take 1000",
+        ),
+        (
+            "grid:\n  train.lr:\n  - 1e-3\n  - 1e-3x",
+            'g.yaml:4: train.lr: needs float > 0, got "1e-3x" (cell lr=1e-3x)',
+        ),
+        (
+            "changes:\n  a: {}\n  b: {model.mixer.gate: nothing}",
+            'g.yaml:3: model.mixer.gate: needs context | input | none, got "nothing" (cell b)',
+        ),
+        (
+            "grid: {model.mixer: [memory]}",
+            'g.yaml:1: model.mixer: needs a mapping, got "memory"; take {name: memory}',
+        ),
+        (
+            "runs:\n- {}\n- {model.mixer: {name: attention, gate: none}}",
+            "g.yaml:3: model.mixer.gate: is a key of mixer memory, here it is attention; to replace the mixer as "
+            "a whole, write model.mixer: {name: attention} (cell mixer={name: attention, gate: none})",
+        ),
+        (
+            "grid: {model.dim: [16]}\nexclude: [{model.mixer.gate: contxt}]",
+            'g.yaml:2: exclude.0: model.mixer.gate: needs context | input | none, got "contxt"; did you mean context?',
+        ),
+        (
+            "grid: {model.dim: [16]}\nwhen: {model.dim: {model.mixer.aggregate: [ssc, sc]}}",
+            "g.yaml:2: when.model.dim: model.mixer.aggregate: needs ssc | none | residual | grm | soup, "
+            'got "sc"; did you mean ssc?',
+        ),
+        ("base: {seed: x}", 'g.yaml:1: seed: needs int >= 0, < 2147483648, got "x"'),
+    ],
+)
+def test_wrong_values(fault: Fault, text: str, message: str):
+    assert fault(text) == message
+
+
+def test_a_typo_in_the_base_shows_even_where_every_row_replaces_it(fault: Fault):
+    text = "base: {model.mixer: {gaet: none}}\nruns: [{model.mixer: {name: attention}}]"
+    assert fault(text).startswith("g.yaml:1: model.mixer.gaet: unknown key")
+    assert fault("base: {train.lrr: 1.0}", "train.lr=1").startswith("g.yaml:1: train.lrr: ")
+
+
+def test_rules_between_keys_name_the_rule_the_line_and_the_cell(fault: Fault):
+    text = "base:\n  model:\n    heads: 4\ngrid: {model.dim: [16, 18, 32, 34]}"
+    assert fault(text).splitlines() == [
+        "g.yaml:3: model.heads: 4 heads do not divide dim 18; take dim 16 (cell dim=18)",
+        "g.yaml:3: model.heads: 4 heads do not divide dim 34; take dim 32 (cell dim=34)",
+    ]
+
+
+def test_a_fault_of_several_cells_is_one_line(fault: Fault):
+    text = "grid: {model.heads: [1, 3], train.lr: [1.0, 2.0]}"
+    assert fault(text) == (
+        "g.yaml:1: model.heads: 3 heads do not divide dim 32; take dim 33 (cell heads=3, lr=1.0 and 1 more)"
+    )
+
+
+def test_many_faults_are_cut(fault: Fault):
+    lines = fault(f"grid: {{model.mixer.gate: {[f'g{n}' for n in range(20)]}}}").splitlines()
+    assert len(lines) == 9
+    assert lines[-1] == "... and 12 more"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("exclude: [{model.dim: 32}]", "g.yaml:1: exclude: leaves no cell"),
+        ("exclude: [{}]", "g.yaml:1: exclude.0: needs a mapping of keys to values, got {}"),
+        ("exclude: {model.dim: 16}", "g.yaml:1: exclude: needs a list of mappings, got {model.dim: 16}"),
+        (
+            "exclude: [{model.mixer: attention}]",
+            "g.yaml:1: exclude.0: model.mixer: is no key but a mapping of keys; name the key, e.g. model.mixer.name",
+        ),
+        ("when: [a]", "g.yaml:1: when: needs a mapping of keys to conditions, got [a]"),
+        ("when: {model.dim: 3}", "g.yaml:1: when.model.dim: needs a mapping of keys to values, got 3"),
+        (
+            "select: {over: {train.lr: [1.0, 2.0]}}\nexclude: [{train.lr: 1.0}]",
+            "g.yaml:2: exclude.0: train.lr: is chosen in every cell (select.over), so it cannot exclude cells",
+        ),
+    ],
+)
+def test_conditions(fault: Fault, text: str, message: str):
+    assert fault(text) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("3", "select: needs a mapping with over, by and seeds, got 3"),
+        ("{}", "select.over: is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}"),
+        ("{over: {}}", "select.over: is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}"),
+        ("{over: {train.lr: []}}", "select.over: train.lr: needs at least one value, got []"),
+        ("{over: [a]}", "select.over: needs a mapping of keys to lists, got [a]"),
+        ("{over: {model.mixer: [{}]}}", "select.over: model.mixer: is a mapping of keys; choose among values of one"),
+        (
+            "{over: {train.lr: [1.0]}, by: test.accuracy}",
+            'select.by: needs valid.accuracy or valid.loss, got "test.accuracy"; '
+            "test is for the table, choose on valid",
+        ),
+        (
+            "{over: {train.lr: [1.0]}, by: accuracy}",
+            'select.by: needs valid.accuracy or valid.loss, got "accuracy"; did you mean valid.accuracy?',
+        ),
+        ("{over: {train.lr: [1.0]}, by: 3}", "select.by: needs valid.accuracy or valid.loss, got 3"),
+        ("{over: {train.lr: [1.0]}, seeds: 0}", "select.seeds: needs a number of seeds, at least 1, got 0"),
+        ("{over: {train.lr: [1.0]}, seeds: 0..1}", 'select.seeds: needs a number of seeds, at least 1, got "0..1"'),
+        ("{over: {train.lr: [1.0]}, seeds: 4}", "select.seeds: 4, but there are only 3 seeds; take 3"),
+    ],
+)
+def test_select(fault: Fault, text: str, message: str):
+    assert fault(f"seeds: 0..2\nselect: {text}") == f"g.yaml:2: {message}"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "grid: {train.lr: [1.0, 2.0]}",
+        "zip: {train.lr: [1.0, 2.0]}",
+        "runs: [{}, {train.lr: 2.0}]",
+        "changes: {a: {}, b: {train: {lr: 2.0}}}",
+        "grid: {train: [{lr: 1.0}]}",
+    ],
+)
+def test_a_key_cannot_be_chosen_and_varied(fault: Fault, rows: str):
+    message = fault(f"select: {{over: {{train.lr: [1.0, 2.0]}}}}\n{rows}")
+    assert message == "g.yaml:1: select.over: train.lr: is varied as well (g.yaml:2); keep one"
+
+
+def test_a_product_beyond_reading_is_refused_at_once(fault: Fault):
+    axes = ", ".join(
+        f"{key}: {list(range(1, 101))}" for key in ("train.steps", "train.batch", "eval.every", "eval.test")
+    )
+    assert fault(f"grid: {{{axes}}}") == "g.yaml:1: grid: comes to 100000000 cells, the most is 20000"
+
+
+def test_the_same_key_nested_and_dotted_is_given_twice(fault: Fault):
+    assert fault("base:\n  train: {lr: 1e-3}\n  train.lr: 3.0") == (
+        "g.yaml:3: base.train.lr: given twice, on lines 2 and 3; keep one"
+    )
+    with pytest.raises(ConfigError, match=r"^x: base: train\.lr: given twice, nested and dotted; keep one$"):
+        plan_from({"base": {"train": {"lr": 1.0}, "train.lr": 2.0}}, "x")
+
+
+def test_a_key_twice_in_any_part_trains_nothing(fault: Fault):
+    for text in (
+        "grid:\n  model.mixer.gate: [none]\n  model.mixer.gate: [context]",
+        "base: {}\nbase:\n  model.dim: 3",
+        "select:\n  over:\n    train.lr: [1.0]\n    train.lr: [2.0]",
+        "changes:\n  a: {}\n  a: {model.dim: 3}",
+    ):
+        assert "given twice, on line" in fault(text)
+
+
+@pytest.mark.parametrize("part", [*KEYS])
+@pytest.mark.parametrize("value", ["3", "x", "[a]", "{a: b}", "{a: [b]}", "[{a: b}]", "null", "true", "[[]]", "{: }"])
+def test_whatever_stands_there_it_is_a_plan_or_a_short_line(plan: Make, part: str, value: str):
+    message = "fine"
+    try:
+        plan(f"{part}: {value}")
+    except ConfigError as error:
+        message = str(error)
+    assert 1 <= len(message.splitlines()) <= 2
+    assert len(message) < 500

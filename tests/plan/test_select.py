@@ -1,0 +1,189 @@
+"""Which candidate a cell reports, and what a plan still needs."""
+
+from itertools import product
+from math import inf, nan
+from typing import Any
+
+import pytest
+
+from mclab.config.run import RunConfig, run_id
+from mclab.plan.plan import Candidate, Cell, Plan
+from mclab.plan.select import at_edge, choose, edges, runs_needed
+from tests.plan.conftest import Make
+
+Records = dict[str, dict[str, Any]]
+
+
+def done(accuracy: float, loss: float | None = 1.0) -> dict[str, Any]:
+    return {"status": "done", "valid": {"all": {"accuracy": accuracy, "loss": loss}}}
+
+
+def stored(cell: Cell, *by_candidate: list[Any]) -> Records:
+    """Records of a cell's candidates by seed; `None` leaves one out."""
+    found: Records = {}
+    for candidate, records in zip(cell.candidates, by_candidate, strict=True):
+        for name, record in zip(candidate.run_ids().values(), records, strict=False):
+            if record is not None:
+                found[name] = record
+    return found
+
+
+def picked(plan: Plan, *by_candidate: list[Any]) -> Any:
+    winner = choose(plan, plan.cells[0], stored(plan.cells[0], *by_candidate).get)
+    return None if winner is None else winner.values
+
+
+@pytest.fixture
+def two(plan: Make) -> Plan:
+    return plan("select: {over: {train.lr: [1e-2, 1e-3]}, seeds: 2}\nseeds: 0..3")
+
+
+HIGH, LOW = {"train.lr": 0.01}, {"train.lr": 0.001}
+
+
+@pytest.mark.parametrize(
+    ("high", "low", "winner"),
+    [
+        ([done(0.9), done(0.7)], [done(0.7), done(0.8)], HIGH),
+        ([done(0.9), done(0.5)], [done(0.7), done(0.8)], LOW),
+        ([done(0.5, 1.0), done(0.7, 2.0)], [done(0.6, 1.0), done(0.6, 1.5)], LOW),
+        ([done(0.5, 1.0), done(0.7, 1.0)], [done(0.7, 1.5), done(0.5, 1.5)], HIGH),
+        ([done(0.6, 1.0), done(0.6, 1.0)], [done(0.6, 1.0), done(0.6, 1.0)], LOW),
+        ([{"status": "diverged"}, done(1.0)], [done(0.6), done(0.5)], LOW),
+        ([{"status": "diverged"}, done(1.0)], [done(0.4), done(0.5)], HIGH),
+        ([{"status": "diverged"}, {"status": "diverged"}], [done(0.0, 9.0), done(0.0, 9.0)], LOW),
+        ([done(0.0, 9.0), done(0.0, 9.0)], [{"status": "diverged"}, {"status": "diverged"}], HIGH),
+        ([{"status": "diverged"}] * 2, [{"status": "diverged"}] * 2, LOW),
+        ([{"status": "pruned"}, done(0.9)], [done(0.5), done(0.5)], LOW),
+        ([done(0.6, nan), done(0.6, 0.1)], [done(0.6, 5.0), done(0.6, 5.0)], LOW),
+        ([done(0.6, None), done(0.6, 0.1)], [done(0.6, 5.0), done(0.6, 5.0)], LOW),
+        ([done(0.6, inf)] * 2, [done(0.6, 5.0)] * 2, LOW),
+    ],
+)
+def test_the_best_mean_then_the_lower_loss_then_the_smaller_value(two: Plan, high: Any, low: Any, winner: Any):
+    assert picked(two, high, low) == winner
+
+
+def test_only_the_first_seeds_count(two: Plan):
+    assert (
+        picked(two, [done(0.6), done(0.6), done(0.0), done(0.0)], [done(0.5), done(0.5), done(1.0), done(1.0)]) == HIGH
+    )
+
+
+@pytest.mark.parametrize("gap", [None, {"status": "failed", "error": "x"}, {"status": "oom"}])
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("place", [0, 1])
+def test_no_choice_while_a_record_is_missing_or_not_final(two: Plan, gap: Any, seed: int, place: int):
+    rows: list[list[Any]] = [[done(0.5), done(0.5)], [done(0.6), done(0.6)]]
+    rows[place][seed] = gap
+    assert picked(two, *rows) is None
+
+
+def test_a_cell_whose_candidates_all_failed_chooses_nothing(two: Plan):
+    assert picked(two, [{"status": "failed"}] * 4, [{"status": "oom"}] * 4) is None
+
+
+def test_without_candidates_there_is_nothing_to_wait_for(plan: Make):
+    alone = plan("seeds: 0..1")
+    assert choose(alone, alone.cells[0], {}.get) is alone.cells[0].candidates[0]
+    merged = plan("base: {model.mixer.gate: none}\nselect: {over: {model.mixer.k: [1, 2]}}")
+    assert len(merged.cells[0].candidates) == 1
+    assert choose(merged, merged.cells[0], {}.get) is merged.cells[0].candidates[0]
+
+
+def test_by_loss(plan: Make):
+    by_loss = plan("select: {over: {train.lr: [1e-2, 1e-3]}, by: valid.loss, seeds: 1}")
+    assert picked(by_loss, [done(0.9, 2.0)], [done(0.1, 1.0)]) == LOW
+    assert picked(by_loss, [done(0.9, 1.0)], [done(0.1, 1.0)]) == HIGH
+    assert picked(by_loss, [{"status": "diverged"}], [done(0.1, 50.0)]) == LOW
+
+
+def test_a_mean_does_not_depend_on_the_order_of_its_seeds(plan: Make):
+    ten = plan("select: {over: {train.lr: [1e-2, 1e-3]}, seeds: 3}\nseeds: 0..2")
+    for scores in ((0.1, 0.2, 0.3), (0.3, 0.1, 0.2), (0.7, 0.1, 0.1)):
+        rows = [[done(value) for value in order] for order in (scores, scores[::-1])]
+        assert picked(ten, *rows) == LOW
+
+
+@pytest.mark.parametrize(
+    ("over", "expected"),
+    [
+        ("train.steps: [20, 3, 100]", {"train.steps": 3}),
+        ("model.mixer.gate: [input, context]", {"model.mixer.gate": "input"}),
+        ("model.mixer.qk_norm: [true, false]", {"model.mixer.qk_norm": True}),
+        ("task.pairs: [[8, 4], 4]", {"task.pairs": (8, 4)}),
+        ("train.lr: [1.0, 0.5], train.batch: [8, 4]", {"train.lr": 0.5, "train.batch": 4}),
+    ],
+)
+def test_ties_go_to_the_smaller_number_and_the_first_word(plan: Make, over: str, expected: dict[str, Any]):
+    found = plan(f"select: {{over: {{{over}}}, seeds: 1}}")
+    assert picked(found, *[[done(0.5)]] * len(found.cells[0].candidates)) == expected
+
+
+@pytest.mark.parametrize(
+    ("over", "marked"),
+    [
+        ("train.lr: [1e-3, 1e-2]", []),
+        ("train.lr: [1e-3, 3e-3, 1e-2]", [0.001, 0.01]),
+        ("train.lr: [1e-2, 1e-3, 3e-3]", [0.01, 0.001]),
+        ("model.mixer.gate: [context, input, none]", []),
+    ],
+)
+def test_the_ends_of_a_range_are_marked_from_three_numbers_on(plan: Make, over: str, marked: list[Any]):
+    (cell,) = plan(f"select: {{over: {{{over}}}}}").cells
+    assert [next(iter(c.values.values())) for c in cell.candidates if at_edge(cell, c)] == marked
+
+
+def test_edges_are_told_apart_by_key(plan: Make):
+    (cell,) = plan("select: {over: {train.lr: [1.0, 2.0, 3.0], train.batch: [8, 16, 32, 64]}}").cells
+    marks = {tuple(c.values.values()): edges(cell, c) for c in cell.candidates}
+    for lr, batch in product((1.0, 2.0, 3.0), (8, 16, 32, 64)):
+        assert marks[(lr, batch)] == {"train.lr": lr != 2.0, "train.batch": batch in (8, 64)}
+
+
+def test_first_what_choosing_needs_then_the_winners_other_seeds(two: Plan):
+    records: Records = {}
+
+    def finish(runs: list[RunConfig], best: float) -> None:
+        for run in runs:
+            records[run_id(run)] = done(0.9 if run.train.lr == best else 0.5)
+
+    first = runs_needed(two, records.get)
+    assert [(run.train.lr, run.seed) for run in first] == [(lr, seed) for lr in (0.01, 0.001) for seed in (0, 1)]
+    finish(first[:-1], 0.001)
+    assert runs_needed(two, records.get) == first
+    finish(first, 0.001)
+    both = runs_needed(two, records.get)
+    assert both[:4] == first
+    assert [(run.train.lr, run.seed) for run in both[4:]] == [(0.001, 2), (0.001, 3)]
+    finish(both, 0.001)
+    assert runs_needed(two, records.get) == both
+
+
+def test_each_cell_goes_on_by_itself(plan: Make):
+    found = plan("grid: {model.dim: [16, 32]}\nselect: {over: {train.lr: [1.0, 2.0]}, seeds: 1}\nseeds: 0..1")
+    records = stored(found.cells[1], [done(0.5)], [done(0.6)])
+    needed = runs_needed(found, records.get)
+    assert [(r.model.dim, r.train.lr, r.seed) for r in needed] == [
+        (16, 1.0, 0),
+        (16, 2.0, 0),
+        (32, 1.0, 0),
+        (32, 2.0, 0),
+        (32, 2.0, 1),
+    ]
+
+
+def test_a_run_that_two_cells_share_is_needed_once(plan: Make):
+    found = plan("grid: {model.mixer.aggregate: [grm, residual]}\nselect: {over: {model.mixer.gate: [context, none]}}")
+    assert len(runs_needed(found, {}.get)) == 2
+
+
+def test_without_select_every_seed_is_needed(plan: Make):
+    found = plan("grid: {model.dim: [16, 32]}\nseeds: 0..2")
+    assert [(r.model.dim, r.seed) for r in runs_needed(found, {}.get)] == [(d, s) for d in (16, 32) for s in range(3)]
+
+
+def test_a_stored_candidate_goes_by_its_stored_ids():
+    run = RunConfig()
+    assert Candidate({}, {0: run}).run_ids() == {0: run_id(run)}
+    assert Candidate({}, {0: run}, {0: "as stored"}).run_ids() == {0: "as stored"}
