@@ -9,20 +9,16 @@ from torch.nn import functional as F
 from mclab.config.outcome import ALL, Score
 from mclab.config.run import RunConfig
 from mclab.models.lm import LM
-from mclab.tasks import TASKS
-from mclab.tasks.base import Batch
-
-#: Padding in `answers`.
-IGNORE = -100
+from mclab.tasks import NO_ANSWER, TASKS, Batch
 
 
 def loss_per_replica(logits_RBQV: Tensor, answers_RBQ: Tensor) -> Tensor:
     """Mean cross-entropy over each replica's scored positions, in nats: [R]."""
-    return _summed_loss(logits_RBQV, answers_RBQ) / (answers_RBQ != IGNORE).sum((1, 2)).clamp(min=1)
+    return _summed_loss(logits_RBQV, answers_RBQ) / (answers_RBQ != NO_ANSWER).sum((1, 2)).clamp(min=1)
 
 
 def _summed_loss(logits_RBQV: Tensor, answers_RBQ: Tensor) -> Tensor:
-    flat = F.cross_entropy(logits_RBQV.flatten(0, 2), answers_RBQ.flatten(), ignore_index=IGNORE, reduction="none")
+    flat = F.cross_entropy(logits_RBQV.flatten(0, 2), answers_RBQ.flatten(), ignore_index=NO_ANSWER, reduction="none")
     return flat.view(answers_RBQ.shape).sum((1, 2))
 
 
@@ -55,9 +51,9 @@ class EvalSet:
             answers = batch.answers[:, rows]
             with autocast:
                 logits = model(batch.tokens[:, rows], batch.positions[:, rows])
-            right += ((logits.argmax(-1) == answers) & (answers != IGNORE)).sum((1, 2))
+            right += ((logits.argmax(-1) == answers) & (answers != NO_ANSWER)).sum((1, 2))
             loss += _summed_loss(logits.float() if logits.dtype == torch.bfloat16 else logits, answers)
-        scored = (batch.answers != IGNORE).sum((1, 2))
+        scored = (batch.answers != NO_ANSWER).sum((1, 2))
         return [Score(a, b) for a, b in zip((right / scored).tolist(), (loss / scored).tolist(), strict=True)]
 
 

@@ -10,8 +10,7 @@ from torch import Tensor
 from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.params import state_floats
 from mclab.config.run import RunConfig
-from mclab.tasks import TASKS
-from mclab.tasks.base import Batch
+from mclab.tasks import TASKS, Batch
 from mclab.train.evaluate import EvalSet, loss_per_replica
 from mclab.train.optim import schedule
 from mclab.train.provenance import provenance
@@ -27,6 +26,9 @@ def train_pack(runs: Sequence[RunConfig], *, device: str, progress: Progress | N
 
     Raises `ValueError` for runs that cannot share a pack, and lets `torch.OutOfMemoryError` through.
     """
+    if torch.device(device).type == "cpu":
+        # A saturated softmax leaves gradients of 1e-40, on which a CPU spends a hundred times its usual time.
+        torch.set_flush_denormal(True)
     return _Training(runs, torch.device(device), progress or (lambda step, steps: None)).run()
 
 
@@ -41,6 +43,7 @@ class _Training:
         self.steps_to_99: list[int | None] = [None] * len(runs)
         self.stopped_at: list[int | None] = [None] * len(runs)
         self.seen: list[Tensor] = []
+        self.last_valid: list[dict[str, Score]] = []
         self.training_s = 0.0
 
     def run(self) -> list[Outcome]:
@@ -84,7 +87,7 @@ class _Training:
                 yield Batch(*(field[:, at : at + train.batch] for field in block))
 
     def _look(self, step: int, loss: list[float], norm: list[float]) -> None:
-        scores = self.valid.scores(self.pack.model, self._autocast())
+        scores = self.last_valid = self.valid.scores(self.pack.model, self._autocast())
         alive = self.pack.alive_R.tolist()
         for r, run in enumerate(self.pack.runs):
             if self.stopped_at[r] is not None or not alive[r]:
@@ -102,12 +105,11 @@ class _Training:
     def _outcomes(self, last_step: int) -> list[Outcome]:
         test = EvalSet(self.config, self.seeds, "test", self.config.eval.test, self.device)
         test_scores = test.scores(self.pack.model, self._autocast())
-        valid_scores = self.valid.scores(self.pack.model, self._autocast())
         overlap = _overlap(test.fingerprints, torch.cat(self.seen, dim=1))
         diverged = self.pack.diverged_R.tolist()
         wall = time.perf_counter() - self.began
         return [
-            self._outcome(r, last_step, diverged[r], valid_scores[r], test_scores[r], overlap[r], wall)
+            self._outcome(r, last_step, diverged[r], self.last_valid[r], test_scores[r], overlap[r], wall)
             for r in range(len(self.seeds))
         ]
 

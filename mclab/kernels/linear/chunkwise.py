@@ -49,7 +49,7 @@ def quadratic_flops(T: int, K: int, V: int) -> int:
 
 def cached_flops(T: int, K: int, V: int, segment: int) -> int:
     """Multiply-adds of the cached-state form: within segments, states, across."""
-    return T * segment * (K + V) + T * K * V + T * (T // segment) * K * V
+    return T * segment * (K + V) + T * K * V + (T - segment) * (T // segment - 1) * K * V
 
 
 def quadratic_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
@@ -63,11 +63,15 @@ def cached_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, se
     T, N = q_GTK.shape[1], q_GTK.shape[1] // segment
     block = torch.arange(T, device=q_GTK.device) // segment
     own_TN = block[:, None] == torch.arange(N, device=q_GTK.device)
-    past_TN = block[:, None] > torch.arange(N, device=q_GTK.device)
     online = _within(q_GTK, k_GTK, v_GTV, segment) * (weights * own_TN).sum(-1, keepdim=True)
-    states_GNVK = segment_states(k_GTK, v_GTV, segment)
-    query_GTNK = (weights * past_TN).unsqueeze(-1) * q_GTK.unsqueeze(-2)
-    return online + query_GTNK.flatten(-2) @ states_GNVK.transpose(-1, -2).flatten(1, 2)
+    if N == 1:
+        return online
+    # Nobody reads the last segment as a kept one, and the first segment's tokens read none.
+    past_TN = block[segment:, None] > torch.arange(N - 1, device=q_GTK.device)
+    query_GTNK = (weights[..., segment:, : N - 1] * past_TN).unsqueeze(-1) * q_GTK[:, segment:].unsqueeze(-2)
+    states_GNVK = segment_states(k_GTK[:, :-segment], v_GTV[:, :-segment], segment)
+    kept = query_GTNK.flatten(-2) @ states_GNVK.transpose(-1, -2).flatten(1, 2)
+    return torch.cat([online[:, :segment], online[:, segment:] + kept], dim=1)
 
 
 def _within(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, segment: int) -> Tensor:

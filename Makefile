@@ -1,0 +1,36 @@
+# Every target makes .venv when it is missing. PYTHON and TORCH may be given: make test PYTHON=python3.12 TORCH='torch==2.11.0'
+PYTHON ?= python3
+# A machine with an NVIDIA driver takes pip's default build; others the release that the tests ran with, on the CPU build
+# where pip finds one (give PIP_EXTRA_INDEX_URL as PyTorch's installation page says, to spare a download of gigabytes).
+TORCH ?= $(if $(shell command -v nvidia-smi),torch>=2.11$(comma)<2.14,torch==2.13.0)
+comma := ,
+BIN := .venv/bin
+WORKERS ?= auto
+
+.PHONY: ablate test test-all lint bench
+.DELETE_ON_ERROR:
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet '$(TORCH)'
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+ablate: .venv/installed
+	$(BIN)/mclab ablate --grid ablations/gating.yaml --workers $(WORKERS)
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+test-all: lint
+	$(BIN)/python -m pytest -n 2 -m ''
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/installed
+	$(BIN)/python -m pip install --quiet --no-deps -r benchmarks/peers.txt
+	$(BIN)/python -m benchmarks

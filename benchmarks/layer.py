@@ -1,0 +1,84 @@
+"""The linear GRM layer, forward and backward, against the `memory-caching` package: same weights, same outputs.
+
+Their conventions: pool by sum, scale 1, keys and queries neither convolved nor normalised, one bias-free projection
+each for q, k, v, u and the output. Equality is asserted in fp64, outputs and gradients, before anything is timed.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.timing import compare, median, spread
+from mclab.caching.layer import CachingLayer
+from mclab.config.model import MemoryMixer
+from mclab.layers import linear
+
+BATCH, LENGTH, DIM, HEADS, SEGMENT = 8, 256, 64, 2, 64
+LEAST, REPEATS = 50, 5
+
+
+def theirs() -> Any:
+    from memory_caching.backends.linear import LinearMemoryBackend
+    from memory_caching.config import MCConfig
+    from memory_caching.layer import MemoryCachingLayer
+
+    config = MCConfig(d_model=DIM, num_heads=HEADS, backend="linear", aggregation="grm", segment_size=SEGMENT)
+    return MemoryCachingLayer(config=config, backend=LinearMemoryBackend())
+
+
+class Ours:
+    """Our caching layer between their projections."""
+
+    def __init__(self, peer: Any) -> None:
+        mixer = MemoryMixer(segment=SEGMENT, aggregate="grm", pool="sum", scale=1.0, connector="own", init="checkpoint")
+        self.caching = CachingLayer(1, DIM, HEADS, LENGTH, mixer).to(peer.q_proj.weight.dtype)
+        self.weights = [p.weight.detach().t()[None].clone().requires_grad_() for p in projections(peer)]
+        self.caching.connector.project.weight = torch.nn.Parameter(self.weights[3].detach().clone())
+
+    def parameters(self) -> list[Tensor]:
+        q, k, v, _, out = self.weights
+        return [q, k, v, self.caching.connector.project.weight, out]
+
+    def __call__(self, x_BTD: Tensor) -> Tensor:
+        q, k, v, _, out = self.weights
+        x = x_BTD[None]
+        y = self.caching(x, *linear(x, torch.cat([q, k, v], dim=-1)).chunk(3, dim=-1))
+        return linear(y, out)[0]
+
+
+def projections(peer: Any) -> list[Any]:
+    return [peer.q_proj, peer.k_proj, peer.v_proj, peer.u_proj, peer.o_proj]
+
+
+def assert_equal() -> float:
+    """Largest difference of outputs and gradients in fp64; raises where it is not rounding."""
+    peer = theirs().double()
+    ours = Ours(peer)
+    x = 0.3 * torch.randn(2, LENGTH, DIM, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    mine, other = ours(x), peer(x)
+    upstream = torch.randn(mine.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    grads = torch.autograd.grad(mine, ours.parameters(), upstream)
+    their_grads = torch.autograd.grad(other, [p.weight for p in projections(peer)], upstream)
+    pairs = [(mine, other), *((g[0].t(), h) for g, h in zip(grads, their_grads, strict=True))]
+    worst = max(((a - b).abs().max() / b.abs().max()).item() for a, b in pairs)
+    assert worst < 1e-10, f"mclab and memory-caching differ by {worst}"
+    return worst
+
+
+def both_ways(layer: Callable[[Tensor], Tensor], parameters: list[Tensor]) -> Callable[[], object]:
+    x = torch.randn(BATCH, LENGTH, DIM, generator=torch.Generator().manual_seed(0))
+    return lambda: torch.autograd.grad(layer(x).square().mean(), parameters)
+
+
+def main() -> None:
+    worst = assert_equal()
+    peer = theirs()
+    ours = Ours(peer)
+    sides = both_ways(ours, ours.parameters()), both_ways(peer, [p.weight for p in projections(peer)])
+    mine, other = compare(sides, REPEATS)
+    print(f"\nlinear GRM layer, forward + backward (B={BATCH}, T={LENGTH}, D={DIM}, {HEADS} heads, S={SEGMENT})")
+    print(f"  equal to memory-caching in fp64: largest relative difference {worst:.1e}, outputs and all gradients")
+    print("  milliseconds min / median / max")
+    print(f"  mclab {spread(mine)}   memory-caching {spread(other)}   {median(other) / median(mine):.0f} x (at least {LEAST})")
