@@ -81,4 +81,7 @@ def main() -> None:
     print(f"\nlinear GRM layer, forward + backward (B={BATCH}, T={LENGTH}, D={DIM}, {HEADS} heads, S={SEGMENT})")
     print(f"  equal to memory-caching in fp64: largest relative difference {worst:.1e}, outputs and all gradients")
     print("  milliseconds min / median / max")
-    print(f"  mclab {spread(mine)}   memory-caching {spread(other)}   {median(other) / median(mine):.0f} x (at least {LEAST})")
+    print(
+        f"  mclab {spread(mine)}   memory-caching {spread(other)}   "
+        f"{median(other) / median(mine):.0f} x (at least {LEAST})"
+    )

@@ -30,7 +30,10 @@ def step_of(batch: int, replicas: int, dim: int = 32) -> Callable[[], object]:
 
 
 def packs() -> None:
-    print(f"\na step of a pack of {REPLICAS} against {REPLICAS} single steps (D=32, T=64), milliseconds min / median / max")
+    print(
+        f"\na step of a pack of {REPLICAS} against {REPLICAS} single steps (D=32, T=64), "
+        "milliseconds min / median / max"
+    )
     for batch in (8, 64):
         pack, single = step_of(batch, REPLICAS), step_of(batch, 1)
 

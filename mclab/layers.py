@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mclab.kernels.conv import causal_conv
+from mclab.kernels.norm import rms_normalise
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x_RBTD: Tensor) -> Tensor:
         grouped = x_RBTD.unflatten(-1, (self.groups, -1))
-        normed = F.rms_norm(grouped, grouped.shape[-1:], eps=1e-6).flatten(-2)
-        return normed * self.weight[:, None, None, :]
+        return rms_normalise(grouped).flatten(-2) * self.weight[:, None, None, :]
 
 
 class ShortConv(nn.Module):

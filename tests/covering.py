@@ -13,7 +13,7 @@ def full(axes: Mapping[str, Sequence[Any]]) -> list[Row]:
 
 
 def pairwise(axes: Mapping[str, Sequence[Any]]) -> list[Row]:
-    """Greedy pairwise cover, deterministic: a row starts from an open pair and takes, axis by axis, what closes most."""
+    """Greedy pairwise cover, deterministic: a row starts from an open pair, then takes what closes most."""
     names = list(axes)
     open_pairs = {
         ((a, i), (b, j)): None

@@ -27,12 +27,12 @@ def residual(written: Written, q_GTK: Tensor, view: View) -> Tensor:
 
 def grm(written: Written, q_GTK: Tensor, view: View) -> Tensor:
     """Gated residual memory: y_t = gamma_t^(s) M_t^(s)(q_t) + sum_{i < s} gamma_t^(i) M^(i)(q_t)."""
-    return written.read(q_GTK, _softmax(view.logits_GTN, view.visible_TN))
+    return written.read(q_GTK, _weights(view))
 
 
 def soup(written: Written, q_GTK: Tensor, view: View) -> Tensor:
     """Memory soup: mix the weight matrices with gamma, then read the mixed memory once."""
-    return written.read_mixed(q_GTK, _softmax(view.logits_GTN, view.visible_TN))
+    return written.read_mixed(q_GTK, _weights(view))
 
 
 def ssc(written: Written, q_GTK: Tensor, view: View) -> Tensor:
@@ -46,8 +46,8 @@ def ssc(written: Written, q_GTK: Tensor, view: View) -> Tensor:
     if view.logits_GTN is None:
         return written.read(q_GTK, chosen_GTN.to(q_GTK.dtype))
     if view.renormalise:
-        return written.read(q_GTK, _softmax(view.logits_GTN, chosen_GTN))
-    return written.read(q_GTK, _softmax(view.logits_GTN, view.visible_TN) * chosen_GTN)
+        return written.read(q_GTK, softmax(view.logits_GTN, chosen_GTN))
+    return written.read(q_GTK, softmax(view.logits_GTN, view.visible_TN) * chosen_GTN)
 
 
 def select(scores_GTN: Tensor, past_TN: Tensor, k: int) -> Tensor:
@@ -57,9 +57,12 @@ def select(scores_GTN: Tensor, past_TN: Tensor, k: int) -> Tensor:
     return torch.zeros_like(masked, dtype=torch.bool).scatter_(-1, best, True) & past_TN
 
 
-def _softmax(logits_GTN: Tensor | None, visible: Tensor) -> Tensor | None:
-    if logits_GTN is None:
-        return None
+def _weights(view: View) -> Tensor | None:
+    return None if view.logits_GTN is None else softmax(view.logits_GTN, view.visible_TN)
+
+
+def softmax(logits_GTN: Tensor, visible: Tensor) -> Tensor:
+    """Softmax over the columns that are visible, zero elsewhere."""
     return logits_GTN.masked_fill(~visible, -torch.inf).softmax(-1)
 
 

@@ -63,7 +63,9 @@ def _input_logits(layer: CachingLayer, x_RBTD: Tensor) -> Tensor | None:
     return logits.transpose(2, 3).flatten(0, 2)
 
 
-def _aggregate(layer: CachingLayer, states: list[State], q_GK: Tensor, scores_Gn: Tensor, logits: Tensor | None) -> Tensor:
+def _aggregate(
+    layer: CachingLayer, states: list[State], q_GK: Tensor, scores_Gn: Tensor, logits: Tensor | None
+) -> Tensor:
     """One token's output; the online memory is the last of `states`."""
     mixer, memory = layer.mixer, layer.memory
     if mixer.aggregate in ("none", "residual"):

@@ -17,7 +17,7 @@ def causal_conv_reference(x_RBTC: Tensor, weight_RJC: Tensor) -> Tensor:
     outputs = []
     for t in range(x_RBTC.shape[2]):
         seen = [(j, t - (taps - 1) + j) for j in range(taps) if t - (taps - 1) + j >= 0]
-        outputs.append(sum(x_RBTC[:, :, at] * weight_RJC[:, None, j] for j, at in seen))
+        outputs.append(torch.stack([x_RBTC[:, :, at] * weight_RJC[:, None, j] for j, at in seen]).sum(0))
     return torch.stack(outputs, dim=2)
 
 
@@ -48,5 +48,5 @@ class _CausalConv(torch.autograd.Function):
 
 def causal_conv(x_RBTC: Tensor, weight_RJC: Tensor) -> Tensor:
     """Causal depthwise convolution, [R, B, T, C] x [R, J, C] to [R, B, T, C]. First derivatives only."""
-    result: Tensor = _CausalConv.apply(x_RBTC, weight_RJC)
+    result: Tensor = _CausalConv.apply(x_RBTC, weight_RJC)  # type: ignore[no-untyped-call]
     return result

@@ -1,8 +1,8 @@
 """The contract between a memory's update rule and everything that caches it.
 
-A memory is a stack of fast-weight matrices. Its rule is given twice: token by token (`initial`, `step`, `read`, `mix`),
-which defines it, and for a whole sequence (`write`), which training uses. Shapes: G = R*B*H folded, T time, K key width,
-V value width, N segments.
+A memory is a stack of fast-weight matrices. Its rule is given twice: token by token (`initial`, `step`, `read`,
+`mix`), which defines it, and for a whole sequence (`write`), which training uses. Shapes: G = R*B*H folded, T time,
+K key width, V value width, N segments.
 """
 
 from typing import Protocol
@@ -32,7 +32,7 @@ class Init(Protocol):
         """The state that a new segment starts from."""
 
     def spread(self, weights_GTN: Tensor | None, segments: Segments) -> Tensor | None:
-        """For a memory that only adds: weights on memories to weights on each segment's own writes; None is all ones."""
+        """For a memory that only adds: from weights on memories to weights on each segment's own writes; None is 1s."""
 
 
 class Written(Protocol):

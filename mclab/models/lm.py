@@ -31,9 +31,9 @@ class LM(nn.Module):
     def forward(self, tokens_RBT: Tensor, positions_RBQ: Tensor) -> Tensor:
         """Logits at the scored positions alone, [R, B, Q, V]: the head, and the last MLP, touch nothing else."""
         x_RBTD = self._embed(tokens_RBT)
-        for block in self.blocks[:-1]:
+        *earlier, last = (block for block in self.blocks if isinstance(block, Block))
+        for block in earlier:
             x_RBTD = block.think(block.mix(x_RBTD))
-        last = self.blocks[-1]
         scored = positions_RBQ.unsqueeze(-1).expand(-1, -1, -1, x_RBTD.shape[-1])
         h_RBQD = self.norm(last.think(last.mix(x_RBTD).gather(2, scored)))
         return linear(h_RBQD, self.embedding.transpose(1, 2))
@@ -43,5 +43,3 @@ class LM(nn.Module):
         offset = tokens_RBT.new_tensor(range(R)).mul_(V)[:, None, None]
         x_RBTD = F.embedding(tokens_RBT + offset, self.embedding.reshape(R * V, D))
         return x_RBTD if self.position is None else x_RBTD + self.position[:, None, : x_RBTD.shape[2]]
-
-

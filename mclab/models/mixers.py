@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from mclab.caching.layer import CachingLayer
 from mclab.config.model import MemoryMixer, ModelConfig
+from mclab.kernels.norm import unit
 from mclab.layers import Linear, RMSNorm, ShortConv
 from mclab.models.attention import Attention
 
@@ -46,7 +47,7 @@ class CachedMemory(nn.Module):
         return mixed
 
     def _unit(self, x_RBTD: Tensor) -> Tensor:
-        return F.normalize(x_RBTD.unflatten(-1, (self.heads, -1)), dim=-1).flatten(-2)
+        return unit(x_RBTD.unflatten(-1, (self.heads, -1))).flatten(-2)
 
 
 MIXERS: dict[str, MixerType] = {"memory": CachedMemory, "attention": Attention}

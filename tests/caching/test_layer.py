@@ -50,9 +50,7 @@ def assert_equals_definition(case):
     torch.testing.assert_close(fast, slow, atol=FP64, rtol=0)
     upstream = torch.randn(fast.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     sources = [*inputs, *layer.parameters()]
-    grads = [
-        torch.autograd.grad(y, sources, upstream, allow_unused=True, materialize_grads=True) for y in (fast, slow)
-    ]
+    grads = [torch.autograd.grad(y, sources, upstream, allow_unused=True, materialize_grads=True) for y in (fast, slow)]
     for mine, definition in zip(*grads, strict=True):
         torch.testing.assert_close(mine, definition, atol=FP64, rtol=0)
 
@@ -84,7 +82,9 @@ def test_three_tokens_by_hand():
         torch.testing.assert_close(y, torch.tensor([0.5, 1.9, 2.6], dtype=torch.float64), atol=FP64, rtol=0)
 
 
-@pytest.mark.parametrize("case", pairwise({k: AXES[k] for k in ("aggregate", "gate", "connector", "init", "pool")}), ids=label)
+@pytest.mark.parametrize(
+    "case", pairwise({k: AXES[k] for k in ("aggregate", "gate", "connector", "init", "pool")}), ids=label
+)
 def test_causal(case):
     """Changing token t changes nothing before t."""
     layer, inputs = layer_and_inputs(length=13, segment=4, **case)

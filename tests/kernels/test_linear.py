@@ -63,9 +63,7 @@ def test_long_plain_read_takes_the_chunked_form(monkeypatch):
 @pytest.mark.parametrize(("T", "segment"), [(12, 3), (16, 16), (7, 1)])
 def test_segment_states(T, segment):
     _, k, v, _ = draw(T, segment)
-    assert_same_with_gradients(
-        chunkwise.segment_states(k, v, segment), recurrent.segment_states(k, v, segment), [k, v]
-    )
+    assert_same_with_gradients(chunkwise.segment_states(k, v, segment), recurrent.segment_states(k, v, segment), [k, v])
 
 
 def test_the_cheaper_form_is_chosen():

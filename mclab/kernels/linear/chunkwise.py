@@ -1,8 +1,9 @@
 """The linear memory's weighted read without a loop over tokens, in two exact forms.
 
-Both compute y_t = sum_n w_t^(n) M^(n) q_t (see `recurrent.weighted_read`), with M^(n) the sum of v_j k_j^T over segment n,
-cut at t for t's own segment. Quadratic: causal attention whose scores are weighted per segment, O(T^2 (K + V)).
-Cached-state: scores within a segment, one matrix product with all kept states across, O(T S (K + V) + T N K V).
+Both compute y_t = sum_n w_t^(n) M^(n) q_t (see `recurrent.weighted_read`), with M^(n) the sum of v_j k_j^T over
+segment n, cut at t for t's own segment. Quadratic: causal attention whose scores are weighted per segment,
+O(T^2 (K + V)). Cached-state: scores within a segment, one matrix product with all kept states across,
+O(T S (K + V) + T N K V).
 Shapes: G = R*B*H folded, T time (a multiple of S here; the caller pads), K key width, V value width, S segment length,
 N segments.
 """

@@ -20,7 +20,7 @@ def segment_states(k_GTK: Tensor, v_GTV: Tensor, segment: int) -> Tensor:
 
 
 def weighted_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights_GTN: Tensor, segment: int) -> Tensor:
-    """y_t = sum_n w_t^(n) M^(n) q_t over the segments up to t's own, whose state holds the tokens up to t: [G, T, V]."""
+    """y_t = sum_n w_t^(n) M^(n) q_t over the segments up to t's own, which holds the tokens up to t: [G, T, V]."""
     G, T, K = k_GTK.shape
     states: list[Tensor] = []
     outputs = []
@@ -29,5 +29,5 @@ def weighted_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights_GTN: Tens
             states.append(k_GTK.new_zeros(G, v_GTV.shape[-1], K))
         states[-1] = states[-1] + v_GTV[:, t, :, None] * k_GTK[:, t, None, :]
         reads = [weights_GTN[:, t, n, None] * (state @ q_GTK[:, t, :, None])[..., 0] for n, state in enumerate(states)]
-        outputs.append(sum(reads))
+        outputs.append(torch.stack(reads).sum(0))
     return torch.stack(outputs, dim=1)
