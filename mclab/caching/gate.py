@@ -21,7 +21,7 @@ def context_scores(u_GTK: Tensor, k_GTK: Tensor, segments: ConstantSegments, poo
     hold numbers without meaning: mask them.
     """
     kept_GNK, running_GNSK = POOLS[pool](k_GTK.unflatten(1, (-1, segments.segment)))
-    online_GT1 = (u_GTK * running_GNSK.flatten(1, 2)).sum(-1, keepdim=True)
+    online_GT1 = torch.linalg.vecdot(u_GTK, running_GNSK.flatten(1, 2)).unsqueeze(-1)
     kept_GTN = u_GTK @ kept_GNK.transpose(-1, -2)
     factor = scale if scale is not None else math.sqrt(k_GTK.shape[-1]) if pool == "mean" else 1.0
     return factor * torch.where(segments.own(k_GTK.device), online_GT1, kept_GTN)

@@ -25,7 +25,8 @@ class Checkpoint:
     def spread(self, weights_GTN: Tensor | None, segments: Segments) -> Tensor | None:
         """Memory i holds the writes of all segments up to i: a write of segment j is read with sum_{i >= j} w^(i)."""
         if weights_GTN is not None:
-            return weights_GTN.flip(-1).cumsum(-1).flip(-1)
+            N = weights_GTN.shape[-1]
+            return weights_GTN @ weights_GTN.new_ones(N, N).tril()
         if segments.count == 1:
             return None
         # Token t sees the memories j..s(t), each of which holds segment j's writes. (Later columns meet no causal key.)

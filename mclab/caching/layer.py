@@ -34,7 +34,8 @@ class CachingLayer(nn.Module):
         """Read the cached memory for every token. All arguments and the result are [R, B, T, D]."""
         mixer, T = self.mixer, x.shape[2]
         segments = ConstantSegments(T, T if mixer.aggregate == "none" else mixer.segment)
-        x, q, k, v = (F.pad(z, (0, 0, 0, segments.padding)) for z in (x, q, k, v))
+        if segments.padding:  # F.pad copies even where it adds nothing
+            x, q, k, v = (F.pad(z, (0, 0, 0, segments.padding)) for z in (x, q, k, v))
         q_GTK, k_GTK, v_GTV = (self._fold(z) for z in (q, k, v))
         view = self._view(x, q, k_GTK, segments)
         if rotary:

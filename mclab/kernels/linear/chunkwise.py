@@ -8,6 +8,8 @@ Shapes: G = R*B*H folded, T time (a multiple of S here; the caller pads), K key 
 N segments.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -50,29 +52,93 @@ def quadratic_flops(T: int, K: int, V: int) -> int:
 
 def cached_flops(T: int, K: int, V: int, segment: int) -> int:
     """Multiply-adds of the cached-state form: within segments, states, across."""
-    return T * segment * (K + V) + T * K * V + (T - segment) * (T // segment - 1) * K * V
+    return T * segment * (K + V) + T * K * V + T * (T // segment - 1) // 2 * K * V
 
 
 def quadratic_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
     """Segment-weighted causal linear attention: [G, T, V]."""
-    scores_GTNS = (q_GTK @ k_GTK.transpose(-1, -2)).tril().unflatten(-1, (-1, segment))
-    return (scores_GTNS * weights.unsqueeze(-1)).flatten(-2) @ v_GTV
+    result: Tensor = _QuadraticRead.apply(q_GTK, k_GTK, v_GTV, weights, segment)  # type: ignore[no-untyped-call]
+    return result
 
 
 def cached_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
     """Own segment by scores, earlier segments by their kept states: [G, T, V]."""
-    T, N = q_GTK.shape[1], q_GTK.shape[1] // segment
-    block = torch.arange(T, device=q_GTK.device) // segment
-    own_TN = block[:, None] == torch.arange(N, device=q_GTK.device)
-    online = _within(q_GTK, k_GTK, v_GTV, segment) * (weights * own_TN).sum(-1, keepdim=True)
-    if N == 1:
-        return online
-    # Nobody reads the last segment as a kept one, and the first segment's tokens read none.
-    past_TN = block[segment:, None] > torch.arange(N - 1, device=q_GTK.device)
-    query_GTNK = (weights[..., segment:, : N - 1] * past_TN).unsqueeze(-1) * q_GTK[:, segment:].unsqueeze(-2)
-    states_GNVK = segment_states(k_GTK[:, :-segment], v_GTV[:, :-segment], segment)
-    kept = query_GTNK.flatten(-2) @ states_GNVK.transpose(-1, -2).flatten(1, 2)
-    return torch.cat([online[:, :segment], online[:, segment:] + kept], dim=1)
+    result: Tensor = _CachedRead.apply(q_GTK, k_GTK, v_GTV, weights, segment)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _QuadraticRead(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, weights: Tensor, segment: int) -> Tensor:
+        scores_GTT = (q @ k.transpose(-1, -2)).tril_()
+        ctx.save_for_backward(q, k, v, weights, scores_GTT)
+        ctx.segment = segment
+        return _weighted(scores_GTT, weights, segment) @ v
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (grad,) = grads
+        q, k, v, weights, scores_GTT = ctx.saved_tensors
+        grad_v = _weighted(scores_GTT, weights, ctx.segment).transpose(-1, -2) @ grad
+        grad_read_GTT = grad @ v.transpose(-1, -2)
+        grad_weights = None
+        if ctx.needs_input_grad[3]:
+            grad_weights = (grad_read_GTT * scores_GTT).unflatten(-1, (-1, ctx.segment)).sum(-1)
+        grad_scores = grad_read_GTT.unflatten(-1, (-1, ctx.segment)).mul_(weights.unsqueeze(-1)).flatten(-2).tril_()
+        return grad_scores @ k, grad_scores.transpose(-1, -2) @ q, grad_v, grad_weights, None
+
+
+def _weighted(scores_GTT: Tensor, weights: Tensor, segment: int) -> Tensor:
+    return (scores_GTT.unflatten(-1, (-1, segment)) * weights.unsqueeze(-1)).flatten(-2)
+
+
+class _CachedRead(torch.autograd.Function):
+    """Loops over segments, so that no token meets a state that it does not see."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, weights: Tensor, segment: int) -> Tensor:
+        weights = weights.to(q.dtype).expand(q.shape[0], -1, -1)
+        own_GT1 = weights.gather(-1, _block(q, segment))
+        q_GNSK, k_GNSK, v_GNSV = (x.unflatten(1, (-1, segment)) for x in (q, k, v))
+        scores_GNSS = (q_GNSK @ k_GNSK.transpose(-1, -2)).tril_()
+        online = (scores_GNSS @ v_GNSV).flatten(1, 2)
+        states_GNKV = k_GNSK[:, :-1].transpose(-1, -2) @ v_GNSV[:, :-1]
+        y = online * own_GT1
+        for n in range(states_GNKV.shape[1]):
+            later = slice((n + 1) * segment, None)
+            y[:, later].addcmul_(weights[:, later, n, None], q[:, later] @ states_GNKV[:, n])
+        ctx.save_for_backward(q, k, v, weights, own_GT1, scores_GNSS, online, states_GNKV)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (grad,) = grads
+        q, k, v, weights, own_GT1, scores_GNSS, online, states_GNKV = ctx.saved_tensors
+        segment = scores_GNSS.shape[-1]
+        q_GNSK, k_GNSK, v_GNSV = (x.unflatten(1, (-1, segment)) for x in (q, k, v))
+        grad_online_GNSV = (grad * own_GT1).unflatten(1, (-1, segment))
+        grad_scores = (grad_online_GNSV @ v_GNSV.transpose(-1, -2)).tril_()
+        grad_q = (grad_scores @ k_GNSK).flatten(1, 2)
+        grad_k = grad_scores.transpose(-1, -2) @ q_GNSK
+        grad_v = scores_GNSS.transpose(-1, -2) @ grad_online_GNSV
+        grad_own_GT = torch.linalg.vecdot(grad, online)
+        grad_weights = torch.zeros_like(weights).scatter_(-1, _block(q, segment), grad_own_GT.unsqueeze(-1))
+        grad_states = torch.empty_like(states_GNKV)
+        for n in range(states_GNKV.shape[1]):
+            later = slice((n + 1) * segment, None)
+            through_GTK = grad[:, later] @ states_GNKV[:, n].transpose(-1, -2)
+            grad_weights[:, later, n] = torch.linalg.vecdot(through_GTK, q[:, later])
+            grad_q[:, later].addcmul_(weights[:, later, n, None], through_GTK)
+            grad_states[:, n] = (weights[:, later, n, None] * q[:, later]).transpose(-1, -2) @ grad[:, later]
+        grad_k[:, :-1] += v_GNSV[:, :-1] @ grad_states.transpose(-1, -2)
+        grad_v[:, :-1] += k_GNSK[:, :-1] @ grad_states
+        return grad_q, grad_k.flatten(1, 2), grad_v.flatten(1, 2), grad_weights, None
+
+
+def _block(q_GTK: Tensor, segment: int) -> Tensor:
+    """[G, T, 1]: the segment of every token."""
+    G, T, _ = q_GTK.shape
+    return (torch.arange(T, device=q_GTK.device) // segment)[None, :, None].expand(G, -1, -1)
 
 
 def _within(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, segment: int) -> Tensor:
