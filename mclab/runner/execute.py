@@ -1,0 +1,162 @@
+"""The loop from a plan to a full store."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mclab.config.outcome import Outcome
+from mclab.config.run import RunConfig, Status
+from mclab.plan.plan import Plan
+from mclab.runner.needs import Needs
+from mclab.runner.packing import cost, halves, packs_of
+from mclab.store import Store
+from mclab.workers import Failure, Pack, Pool, Result, Train, open_pool, worker_count
+
+#: What counts towards --max-failures.
+_BAD: tuple[Status, ...] = ("failed", "diverged", "oom")
+Echo = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Runs of this command: `done` of about `total`; in one process also the step of the pack that trains."""
+
+    done: int
+    total: int
+    step: int = 0
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What came of a command. `ran` counts this command's runs by status, `stored` all of the plan's.
+
+    `missing` are needed and not stored, because of `stopped`: an interrupt, or too many failures.
+    """
+
+    ran: Counter[str]
+    stored: Counter[str]
+    missing: int
+    wall_s: float
+    interrupted: bool = False
+    stopped: str | None = None
+
+    @property
+    def skipped(self) -> int:
+        """Runs that earlier commands had stored and this one did not run."""
+        return self.stored.total() - self.ran.total()
+
+    @property
+    def clean(self) -> bool:
+        """Whether every run is stored and none failed, diverged or ran out of memory."""
+        return not self.missing and set(self.stored) <= {"done", "pruned"}
+
+
+def execute(
+    plan: Plan,
+    store: Store,
+    *,
+    device: str = "cpu",
+    workers: int | str = 1,
+    scheduler: str | None = None,
+    pack: int | str = "auto",
+    fail_fast: bool = False,
+    max_failures: int | None = None,
+    retry_failed: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    echo: Echo | None = None,
+    train: Train | None = None,
+) -> Summary:
+    """Run what the plan needs and the store lacks; every outcome is stored before the next is asked for.
+
+    An interrupt ends it with what is stored so far, and the running packs lost. `fail_fast` stops at the first run
+    that failed, diverged or ran out of memory, `max_failures` at that many. `train` is `mclab.train.train_pack` unless
+    given. Raises `StoreError` where a record cannot be written, `ConfigError` where no scheduler answers.
+    """
+    began, needs = time.monotonic(), Needs(plan, store.lookup, retry_failed=retry_failed)
+    execution = _Execution(needs, store, 1 if fail_fast else max_failures, progress or _nothing, echo or _nothing)
+    interrupted = False
+    try:
+        stopped = execution.go(device, workers, scheduler, pack, train)
+    except KeyboardInterrupt:
+        interrupted, stopped = True, "interrupted"
+    stored, missing = needs.statuses()
+    return Summary(execution.ran, stored, missing, time.monotonic() - began, interrupted, stopped)
+
+
+def _nothing(_: object) -> None:
+    pass
+
+
+class _Execution:
+    """One command's way through the runs that it needs."""
+
+    def __init__(
+        self, needs: Needs, store: Store, limit: int | None, progress: Callable[[Progress], None], echo: Echo
+    ) -> None:
+        self.needs, self.store, self.limit, self.progress, self.echo = needs, store, limit, progress, echo
+        self.ran: Counter[str] = Counter()
+
+    def go(
+        self, device: str, workers: int | str, scheduler: str | None, pack: int | str, train: Train | None
+    ) -> str | None:
+        """Run everything that is needed; the reason where it stops before."""
+        count = worker_count(workers, device)
+
+        def packed(runs: list[RunConfig]) -> list[Pack]:
+            return packs_of(runs, pack, device=device, workers=count)
+
+        first = packed(self.needs.all())
+        if not first:
+            return None
+        useful = min(count, len(first) + self.needs.expected)
+        with open_pool(device, workers=useful, scheduler=scheduler, train=train, progress=self._tell) as pool:
+            _submit(pool, first)
+            self._tell()
+            for done, result in pool.finished():
+                if not self._split(pool, done, result):
+                    _submit(pool, packed(self._keep(done, result)))
+                if reason := self._enough():
+                    return reason
+        return None
+
+    def _split(self, pool: Pool, pack: Pack, result: Result) -> bool:
+        """Hand in a pack that was too large for the memory again, in two parts; `False` for any other."""
+        if not isinstance(result, Failure) or result.status != "oom" or len(pack) == 1:
+            return False
+        left, right = halves(pack)
+        self.echo(f"{len(pack)} runs together do not fit into memory: training {len(left)} and {len(right)}")
+        _submit(pool, [left, right])
+        return True
+
+    def _keep(self, pack: Pack, result: Result) -> list[RunConfig]:
+        """Store a pack's outcomes; the runs that are needed now."""
+        if isinstance(result, Failure):
+            result = [Outcome(result.status, error=result.error)] * len(pack)
+        for run, outcome in zip(pack, result, strict=True):
+            self.store.put(run, outcome)
+            self.ran[outcome.status] += 1
+            if outcome.status in _BAD:
+                self.echo(f"{self.needs.label(run)}: {_why(outcome)}")
+        new = [found for run in pack for found in self.needs.done_with(run)]
+        self._tell()
+        return new
+
+    def _tell(self, step: int = 0, steps: int = 0) -> None:
+        self.progress(Progress(self.ran.total(), self.needs.given + self.needs.expected, step, steps))
+
+    def _enough(self) -> str | None:
+        bad = sum(self.ran[status] for status in _BAD)
+        return f"{bad} of {self.ran.total()} runs failed" if self.limit is not None and bad >= self.limit else None
+
+
+def _submit(pool: Pool, packs: list[Pack]) -> None:
+    for pack in packs:
+        pool.submit(pack, priority=cost(pack))
+
+
+def _why(outcome: Outcome) -> str:
+    if outcome.status == "diverged":
+        return f"diverged at step {outcome.diverged_step}"
+    return f"{'out of memory' if outcome.status == 'oom' else 'failed'}: {outcome.error}"

@@ -1,0 +1,45 @@
+"""Which runs train together, and which packs start first."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from mclab.config.params import parameters
+from mclab.config.run import RunConfig, shape_key
+from mclab.plan.size import tokens
+from mclab.workers import Pack
+
+#: Replicas in a pack on CUDA unless the user says otherwise; a pack that does not fit is halved until it does.
+_MOST = 16
+
+
+def packs_of(runs: Iterable[RunConfig], pack: int | str, *, device: str, workers: int) -> list[Pack]:
+    """Group runs of one shape, whatever cells they belong to, into packs of at most `pack` runs.
+
+    `auto` is 1 on CPU, where packing gains nothing and a kill would lose more; on CUDA it fills the workers first.
+    Raises `ValueError` for another word or a number below one.
+    """
+    if pack != "auto" and (isinstance(pack, bool) or not isinstance(pack, int) or pack < 1):
+        raise ValueError(f"pack: needs auto or a whole number from 1, got {pack!r}")
+    alike: dict[str, list[RunConfig]] = defaultdict(list)
+    for run in runs:
+        alike[shape_key(run)].append(run)
+    packs: list[Pack] = []
+    for group in alike.values():
+        size = _auto(len(group), device, workers) if isinstance(pack, str) else pack
+        packs += [tuple(group[start : start + size]) for start in range(0, len(group), size)]
+    return packs
+
+
+def _auto(runs: int, device: str, workers: int) -> int:
+    return min(_MOST, -(-runs // workers)) if device.startswith("cuda") else 1
+
+
+def halves(pack: Pack) -> tuple[Pack, Pack]:
+    """A pack of two or more, cut in the middle."""
+    middle = len(pack) // 2
+    return pack[:middle], pack[middle:]
+
+
+def cost(pack: Pack) -> float:
+    """Training tokens times parameters: the dearest pack starts first, so that several workers end together."""
+    return float(len(pack) * tokens(pack[0]) * parameters(pack[0]))

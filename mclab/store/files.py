@@ -1,0 +1,89 @@
+"""Files that are written whole or not at all, and the operating system's refusals in one plain line."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mclab.config.strict import ConfigError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = (errno.EACCES, errno.EPERM)
+#: What a network file system answers where a directory cannot be synced.
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
+
+
+class StoreError(ConfigError):
+    """The run folder cannot be used. The message is one line: what, where, and what to do about it."""
+
+
+@contextmanager
+def plainly(path: Path, doing: str = "write") -> Iterator[None]:
+    """Turn an `OSError` from the body into a `StoreError` that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(_line(error, path, doing)) from error
+
+
+def _line(error: OSError, path: Path, doing: str) -> str:
+    if error.errno in _FULL:
+        return f"{path}: the disk is full; what was stored before is unharmed: free some space, give the command again"
+    if error.errno == errno.EROFS:
+        return f"{path}: cannot {doing}, the file system is read-only; give another --out"
+    if error.errno in _DENIED:
+        return f"{path}: cannot {doing}, permission denied; give another --out"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return f"{path}: cannot {doing}, a file stands where a folder must be; give another --out"
+    return f"{path}: cannot {doing}: {error.strerror or error}"
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace `path` by `data`: temporary file beside it, fsync, rename, fsync of the folder.
+
+    Raises `StoreError`; then no temporary file is left and `path` is what it was before, or all new where nothing but
+    the folder's fsync failed.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with plainly(path):
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+        _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of a killed writer. For the holder of the lock alone."""
+    for leftover in folder.glob(".*.tmp"):
+        with plainly(leftover, "remove a leftover"):
+            leftover.unlink(missing_ok=True)
+
+
+def move_aside(path: Path) -> Path:
+    """Rename a damaged file so that nothing of it is lost; the new name tells what it is."""
+    aside, count = path.with_name(f"{path.name}.damaged"), 1
+    while aside.exists():
+        count += 1
+        aside = path.with_name(f"{path.name}.damaged{count}")
+    with plainly(path, "move a damaged file aside"):
+        os.replace(path, aside)
+    return aside

@@ -1,0 +1,205 @@
+"""The run folder, to read (`Records`) and to write (`Store`)."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from mclab.config.outcome import FINAL, Outcome
+from mclab.config.run import SCIENCE, RunConfig, run_id
+from mclab.config.strict import ConfigError
+from mclab.plan.describe import as_dict, from_dict
+from mclab.plan.difference import difference
+from mclab.plan.plan import Plan
+from mclab.store.files import StoreError, move_aside, plainly, remove_leftovers, write_whole
+from mclab.store.lock import Lock
+from mclab.store.record import Record, curve_bytes, json_bytes, read_record, record_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_RECORD = re.compile(r"[0-9a-f]{16}\.json")
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+class Records:
+    """A run folder to read. Takes no lock, creates nothing, moves nothing; a folder being written may be read.
+
+    `say` gets one line for each damaged record, which counts as missing. Raises `StoreError` where there is no folder.
+    """
+
+    def __init__(self, path: str | Path, *, say: Callable[[str], None] = _to_stderr) -> None:
+        self.path = Path(path)
+        self._say = say
+        self._read: dict[str, tuple[tuple[int, ...], Record | None]] = {}
+        self._open()
+
+    def _open(self) -> None:
+        if not self.path.is_dir():
+            what = "is a file, not a run folder" if self.path.exists() else "no such run folder"
+            raise StoreError(f"{self.path}: {what}")
+
+    def lookup(self, run: str) -> Record | None:
+        """The record of the run with this id, or `None` where none is stored, or only a damaged one."""
+        path = self._record(run)
+        try:
+            stat = path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"{path}: cannot read: {error.strerror}") from error
+        seal = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        if self._read.get(run, (None,))[0] != seal:
+            self._read[run] = (seal, self._load(path, run))
+        return self._read[run][1]
+
+    def _load(self, path: Path, run: str) -> Record | None:
+        try:
+            with plainly(path, "read"):
+                return read_record(path.read_bytes(), run)
+        except StoreError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+        except ValueError as reason:
+            self._damaged(path, str(reason))
+            return None
+
+    def _damaged(self, path: Path, reason: str) -> None:
+        self._say(f"{path}: {reason}; counts as missing")
+
+    def scan(self) -> list[Record]:
+        """Every record of the present science version, by run id; says how many of another version it leaves out."""
+        found = [record for run in self._ids() if (record := self.lookup(run))]
+        mine = [record for record in found if record["science"] == SCIENCE]
+        if len(mine) < len(found):
+            self._say(
+                f"{self.path}: {len(found) - len(mine)} records of another science version than {SCIENCE} left out"
+            )
+        return mine
+
+    def scan_frame(self) -> "pl.DataFrame":
+        """`scan` as a frame, one row per run (see `mclab.store.frame`). Imports polars."""
+        from mclab.store.frame import frame_of
+
+        return frame_of(self.scan())
+
+    def _ids(self) -> Iterator[str]:
+        folder = self.path / "records"
+        if folder.is_dir():
+            yield from sorted(path.stem for path in folder.iterdir() if _RECORD.fullmatch(path.name))
+
+    def curve(self, run: str) -> list[dict[str, Any]]:
+        """The looks of a run's curve, in order; empty where none is stored, up to the damage where it is damaged."""
+        path, looks = self._curve(run), []
+        try:
+            for line in path.read_text(encoding="utf-8").splitlines():
+                looks.append(json.loads(line))
+        except FileNotFoundError:
+            pass
+        except ValueError:
+            self._say(f"{path}: damaged after {len(looks)} lines")
+        return looks
+
+    def plan(self) -> Plan | None:
+        """The plan that the folder was last used with; `None` where it never was. Raises `ConfigError` when damaged."""
+        try:
+            with plainly(self._plan, "read"):
+                data = self._plan.read_bytes()
+        except StoreError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+        try:
+            return from_dict(json.loads(data.decode()), str(self._plan))
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+            raise ConfigError(f"{self._plan}: is torn or no JSON") from None
+
+    @property
+    def _plan(self) -> Path:
+        return self.path / "plan.json"
+
+    def _record(self, run: str) -> Path:
+        return self.path / "records" / f"{run}.json"
+
+    def _curve(self, run: str) -> Path:
+        return self.path / "curves" / f"{run}.ndjson"
+
+
+class Store(Records):
+    """A run folder to write, and its lock, from construction to `close` (or the end of `with`).
+
+    Creates the folder, removes what a killed writer left half-written, moves a damaged record aside under
+    `<id>.json.damaged`. Raises `StoreError` where another process holds the lock or the folder cannot be written.
+    """
+
+    def _open(self) -> None:
+        with plainly(self.path, "make the folder"):
+            self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = Lock(self.path)
+        try:
+            for folder in (self.path, self.path / "records", self.path / "curves"):
+                with plainly(folder, "make the folder"):
+                    folder.mkdir(exist_ok=True)
+                remove_leftovers(folder)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def adopt(self, plan: Plan, grid: bytes | None = None, *, extend: bool = False) -> None:
+        """Make this the folder's plan: `plan.json`, and `grid.yaml` with the grid's bytes as they were given.
+
+        Raises `StoreError` when the folder belongs to another grid and `extend` is not given; more seeds need no leave.
+        Records of cells that the new plan lacks stay where they are.
+        """
+        before = self._plan_before()
+        changed = difference(before, plan) if before else None
+        if changed and changed.needs_extend and not extend:
+            raise StoreError(
+                f"{self.path} holds another grid, this one is {changed}; "
+                f"give --extend to go on with this one here, or another --out"
+            )
+        if grid is not None:
+            write_whole(self.path / "grid.yaml", grid)
+        write_whole(self._plan, json_bytes(as_dict(plan)))
+
+    def _plan_before(self) -> Plan | None:
+        try:
+            return self.plan()
+        except StoreError:
+            raise
+        except ConfigError as reason:
+            self._say(f"{reason}; kept as {move_aside(self._plan).name}")
+            return None
+
+    def put(self, run: RunConfig, outcome: Outcome) -> None:
+        """Store a run's outcome: the curve, then the record, so that a record implies its curve.
+
+        Takes the place of an `oom` or `failed` record, never of a final one. Raises `StoreError` when it cannot be
+        written; what was stored before is unharmed.
+        """
+        name, before = run_id(run), self.lookup(run_id(run))
+        assert before is None or before["status"] not in FINAL, f"run {name} is stored already"
+        write_whole(self._curve(name), curve_bytes(outcome.curve))
+        write_whole(self._record(name), json_bytes(record_of(run, outcome)))
+
+    def _damaged(self, path: Path, reason: str) -> None:
+        self._say(f"{path}: {reason}; kept as {move_aside(path).name}, the run counts as missing")
+
+    def close(self) -> None:
+        """Let go of the lock."""
+        self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()

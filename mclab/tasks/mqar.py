@@ -1,0 +1,143 @@
+"""Multi-query associative recall (Zoology, Arora et al., arXiv 2312.04927, their multiquery_ar task).
+
+A sequence opens with its pairs, key value key value; then each key is asked once, at an even position, and the
+value is wanted there. Everything else is filler: token 0, or random tokens. Letters in shapes: N sequences,
+P the largest number of pairs, T tokens.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mclab.config.task import MqarTask
+from mclab.tasks.base import NO_ANSWER, Batch, Role
+from mclab.tasks.draws import distinct, power_costs, race, words_for
+from mclab.tasks.splits import check_split, settle
+from mclab.tasks.stream import below, constant, fork, mix, sample_keys, words
+
+#: Bits for a token or a position where three of them share one integer.
+_FIELD = 20
+#: Streams of one sample: its slice, its filler, then one for each attempt at its pairs and slots.
+_SLICE, _FILLER, _ATTEMPTS = 1, 2, 3
+#: The slot weights a * g ** (a - 1), a = 0.01, fall as 1 / g ** 0.99.
+_POWER = "0.99"
+
+
+class _Core(NamedTuple):
+    """What makes a sequence itself: pair i is keys[:, i], values[:, i], asked at positions[:, i]."""
+
+    keys: Tensor
+    values: Tensor
+    positions: Tensor
+    fingerprints: Tensor
+
+
+def batch(
+    config: MqarTask, seeds: Sequence[int], split: str, start: int, count: int, device: torch.device | str
+) -> Batch:
+    """Samples `start` to `start + count - 1` of `split`, for each seed: R = len(seeds), B = count, Q = most pairs.
+
+    Query i of a sequence is that of its i-th pair, so positions are in no order. Raises `ValueError` for an unknown
+    split, an empty range, and a space too small for the split.
+    """
+    check_split(split)
+    if max(config.vocab, config.length) > 1 << _FIELD:
+        raise ValueError(f"mqar: vocab and length go to {1 << _FIELD}, got {config.vocab} and {config.length}")
+    samples = sample_keys(f"mqar/{split}", seeds, start, count, torch.device(device)).flatten()
+    slices = _slices(config, samples)
+    pairs = constant(config.pairs, samples.device)[slices].unsqueeze(-1)
+
+    def draw(rows: Tensor | slice, attempts: Tensor) -> _Core:
+        return _core(config, samples[rows], pairs[rows], attempts)
+
+    core = settle(draw, len(samples), config.space(), split, samples.device)
+    tokens, answers = _assemble(config, samples, pairs, core)
+    tensors = (tokens, core.positions, answers, slices, core.fingerprints)
+    return Batch._make(tensor.view(len(seeds), count, *tensor.shape[1:]) for tensor in tensors)
+
+
+def roles(config: MqarTask, batch: Batch) -> Tensor:
+    """[R, B, T] int64: the `Role` of every token."""
+    scored = batch.answers != NO_ANSWER
+    place = torch.arange(config.length, device=batch.tokens.device)
+    paired = place < 2 * scored.sum(-1, keepdim=True)
+    named = torch.where(place % 2 == 0, int(Role.KEY), int(Role.VALUE)) * paired
+    asked = torch.zeros_like(named).scatter_add_(-1, batch.positions, scored.to(torch.int64) * Role.QUERY)
+    return named + asked
+
+
+def _slices(config: MqarTask, samples: Tensor) -> Tensor:
+    """[N]: which of `config.pairs` each sample has, all alike likely. No attempt changes it, so the mix stays even."""
+    if len(config.pairs) == 1:
+        return torch.zeros_like(samples)
+    return below(fork(samples, constant((_SLICE,), samples.device)), 1, len(config.pairs)).flatten()
+
+
+def _core(config: MqarTask, samples: Tensor, pairs: Tensor, attempts: Tensor) -> _Core:
+    """Pairs and slots of [N] samples with [N, 1] pairs each, at their [N] (or [1]) attempts; the rest of P is 0."""
+    most, half, device = config.pairs[-1], config.vocab // 2, samples.device
+    sizes, slots = (half - 1, config.vocab - half), config.length // 2 - config.pairs[0]
+    cut = 2 * words_for(sizes)
+    drawn = words(fork(samples, attempts.unsqueeze(-1) + _ATTEMPTS).squeeze(-1), cut + slots)
+    symbols = distinct(drawn[:, :cut].view(len(samples), 2, -1), most, sizes)
+    costs = power_costs(slots, _POWER, device) if config.spread == "power" else None
+    limits = config.length // 2 - pairs if len(config.pairs) > 1 else None
+    chosen = race(drawn[:, cut:], most, costs, limits)
+    keys, values, positions = symbols[:, 0] + 1, symbols[:, 1] + half, (chosen + pairs).mul_(2)
+    live = _live(config, pairs)
+    if live is not None:
+        keys, values, positions = keys * live, values * live, positions * live
+    return _Core(keys, values, positions, _fingerprint(keys, values, positions))
+
+
+def _live(config: MqarTask, pairs: Tensor) -> Tensor | None:
+    """[N, P] bool: which pairs a sequence has; None where all have all."""
+    if len(config.pairs) == 1:
+        return None
+    return torch.arange(config.pairs[-1], device=pairs.device) < pairs
+
+
+def _fingerprint(keys: Tensor, values: Tensor, positions: Tensor) -> Tensor:
+    """[N] int64, over each pair in its order. Pairs that are padded add the same to every sequence of that many."""
+    fields = torch.add(positions, values, alpha=1 << _FIELD).add_(keys, alpha=1 << 2 * _FIELD)
+    return mix(fields.add_(_salts(keys.shape[-1], keys.device))).sum(-1)
+
+
+@lru_cache(maxsize=64)
+def _salts(count: int, device: torch.device) -> Tensor:
+    """[count] int64: a hash of each pair's number, so that two pairs that change places change the sum."""
+    return mix(torch.arange(1, count + 1, device=device))
+
+
+def _assemble(config: MqarTask, samples: Tensor, pairs: Tensor, core: _Core) -> tuple[Tensor, Tensor]:
+    """The [N, T] tokens and the [N, P] answers."""
+    live, end = _live(config, pairs), 2 * config.pairs[-1]
+    tokens = _filler(config, samples, pairs, core.keys)
+    keys, values, asked, answers = core.keys, core.values, core.keys, core.values
+    if live is not None:
+        keys = torch.where(live, keys, tokens[:, 0:end:2])
+        values = torch.where(live, values, tokens[:, 1:end:2])
+        asked = torch.where(live, core.keys, core.keys[:, :1])  # padding points at position 0: write what is there
+        answers = torch.where(live, answers, NO_ANSWER)
+    tokens[:, 0:end:2], tokens[:, 1:end:2] = keys, values
+    return tokens.scatter_(-1, core.positions, asked), answers
+
+
+def _filler(config: MqarTask, samples: Tensor, pairs: Tensor, keys: Tensor) -> Tensor:
+    """[N, T]: zeros, or tokens out of the whole vocabulary, 0 included, without the sequence's own keys.
+
+    The r-th token that is no key is r plus the number of keys before it; that is exact and rejects nothing.
+    """
+    shape = (len(samples), config.length)
+    if config.filler == "zero":
+        return torch.zeros(shape, dtype=torch.int64, device=samples.device)
+    stream = fork(samples, constant((_FILLER,), samples.device)).squeeze(-1)
+    if config.distractors:
+        return below(stream, config.length, config.vocab)
+    rank = below(stream, config.length, config.vocab - pairs)
+    beyond = torch.where(keys > 0, keys, 2 * config.vocab).sort(dim=-1).values
+    skipped = beyond - torch.arange(keys.shape[-1], device=keys.device)
+    return rank + torch.searchsorted(skipped, rank, right=True)

@@ -1,0 +1,90 @@
+"""Packs on Dask: what goes in and out, and the way to a cluster that the user runs."""
+
+# mypy: allow-untyped-calls
+import logging
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any
+
+from distributed import Client, as_completed
+from distributed.scheduler import KilledWorker
+
+from mclab.config.strict import ConfigError
+from mclab.workers.signals import interrupts_held
+from mclab.workers.work import Failure, Pack, Result, Train, work
+
+#: Seconds in which a scheduler must answer.
+_PATIENCE = 10
+
+
+class DaskPool:
+    """Packs on a Dask cluster. Dask itself holds the queue: it is the one that knows its workers."""
+
+    def __init__(self, client: Client, device: str, train: Train | None) -> None:
+        self._client, self._device, self._train = client, device, train
+        self._packs: dict[Any, Pack] = {}
+        self._done = as_completed(loop=client.loop)
+
+    def submit(self, pack: Pack, priority: float = 0.0) -> None:
+        """Hand in a pack; of those that wait the one of the highest priority starts first."""
+        future = self._client.submit(work, pack, self._device, self._train, pure=False, priority=priority)
+        self._packs[future] = pack
+        self._done.add(future)
+
+    def finished(self) -> Iterator[tuple[Pack, Result]]:
+        """Each pack with its result, as they come. Raises `ConfigError` when the scheduler is lost."""
+        while self._packs:
+            future = next(self._done)
+            if future.status in ("lost", "pending"):  # its worker died with the result: Dask runs it again
+                self._done.add(future)
+                continue
+            result = _result(future)
+            future.release()
+            yield self._packs.pop(future), result
+
+
+def _result(future: Any) -> Result:
+    try:
+        result: Result = future.result()
+        return result
+    except CancelledError as error:
+        raise ConfigError("the scheduler is gone; what is stored stays, the same command runs the rest") from error
+    except KilledWorker as error:
+        times = error.allowed_failures + 1
+        return Failure("failed", f"the worker process died {times} times on this pack (out of memory, or a crash)")
+    except Exception as error:
+        return Failure("failed", f"{type(error).__name__}: {' '.join(str(error).split())}")
+
+
+@contextmanager
+def remote(address: str, device: str, train: Train | None) -> Iterator[DaskPool]:
+    """The cluster whose scheduler listens at `address`. Raises `ConfigError` when none answers."""
+    with quiet():
+        try:
+            client = Client(address, timeout=_PATIENCE, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            reason = " ".join(str(error).split())
+            raise ConfigError(f"scheduler: no Dask scheduler answers at {address} ({reason})") from error
+        try:
+            yield DaskPool(client, device, train)
+        finally:
+            with interrupts_held():
+                client.close()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Dask logs every death and every goodbye; what matters of them is in the results.
+
+    Each of its loggers by itself, since some have levels and handlers of their own.
+    """
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+    before = {name: logging.getLogger(name).level for name in names}
+    try:
+        for name in names:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)

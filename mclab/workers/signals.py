@@ -1,0 +1,32 @@
+"""Ctrl-C and worker processes: the terminal sends it to all of them, but only the parent may act on it."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Hold a Ctrl-C back until the body is through, then let it act.
+
+    Threads started in the body, and the processes started by them, never get one: they inherit the blocked signal.
+    Outside the main thread, where no Ctrl-C arrives, only the latter holds.
+    """
+    seen: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        seen.append(number)
+
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, note) if main else None
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if main:
+            signal.signal(signal.SIGINT, handler)
+        if seen:
+            signal.raise_signal(signal.SIGINT)

@@ -1,0 +1,88 @@
+"""What a worker does with a pack: one thread on CPU, and a plain reason in place of an exception."""
+
+import gc
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from mclab.config.outcome import Outcome
+from mclab.config.run import RunConfig
+
+Pack = tuple[RunConfig, ...]
+Progress = Callable[[int, int], None]
+
+
+class Train(Protocol):
+    """Trains runs of one shape together; one outcome per run, in their order. `progress` gets (step, steps)."""
+
+    def __call__(self, runs: Sequence[RunConfig], *, device: str, progress: Progress | None = None) -> list[Outcome]:
+        """Raises whatever goes wrong, running out of memory included."""
+        ...
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a pack has no outcomes: its memory was not enough, or an error, in one line."""
+
+    status: Literal["oom", "failed"]
+    error: str
+
+
+Result = list[Outcome] | Failure
+
+
+def work(pack: Pack, device: str, train: Train | None = None, progress: Progress | None = None) -> Result:
+    """Train one pack. Every exception becomes a `Failure`: it travels between processes and holds no tensors."""
+    try:
+        train = train or _train_pack()
+        with _one_thread(device):
+            return train(pack, device=device, progress=progress)
+    except Exception as error:
+        failure = Failure("oom" if _is_oom(error) else "failed", _one_line(error))
+    _free_memory()
+    return failure
+
+
+def _train_pack() -> Train:
+    from mclab.train import train_pack
+
+    return train_pack
+
+
+@contextmanager
+def _one_thread(device: str) -> Iterator[None]:
+    """Sums depend on the number of threads: on CPU every worker of every kind uses one."""
+    torch = sys.modules.get("torch") if device == "cpu" else None
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _is_oom(error: Exception) -> bool:
+    """Torch's own class by name, since torch may not be loaded; its CPU allocator raises a bare RuntimeError."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"OutOfMemoryError", "MemoryError"}) or "can't allocate memory" in str(error)
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {text} ({Path(last.filename).name}:{last.lineno} in {last.name})"
+
+
+def _free_memory() -> None:
+    """The failed pack's tensors hang in cycles and in torch's cache; the next pack needs their room."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()

@@ -1,0 +1,392 @@
+"""The run folder: whole records, one writer, plain refusals."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mclab.config.outcome import ALL, Outcome, Score
+from mclab.config.run import RunConfig, run_id
+from mclab.config.strict import ConfigError
+from mclab.plan.grid import plan_from
+from mclab.store import Records, Store, StoreError
+
+DONE = Outcome(
+    "done",
+    steps=600,
+    valid={ALL: Score(0.5, 1.5)},
+    test={ALL: Score(0.25, 2.0), "pairs=4": Score(1.0, 0.0)},
+    params=7,
+    provenance={"device": "cpu", "torch": "2.13"},
+    curve=({"step": 1, "loss": 3.0}, {"step": 2, "loss": float("nan")}, {"step": 3, "loss": float("inf")}),
+)
+
+
+def run_of(seed: int) -> RunConfig:
+    return RunConfig(seed=seed)
+
+
+def test_a_record_says_everything_and_is_valid_json(tmp_path: Path) -> None:
+    run = RunConfig.model_validate(
+        {"seed": 3, "train": {"lr": 0.003}, "model": {"mixer": {"aggregate": "none", "k": 5}}}
+    )
+    with Store(tmp_path / "out") as store:
+        store.put(run, DONE)
+    record = json.loads((tmp_path / "out/records" / f"{run_id(run)}.json").read_text())
+    assert (record["run_id"], record["science"], record["seed"], record["status"]) == (run_id(run), 1, 3, "done")
+    assert record["config"]["train.lr"] == 0.003
+    assert record["config"]["model.mixer.k"] == 2  # inert, so canonical
+    assert record["config"]["task.pairs"] == [4, 8, 16]
+    assert record["test"]["pairs=4"] == {"accuracy": 1.0, "loss": 0.0}
+    assert "curve" not in record
+    curve = (tmp_path / "out/curves" / f"{run_id(run)}.ndjson").read_text()
+    assert "NaN" not in curve
+    assert "Infinity" not in curve
+    assert Records(tmp_path / "out").curve(run_id(run)) == [
+        {"step": 1, "loss": 3.0},
+        {"step": 2, "loss": None},
+        {"step": 3, "loss": None},
+    ]
+    assert Records(tmp_path / "out").lookup(run_id(run)) == record
+
+
+def test_provenance_of_any_kind_can_be_stored(tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy")
+    odd = {"path": tmp_path, "f": np.float32(0.5), "i": np.int64(3), 5: {"deep": (1, float("-inf"))}}
+    with Store(tmp_path) as store:
+        store.put(run_of(0), Outcome("done", provenance=odd))
+        found = store.lookup(run_id(run_of(0)))
+    assert found is not None
+    assert found["provenance"] == {"path": str(tmp_path), "f": 0.5, "i": 3, "5": {"deep": [1, None]}}
+
+
+def test_text_that_is_no_utf8_can_be_stored(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.put(run_of(0), Outcome("failed", error="γ \udcff"))
+        found = store.lookup(run_id(run_of(0)))
+    assert found is not None
+    assert found["error"] == "γ \udcff"
+    assert "γ" in (tmp_path / "records" / f"{run_id(run_of(0))}.json").read_text()
+
+
+def test_a_final_record_is_never_replaced_and_a_failed_one_is(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.put(run_of(0), Outcome("failed", error="x"))
+        store.put(run_of(0), DONE)
+        with pytest.raises(AssertionError, match="stored already"):
+            store.put(run_of(0), DONE)
+        assert [record["status"] for record in store.scan()] == ["done"]
+
+
+def test_a_deleted_record_is_missing_and_the_rest_unharmed(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        for seed in range(3):
+            store.put(run_of(seed), DONE)
+        assert store.lookup(run_id(run_of(1)))
+        (tmp_path / "records" / f"{run_id(run_of(1))}.json").unlink()
+        assert store.lookup(run_id(run_of(1))) is None
+        assert sorted(record["seed"] for record in store.scan()) == [0, 2]
+
+
+def _cut(at: float) -> Callable[[bytes], bytes]:
+    return lambda data: data[: int(len(data) * at)]
+
+
+def _edited(**changes: object) -> Callable[[bytes], bytes]:
+    return lambda data: json.dumps({**json.loads(data), **changes}).encode()
+
+
+def _without(key: str) -> Callable[[bytes], bytes]:
+    return lambda data: json.dumps({k: v for k, v in json.loads(data).items() if k != key}).encode()
+
+
+DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (_cut(0), "is empty"),
+    **{f"cut at {at}": (_cut(at), "is torn or no JSON") for at in (0.01, 0.3, 0.5, 0.9, 0.99)},
+    "zeros": (lambda data: bytes(len(data)), "is torn or no JSON"),
+    "binary": (lambda data: b"\xff\xfe" + data, "is torn or no JSON"),
+    "deep": (lambda data: b"[" * 100_000, "is torn or no JSON"),
+    "a list": (lambda data: b"[1]", "is no JSON object"),
+    "another id": (_edited(run_id="0" * 16), "holds run '0000000000000000'"),
+    "no status": (_without("status"), "lacks status"),
+    "odd status": (_edited(status="fine"), "unknown status 'fine'"),
+    "no config": (_edited(config=[]), "holds a config that is none"),
+    "bad config": (_edited(config={"seed": "x"}), "holds a config that is none"),
+    "clashing config": (_edited(config={"train": 1, "train.lr": 2}), "holds a config that is none"),
+    "another config": (_edited(config={"seed": 9}), f"holds the config of run {run_id(RunConfig(seed=9))}"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_record_is_kept_aside_said_and_run_again(tmp_path: Path, damage: str) -> None:
+    spoil, reason = DAMAGES[damage]
+    said: list[str] = []
+    with Store(tmp_path, say=said.append) as store:
+        store.put(run_of(0), DONE)
+        store.put(run_of(1), DONE)
+        path = tmp_path / "records" / f"{run_id(run_of(1))}.json"
+        spoilt = spoil(path.read_bytes())
+        path.write_bytes(spoilt)
+        assert [record["seed"] for record in store.scan()] == [0]
+        assert len(said) == 1
+        assert said[0].startswith(f"{path}: ")
+        assert reason in said[0]
+        assert "\n" not in said[0]
+        assert path.with_name(f"{path.name}.damaged").read_bytes() == spoilt
+        store.put(run_of(1), DONE)
+        assert len(store.scan()) == 2
+        path.write_bytes(b"")
+        assert store.lookup(run_id(run_of(1))) is None
+        assert path.with_name(f"{path.name}.damaged2").exists()
+        assert path.with_name(f"{path.name}.damaged").read_bytes() == spoilt
+
+
+def test_a_reader_touches_nothing(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.put(run_of(0), DONE)
+        store.put(run_of(1), DONE)
+        bad = tmp_path / "records" / f"{run_id(run_of(1))}.json"
+        bad.write_bytes(b"{")
+        (tmp_path / "records" / "notes.txt").write_text("mine")
+        before = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
+        said: list[str] = []
+        reader = Records(tmp_path, say=said.append)  # while the writer holds the lock
+        assert [record["seed"] for record in reader.scan()] == [0]
+        reader.scan()
+        assert said == [f"{bad}: is torn or no JSON; counts as missing"]
+    assert sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*")) == before
+    with pytest.raises(StoreError, match="no such run folder"):
+        Records(tmp_path / "typo")
+    assert not (tmp_path / "typo").exists()
+
+
+def test_other_science_is_not_mixed_in(tmp_path: Path) -> None:
+    said: list[str] = []
+    with Store(tmp_path, say=said.append) as store:
+        store.put(run_of(0), DONE)
+        path = tmp_path / "records" / f"{run_id(run_of(0))}.json"
+        old = {**json.loads(path.read_text()), "science": 0, "run_id": "a" * 16, "config": {"seed": 0, "gone": 1}}
+        (tmp_path / "records" / f"{'a' * 16}.json").write_text(json.dumps(old))
+        assert [record["run_id"] for record in store.scan()] == [run_id(run_of(0))]
+        assert said == [f"{tmp_path}: 1 records of another science version than 1 left out"]
+        assert store.lookup("a" * 16)
+
+
+def test_a_younger_field_reads_as_null(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.put(run_of(0), DONE)
+        path = tmp_path / "records" / f"{run_id(run_of(0))}.json"
+        path.write_bytes(_without("overlap")(path.read_bytes()))
+        found = store.lookup(run_id(run_of(0)))
+    assert found is not None
+    assert found["overlap"] is None
+
+
+def test_frame(tmp_path: Path) -> None:
+    attention = RunConfig.model_validate({"seed": 1, "model": {"mixer": {"name": "attention"}}})
+    with Store(tmp_path) as store:
+        assert store.scan_frame().height == 0
+        store.put(run_of(0), DONE)
+        store.put(attention, Outcome("diverged", diverged_step=5))
+        frame = store.scan_frame().sort("seed")
+    assert frame["status"].to_list() == ["done", "diverged"]
+    assert frame["test_accuracy"].to_list() == [0.25, None]
+    assert frame["test_accuracy[pairs=4]"].to_list() == [1.0, None]
+    assert frame["model.mixer.segment"].to_list() == [8, None]
+    assert frame["diverged_step"].to_list() == [None, 5]
+    assert frame["provenance.device"].to_list() == ["cpu", None]
+
+
+# ---- whose folder ----
+
+GRID = {"grid": {"model.mixer.gate": ["context", "input"]}, "seeds": "0..1"}
+
+
+def test_a_folder_belongs_to_one_grid(tmp_path: Path) -> None:
+    plan = plan_from(GRID, "g")
+    with Store(tmp_path) as store:
+        assert store.plan() is None
+        store.adopt(plan, b"grid: # as given\r\n")
+        assert (tmp_path / "grid.yaml").read_bytes() == b"grid: # as given\r\n"
+        assert store.plan() == plan
+        before = (tmp_path / "plan.json").read_bytes()
+        store.adopt(plan)
+        assert (tmp_path / "plan.json").read_bytes() == before
+        other = plan_from({**GRID, "grid": {"model.mixer.gate": ["context", "none"], "model.dim": [16, 32]}}, "g")
+        with pytest.raises(StoreError, match=r"holds another grid, this one is \+3 −1 cells; give --extend"):
+            store.adopt(other, b"other")
+        assert (tmp_path / "plan.json").read_bytes() == before
+        assert (tmp_path / "grid.yaml").read_bytes().startswith(b"grid")
+        more = plan_from({**GRID, "seeds": "0..4"}, "g")
+        store.adopt(more)
+        assert store.plan() == more
+        store.adopt(other, b"other", extend=True)
+        assert Records(tmp_path).plan() == other
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"{}", b"[]", b"null", b"\xff", b'{"cells": [1]}'])
+def test_a_damaged_plan_is_kept_aside(tmp_path: Path, text: bytes) -> None:
+    said: list[str] = []
+    (tmp_path / "plan.json").write_bytes(text)
+    with pytest.raises(ConfigError, match=r"plan\.json"):
+        Records(tmp_path).plan()
+    with Store(tmp_path, say=said.append) as store:
+        store.adopt(plan_from(GRID, "g"))
+        assert store.plan() == plan_from(GRID, "g")
+    assert (tmp_path / "plan.json.damaged").read_bytes() == text
+    assert len(said) == 1
+    assert said[0].endswith("; kept as plan.json.damaged")
+
+
+# ---- one writer ----
+
+HOLDER = """
+import sys
+from mclab.store import Store
+store = Store(sys.argv[1])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def _holder(path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    return holder
+
+
+def test_a_second_process_is_told_who_holds_the_folder_and_a_killed_one_holds_nothing(tmp_path: Path) -> None:
+    holder = _holder(tmp_path)
+    with holder:
+        with pytest.raises(
+            StoreError, match=rf"is in use by process {holder.pid} on .* since 20.*-c.*; wait"
+        ) as caught:
+            Store(tmp_path)
+        assert isinstance(caught.value, ConfigError)
+        assert "\n" not in str(caught.value)
+        assert json.loads((tmp_path / "lock").read_text())["pid"] == holder.pid  # the attempt did not wipe it
+        holder.kill()
+    with Store(tmp_path) as store:
+        assert json.loads((tmp_path / "lock").read_text())["pid"] == os.getpid()
+        with pytest.raises(StoreError, match=f"process {os.getpid()} "):
+            Store(tmp_path)
+        store.put(run_of(0), DONE)
+    assert (tmp_path / "lock").read_text() == ""
+    Store(tmp_path).close()
+
+
+KILLED_IN_WRITING = """
+import os, signal, sys
+from mclab.config.outcome import Outcome
+from mclab.config.run import RunConfig
+from mclab.store import Store
+replace, count = os.replace, 0
+def dying(source, target):
+    global count
+    count += 1
+    if count == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(source, target)
+os.replace = dying
+store = Store(sys.argv[1])
+for seed in range(3):
+    store.put(RunConfig(seed=seed), Outcome("done", curve=({"step": 1},)))
+"""
+
+
+@pytest.mark.parametrize("at", [3, 4, 5])
+def test_a_kill_in_the_middle_of_a_write_leaves_nothing_torn(tmp_path: Path, at: int) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED_IN_WRITING, str(tmp_path), str(at)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.rglob(".*.tmp"))) == 1
+    with Store(tmp_path, say=pytest.fail) as store:
+        assert not list(tmp_path.rglob(".*.tmp"))
+        assert len(store.scan()) == (at - 1) // 2
+        for record in store.scan():
+            assert store.curve(record["run_id"]) == [{"step": 1}]
+
+
+# ---- the operating system refuses ----
+
+
+def _refuse(monkeypatch: pytest.MonkeyPatch, name: str, number: int, code: int) -> None:
+    real, calls = getattr(os, name), 0
+
+    def refusing(*args: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            raise OSError(code, os.strerror(code))
+        return real(*args)
+
+    monkeypatch.setattr(os, name, refusing)
+
+
+@pytest.mark.parametrize("name", ["fsync", "replace"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_full_disk_is_one_line_and_harms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, number: int
+) -> None:
+    with Store(tmp_path) as store:
+        store.put(run_of(0), DONE)
+        store.put(run_of(1), Outcome("failed"))
+        before = (tmp_path / "records" / f"{run_id(run_of(1))}.json").read_bytes()
+        _refuse(monkeypatch, name, number, errno.ENOSPC)
+        with pytest.raises(StoreError, match=r"^\S+: the disk is full; what was stored before is unharmed: .*$"):
+            store.put(run_of(1), DONE)
+        monkeypatch.undo()
+        assert not list(tmp_path.rglob(".*.tmp"))
+        found = (tmp_path / "records" / f"{run_id(run_of(1))}.json").read_bytes()
+        assert found == before
+        assert store.lookup(run_id(run_of(0)))
+        store.put(run_of(1), DONE)
+        assert [record["status"] for record in store.scan()] == ["done", "done"]
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (errno.EROFS, "the file system is read-only"),
+        (errno.EACCES, "permission denied"),
+        (errno.EDQUOT, "the disk is full"),
+        (errno.EIO, "cannot write: Input/output error"),
+    ],
+)
+def test_other_refusals_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, line: str) -> None:
+    with Store(tmp_path) as store:
+        _refuse(monkeypatch, "replace", 1, code)
+        with pytest.raises(StoreError, match=line) as caught:
+            store.put(run_of(0), DONE)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_place_that_cannot_be_a_folder_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for path in (tmp_path / "file", tmp_path / "file" / "deeper"):
+        with pytest.raises(StoreError, match="a file stands where a folder must be; give another --out"):
+            Store(path)
+    assert (tmp_path / "file").read_text() == "mine"
+    with pytest.raises(StoreError, match=r"^/proc/mclab: cannot make the folder"):
+        Store("/proc/mclab")
+    with pytest.raises(StoreError, match="is a file, not a run folder"):
+        Records(tmp_path / "file")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/records").write_text("mine")
+    with pytest.raises(StoreError, match="a file stands where a folder must be"):
+        Store(tmp_path / "out")
+    (tmp_path / "out/records").unlink()
+    Store(tmp_path / "out").close()  # the failed attempt let go of the lock
+
+
+def test_importing_the_store_loads_nothing_heavy() -> None:
+    code = "import sys, mclab.store; print(sorted({'torch', 'dask', 'polars', 'yaml'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,273 @@
+"""Where packs run: the same results everywhere, a death costs a retry, nothing is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing import active_children
+from pathlib import Path
+
+import pytest
+
+from mclab.config.outcome import Outcome
+from mclab.config.run import RunConfig
+from mclab.config.strict import ConfigError
+from mclab.workers import Failure, Pool, open_pool, worker_count
+from mclab.workers.work import work
+
+#: Seeds with a fate in `train`.
+DIES_ONCE, DIES_ALWAYS, RAISES, SHORT_OF_MEMORY = 90, 91, 92, 93
+
+
+def pack_of(*seeds: int) -> tuple[RunConfig, ...]:
+    return tuple(RunConfig(seed=seed) for seed in seeds)
+
+
+class OutOfMemoryError(RuntimeError):
+    """Like torch's, by name."""
+
+
+def train(
+    runs: Sequence[RunConfig], *, device: str, progress: Callable[[int, int], None] | None = None, notes: Path
+) -> list[Outcome]:
+    seed = runs[0].seed
+    with open(notes, "a") as file:
+        file.write(f"{seed}\n")
+    if seed == DIES_ALWAYS or (seed == DIES_ONCE and notes.read_text().split().count(str(seed)) == 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if seed == RAISES:
+        raise KeyError("a\nlong story")
+    if seed == SHORT_OF_MEMORY:
+        raise OutOfMemoryError("tried to allocate 8 GiB")
+    if progress:
+        progress(1, 2)
+    return [Outcome("done", steps=run.seed * 2, provenance={"device": device}) for run in runs]
+
+
+def results(pool: Pool, packs: Sequence[tuple[RunConfig, ...]], priorities: Sequence[float] | None = None) -> list:
+    for number, pack in enumerate(packs):
+        pool.submit(pack, priority=priorities[number] if priorities else 0)
+    return [(tuple(run.seed for run in pack), result) for pack, result in pool.finished()]
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    return tmp_path / "notes"
+
+
+# ---- this process ----
+
+
+def test_in_process_keeps_the_order_and_takes_packs_meanwhile(notes: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    ticks = open_pool("cpu", train=partial(train, notes=notes), progress=lambda *step: steps.append(step))
+    with ticks as pool:
+        pool.submit(pack_of(1, 2))
+        pool.submit(pack_of(3), priority=9)
+        seen = []
+        for pack, result in pool.finished():
+            seen.append((pack, [outcome.steps for outcome in result]))
+            if len(seen) == 1:
+                pool.submit(pack_of(4))
+    assert seen == [(pack_of(1, 2), [2, 4]), (pack_of(3), [6]), (pack_of(4), [8])]
+    assert steps == [(1, 2)] * 3
+
+
+def test_failures_are_one_line(notes: Path) -> None:
+    fake = partial(train, notes=notes)
+    failed = work(pack_of(RAISES), "cpu", fake)
+    assert isinstance(failed, Failure)
+    assert failed.status == "failed"
+    assert failed.error.startswith("KeyError: 'a\\nlong story' (test_workers.py:")
+    assert work(pack_of(SHORT_OF_MEMORY), "cpu", fake).status == "oom"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (MemoryError(), "oom"),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+            "oom",
+        ),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), "failed"),
+    ],
+)
+def test_what_counts_as_out_of_memory(error: Exception, status: str) -> None:
+    def fake(runs: object, *, device: str, progress: object = None) -> list[Outcome]:
+        raise error
+
+    assert work(pack_of(0), "cpu", fake).status == status
+
+
+def test_torch_itself_is_out_of_memory() -> None:
+    torch = pytest.importorskip("torch")
+
+    def fake(runs: object, *, device: str, progress: object = None) -> list[Outcome]:
+        torch.empty(2**60)
+        return []
+
+    assert work(pack_of(0), "cpu", fake).status == "oom"
+
+
+def test_one_torch_thread_on_cpu_and_the_callers_setting_kept() -> None:
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+
+    def fake(runs: object, *, device: str, progress: object = None) -> list[Outcome]:
+        return [Outcome("done", steps=torch.get_num_threads())]
+
+    try:
+        assert work(pack_of(0), "cpu", fake)[0].steps == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_worker_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert worker_count(3, "cpu") == 3
+    assert 1 <= worker_count("auto", "cpu") <= (os.cpu_count() or 1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    assert worker_count("auto", "cuda") == 2
+    assert worker_count("auto", "cuda:1") == 1
+    for wrong in (0, -1, "many", True, 1.5):
+        with pytest.raises(ValueError, match="workers: needs auto or a whole number from 1"):
+            worker_count(wrong, "cpu")
+    with pytest.raises(ConfigError, match="cuda:2 is not there, this process sees 2 GPUs"):
+        worker_count("auto", "cuda:2")
+
+
+def test_each_worker_sees_one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mclab.workers.local import _environments
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    seen = [environment["CUDA_VISIBLE_DEVICES"] for environment in _environments(3, "cuda")]
+    assert seen == ["4", "6", "4"]
+    assert [environment["CUDA_VISIBLE_DEVICES"] for environment in _environments(2, "cuda:1")] == ["6", "6"]
+    assert "CUDA_VISIBLE_DEVICES" not in _environments(1, "cpu")[0]
+
+
+# ---- local processes ----
+
+
+def test_local_processes_give_what_one_process_gives_and_a_death_costs_a_retry(notes: Path, tmp_path: Path) -> None:
+    fake, quiet = partial(train, notes=notes), partial(train, notes=tmp_path / "others")
+    main = sys.modules["__main__"]
+    script = (main.__dict__.get("__file__"), main.__spec__)
+    environment, packs = dict(os.environ), [pack_of(1, 2), pack_of(3), pack_of(RAISES), pack_of(4)]
+    with open_pool("cpu", train=quiet) as pool:
+        expected = dict(results(pool, packs))
+    with open_pool("cpu", workers=2, train=fake) as pool:
+        assert dict(results(pool, packs)) == expected
+        assert len(active_children()) == 2
+        found = dict(results(pool, [pack_of(DIES_ONCE), pack_of(5)]))
+        assert [found[seed,][0].steps for seed in (DIES_ONCE, 5)] == [2 * DIES_ONCE, 10]
+        died = "the worker process died 3 times on this pack (out of memory, or a crash)"
+        assert results(pool, [pack_of(DIES_ALWAYS)]) == [((DIES_ALWAYS,), Failure("failed", died))]
+    told = notes.read_text().split()
+    assert [told.count(str(seed)) for seed in (DIES_ONCE, 5, DIES_ALWAYS)] == [2, 1, 3]
+    assert not active_children()
+    assert dict(os.environ) == environment
+    assert (main.__dict__.get("__file__"), main.__spec__) == script
+
+
+SCRIPT = """
+# No `if __name__ == "__main__"`: the workers must not run this file.
+import os, signal
+from mclab.config.outcome import Outcome
+from mclab.config.run import RunConfig
+from mclab.workers import open_pool
+
+def say(*words):  # several processes write to the one pipe
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+
+say("script")
+
+def train(runs, *, device, progress=None):
+    say("busy" if runs[0].seed else "first")
+    if runs[0].seed:
+        signal.pause()
+    return [Outcome("done")]
+
+with open_pool("cpu", workers=2, train=train) as pool:
+    for seed in range(4):
+        pool.submit((RunConfig(seed=seed),), priority=-seed)
+    for pack, result in pool.finished():
+        say("got", pack[0].seed)
+"""
+
+
+@pytest.mark.parametrize("how", ["SIGINT to all", "SIGKILL"])
+def test_no_process_outlives_its_parent(tmp_path: Path, how: str) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    with started(tmp_path) as parent:
+        assert parent.stdout is not None
+        lines = [parent.stdout.readline().strip() for _ in range(5)]
+        assert sorted(lines) == ["busy", "busy", "first", "got 0", "script"]
+        number = signal.Signals[how.split()[0]]
+        if how.endswith("all"):
+            os.killpg(parent.pid, number)
+        else:
+            parent.send_signal(number)
+        # Workers hold the same pipes: this returns when the last of them is gone.
+        rest, errors = parent.communicate(timeout=30)
+    assert rest == ""
+    assert parent.returncode == -number
+    if number == signal.SIGINT:
+        assert errors.count("Traceback") == 1
+        assert errors.endswith("KeyboardInterrupt\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """The script, and whatever becomes of the test no process of its group in the end."""
+    script = subprocess.Popen(
+        [sys.executable, "script.py"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with script:
+        try:
+            yield script
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(script.pid, signal.SIGKILL)
+
+
+# ---- a cluster elsewhere ----
+
+
+def test_a_scheduler_that_the_user_runs(notes: Path) -> None:
+    from distributed import LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+        ) as cluster,
+        open_pool("cpu", scheduler=cluster.scheduler_address, train=partial(train, notes=notes)) as pool,
+    ):
+        found = dict(results(pool, [pack_of(1), pack_of(RAISES), pack_of(2, 3)]))
+    assert [outcome.steps for outcome in found[2, 3]] == [4, 6]
+    assert found[RAISES,].status == "failed"
+
+
+def test_no_scheduler_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mclab.workers.cluster._PATIENCE", 0.2)
+    for address in ("tcp://127.0.0.1:9", "nonsense://x", "tcp://127.0.0.1:notaport"):
+        with pytest.raises(ConfigError, match=f"scheduler: no Dask scheduler answers at {address}") as caught:
+            open_pool("cpu", scheduler=address).__enter__()
+        assert "\n" not in str(caught.value)
+
+
+def test_importing_the_workers_loads_nothing_heavy() -> None:
+    code = "import sys, mclab.workers; print(sorted({'torch', 'dask', 'distributed'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
