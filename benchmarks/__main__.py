@@ -9,6 +9,7 @@ from datetime import date
 import torch
 
 from benchmarks import data, layer, step
+from mclab.train.host import prepare
 
 MEASURED = ["tests/kernels", "tests/caching", "tests/models", "tests/tasks", "tests/train"]
 
@@ -20,6 +21,7 @@ def main() -> int:
         print("the tests are red: no figures", file=sys.stderr)
         return 1
     torch.set_num_threads(1)
+    prepare("cpu")  # as training does; both sides of every comparison gain
     print(f"\n{date.today()}, {platform.machine()}, {os.cpu_count()} cores, 1 thread, torch {torch.__version__}")
     data.main()
     step.main()

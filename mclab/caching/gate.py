@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mclab.caching.pool import POOLS
 from mclab.caching.segment import ConstantSegments
+from mclab.kernels.scores import segment_scores
 from mclab.layers import Normal, linear, parameter
 
 
@@ -20,11 +21,14 @@ def context_scores(u_GTK: Tensor, k_GTK: Tensor, segments: ConstantSegments, poo
     `scale` None is sqrt(K) for the mean (unit keys average to short vectors) and 1 for the sum. Columns after t's own
     hold numbers without meaning: mask them.
     """
-    kept_GNK, running_GNSK = POOLS[pool](k_GTK.unflatten(1, (-1, segments.segment)))
-    online_GT1 = torch.linalg.vecdot(u_GTK, running_GNSK.flatten(1, 2)).unsqueeze(-1)
-    kept_GTN = u_GTK @ kept_GNK.transpose(-1, -2)
-    factor = scale if scale is not None else math.sqrt(k_GTK.shape[-1]) if pool == "mean" else 1.0
-    return factor * torch.where(segments.own(k_GTK.device), online_GT1, kept_GTN)
+    S, K = segments.segment, k_GTK.shape[-1]
+    factor = scale if scale is not None else math.sqrt(K) if pool == "mean" else 1.0
+    running_GT, whole_GTN = segment_scores(u_GTK, k_GTK, S)
+    counts_S = torch.arange(1, S + 1, dtype=k_GTK.dtype, device=k_GTK.device)
+    factors_S = factor * POOLS[pool](counts_S)
+    online_GT1 = (running_GT * factors_S.repeat(segments.count)).unsqueeze(-1)
+    # A kept segment is full: only the last one may be short, and nobody reads it as a kept one.
+    return torch.where(segments.own(k_GTK.device), online_GT1, whole_GTN * factors_S[-1])
 
 
 class ContextGate(nn.Module):

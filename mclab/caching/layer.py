@@ -3,6 +3,7 @@
 Shapes: R replicas, B batch, T time, D model width, H heads, K = V = D / H, G = R*B*H folded, N segments.
 """
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -31,7 +32,16 @@ class CachingLayer(nn.Module):
         self.connector = CONNECTORS[connector](replicas, width)
 
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
-        """Read the cached memory for every token. All arguments and the result are [R, B, T, D]."""
+        """Read the cached memory for every token. All arguments and the result are [R, B, T, D].
+
+        Under bf16 autocast memories and gates are kept in fp32: sums over a whole sequence do not survive eight bits.
+        """
+        if torch.bfloat16 in (q.dtype, k.dtype, v.dtype):
+            x, q, k, v = (z.float() for z in (x, q, k, v))
+        with torch.autocast(x.device.type, enabled=False):
+            return self._read(x, q, k, v, rotary)
+
+    def _read(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool) -> Tensor:
         mixer, T = self.mixer, x.shape[2]
         segments = ConstantSegments(T, T if mixer.aggregate == "none" else mixer.segment)
         if segments.padding:  # F.pad copies even where it adds nothing

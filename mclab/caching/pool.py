@@ -1,28 +1,23 @@
-"""How a segment's keys become the one vector that the context score compares with (EQUATIONS 1, gate)."""
+"""How a segment's keys become the one vector that the context score compares with (EQUATIONS 1, gate).
+
+A pool is the sum of the keys times a factor that depends on their number alone, so a score is a product with the sum,
+times that factor. Shapes: T time padded to full segments, N segments.
+"""
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 
-def mean(k_GNSK: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean key of each segment [G, N, K], and of each segment up to and including every token [G, N, S, K]."""
-    running = _running(k_GNSK, torch.arange(1, k_GNSK.shape[2] + 1, device=k_GNSK.device))
-    return running[:, :, -1], running
+def mean(counts: Tensor) -> Tensor:
+    """Mean key."""
+    return 1 / counts
 
 
-def total(k_GNSK: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum of keys (the paper's eq. 16), shapes as `mean`."""
-    running = _running(k_GNSK, torch.ones(k_GNSK.shape[2], device=k_GNSK.device))
-    return running[:, :, -1], running
+def total(counts: Tensor) -> Tensor:
+    """Sum of keys (the paper's eq. 16)."""
+    return counts.new_ones(counts.shape)
 
 
-def _running(k_GNSK: Tensor, divisor_S: Tensor) -> Tensor:
-    # A product with a small triangular matrix: cumsum along a middle axis is several times slower.
-    S = k_GNSK.shape[2]
-    lower = torch.ones(S, S, dtype=k_GNSK.dtype, device=k_GNSK.device).tril() / divisor_S[:, None]
-    return torch.matmul(lower.to(k_GNSK.dtype), k_GNSK)
-
-
-POOLS: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {"mean": mean, "sum": total}
+#: From the number of pooled keys to the factor on their sum.
+POOLS: dict[str, Callable[[Tensor], Tensor]] = {"mean": mean, "sum": total}

@@ -12,6 +12,7 @@ from mclab.config.params import state_floats
 from mclab.config.run import RunConfig
 from mclab.tasks import TASKS, Batch
 from mclab.train.evaluate import EvalSet, loss_per_replica
+from mclab.train.host import prepare
 from mclab.train.optim import schedule
 from mclab.train.provenance import provenance
 from mclab.train.replicas import Pack
@@ -26,9 +27,7 @@ def train_pack(runs: Sequence[RunConfig], *, device: str, progress: Progress | N
 
     Raises `ValueError` for runs that cannot share a pack, and lets `torch.OutOfMemoryError` through.
     """
-    if torch.device(device).type == "cpu":
-        # A saturated softmax leaves gradients of 1e-40, on which a CPU spends a hundred times its usual time.
-        torch.set_flush_denormal(True)
+    prepare(torch.device(device).type)
     return _Training(runs, torch.device(device), progress or (lambda step, steps: None)).run()
 
 

@@ -1,0 +1,46 @@
+"""Products of every token's vector with the running key sum of its own segment and with the whole sums of all segments.
+
+Shapes: G = R*B*H folded, T time (a multiple of S), K key width, S segment length, N segments.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def segment_scores_reference(u_GTK: Tensor, k_GTK: Tensor, segment: int) -> tuple[Tensor, Tensor]:
+    """Token by token: `running[t]` is <u_t, sum of own segment's keys up to t>, `whole[t, n]` is <u_t, sum of n's>."""
+    T = k_GTK.shape[1]
+    sums = [k_GTK[:, start : start + segment].sum(1) for start in range(0, T, segment)]
+    running = []
+    for t in range(T):
+        total = k_GTK[:, t - t % segment : t + 1].sum(1)
+        running.append((u_GTK[:, t] * total).sum(-1))
+    whole = torch.stack([(u_GTK * total[:, None]).sum(-1) for total in sums], dim=-1)
+    return torch.stack(running, dim=1), whole
+
+
+class _SegmentScores(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, k: Tensor, segment: int) -> tuple[Tensor, Tensor]:
+        sums_GNSK = k.unflatten(1, (-1, segment)).cumsum(2)
+        ctx.save_for_backward(u, sums_GNSK)
+        return torch.linalg.vecdot(u, sums_GNSK.flatten(1, 2)), u @ sums_GNSK[:, :, -1].transpose(-1, -2)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        running_GT, whole_GTN = grads
+        u, sums_GNSK = ctx.saved_tensors
+        grad_u = (whole_GTN @ sums_GNSK[:, :, -1]).addcmul_(running_GT.unsqueeze(-1), sums_GNSK.flatten(1, 2))
+        # A key is in the running sums from its own token on: what it gets is the sum from there to the segment's end.
+        grad_sums = (running_GT.unsqueeze(-1) * u).view_as(sums_GNSK)
+        upto = grad_sums.cumsum(2)
+        total = upto[:, :, -1] + whole_GTN.transpose(-1, -2) @ u
+        return grad_u, grad_sums.sub_(upto).add_(total.unsqueeze(2)).flatten(1, 2), None
+
+
+def segment_scores(u_GTK: Tensor, k_GTK: Tensor, segment: int) -> tuple[Tensor, Tensor]:
+    """What `segment_scores_reference` says, without its loops: ([G, T], [G, T, N]). First derivatives only."""
+    running, whole = _SegmentScores.apply(u_GTK, k_GTK, segment)  # type: ignore[no-untyped-call]
+    return running, whole
