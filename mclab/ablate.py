@@ -1,27 +1,24 @@
-"""From a plan to a full run folder: the store, the runner, the table and the plot, and what the user is told."""
+"""From a plan to a full run folder: the store, the runner, the tables and the plots."""
 
-import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
+import socket
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mclab.config.params import parameters, state_floats
-from mclab.config.run import RunConfig
+from mclab.config.outcome import FINAL
 from mclab.config.strict import ConfigError
-from mclab.plan.describe import as_dict
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
-from mclab.plan.size import size, tokens
 from mclab.runner import Progress, Summary, execute
-from mclab.store import Records, Store
+from mclab.store import Store
+from mclab.store.files import plainly
 
-#: What one core of a recent laptop does in small training steps, in floating-point operations a second. Rough.
-FLOPS = 1.5e10
-#: Exit codes: all done, some runs failed or diverged or are missing, interrupted.
+#: Exit codes: all done; some runs failed, diverged or are missing; interrupted.
 DONE, FAILED, INTERRUPTED = 0, 3, 130
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -38,162 +35,127 @@ class Options:
     extend: bool = False
 
 
-def ablate(plan: Plan, out: Path, options: Options, *, grid: bytes | None, as_json: bool = False) -> int:
-    """Run what is missing in `out`, write tables and plots, print; returns the exit code.
+@dataclass(frozen=True)
+class Report:
+    """What came of a command: what ran, what is stored (`lookup` reads it), and the files that tell of it."""
 
-    Raises `ConfigError` for a folder that cannot be used and for a device that is not there.
+    plan: Plan
+    out: Path
+    lookup: Lookup
+    summary: Summary
+    files: tuple[Path, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """The command's exit code."""
+        if self.summary.interrupted:
+            return INTERRUPTED
+        return DONE if self.summary.clean else FAILED
+
+    def told(self) -> str:
+        """What this command did and what is left, in a line."""
+        summary = self.summary
+        ran = ", ".join(f"{number} {status}" for status, number in sorted(summary.ran.items()))
+        parts = [f"this command: {ran or 'nothing run'}", f"{summary.skipped} stored before", f"{summary.wall_s:.0f} s"]
+        if summary.interrupted:
+            parts.append(f"{summary.stored.total()} stored now, {summary.missing} missing")
+        elif summary.missing:
+            parts.append(f"{summary.stopped}: {summary.missing} missing; the same command goes on from here")
+        elif not set(summary.stored) <= {*FINAL}:
+            parts.append("what failed runs again with --retry-failed")
+        return "; ".join(parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The cells as in the tables, and what ran. Imports polars."""
+        from mclab.report.tables import cells_frame
+
+        return {
+            "out": str(self.out),
+            "cells": cells_frame(self.plan, self.lookup).to_dicts(),
+            "ran": dict(self.summary.ran),
+            "stored": dict(self.summary.stored),
+            "missing": self.summary.missing,
+            "stopped": self.summary.stopped,
+            "wall_s": self.summary.wall_s,
+            "files": [str(path) for path in self.files],
+        }
+
+
+def ablate(
+    plan: Plan, out: Path, options: Options, *, grid: bytes | None, say: Say, progress: Callable[[Progress], None]
+) -> Report:
+    """Run what is missing in `out`, then write tables and plots, unless an interrupt asks to end at once.
+
+    `grid` is the grid's file as given, `None` for a plan without one. Raises `ConfigError` for a device that is not
+    there and for a folder that cannot be used.
     """
-    for line in (*plan.notes, *plan.warnings):
-        _say(line)
-    with Store(out, say=_say) as store:
+    device = resolve_device(options.device)
+    check_scheduler(options.scheduler)
+    with Store(out, say=say) as store:
         store.adopt(plan, grid, extend=options.extend)
-        device = resolve_device(options.device)
-        with _progress_bar() as progress:
-            summary = execute(
-                plan,
-                store,
-                device=device,
-                workers=options.workers,
-                scheduler=options.scheduler,
-                pack=options.pack,
-                fail_fast=options.fail_fast,
-                max_failures=options.max_failures,
-                retry_failed=options.retry_failed,
-                progress=progress,
-                echo=_say,
-            )
-        files = write_report(plan, store.lookup, out)
-    _tell(plan, store.lookup, files, summary, as_json)
-    return INTERRUPTED if summary.interrupted else DONE if summary.clean else FAILED
+        for line in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
+            say(line)
+        summary = execute(
+            plan,
+            store,
+            device=device,
+            workers=options.workers,
+            scheduler=options.scheduler,
+            pack=options.pack,
+            fail_fast=options.fail_fast,
+            max_failures=options.max_failures,
+            retry_failed=options.retry_failed,
+            progress=progress,
+            echo=say,
+        )
+        lookup = store.lookup
+        files = [] if summary.interrupted else [*write_tables(plan, lookup, out), *write_plots(plan, lookup, out)]
+    return Report(plan, out, lookup, summary, tuple(files))
+
+
+def check_device(name: str) -> None:
+    """Raises `ConfigError` for what names no device, on whatever machine. Imports no torch."""
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
+        raise ConfigError(f"--device: {name!r} is not auto, cpu, cuda or cuda:N")
 
 
 def resolve_device(name: str) -> str:
     """`auto` is CUDA where there is one. Raises `ConfigError` for a device that this machine lacks."""
+    check_device(name)
     import torch
 
+    count = torch.cuda.device_count()
     if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    kind, _, number = name.partition(":")
-    if kind not in ("cpu", "cuda") or (number and not number.isdecimal()) or (kind == "cpu" and number):
-        raise ConfigError(f"--device: {name!r} is not auto, cpu, cuda or cuda:N")
-    if kind == "cuda" and int(number or 0) >= torch.cuda.device_count():
-        raise ConfigError(f"--device: no {name} here ({torch.cuda.device_count()} CUDA devices seen); take --device cpu")
+        return "cuda" if count else "cpu"
+    if name != "cpu" and int(name.partition(":")[2] or 0) >= count:
+        raise ConfigError(f"--device: no {name} here ({count} CUDA devices seen); take --device cpu")
     return name
 
 
-def write_report(plan: Plan, lookup: Lookup, out: Path) -> list[Path]:
-    """Tables and plots of what is stored."""
-    from mclab.report.plots import write_plots
-    from mclab.report.write import write_tables
-
-    return [*write_tables(plan, lookup, out / "tables"), *write_plots(plan, lookup, out / "plots")]
-
-
-def _tell(plan: Plan, lookup: Lookup, files: list[Path], summary: Summary, as_json: bool) -> None:
-    if as_json:
-        from mclab.report.tables import cells_frame
-
-        facts = {"cells": cells_frame(plan, lookup).to_dicts(), "stored": dict(summary.stored), "missing": summary.missing}
-        print(json.dumps(facts, indent=1))
-    else:
-        from mclab.report.terminal import terminal_table
-
-        print(terminal_table(plan, lookup))
-        shown = [path for path in files if path.suffix in (".md", ".png")]
-        print("wrote " + ", ".join(map(str, shown)))
-    counts = ", ".join(f"{n} {status}" for status, n in sorted(summary.ran.items())) or "nothing to do"
-    _say(f"this command: {counts}; {summary.skipped} stored before; {summary.wall_s:.0f} s")
-    if summary.missing:
-        _say(f"{summary.stopped}; {summary.missing} runs missing; the same command goes on from here")
+def check_scheduler(address: str | None) -> None:
+    """Raises `ConfigError` at once where nothing listens, before the run folder is touched."""
+    found = re.fullmatch(r"(?:tcp|tls)://\[?([^/]+?)\]?:(\d+)/?", address or "")
+    if found is None:  # another protocol of Dask's: it finds out for itself
+        return
+    try:
+        socket.create_connection((found[1], int(found[2])), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"--scheduler: nothing answers at {address} ({getattr(error, 'strerror', None) or error})"
+        ) from error
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+def write_tables(plan: Plan, lookup: Lookup, out: Path) -> list[Path]:
+    """The tables of what is stored. Raises `ConfigError` where they cannot be written."""
+    from mclab.report import write
+
+    with plainly(out / "tables"):
+        return write.write_tables(plan, lookup, out / "tables")
 
 
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[Progress], None]]:
-    """A bar of runs on a terminal; nothing elsewhere."""
-    from tqdm import tqdm
+def write_plots(plan: Plan, lookup: Lookup, out: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    """The plot of what is stored. Raises `ConfigError` where it cannot be written."""
+    from mclab.report import plots
 
-    with tqdm(unit="run", disable=None, file=sys.stderr) as bar:
-
-        def show(now: Progress) -> None:
-            bar.total = now.total
-            bar.n = now.done
-            if now.steps:
-                bar.set_postfix_str(f"step {now.step}/{now.steps}", refresh=False)
-            bar.refresh()
-
-        yield show
-
-
-def dry_run(plan: Plan, out: Path, options: Options) -> dict[str, Any]:
-    """What the plan would run, as data; `lines` is the same for people. Imports no torch, writes nothing."""
-    counts = size(plan)
-    cells = [_cell_facts(cell.name, next(iter(cell.candidates[0].runs.values()))) for cell in plan.cells]
-    total = sum(_seconds(run) for run in plan.first_runs())
-    seconds = total * counts.runs / max(1, counts.first)
-    lines = [
-        *([plan.question] if plan.question else []),
-        *(f"{c['name']}: {c['params']:,} parameters, state {c['state_fixed']:,} + {c['state_cached']:,} floats" for c in cells),
-        *plan.notes,
-        *(f"warning: {line}" for line in plan.warnings),
-        f"{counts.listed} cells, {counts.cells} distinct; {counts.runs} runs"
-        + (f" ({counts.first} to choose by)" if plan.select else ""),
-        f"{counts.tokens:,} training tokens; very roughly {_duration(seconds)} on one CPU core; would write {out}",
-    ]
-    return {**vars(counts), "seconds_on_one_core": round(seconds), "out": str(out), "lines": lines, "plan": as_dict(plan)}
-
-
-def _cell_facts(name: str, run: RunConfig) -> dict[str, Any]:
-    fixed, cached = state_floats(run)
-    return {"name": name, "params": parameters(run), "state_fixed": fixed, "state_cached": cached}
-
-
-def _seconds(run: RunConfig) -> float:
-    looks = run.train.steps / run.eval.every * len(run.task.slices) * run.eval.valid * run.task.length
-    return (tokens(run) * 6 + looks * 2) * parameters(run) / FLOPS
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def stored_plan(records: Records) -> Plan:
-    """The plan that a run folder holds. Raises `ConfigError` where it holds none."""
-    plan = records.plan()
-    if plan is None:
-        raise ConfigError(f"{records.path}: holds no plan.json; give the folder of an ablate or train command")
-    return plan
-
-
-def listing(records: Records) -> list[dict[str, Any]]:
-    """One object a stored run: id, status, seed, the keys that vary among them, and the metrics."""
-    rows = records.scan()
-    varied = [key for key in _all_keys(rows) if len({json.dumps(row["config"].get(key)) for row in rows}) > 1]
-    return [_listed(row, [key for key in varied if key != "seed"]) for row in rows]
-
-
-def _all_keys(rows: list[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(key for row in rows for key in row["config"]))
-
-
-def _listed(row: dict[str, Any], varied: list[str]) -> dict[str, Any]:
-    metrics = {
-        f"{split}_{name}": scores["all"][name]
-        for split in ("valid", "test")
-        for name in ("accuracy", "loss")
-        if (scores := row[split])
-    }
-    rest = {key: row[key] for key in ("steps", "steps_to_99", "params", "tokens_per_s", "wall_s", "error") if row[key] is not None}
-    return {
-        "run_id": row["run_id"],
-        "status": row["status"],
-        "seed": row["seed"],
-        **{key: row["config"][key] for key in varied if key in row["config"]},
-        **metrics,
-        **rest,
-    }
+    with plainly(out / "plots"):
+        return plots.write_plots(plan, lookup, out / "plots", formats)

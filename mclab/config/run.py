@@ -60,9 +60,10 @@ class RunConfig(Strict):
         asked = max(self.eval.valid, self.eval.test)
         if share < asked:
             key = "eval.test" if self.eval.test == asked else "eval.valid"
+            way = f"take {key} {share} or" if share else "take"
             raise ValueError(
                 f"{key}: {asked} sequences, but the task's smallest slice holds {self.task.space()} different ones and "
-                f"a quarter of them is kept for each of valid and test; take {key} {max(share, 1)} or a larger vocab, "
+                f"a quarter of them is kept for each of valid and test; {way} a larger vocab, "
                 f"length or number of pairs"
             )
         return self

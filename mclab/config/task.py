@@ -15,7 +15,9 @@ class MqarTask(Strict):
     """Multi-query associative recall (Zoology, arXiv 2312.04927): pairs first, then each key is queried once."""
 
     name: Literal["mqar"] = "mqar"
-    vocab: int = Field(64, ge=4, le=2**20, description="tokens: 0 filler, keys 1 to vocab/2 - 1, values vocab/2 to vocab - 1")
+    vocab: int = Field(
+        64, ge=4, le=2**20, description="tokens: 0 filler, keys 1 to vocab/2 - 1, values vocab/2 to vocab - 1"
+    )
     length: int = Field(64, ge=4, le=2**20, description="tokens in a sequence; even")
     pairs: IntMix = Field((4, 8, 16), description="key-value pairs; a list is a mix, drawn per sequence, a slice each")
     filler: Filler = Field("zero", description="what stands between the queries: token 0, or random tokens")

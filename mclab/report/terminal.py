@@ -1,17 +1,29 @@
 """The table of cells as plain text for the end of a command: aligned, and no wider than asked."""
 
 from collections.abc import Sequence
+from textwrap import fill
 
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
 from mclab.report.display import Shown, shown_columns
 from mclab.report.notes import alarms
+from mclab.report.row import SOLVED
 from mclab.report.summary import Summary, summarise
 from mclab.report.verdict import verdict
 
 GAP = "  "
 #: Names and values longer than this are cut; the files hold all of them.
 LONGEST = 28
+#: How to read a column, under the table where the column is shown.
+READING = {
+    "test accuracy": "mean ± standard deviation (seeds), a diverged run is 0",
+    "95 % interval": "of that mean",
+    "difference": "to the first row, paired by seed, with its 95 % interval",
+    "p": "paired t test, Holm over the rows",
+    "solved": f"seeds at {SOLVED} or more",
+    "state": "floats kept per sequence, fixed + cached",
+    "steps to 99 %": "median over seeds, on valid",
+}
 
 
 def terminal_table(plan: Plan, lookup: Lookup, width: int = 120) -> str:
@@ -21,7 +33,8 @@ def terminal_table(plan: Plan, lookup: Lookup, width: int = 120) -> str:
 
 def terminal_of(summary: Summary, width: int = 120) -> str:
     """`terminal_table` of a summary."""
-    parts = [summary.plan.question or summary.plan.name, grid(fit(shown_columns(summary), width))]
+    columns = fit(shown_columns(summary), width)
+    parts = [summary.plan.question or summary.plan.name, grid(columns), reading(columns, width)]
     lines = [*verdict(summary), *(f"! {line}" for line in alarms(summary))]
     return "\n\n".join([*parts, *["\n".join(lines)] * bool(lines)]) + "\n"
 
@@ -44,6 +57,12 @@ def grid(columns: Sequence[Shown]) -> str:
         lines = [text.rjust(width) if column.right else text.ljust(width) for text in (head, *texts)]
         body.append([lines[0], "-" * width, *lines[1:]])
     return "\n".join(GAP.join(line).rstrip() for line in zip(*body, strict=True))
+
+
+def reading(columns: Sequence[Shown], width: int) -> str:
+    """What the columns say, in lines of `width` letters."""
+    words = [f"{column.head}: {READING[column.head]}" for column in columns if column.head in READING]
+    return fill("; ".join(words) + ".", width, break_on_hyphens=False)
 
 
 def _width(columns: Sequence[Shown]) -> int:

@@ -18,8 +18,8 @@ from mclab.train.provenance import provenance
 from mclab.train.replicas import Pack
 
 Progress = Callable[[int, int], None]
-#: Sequences made in one call for all replicas together: below this, call overhead dominates.
-BLOCK = 1024
+#: Sequences made in one call for all replicas together (below this, call overhead dominates), and tokens at most.
+BLOCK, BLOCK_TOKENS = 1024, 2**19
 
 
 def train_pack(runs: Sequence[RunConfig], *, device: str, progress: Progress | None = None) -> list[Outcome]:
@@ -75,7 +75,8 @@ class _Training:
     def _batches(self) -> Iterator[Batch]:
         """Step n sees samples n*batch .. (n+1)*batch - 1 of the train stream, modulo `train.examples`."""
         train, task = self.config.train, TASKS[self.config.task.name]
-        per_call = max(1, BLOCK // (train.batch * len(self.seeds)))
+        rows = min(BLOCK, BLOCK_TOKENS // self.config.task.length)
+        per_call = max(1, rows // (train.batch * len(self.seeds)))
         for first in range(0, train.steps, per_call):
             steps = min(per_call, train.steps - first)
             ranges = _ranges(first * train.batch, steps * train.batch, train.examples)

@@ -101,6 +101,16 @@ def test_the_terminal_ends_with_words():
     assert text.endswith("! none, seed 1: diverged at step 120.\n")
 
 
+def test_the_terminal_says_how_to_read_the_columns_that_it_shows():
+    given = gates([0.5, 0.6, 0.7], [0.6, 0.8, 1.0])
+    narrow, wide = (terminal_table(*given, width=width).split("\n\n")[2] for width in (80, 200))
+    for words in ("mean ± standard deviation (seeds), a diverged run is 0", "p: paired t test, Holm", "0.99 or more"):
+        assert words in " ".join(narrow.split())
+    assert "state: floats" not in narrow
+    assert "state: floats kept per sequence, fixed + cached" in wide
+    assert max(map(len, narrow.splitlines())) <= 80
+
+
 def test_a_wide_terminal_shows_what_a_narrow_one_leaves_out():
     given = gates([0.5, 0.6, 0.7], [0.6, 0.8, 1.0])
     narrow, wide = terminal_table(*given, width=80), terminal_table(*given, width=200)

@@ -1,0 +1,91 @@
+"""The options that several verbs share, each written once, and what their words may be."""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from mclab.ablate import Options
+
+Overrides = Annotated[
+    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override keys of the base, e.g. train.steps=50.")
+]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The same, as an option.")]
+Grid = Annotated[Path, typer.Option("--grid", metavar="FILE", help="YAML grid.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="FOLDER", help="Run folder; by default runs/<name of the grid's file>.")
+]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Run folder, e.g. runs/gating.")]
+Seeds = Annotated[str | None, typer.Option("--seeds", metavar="SEEDS", help="Seeds, e.g. 0..4 or 0,3,7.")]
+Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda or cuda:N.")]
+Workers = Annotated[
+    str, typer.Option("--workers", metavar="N", help="Processes; auto: one a core on CPU, one a GPU on CUDA.")
+]
+Scheduler = Annotated[
+    str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Workers of a running Dask cluster.")
+]
+Pack = Annotated[str, typer.Option("--pack", metavar="N", help="Runs that train as one model; auto: 1 on CPU.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would run; write nothing.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Smoke = Annotated[bool, typer.Option("--smoke", help="Two steps of everything; the numbers mean nothing.")]
+FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails or diverges.")]
+MaxFailures = Annotated[
+    int | None, typer.Option("--max-failures", metavar="N", min=1, help="Stop at N runs that fail or diverge.")
+]
+Retry = Annotated[bool, typer.Option("--retry-failed", help="Run again what failed or ran out of memory.")]
+Extend = Annotated[bool, typer.Option("--extend", help="Allow another grid in a folder that holds one.")]
+
+
+def run_options(
+    device: str,
+    workers: str,
+    scheduler: str | None,
+    pack: str,
+    fail_fast: bool = False,
+    max_failures: int | None = None,
+    *,
+    retry_failed: bool,
+    extend: bool,
+) -> "Options":
+    """The options of a verb that runs something, checked as far as words go. Raises `ConfigError`."""
+    from mclab.ablate import Options, check_device
+    from mclab.config.strict import ConfigError
+
+    check_device(device)
+    if scheduler is not None and not re.fullmatch(r"\w+://\S+:\d+/?", scheduler):
+        raise ConfigError(f"--scheduler: {scheduler!r} is no address; write tcp://HOST:PORT")
+    return Options(
+        device=device,
+        workers=_number_or_auto("--workers", workers),
+        scheduler=scheduler,
+        pack=_number_or_auto("--pack", pack),
+        fail_fast=fail_fast,
+        max_failures=max_failures,
+        retry_failed=retry_failed,
+        extend=extend,
+    )
+
+
+def _number_or_auto(option: str, text: str) -> int | str:
+    from mclab.config.strict import ConfigError
+
+    if text == "auto":
+        return text
+    if text.isdecimal() and 0 < int(text) < 10_000:
+        return int(text)
+    raise ConfigError(f"{option}: needs auto or a number from 1 to 9999, got {text!r}")
+
+
+def one_of(what: str, given: str, known: Sequence[str]) -> str:
+    """`given`, if it is known. Raises `ConfigError` with the nearest word that is."""
+    from mclab.config.strict import ConfigError
+
+    if given in known:
+        return given
+    near = get_close_matches(given, known, 1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near and len(known) > 1 else ""
+    raise ConfigError(f"{what}: {given!r} is not one of {', '.join(known)}{hint}")

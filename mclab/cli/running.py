@@ -1,0 +1,143 @@
+"""The verbs that run something: ablate and train."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from mclab.cli import options as of
+from mclab.cli.streams import remark, result, result_json, width
+from mclab.cli.texts import preview_text, written
+
+if TYPE_CHECKING:
+    from mclab.ablate import Options, Report
+    from mclab.plan.plan import Plan
+    from mclab.runner import Progress
+
+
+def ablate(
+    grid: of.Grid,
+    overrides: of.Overrides = None,
+    set_: of.Set = None,
+    out: of.Out = None,
+    seeds: of.Seeds = None,
+    device: of.Device = "auto",
+    workers: of.Workers = "auto",
+    scheduler: of.Scheduler = None,
+    pack: of.Pack = "auto",
+    dry_run: of.DryRun = False,
+    as_json: of.Json = False,
+    smoke: of.Smoke = False,
+    fail_fast: of.FailFast = False,
+    max_failures: of.MaxFailures = None,
+    retry_failed: of.Retry = False,
+    extend: of.Extend = False,
+) -> None:
+    """Plan a grid, run what is missing, write table and plot. The same command again resumes."""
+    from mclab.plan.grid import load_plan
+
+    plan = load_plan(grid, [*(overrides or []), *(set_ or [])], seeds, smoke)
+    options = of.run_options(
+        device, workers, scheduler, pack, fail_fast, max_failures, retry_failed=retry_failed, extend=extend
+    )
+    where = out or _default_out(plan.name, smoke)
+    if dry_run:
+        return _preview(plan, where, extend, as_json)
+    return _run(plan, where, options, grid.read_bytes() if grid.is_file() else None, as_json)
+
+
+def train(
+    overrides: of.Overrides = None,
+    set_: of.Set = None,
+    out: of.Out = None,
+    seeds: of.Seeds = None,
+    device: of.Device = "auto",
+    workers: of.Workers = "1",
+    scheduler: of.Scheduler = None,
+    pack: of.Pack = "auto",
+    dry_run: of.DryRun = False,
+    as_json: of.Json = False,
+    smoke: of.Smoke = False,
+    retry_failed: of.Retry = False,
+    extend: of.Extend = False,
+) -> None:
+    """Train one run, once for each seed, from defaults and overrides. Further runs may go into the same folder."""
+    from mclab.plan.grid import plan_from
+
+    plan = plan_from({}, "train", [*(overrides or []), *(set_ or [])], seeds, smoke)
+    where = out or _default_out(plan.name, smoke)
+    extend = extend or _gathers(where, plan.name)
+    options = of.run_options(device, workers, scheduler, pack, retry_failed=retry_failed, extend=extend)
+    if dry_run:
+        return _preview(plan, where, extend, as_json)
+    return _run(plan, where, options, None, as_json)
+
+
+def _default_out(name: str, smoke: bool) -> Path:
+    return Path("runs") / (f"{name}-smoke" if smoke else name)
+
+
+def _gathers(out: Path, name: str) -> bool:
+    """True for a folder of earlier `mclab train` commands: it takes further runs, whatever they vary."""
+    from mclab.config.strict import ConfigError
+    from mclab.store import Records
+
+    if not out.is_dir() or (out / "grid.yaml").exists():
+        return False
+    try:
+        before = Records(out, say=remark).plan()
+    except ConfigError:  # damaged: the store says so
+        return False
+    return before is not None and before.name == name
+
+
+def _preview(plan: "Plan", out: Path, extend: bool, as_json: bool) -> None:
+    from mclab.preview import preview
+
+    found = preview(plan, out, extend)
+    if as_json:
+        result_json(found.as_dict())
+    else:
+        result(preview_text(found))
+
+
+def _run(plan: "Plan", out: Path, options: "Options", grid: bytes | None, as_json: bool) -> None:
+    from mclab.ablate import ablate
+
+    with _progress() as (progress, say):
+        report = ablate(plan, out, options, grid=grid, say=say, progress=progress)
+    if not report.summary.interrupted:
+        _tell(report, as_json)
+    remark(report.told())
+    raise typer.Exit(report.exit_code)
+
+
+def _tell(report: "Report", as_json: bool) -> None:
+    if as_json:
+        return result_json(report.as_dict())
+    from mclab.report.terminal import terminal_table
+
+    result(terminal_table(report.plan, report.lookup, width()).rstrip("\n"))
+    return remark(written(report.files))
+
+
+@contextmanager
+def _progress() -> Iterator[tuple[Callable[["Progress"], None], Callable[[str], None]]]:
+    """A bar of runs on a terminal, nothing elsewhere; and how to say something while it stands there."""
+    from tqdm import tqdm
+
+    with tqdm(unit="run", disable=None, leave=False) as bar:
+
+        def show(now: "Progress") -> None:
+            bar.total, bar.n = now.total, now.done
+            if now.steps:
+                bar.set_postfix_str(f"step {now.step}/{now.steps}", refresh=False)
+            bar.refresh()
+
+        def say(line: str) -> None:
+            with bar.external_write_mode():
+                remark(line)
+
+        yield show, say

@@ -1,0 +1,102 @@
+"""What a dry run and a list of runs look like to people: aligned columns and plain sentences."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mclab.preview import Preview
+
+#: What stands where there is nothing to say.
+NOTHING = "–"
+#: Cells that a dry run lists; of more it tells how many.
+MOST_CELLS = 40
+#: Longer texts in a column are cut.
+_LONGEST = 60
+_DIGITS = {"valid_accuracy": 3, "test_accuracy": 3, "valid_loss": 3, "test_loss": 3, "tokens_per_s": 0, "wall_s": 1}
+#: What `list` leaves to --json.
+_JSON_ONLY = ("valid_loss", "test_loss", "params", "tokens_per_s")
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Columns two spaces apart, those at `right` flush right."""
+    cut = [
+        [text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in row[:-1]] + [*row[-1:]]
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
+    return "\n".join(
+        "  ".join(
+            text.rjust(width) if place in right else text.ljust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cut
+    )
+
+
+def preview_text(found: "Preview") -> str:
+    """The question, the cells, and how much work they are."""
+    rows = [("cell", "parameters", "state fixed", "state cached")]
+    for cell in found.cells[:MOST_CELLS]:
+        rows.append((cell.name, f"{cell.params:,}", f"{cell.state_fixed:,}", f"{cell.state_cached:,}"))
+    return "\n".join([*_head(found), aligned(rows, right=(1, 2, 3)), *_rest(found), "", *_work(found)])
+
+
+def _head(found: "Preview") -> Iterator[str]:
+    if found.plan.question:
+        yield from (found.plan.question, "")
+
+
+def _rest(found: "Preview") -> Iterator[str]:
+    if (more := len(found.cells) - MOST_CELLS) > 0:
+        yield f"… and {more} more cells; --json lists all"
+
+
+def _work(found: "Preview") -> Iterator[str]:
+    size, select = found.size, found.plan.select
+    yield from found.plan.notes
+    yield from (f"warning: {line}" for line in found.warnings)
+    choice = f", {size.first} of them to choose {', '.join(select.over)} by" if select else ""
+    seeds = f"seed{'s' * (len(found.plan.seeds) > 1)} {_seeds(found.plan.seeds)}"
+    yield f"{_count(size.listed, 'cell')}, {size.cells} distinct; {_count(size.runs, 'run')}{choice}; {seeds}"
+    left = f"very roughly {_duration(found.seconds)} on one CPU core" if found.left else "nothing left to run"
+    yield f"{size.tokens:,} training tokens; {found.stored or 'none'} of the runs stored in {found.out}; {left}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    whole = len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds)))
+    return f"{seeds[0]}..{seeds[-1]}" if whole else ", ".join(map(str, seeds))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def listing_text(rows: Sequence[dict[str, Any]]) -> str:
+    """One line a run; columns in which nothing stands are left out."""
+    if not rows:
+        return "no runs stored"
+    keys = [key for key in rows[0] if key not in _JSON_ONLY and any(row[key] is not None for row in rows)]
+    right = [place for place, key in enumerate(keys) if all(isinstance(row[key], int | float | None) for row in rows)]
+    return aligned([keys, *([_shown(key, row[key]) for key in keys] for row in rows)], right)
+
+
+def _shown(key: str, value: Any) -> str:
+    from mclab.config.keys import shown
+
+    if value is None:
+        return NOTHING
+    return f"{value:,.{_DIGITS[key]}f}" if key in _DIGITS else shown(value)
+
+
+def written(paths: Sequence[Path]) -> str:
+    """`wrote into runs/gating/tables: table.csv, table.md`, a line a folder."""
+    folders = dict.fromkeys(path.parent for path in paths)
+    names = {folder: [path.name for path in paths if path.parent == folder] for folder in folders}
+    return "\n".join(f"wrote into {folder}: {', '.join(inside)}" for folder, inside in names.items())

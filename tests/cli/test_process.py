@@ -1,0 +1,133 @@
+"""A command as a process: what it imports, who reads it, what interrupts it."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from mclab.cli.streams import result_json
+from mclab.config.outcome import Outcome
+from mclab.config.run import run_id
+from tests.commands import BIG, SCRIPT, TINY, VERBS, fine, grid_file, mclab, records, started, with_grid
+
+LIGHT = """
+import contextlib, io, sys
+from mclab.cli import main
+for words in {commands!r}:
+    sys.argv = ["mclab", *words]
+    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())), contextlib.suppress(SystemExit):
+        main()
+print(sorted({heavy!r} & set(sys.modules)))
+"""
+HEAVY = {"torch", "numpy", "optuna", "dask", "distributed", "polars", "matplotlib", "scipy", "rich"}
+
+
+def test_help_and_a_dry_run_import_nothing_heavy(here: Path) -> None:
+    grid_file(here, BIG, "big.yaml")
+    dry = ["ablate", "--grid", "big.yaml", "--dry-run"]
+    for commands, heavy in (
+        ([["--help"]], HEAVY | {"yaml", "mclab.config"}),
+        ([[verb, "--help"] for verb in VERBS], HEAVY | {"yaml", "mclab.config"}),
+        ([dry, [*dry, "--json"], ["keys"], ["train", "--dry-run"]], HEAVY),
+    ):
+        code = LIGHT.format(commands=commands, heavy=heavy)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout == "[]\n", commands[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "hows"),
+    [
+        ("keys", ("| head -1", "| true", ">&-", "> /dev/full")),
+        ("list FOLDER", ("| true", "> /dev/full")),
+        ("ablate --grid tiny.yaml --dry-run", ("| head -1", ">&-")),
+        ("--help", ("| true", ">&-")),
+    ],
+)
+def test_a_reader_may_leave_and_a_full_disk_is_one_line(
+    here: Path, finished: Path, words: str, hows: tuple[str, ...]
+) -> None:
+    command = f"{SCRIPT} {words.replace('FOLDER', str(finished))}"
+    for how in hows:
+        line = f"{command} {how}; exit ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", line], cwd=here, capture_output=True, text=True, check=False)
+        expected = (2, ["standard output: no space left on device"]) if "full" in how else (0, [])
+        said = [text for text in done.stderr.splitlines() if " runs in " not in text]
+        assert (done.returncode, said) == expected, how
+
+
+def test_json_is_alone_on_standard_output_and_strict(here: Path, finished: Path) -> None:
+    diverging = with_grid("grid: {train.lr: [0.01, 1.0e+30]}")
+    grid_file(here, diverging, "diverging.yaml")
+    done = mclab("ablate", "--grid", "diverging.yaml", "--workers", 1, "--json")
+    assert done.code == 3
+    assert (done.json["stored"], done.json["missing"]) == ({"done": 2, "diverged": 2}, 0)
+    assert [cell["status"] for cell in done.json["cells"]] == ["2 done", "2 diverged"]
+    for words in (["list", "runs/diverging"], ["table", "runs/diverging"], ["keys"], ["sample"]):
+        assert isinstance(fine(*words, "--json").json, list)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        result_json({"loss": float("nan")})
+    lost = [row for row in fine("list", "runs/diverging", "--json").json if row["status"] == "diverged"]
+    assert {(row["test_accuracy"], row["diverged_step"] > 0) for row in lost} == {(None, True)}
+
+
+def test_odd_bytes_in_a_name_are_printed_somehow(here: Path) -> None:
+    (here / "n\udcff.yaml").write_text(TINY)
+    assert r"runs/n\udcff" in fine("ablate", "--grid", "n\udcff.yaml", "--dry-run").out
+    assert json.loads(fine("ablate", "--grid", "n\udcff.yaml", "--dry-run", "--json").out)["name"] == "n\udcff"
+
+
+# ---- what interrupts ----
+
+
+def still_there(group: int) -> list[str]:
+    """Processes of a group that are not dead."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == group and fields[0] not in "ZX":
+                found.append(stat.parent.name)
+    return found
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(
+    here: Path, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid_file(here, TINY.replace("steps: 4", "steps: 300").replace("every: 2", "every: 300"))
+    words = ["ablate", "--grid", "tiny.yaml", "--workers", str(workers), "--out", "two words", "--seeds", "0..4"]
+    with started(*words, folder=here) as process:
+        while not records(here / "two words") and process.poll() is None:
+            time.sleep(0.02)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=5)
+    stored = set(records(here / "two words"))
+    assert (process.returncode, out) == (130, ""), err
+    while still_there(process.pid):  # multiprocessing's own tracker goes a moment after its parent
+        assert time.monotonic() - began < 5
+    assert err.endswith(f"interrupted; to go on: mclab {' '.join(words).replace('two words', repr('two words'))}\n")
+    assert f"{len(stored)} stored now, {10 - len(stored)} missing\n" in err
+    assert "Traceback" not in err
+    trained = spy(monkeypatch)
+    assert f"this command: {10 - len(stored)} done; {len(stored)} stored before" in fine(*words, "--workers", 1).err
+    assert len(trained) == 10 - len(stored)
+    assert not stored & set(trained)
+
+
+def spy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the runs that are trained from now on; they learn nothing."""
+    trained: list[str] = []
+
+    def train_pack(runs, *, device, progress=None):
+        trained.extend(map(run_id, runs))
+        return [Outcome("done") for _ in runs]
+
+    monkeypatch.setattr("mclab.train.train_pack", train_pack)
+    return trained

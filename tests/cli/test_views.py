@@ -1,0 +1,109 @@
+"""What a dry run, a table, a plot, a list, the keys and the help look like."""
+
+from pathlib import Path
+
+from tests.commands import BIG, VERBS, fine, grid_file, mclab, snapshot
+
+
+def test_a_dry_run_says_what_would_run_and_writes_nothing(here: Path) -> None:
+    before = snapshot(here)
+    assert fine("ablate", "--grid", "tiny.yaml", "--dry-run", "--seeds", "0..4").out == (
+        "Does the gate matter?\n"
+        "\n"
+        "cell          parameters  state fixed  state cached\n"
+        "gate=context         960          144           216\n"
+        "gate=none            896          136           192\n"
+        "\n"
+        "2 cells, 2 distinct; 10 runs; seeds 0..4\n"
+        "5,120 training tokens; none of the runs stored in runs/tiny; very roughly 1 s on one CPU core\n"
+    )
+    assert snapshot(here) == before
+
+
+def test_a_dry_run_for_programs_is_the_plan_with_sizes() -> None:
+    facts = fine("ablate", "--grid", "tiny.yaml", "--dry-run", "--json").json
+    assert (facts["runs"], facts["first_runs"], facts["stored"], facts["left"]) == (4, 4, 0, 4)
+    assert (facts["tokens"], facts["out"], facts["seeds"]) == (4 * 4 * 8 * 16, "runs/tiny", [0, 1])
+    assert [(cell["name"], cell["params"]) for cell in facts["cells"]] == [("gate=context", 960), ("gate=none", 896)]
+    assert list(facts["cells"][0]["candidates"][0]["runs"]) == ["0", "1"]
+    assert "lines" not in facts
+
+
+def test_a_dry_run_counts_what_is_stored_and_sees_another_grid(finished: Path) -> None:
+    words = ("ablate", "--grid", "tiny.yaml", "--dry-run", "--out", finished)
+    before = snapshot(finished)
+    assert f"4 of the runs stored in {finished}; nothing left to run" in fine(*words).out
+    assert "4 of the runs stored" in fine(*words, "--seeds", "0..2").out
+    other = fine(*words, "model.dim=16").out
+    assert f"warning: {finished} holds another grid, this one is +2 −2 cells: it wants --extend" in other
+    assert "warning" not in fine(*words, "model.dim=16", "--extend").out
+    assert snapshot(finished) == before
+
+
+def test_a_dry_run_of_hundreds_of_cells_can_be_read(here: Path) -> None:
+    grid_file(here, BIG, "big.yaml")
+    lines = fine("ablate", "--grid", "big.yaml", "--dry-run").out.splitlines()
+    assert len(lines) < 50
+    assert "… and 460 more cells; --json lists all" in lines
+    assert "500 cells, 500 distinct; 3,500 runs, 2000 of them to choose train.lr by; seeds 0..4" in lines
+    assert len(fine("ablate", "--grid", "big.yaml", "--dry-run", "--json").json["cells"]) == 500
+
+
+def test_smoke_goes_to_a_folder_of_its_own_and_says_so() -> None:
+    done = fine("ablate", "--grid", "tiny.yaml", "--smoke", "--dry-run", "--seeds", "0..4")
+    assert "smoke: two steps on small sets" in done.out
+    assert "runs/tiny-smoke" in done.out
+
+
+def test_table_and_plot_again(finished: Path) -> None:
+    printed = fine("table", finished)
+    assert printed.out == fine("ablate", "--grid", "tiny.yaml", "--workers", 1, "--out", finished).out
+    assert printed.err == f"wrote into {finished}/tables: table.csv, table.parquet, table.md, runs.csv, runs.parquet\n"
+    assert [cell["gate"] for cell in fine("table", finished, "--json").json] == ["context", "none"]
+    assert fine("plot", finished).out == f"{finished}/plots/accuracy.png\n{finished}/plots/accuracy.svg\n"
+    assert fine("plot", finished, "--format", "pdf").out == f"{finished}/plots/accuracy.pdf\n"
+
+
+def test_a_list_is_aligned_and_its_json_says_all(finished: Path) -> None:
+    listed = fine("list", finished)
+    head, *rows = listed.out.splitlines()
+    assert head.split() == [
+        "run_id",
+        "status",
+        "seed",
+        "gate",
+        "valid_accuracy",
+        "test_accuracy",
+        "steps_done",
+        "wall_s",
+    ]
+    assert [row.split()[1:4] for row in rows] == [
+        ["done", "0", "context"], ["done", "1", "context"], ["done", "0", "none"], ["done", "1", "none"],
+    ]  # fmt: skip
+    at = head.index("gate")
+    assert {row[at : at + 7].strip() for row in rows} == {"context", "none"}
+    assert listed.err == f"4 runs in {finished}\n"
+    facts = fine("list", finished, "--json").json
+    assert [fact["run_id"] for fact in facts] == [row.split()[0] for row in rows]
+    assert {"test_loss", "valid_loss", "params", "tokens_per_s", "error"} <= set(facts[0])
+
+
+def test_keys() -> None:
+    lines = fine("keys").out.splitlines()
+    assert lines[0].split() == ["key", "type", "default", "meaning"]
+    assert any(line.startswith("train.lr ") and "float > 0" in line and "0.01" in line for line in lines)
+    paths = [key["path"] for key in fine("keys", "--json").json]
+    assert {"model.mixer.gate", "task.pairs", "seed"} <= set(paths)
+    assert len(lines) == len(paths) + 1
+
+
+def test_help_of_every_verb() -> None:
+    for verb in VERBS:
+        done = fine(verb, "--help")
+        assert done.out.startswith(f"Usage: mclab {verb} ")
+        assert done.err == ""
+    assert all(verb in fine("--help").out for verb in VERBS)
+    assert fine("--version").out.count(".") == 2
+    bare = mclab()
+    assert (bare.code, bare.out) == (2, "")
+    assert "Commands:" in bare.err

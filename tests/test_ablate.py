@@ -1,0 +1,167 @@
+"""From a plan to a full run folder: devices, what is written when, what the command has to say in the end."""
+
+import json
+import socket
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mclab.ablate import Options, Report, ablate, check_device, check_scheduler, resolve_device
+from mclab.config.outcome import Outcome
+from mclab.config.strict import ConfigError
+from mclab.plan.grid import plan_from
+from mclab.runner import Summary
+from mclab.store import StoreError
+
+PLAN = plan_from({"grid": {"model.mixer.gate": ["context", "none"]}, "seeds": "0..1"}, "g")
+
+
+@pytest.fixture(autouse=True)
+def trained(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """Training takes no time; `trained(error)` lets it fail."""
+
+    def fail_with(error: BaseException | None) -> None:
+        def train_pack(runs, *, device, progress=None):
+            if error:
+                raise error
+            return [Outcome("done", provenance={"device": device}) for _ in runs]
+
+        monkeypatch.setattr("mclab.train.train_pack", train_pack)
+
+    fail_with(None)
+    return fail_with
+
+
+def go(out: Path, plan: Any = PLAN, said: list[str] | None = None, grid: bytes | None = None, **options: Any) -> Report:
+    how = Options(device="cpu", workers=1, **options)
+    say = [].append if said is None else said.append
+    return ablate(plan, out, how, grid=grid, say=say, progress=lambda now: None)
+
+
+# ---- devices and addresses ----
+
+
+@pytest.mark.parametrize("name", ["", "gpu", "cpu:0", "cuda:", "cuda:x", "cuda:-1", "CUDA", "cuda:0 "])
+def test_what_is_no_device_is_refused_without_torch(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"--device: .* is not auto, cpu, cuda or cuda:N"):
+        check_device(name)
+
+
+def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    for count, found in ((0, "cpu"), (2, "cuda")):
+        monkeypatch.setattr("torch.cuda.device_count", lambda count=count: count)
+        assert resolve_device("auto") == found
+        assert resolve_device("cpu") == "cpu"
+    assert [resolve_device(name) for name in ("cuda", "cuda:1")] == ["cuda", "cuda:1"]
+    with pytest.raises(ConfigError, match=r"no cuda:2 here \(2 CUDA devices seen\); take --device cpu"):
+        resolve_device("cuda:2")
+
+
+def test_addresses() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        check_scheduler(f"tcp://127.0.0.1:{port}")
+        check_scheduler(f"tls://localhost:{port}/")
+    for unknown in (None, "ucx://127.0.0.1:9", "inproc://here"):
+        check_scheduler(unknown)
+    with pytest.raises(ConfigError, match=f"nothing answers at tcp://127.0.0.1:{port}"):
+        check_scheduler(f"tcp://127.0.0.1:{port}")
+
+
+def test_nothing_is_written_where_the_device_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no cuda:99 here"):
+        ablate(PLAN, tmp_path / "out", Options("cuda:99"), grid=None, say=pytest.fail, progress=pytest.fail)
+    assert not (tmp_path / "out").exists()
+
+
+# ---- what is written ----
+
+
+def test_a_full_folder(tmp_path: Path) -> None:
+    report = go(tmp_path / "out", grid=b"grid: ...")
+    assert (report.exit_code, report.summary.ran) == (0, {"done": 4})
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        *("curves", "grid.yaml", "lock", "plan.json", "plots", "records", "tables")
+    ]
+    assert all(path.is_file() for path in report.files)
+    assert (tmp_path / "out/grid.yaml").read_bytes() == b"grid: ..."
+    facts = json.loads(json.dumps(report.as_dict(), allow_nan=False))
+    assert (facts["ran"], facts["missing"], len(facts["cells"])) == ({"done": 4}, 0, 2)
+
+
+def test_an_interrupt_writes_no_report_and_keeps_what_is_stored(tmp_path: Path, trained: Any) -> None:
+    go(tmp_path, plan_from({"grid": {"model.mixer.gate": ["context", "none"]}, "seeds": [0]}, "g"))
+    before = (tmp_path / "tables/table.csv").read_bytes()
+    trained(KeyboardInterrupt())
+    report = go(tmp_path)
+    assert (report.exit_code, report.files) == (130, ())
+    assert report.told().startswith("this command: nothing run; 2 stored before; ")
+    assert report.told().endswith(" s; 2 stored now, 2 missing")
+    assert (tmp_path / "tables/table.csv").read_bytes() == before
+
+
+def test_tables_that_cannot_be_written_are_one_line_and_no_record_is_lost(tmp_path: Path) -> None:
+    for name in ("tables", "plots"):
+        (tmp_path / name).write_text("in the way")
+        with pytest.raises(StoreError, match=f"{name}: cannot write, a file stands where a folder must be"):
+            go(tmp_path)
+        (tmp_path / name).unlink()
+    assert len(list((tmp_path / "records").iterdir())) == 4
+    assert go(tmp_path).summary.skipped == 4
+
+
+def test_the_plans_remarks_come_once_the_folder_is_ours(tmp_path: Path) -> None:
+    said: list[str] = []
+    odd = plan_from({"base": {"model": {"mixer": {"segment": 64}}}}, "g", smoke=True)
+    go(tmp_path, odd, said)
+    assert said[0].startswith("smoke: two steps")
+    assert said[1].startswith("warning: model.mixer.segment: 64 is not below task.length 64")
+    said.clear()
+    with pytest.raises(StoreError, match="holds another grid"):
+        go(tmp_path, PLAN, said)
+    assert said == []
+    go(tmp_path, PLAN, said, extend=True)
+
+
+# ---- what is told ----
+
+
+def report_of(stored: dict[str, int], ran: dict[str, int], missing: int = 0, **more: Any) -> Report:
+    summary = Summary(Counter(ran), Counter(stored), missing, 7.4, **more)
+    return Report(PLAN, Path("out"), {}.get, summary, ())
+
+
+@pytest.mark.parametrize(
+    ("report", "code", "told"),
+    [
+        (report_of({"done": 4}, {"done": 3}), 0, "this command: 3 done; 1 stored before; 7 s"),
+        (report_of({"done": 4}, {}), 0, "this command: nothing run; 4 stored before; 7 s"),
+        (report_of({"done": 3, "pruned": 1}, {}), 0, "this command: nothing run; 4 stored before; 7 s"),
+        (
+            report_of({"done": 3, "diverged": 1}, {"done": 3, "diverged": 1}),
+            3,
+            "this command: 1 diverged, 3 done; 0 stored before; 7 s",
+        ),
+        (
+            report_of({"done": 3, "oom": 1}, {"oom": 1}),
+            3,
+            "this command: 1 oom; 3 stored before; 7 s; what failed runs again with --retry-failed",
+        ),
+        (
+            report_of({"done": 1, "failed": 1}, {"done": 1, "failed": 1}, 2, stopped="1 of 2 runs failed"),
+            3,
+            "this command: 1 done, 1 failed; 0 stored before; 7 s; 1 of 2 runs failed: 2 missing; "
+            "the same command goes on from here",
+        ),
+        (
+            report_of({"done": 1}, {"done": 1}, 3, stopped="interrupted", interrupted=True),
+            130,
+            "this command: 1 done; 0 stored before; 7 s; 1 stored now, 3 missing",
+        ),
+    ],
+)
+def test_one_line_and_an_exit_code(report: Report, code: int, told: str) -> None:
+    assert (report.exit_code, report.told()) == (code, told)

@@ -1,0 +1,88 @@
+"""What a plan would run: sizes, what is stored, what stands in the way."""
+
+from pathlib import Path
+
+import pytest
+
+from mclab.config.outcome import ALL, Outcome, Score
+from mclab.config.run import RunConfig
+from mclab.config.strict import ConfigError
+from mclab.plan.grid import plan_from
+from mclab.preview import preview
+from mclab.runner import execute
+from mclab.store import Store
+
+GRID = {
+    "grid": {"model.mixer.gate": ["context", "none"]},
+    "select": {"over": {"train.lr": [0.001, 0.01]}, "by": "valid.accuracy", "seeds": 2},
+    "seeds": "0..4",
+}
+PLAN = plan_from(GRID, "g")
+
+
+def train(runs: list[RunConfig], **_: object) -> list[Outcome]:
+    score = {ALL: Score(0.5, 1.0)}
+    return [Outcome("done", valid=score, test=score) for _ in runs]
+
+
+def test_nothing_stored_yet(tmp_path: Path) -> None:
+    found = preview(PLAN, tmp_path / "none")
+    assert (found.size.first, found.size.runs, found.stored, found.left) == (8, 14, 0, 14)
+    assert [(cell.name, cell.params) for cell in found.cells] == [("gate=context", 25_568), ("gate=none", 23_520)]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stored_runs_are_counted_and_the_winners_others_with_them(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.adopt(PLAN)
+        execute(plan_from({**GRID, "seeds": "0..1"}, "g"), store, train=train)
+        part = preview(PLAN, tmp_path)
+        execute(PLAN, store, train=train)
+    whole = preview(PLAN, tmp_path)
+    assert (part.stored, part.left) == (8, 6)
+    assert (whole.stored, whole.left, whole.seconds) == (14, 0, 0)
+    assert part.seconds == pytest.approx(preview(PLAN, tmp_path / "none").seconds * 6 / 14)
+
+
+def test_the_estimate_grows_with_steps_width_and_looks() -> None:
+    def seconds(*overrides: str) -> float:
+        return preview(plan_from({}, "g", overrides), Path("nowhere")).seconds
+
+    assert seconds("train.steps=1200") == pytest.approx(2 * seconds(), rel=0.1)
+    assert seconds("model.dim=64") > 1.5 * seconds()
+    assert seconds("eval.every=5") > seconds("eval.every=50")
+    assert 5 < seconds() < 60
+
+
+def test_another_grid_in_the_folder_is_a_warning(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.adopt(PLAN)
+    other = plan_from(GRID, "g", ["model.dim=16"])
+    told = f"{tmp_path} holds another grid, this one is +2 −2 cells: it wants --extend or another --out"
+    assert preview(other, tmp_path).warnings == (told,)
+    assert preview(other, tmp_path, extend=True).warnings == ()
+    assert preview(PLAN, tmp_path).warnings == ()
+
+
+def test_a_damaged_plan_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text("{")
+    (line,) = preview(PLAN, tmp_path).warnings
+    assert line == f"{tmp_path}/plan.json: is torn or no JSON; a run keeps it aside and goes on"
+
+
+def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(ConfigError, match="out: is a file, not a run folder"):
+        preview(PLAN, tmp_path / "out")
+
+
+def test_as_data() -> None:
+    facts = preview(PLAN, Path("out")).as_dict()
+    assert (facts["runs"], facts["first_runs"], facts["left"], facts["out"]) == (14, 8, 14, "out")
+    assert facts["tokens"] == 14 * 600 * 64 * 64
+    first = facts["cells"][0]
+    assert (first["name"], first["params"], first["values"]) == (
+        *("gate=context", 25_568),
+        {"model.mixer.gate": "context"},
+    )
+    assert [candidate["values"] for candidate in first["candidates"]] == [{"train.lr": 0.001}, {"train.lr": 0.01}]

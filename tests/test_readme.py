@@ -1,0 +1,60 @@
+"""Every command that the README shows works as it stands there, made small."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.commands import ROOT, fine
+
+TEXT = (ROOT / "README.md").read_text()
+#: Verbs that train, and so are given two steps, one process, and the folder that they would have without --smoke.
+TRAINING = ("ablate", "train")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def commands(program: str) -> list[list[str]]:
+    """The words of every call of a program in the shell blocks, comments left out, continued lines joined."""
+    lines = "\n".join(blocks("sh")).replace("\\\n", " ").splitlines()
+    words = [shlex.split(line, comments=True) for line in lines]
+    return [each[1:] for each in words if each and Path(each[0]).name == program]
+
+
+def small(words: list[str]) -> list[str]:
+    if words[0] not in TRAINING or "--dry-run" in words:
+        return words
+    name = Path(words[words.index("--grid") + 1]).stem if "--grid" in words else words[0]
+    out = [] if "--out" in words else ["--out", f"runs/{name}"]
+    return [*words, "--smoke", "--workers", "1", "eval.every=1000", *out]
+
+
+def test_the_commands_are_found() -> None:
+    assert ["ablate"] in commands("make")
+    assert {words[0] for words in commands("mclab")} >= {"ablate", "table", "keys", "sample"}
+
+
+def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In their order, in one folder, with the grids that the README itself spells out."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ablations").symlink_to(ROOT / "ablations")
+    for name, text in re.findall(r"`(\w+\.yaml)` holds:\n\n```yaml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL):
+        (tmp_path / name).write_text(text)
+    for words in commands("mclab"):
+        fine(*small(words))
+
+
+def test_every_make_target_exists() -> None:
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    called = [word for words in commands("make") for word in words if "=" not in word and not word.startswith("-")]
+    assert called
+    assert set(called) <= set(targets)
+
+
+def test_every_file_it_names_is_there() -> None:
+    named = re.findall(r"`((?:mclab|ablations|benchmarks|tests)/[\w/.-]+)`", TEXT)
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []

@@ -1,0 +1,109 @@
+"""What has bitten people doing this job elsewhere, each as a test of the whole kind of fault.
+
+What takes the whole way through the command line stands in tests/traps; `ELSEWHERE` names the tests of the parts. Not
+yet: searches, tasks other than mqar, memories deeper than one matrix, Triton kernels, reproductions.
+"""
+
+import pytest
+
+from tests.commands import ROOT
+
+#: The public report, what went wrong there, and the tests here that see to it (a file below tests/ and its tests).
+ELSEWHERE = {
+    # ---- grid files ----
+    "pyyaml#165: a key given twice, the last wins": (
+        "plan/test_loader.py: test_a_key_twice_names_key_and_both_lines test_merge_keys_are_no_duplicates",
+        "plan/test_faults.py: test_a_key_twice_in_any_part_trains_nothing",
+        "plan/test_grid.py: test_merge_keys_in_a_grid",
+        "cli/test_input.py: test_a_grid_that_is_none",
+    ),
+    "yacs#46, LLaMA-Factory#4014: 1e-3 is text": (
+        "plan/test_loader.py: test_numbers_of_yaml_1_2 test_values_of_the_command_line",
+        "plan/test_overrides.py: test_a_number_is_one_number_wherever_it_stands test_values_are_typed_as_in_a_grid",
+    ),
+    "Modalities#97: an unknown key is ignored": (
+        "plan/test_faults.py: test_a_typo_anywhere_names_line_and_nearest_key",
+        "config/test_parse.py: test_unknown_keys_name_the_nearest",
+        "cli/test_input.py: test_a_grid_that_is_none test_an_option_that_is_none",
+    ),
+    "wandb#1700: words that are booleans": (
+        "plan/test_faults.py: test_words_that_yaml_1_1_takes_for_booleans_are_refused_as_what_they_are",
+        "plan/test_loader.py: test_text_stays_text",
+    ),
+    "wandb#3482: pairs become a product": ("plan/test_grid.py: test_zip_pairs_and_multiplies_with_grid",),
+    "wandb#2853: cells that differ in nothing": (
+        "plan/test_merge.py: test_cells_that_are_the_same_are_merged_and_noted",
+        "plan/test_order.py: test_a_key_exists_only_where_its_condition_holds",
+    ),
+    "wandb#2977: an empty grid": ("cli/test_input.py: test_a_grid_that_is_none", "plan/test_faults.py: test_shapes"),
+    "syne-tune#560: a duplicate is run twice": (
+        "plan/test_merge.py: test_equal_values_of_an_axis_run_once_and_are_noted",
+        "test_runner.py: test_equal_cells_share_their_runs",
+    ),
+    "hydra#2759: no way to see what would run": (
+        "cli/test_views.py: test_a_dry_run_says_what_would_run_and_writes_nothing",
+        "test_preview.py: test_nothing_stored_yet",
+    ),
+    # ---- running, failing, resuming ----
+    "hydra#1817: two grids in one folder": (
+        "test_store.py: test_a_folder_belongs_to_one_grid",
+        "cli/test_running.py: test_another_grid_needs_leave_and_so_do_fewer_seeds",
+    ),
+    "hydra#2824: stop at once, or go on": (
+        "test_runner.py: test_fail_fast_and_max_failures test_a_pack_that_does_not_fit_is_split_until_it_does",
+        "cli/test_running.py: test_where_failures_stop_it",
+    ),
+    "trackio#448: a shared log locks": (
+        "test_runner.py: test_two_workers_store_what_one_stores",
+        "test_store.py: test_a_kill_in_the_middle_of_a_write_leaves_nothing_torn",
+    ),
+    "optuna#1224: one run's shortage poisons the next": (
+        "test_workers.py: test_what_counts_as_out_of_memory test_torch_itself_is_out_of_memory",
+        "test_runner.py: test_a_pack_that_does_not_fit_is_split_until_it_does",
+    ),
+    # ---- data ----
+    "zoology: filler repeats a key": (
+        "tasks/test_mqar.py: test_random_filler_holds_no_live_key"
+        " test_distractors_contradict_eight_percent_of_the_queries",
+        "test_sample.py: test_filler_without_distractors_contradicts_nothing_and_with_them_it_is_counted",
+    ),
+    "zoology: filler from the global random state": (
+        "tasks/test_purity.py: test_random_states_are_neither_read_nor_written",
+    ),
+    "zoology, mad-lab: bad combinations without a message": (
+        "config/test_parse.py: test_rules_between_keys_have_the_whole_path_and_their_fix_works",
+        "cli/test_input.py: test_a_grid_that_is_none test_other_verbs_refuse_alike",
+    ),
+    "RAGEN#101: training meets validation": (
+        "tasks/test_purity.py: test_splits_share_no_sequence_where_all_of_them_come_up"
+        " test_no_seeds_test_set_meets_any_seeds_training",
+        "train/test_loop.py: test_overlap_is_counted_against_what_training_saw",
+    ),
+    "RULER#81: two generations differ": (
+        "tasks/test_purity.py: test_another_process_with_another_random_state_makes_the_same"
+        " test_the_data_has_not_changed",
+    ),
+    # ---- models, kernels, determinism, tables ----
+    "titans-pytorch#53, #29: NaN, and no gradient norm to see it coming": (
+        "train/test_loop.py: test_a_diverged_run_says_where_and_its_mate_is_unharmed test_an_outcome_says_everything",
+        "report/test_tables.py: test_a_diverged_run_counts_as_zero",
+    ),
+    "flash-linear-attention#1142, #88: lengths off the block, and short ones": (
+        "kernels/test_linear.py: test_weighted_read_equals_recurrence"
+        " test_plain_read_equals_recurrence_with_unit_weights",
+        "caching/test_layer.py: test_equals_definition",
+    ),
+    "pytorch#79496: CPU and CUDA draw differently": (
+        "models/test_lm.py: test_a_parameter_starts_from_its_own_name_alone",
+        "tasks/test_purity.py: test_a_gpu_makes_the_same_bits test_only_integers_are_computed_with",
+        "report/test_words.py: test_mixtures_are_said",
+    ),
+}
+
+
+@pytest.mark.parametrize("trap", ELSEWHERE)
+def test_the_tests_named_for_a_trap_are_there(trap: str) -> None:
+    for line in ELSEWHERE[trap]:
+        file, _, names = line.partition(": ")
+        text = (ROOT / "tests" / file).read_text()
+        assert [name for name in names.split() if f"def {name}(" not in text] == []
