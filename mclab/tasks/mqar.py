@@ -44,8 +44,7 @@ def batch(
     split, an empty range, and a space too small for the split.
     """
     check_split(split)
-    if max(config.vocab, config.length) > 1 << _FIELD:
-        raise ValueError(f"mqar: vocab and length go to {1 << _FIELD}, got {config.vocab} and {config.length}")
+    assert max(config.vocab, config.length) <= 1 << _FIELD  # the config's own bound
     samples = sample_keys(f"mqar/{split}", seeds, start, count, torch.device(device)).flatten()
     slices = _slices(config, samples)
     pairs = constant(config.pairs, samples.device)[slices].unsqueeze(-1)
