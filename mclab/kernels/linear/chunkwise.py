@@ -16,6 +16,9 @@ from torch.nn import functional as F
 
 #: Tokens in a chunk of the plain read, whose result does not depend on it.
 CHUNK = 64
+#: What a turn of the cached-state form's loop over segments costs beside its arithmetic, in multiply-adds: some ten
+#: calls into torch, measured on one core (LOG.md).
+TURN = 1_400_000
 
 
 def segment_states(k_GTK: Tensor, v_GTV: Tensor, segment: int) -> Tensor:
@@ -39,8 +42,9 @@ def plain_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tensor:
 
 def weighted_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
     """The cheaper of the two forms by operation count. `weights` is [G, T, N] or [T, N]."""
-    T, K, V = *q_GTK.shape[1:], v_GTV.shape[-1]
-    if quadratic_flops(T, K, V) <= cached_flops(T, K, V, segment):
+    G, T, K = q_GTK.shape
+    V, turns = v_GTV.shape[-1], T // segment - 1
+    if G * quadratic_flops(T, K, V) <= G * cached_flops(T, K, V, segment) + turns * TURN:
         return quadratic_read(q_GTK, k_GTK, v_GTV, weights, segment)
     return cached_read(q_GTK, k_GTK, v_GTV, weights, segment)
 
