@@ -22,7 +22,7 @@ class LinearWritten:
         weights = self.init.spread(weights_GTN, self.segments)
         if weights is None:
             return chunkwise.plain_read(q_GTK, self.k_GTK, self.v_GTV)
-        return chunkwise.weighted_read(q_GTK, self.k_GTK, self.v_GTV, weights, self.segments.segment)
+        return chunkwise.weighted_read(q_GTK, self.k_GTK, self.v_GTV, weights.to(q_GTK), self.segments.segment)
 
     # At depth 1 mixing matrices and mixing their outputs are the same sum (EQUATIONS 6).
     read_mixed = read

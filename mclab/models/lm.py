@@ -5,6 +5,7 @@ Shapes: R replicas, B batch, T time, D model width, Q scored positions, V vocabu
 
 import math
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -40,6 +41,6 @@ class LM(nn.Module):
 
     def _embed(self, tokens_RBT: Tensor) -> Tensor:
         R, V, D = self.embedding.shape
-        offset = tokens_RBT.new_tensor(range(R)).mul_(V)[:, None, None]
+        offset = torch.arange(0, R * V, V, device=tokens_RBT.device)[:, None, None]
         x_RBTD = F.embedding(tokens_RBT + offset, self.embedding.reshape(R * V, D))
         return x_RBTD if self.position is None else x_RBTD + self.position[:, None, : x_RBTD.shape[2]]

@@ -101,7 +101,7 @@ class _CachedRead(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, weights: Tensor, segment: int) -> Tensor:
-        weights = weights.to(q.dtype).expand(q.shape[0], -1, -1)
+        weights = weights.expand(q.shape[0], -1, -1)
         own_GT1 = weights.gather(-1, _block(q, segment))
         q_GNSK, k_GNSK, v_GNSV = (x.unflatten(1, (-1, segment)) for x in (q, k, v))
         scores_GNSS = (q_GNSK @ k_GNSK.transpose(-1, -2)).tril_()
