@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from mclab.config.outcome import FINAL
+from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import Plan
-from mclab.plan.select import Lookup
-from mclab.runner import Progress, Summary, execute
+from mclab.plan.select import Lookup, runs_needed
+from mclab.runner import Progress, Start, Summary, execute
+from mclab.runner.estimate import duration
 from mclab.store import Store
-from mclab.store.files import plainly
+from mclab.store.files import StoreError, plainly
 
-#: Exit codes: all done; some runs failed, diverged or are missing; interrupted.
-DONE, FAILED, INTERRUPTED = 0, 3, 130
+#: Exit codes: all done; tables or plots that could not be written; some runs failed, diverged or are missing;
+#: interrupted.
+DONE, UNWRITTEN, FAILED, INTERRUPTED = 0, 2, 3, 130
 
 Say = Callable[[str], None]
 
@@ -37,19 +40,25 @@ class Options:
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a command: what ran, what is stored (`lookup` reads it), and the files that tell of it."""
+    """What came of a command: what ran, what is stored (`lookup` reads it), and the files that tell of it.
+
+    `unwritten` are the faults, a line each, that kept a file from being written.
+    """
 
     plan: Plan
     out: Path
     lookup: Lookup
     summary: Summary
     files: tuple[Path, ...]
+    unwritten: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
         """The command's exit code."""
         if self.summary.interrupted:
             return INTERRUPTED
+        if self.unwritten:
+            return UNWRITTEN
         return DONE if self.summary.clean else FAILED
 
     def told(self) -> str:
@@ -60,7 +69,8 @@ class Report:
         if summary.interrupted:
             parts.append(f"{summary.stored.total()} stored now, {summary.missing} missing")
         elif summary.missing:
-            parts.append(f"{summary.stopped}: {summary.missing} missing; the same command goes on from here")
+            parts += [summary.stopped] if summary.stopped else []
+            parts.append(f"{_runs(summary.missing)} missing; the same command goes on from here")
         elif not set(summary.stored) <= {*FINAL}:
             parts.append("what failed runs again with --retry-failed")
         return "; ".join(parts)
@@ -105,12 +115,36 @@ def ablate(
             fail_fast=options.fail_fast,
             max_failures=options.max_failures,
             retry_failed=options.retry_failed,
+            begin=lambda start: say(_begins(plan, out, start, store.lookup)),
             progress=progress,
             echo=say,
         )
         lookup = store.lookup
-        files = [] if summary.interrupted else [*write_tables(plan, lookup, out), *write_plots(plan, lookup, out)]
-    return Report(plan, out, lookup, summary, tuple(files))
+        files, unwritten = ([], []) if summary.interrupted else _written(plan, lookup, out)
+    return Report(plan, out, lookup, summary, tuple(files), tuple(unwritten))
+
+
+def _begins(plan: Plan, out: Path, start: Start, lookup: Lookup) -> str:
+    """What is about to happen, in a line."""
+    stored = sum(lookup(run_id(run)) is not None for run in runs_needed(plan, lookup))
+    where = f"{start.processes} process{'es' * (start.processes != 1)}" if start.processes else "on the cluster"
+    guess = "" if start.seconds is None else f"; very roughly {duration(start.seconds)}"
+    return f"{plan.name}: {_runs(start.runs)} to go ({stored} stored), {where}, into {out}{guess}"
+
+
+def _runs(number: int) -> str:
+    return f"{number} run{'s' * (number != 1)}"
+
+
+def _written(plan: Plan, lookup: Lookup, out: Path) -> tuple[list[Path], list[str]]:
+    """The files that could be written, and why others could not: what ran is stored and can be shown all the same."""
+    files, faults = list[Path](), list[str]()
+    for write in (write_tables, write_plots):
+        try:
+            files += write(plan, lookup, out)
+        except StoreError as error:
+            faults.append(str(error))
+    return files, faults
 
 
 def check_device(name: str) -> None:

@@ -1,22 +1,24 @@
 """What a plan would run, before anything runs. Imports no torch and writes nothing."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from mclab.config.params import parameters, state_floats
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.plan import describe
 from mclab.plan.difference import difference
 from mclab.plan.plan import Cell, Plan
 from mclab.plan.select import runs_needed
-from mclab.plan.size import Size, size, tokens
+from mclab.plan.size import Size, size
+from mclab.runner.estimate import seconds
 from mclab.store import Records
 
-#: Seconds on one core of a recent machine, fitted to runs of 1e3 to 1e5 parameters; good to a factor of two.
-PER_STEP, PER_TOKEN, PER_TOKEN_AND_PARAMETER = 2e-3, 2e-6, 1.2e-10
+#: Bytes that training holds for each parameter: itself, its gradient and two moments.
+BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class CellSize:
 class Preview:
     """A plan, how much work it is, and how much of that is done.
 
-    `seconds` are for what is left, on one CPU core. `warnings` are the plan's and, where the folder holds another
-    grid, that it does.
+    `seconds` are for what is left, on one CPU core. `warnings` are the plan's, what does not fit into memory
+    and, where the folder holds another grid, that it does.
     """
 
     plan: Plan
@@ -68,23 +70,24 @@ class Preview:
         }
 
 
-def preview(plan: Plan, out: Path, extend: bool = False) -> Preview:
-    """Size up a plan for the run folder `out`, whose grid it may change with `extend`.
+def preview(plan: Plan, out: Path, extend: bool = False, replicas: int = 1) -> Preview:
+    """Size up a plan for the run folder `out`, whose grid it may change with `extend`; `replicas` train together.
 
     Raises `ConfigError` where a file stands in the folder's place.
     """
     counts, first = size(plan), set(plan.first_runs())
     records = Records(out, say=lambda line: None) if out.exists() else None
     stored = sum(records.lookup(run_id(run)) is not None for run in runs_needed(plan, records.lookup)) if records else 0
+    cells = tuple(map(_cell_size, plan.cells))
     share = max(0, counts.runs - stored) / max(1, len(first))
     return Preview(
         plan=plan,
         out=out,
         size=counts,
-        cells=tuple(map(_cell_size, plan.cells)),
+        cells=cells,
         stored=stored,
-        seconds=sum(map(_seconds, first)) * share,
-        warnings=(*plan.warnings, *([] if extend else _conflict(plan, records))),
+        seconds=seconds(first) * share,
+        warnings=(*plan.warnings, *_too_large(cells, replicas), *([] if extend else _conflict(plan, records))),
     )
 
 
@@ -93,12 +96,21 @@ def _cell_size(cell: Cell) -> CellSize:
     return CellSize(cell.name, parameters(run), *state_floats(run))
 
 
-def _seconds(run: RunConfig) -> float:
-    """Steps and tokens cost by the layer whatever its width; a token that is only read costs a third."""
-    layers, looks = run.model.layers, run.train.steps / run.eval.every
-    read = run.task.length * len(run.task.slices) * (looks * run.eval.valid + run.eval.test)
-    token = layers * PER_TOKEN + parameters(run) * PER_TOKEN_AND_PARAMETER
-    return run.train.steps * layers * PER_STEP + (tokens(run) + read / 3) * token
+def memory() -> int:
+    """Bytes of this machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _too_large(cells: Sequence[CellSize], replicas: int) -> Iterator[str]:
+    large = [cell for cell in cells if cell.params * replicas * BYTES > memory()]
+    if large:
+        most = max(large, key=lambda cell: cell.params)
+        need, has = (f"{number / 2**30:,.0f} GiB" for number in (most.params * replicas * BYTES, memory()))
+        packed = f" x {replicas} runs together" * (replicas > 1)
+        yield (
+            f"{len(large)} of {len(cells)} cells may not fit into memory: {most.name} has {most.params:,} parameters"
+            f"{packed}, {need} to train; this machine has {has}"
+        )
 
 
 def _conflict(plan: Plan, records: Records | None) -> Iterator[str]:

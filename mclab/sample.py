@@ -1,5 +1,6 @@
 """A task's sequences as a person reads them: keys, values, queries and the wanted answers, marked."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ LINE = 16
 LEGEND = "k key, v value, ?key=answer where the model is asked (the answer is a target, never in the input), . filler"
 
 Row = Mapping[str, Any]
+#: What a run says of a task that is too small for its evaluation sets.
+_TOO_SMALL = re.compile(r"smallest slice holds (\d+) different")
 
 
 def sampled(task: str, overrides: Sequence[str], *, seed: int, split: str, count: int) -> list[dict[str, Any]]:
@@ -34,7 +37,15 @@ def _config(task: str, overrides: Sequence[str]) -> RunConfig:
     """Evaluation sets of one sequence: a space too small for the default test set can still be looked at."""
     known = ("task", *sections())
     full = [text if text.partition(".")[0] in known else f"task.{text}" for text in overrides]
-    plan = plan_from({"base": {"task": {"name": task}, "eval": {"valid": 1, "test": 1}}}, "sample", full)
+    try:
+        plan = plan_from({"base": {"task": {"name": task}, "eval": {"valid": 1, "test": 1}}}, "sample", full)
+    except ConfigError as error:
+        if (small := _TOO_SMALL.search(str(error))) and not any(text.startswith("eval.") for text in full):
+            raise ConfigError(
+                f"task: holds {small[1]} different sequences, too few for train, valid and test to have some each; "
+                f"take a larger vocab, length or number of pairs"
+            ) from error
+        raise
     return next(iter(plan.cells[0].candidates[0].runs.values()))
 
 

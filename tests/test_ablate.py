@@ -103,14 +103,16 @@ def test_an_interrupt_writes_no_report_and_keeps_what_is_stored(tmp_path: Path, 
     assert (tmp_path / "tables/table.csv").read_bytes() == before
 
 
-def test_tables_that_cannot_be_written_are_one_line_and_no_record_is_lost(tmp_path: Path) -> None:
-    for name in ("tables", "plots"):
-        (tmp_path / name).write_text("in the way")
-        with pytest.raises(StoreError, match=f"{name}: cannot write, a file stands where a folder must be"):
-            go(tmp_path)
-        (tmp_path / name).unlink()
-    assert len(list((tmp_path / "records").iterdir())) == 4
-    assert go(tmp_path).summary.skipped == 4
+@pytest.mark.parametrize("name", ["tables", "plots"])
+def test_tables_that_cannot_be_written_are_one_line_and_no_record_is_lost(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("in the way")
+    report = go(tmp_path)
+    (line,) = report.unwritten
+    assert f"{name}: cannot write, a file stands where a folder must be" in line
+    assert (report.exit_code, bool(report.files)) == (2, True)
+    (tmp_path / name).unlink()
+    again = go(tmp_path)
+    assert (again.exit_code, again.summary.skipped, again.unwritten) == (0, 4, ())
 
 
 def test_the_plans_remarks_come_once_the_folder_is_ours(tmp_path: Path) -> None:
@@ -151,10 +153,15 @@ def report_of(stored: dict[str, int], ran: dict[str, int], missing: int = 0, **m
             "this command: 1 oom; 3 stored before; 7 s; what failed runs again with --retry-failed",
         ),
         (
-            report_of({"done": 1, "failed": 1}, {"done": 1, "failed": 1}, 2, stopped="1 of 2 runs failed"),
+            report_of(
+                {"done": 1, "failed": 1},
+                {"done": 1, "failed": 1},
+                2,
+                stopped="stopped after 1 failed run (--fail-fast)",
+            ),
             3,
-            "this command: 1 done, 1 failed; 0 stored before; 7 s; 1 of 2 runs failed: 2 missing; "
-            "the same command goes on from here",
+            "this command: 1 done, 1 failed; 0 stored before; 7 s; stopped after 1 failed run (--fail-fast); "
+            "2 runs missing; the same command goes on from here",
         ),
         (
             report_of({"done": 1}, {"done": 1}, 3, stopped="interrupted", interrupted=True),

@@ -10,6 +10,7 @@ from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.preview import preview
 from mclab.runner import execute
+from mclab.runner.estimate import duration
 from mclab.store import Store
 
 GRID = {
@@ -54,11 +55,25 @@ def test_the_estimate_grows_with_steps_width_and_looks() -> None:
     assert 5 < seconds() < 60
 
 
+def test_what_does_not_fit_into_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mclab.preview.memory", lambda: 25_000 * 16)
+    (line,) = preview(PLAN, Path("nowhere")).warnings
+    assert line.startswith("1 of 2 cells may not fit into memory: gate=context has 25,568 parameters, ")
+    (line,) = preview(PLAN, Path("nowhere"), replicas=4).warnings
+    assert line.startswith("2 of 2 cells may not fit into memory: gate=context has 25,568 parameters x 4 runs together")
+
+
+def test_durations() -> None:
+    told = [duration(seconds) for seconds in (0.2, 40, 600, 9000, 3_600_000, 1e20)]
+    assert told == ["1 s", "40 s", "10 min", "2.5 h", "1000.0 h", "> 1000 h"]
+
+
 def test_another_grid_in_the_folder_is_a_warning(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         store.adopt(PLAN)
     other = plan_from(GRID, "g", ["model.dim=16"])
-    told = f"{tmp_path} holds another grid, this one is +2 −2 cells: it wants --extend or another --out"
+    one = "this one is +2 −2 cells (model.dim 32 → 16)"
+    told = f"{tmp_path} holds another grid, {one}: it wants --extend or another --out"
     assert preview(other, tmp_path).warnings == (told,)
     assert preview(other, tmp_path, extend=True).warnings == ()
     assert preview(PLAN, tmp_path).warnings == ()

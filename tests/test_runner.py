@@ -19,7 +19,8 @@ from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import RunConfig, run_id, shape_key
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Plan
-from mclab.runner import Progress, Summary, execute
+from mclab.runner import Progress, Start, Summary, execute
+from mclab.runner.estimate import seconds
 from mclab.runner.needs import Needs
 from mclab.runner.packing import cost, packs_of
 from mclab.store import Store, StoreError
@@ -204,6 +205,18 @@ def test_diverged_is_final(tmp_path: Path) -> None:
     assert run(plan, tmp_path, train, retry_failed=True).ran == {}
 
 
+def test_what_there_is_to_do_is_told_once(tmp_path: Path) -> None:
+    plan, starts = plan_from(SELECTED, "g"), list[Start]()
+    run(plan, tmp_path, Trainer(), begin=starts.append)
+    (start,) = starts
+    assert (start.runs, start.processes) == (14, 1)
+    assert start.seconds == pytest.approx(14 / 8 * seconds(plan.first_runs()))
+    run(plan, tmp_path, Trainer(), begin=starts.append)
+    assert starts == [start]
+    run(plan, tmp_path / "other", Trainer(), begin=starts.append, device="cuda")
+    assert starts[1].seconds is None
+
+
 def test_fail_fast_and_max_failures(tmp_path: Path) -> None:
     plan = plan_from({"seeds": "0..7"}, "g")
     for options, bad, ran in (({"fail_fast": True}, 1, 2), ({"max_failures": 3}, 3, 6), ({"max_failures": 9}, 4, 8)):
@@ -212,7 +225,10 @@ def test_fail_fast_and_max_failures(tmp_path: Path) -> None:
         assert summary.ran.total() == ran
         assert summary.ran.total() - summary.ran["done"] == bad
         assert summary.missing == 8 - ran
-        assert summary.stopped == (f"{bad} of {ran} runs failed" if ran < 8 else None)
+        told = {1: "stopped after 1 failed run (--fail-fast)", 3: "stopped after 3 failed runs (--max-failures 3)"}.get(
+            bad
+        )
+        assert summary.stopped == (told if ran < 8 else None)
         assert len(records(tmp_path / str(bad))) == ran
 
 

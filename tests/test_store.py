@@ -226,6 +226,11 @@ def test_a_folder_belongs_to_one_grid(tmp_path: Path) -> None:
         more = plan_from({**GRID, "seeds": "0..4"}, "g")
         store.adopt(more)
         assert store.plan() == more
+        store.adopt(plan)
+        assert store.plan() == plan
+        steps = plan_from(GRID, "g", ["train.steps=40"])
+        with pytest.raises(StoreError, match=r"this one is \+2 −2 cells \(train\.steps 600 → 40\); give --extend"):
+            store.adopt(steps)
         store.adopt(other, b"other", extend=True)
         assert Records(tmp_path).plan() == other
 

@@ -1,7 +1,10 @@
 """The verbs together, and what becomes of a command: its exit code, and what is said where it goes wrong."""
 
 import shlex
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -11,8 +14,8 @@ from mclab.cli.reading import list_, plot, table
 from mclab.cli.running import ablate, train
 from mclab.cli.streams import remark, result
 
-#: Exit codes beside 0: the user's input, runs that failed (set by the verb), an interrupt.
-USER, INTERRUPTED = 2, 130
+#: Exit codes beside 0: the user's input, runs that failed (set by the verb), an interrupt, a SIGTERM.
+USER, INTERRUPTED, TERMINATED = 2, 130, 143
 
 app = typer.Typer(
     name="mclab",
@@ -55,10 +58,29 @@ def main() -> NoReturn:
     words = sys.argv[1:]
     if sys.stdout is not None:
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    code = _run([word for word in words if word != "--debug"], debug="--debug" in words)
+    with _terminable() as terminated:
+        code = _run([word for word in words if word != "--debug"], debug="--debug" in words)
     if code == INTERRUPTED:
-        remark(f"interrupted; to go on: {shlex.join(['mclab', *words])}")
+        remark(f"{'terminated' if terminated else 'interrupted'}; to go on: {shlex.join(['mclab', *words])}")
+        code = TERMINATED if terminated else INTERRUPTED
     sys.exit(code)
+
+
+@contextmanager
+def _terminable() -> Iterator[list[int]]:
+    """SIGTERM (Slurm, docker, timeout) stops a command as Ctrl-C does; what is yielded fills when one came."""
+    seen: list[int] = []
+
+    def stop(number: int, frame: Any) -> None:
+        if not seen:  # whoever sends it twice does not spoil the way out
+            seen.append(number)
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(words: list[str], debug: bool) -> int:

@@ -24,10 +24,21 @@ def sample(
 
     if "=" in task:
         task, overrides = "mqar", [task, *(overrides or [])]
+    _no_options(overrides or [])
     rows = sampled(task, overrides or [], seed=seed, split=split, count=count)
     if as_json:
         return result_json(rows)
     return result(as_text(rows))
+
+
+def _no_options(overrides: list[str]) -> None:
+    """Raises `ConfigError` where an option of the command is given as a key."""
+    from mclab.config.strict import ConfigError
+
+    for text in overrides:
+        key, _, value = text.partition("=")
+        if key in ("count", "seed", "split"):
+            raise ConfigError(f"{text}: is an option here; write --{key} {value}")
 
 
 def keys(as_json: of.Json = False) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,9 +16,22 @@ Overrides = Annotated[
 ]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The same, as an option.")]
 Grid = Annotated[Path, typer.Option("--grid", metavar="FILE", help="YAML grid.")]
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FOLDER", help="Run folder; by default runs/<name of the grid's file>.")
-]
+
+
+def folder(text: str) -> Path:
+    """A folder's name; an empty one would stand for the folder one stands in."""
+    if not text.strip():
+        raise typer.BadParameter("is empty; give a folder")
+    return Path(text)
+
+
+def _out(meaning: str) -> Any:
+    return typer.Option("--out", metavar="FOLDER", parser=folder, help=meaning)
+
+
+Out = Annotated[Path | None, _out("Run folder; by default runs/<name of the grid's file>.")]
+TrainOut = Annotated[Path | None, _out("Run folder; by default runs/train.")]
+Elsewhere = Annotated[Path | None, _out("Write below this folder; by default below the run folder.")]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Run folder, e.g. runs/gating.")]
 Seeds = Annotated[str | None, typer.Option("--seeds", metavar="SEEDS", help="Seeds, e.g. 0..4 or 0,3,7.")]
 Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda or cuda:N.")]

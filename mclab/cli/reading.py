@@ -18,7 +18,7 @@ FORMATS = ("png", "svg", "pdf")
 _MOST_NAMED = 3
 
 
-def table(folder: of.Folder, as_json: of.Json = False) -> None:
+def table(folder: of.Folder, out: of.Elsewhere = None, as_json: of.Json = False) -> None:
     """Print a run folder's table and write it again as csv, parquet and md."""
     from mclab.ablate import write_tables
 
@@ -32,7 +32,7 @@ def table(folder: of.Folder, as_json: of.Json = False) -> None:
         from mclab.report.terminal import terminal_table
 
         result(terminal_table(plan, records.lookup, width()).rstrip("\n"))
-    remark(written(write_tables(plan, records.lookup, folder)))
+    remark(written(write_tables(plan, records.lookup, out or folder)))
 
 
 def plot(
@@ -41,13 +41,14 @@ def plot(
         list[str] | None,
         typer.Option("--format", metavar="FORMAT", help="png, svg or pdf; repeat for several. [default: png, svg]"),
     ] = None,
+    out: of.Elsewhere = None,
 ) -> None:
     """Write a run folder's plot again, and print where it stands."""
     from mclab.ablate import write_plots
 
     wanted = [of.one_of("--format", given, FORMATS) for given in formats or ("png", "svg")]
     records = _records(folder, "plan.json")
-    for path in write_plots(_plan(records), records.lookup, folder, wanted):
+    for path in write_plots(_plan(records), records.lookup, out or folder, wanted):
         result(str(path))
 
 

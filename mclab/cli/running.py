@@ -1,20 +1,18 @@
 """The verbs that run something: ablate and train."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from mclab.cli import options as of
+from mclab.cli.progress import progress
 from mclab.cli.streams import remark, result, result_json, width
 from mclab.cli.texts import preview_text, written
 
 if TYPE_CHECKING:
     from mclab.ablate import Options, Report
     from mclab.plan.plan import Plan
-    from mclab.runner import Progress
 
 
 def ablate(
@@ -44,14 +42,14 @@ def ablate(
     )
     where = out or _default_out(plan.name, smoke)
     if dry_run:
-        return _preview(plan, where, extend, as_json)
+        return _preview(plan, where, options, as_json)
     return _run(plan, where, options, grid.read_bytes() if grid.is_file() else None, as_json)
 
 
 def train(
     overrides: of.Overrides = None,
     set_: of.Set = None,
-    out: of.Out = None,
+    out: of.TrainOut = None,
     seeds: of.Seeds = None,
     device: of.Device = "auto",
     workers: of.Workers = "1",
@@ -71,7 +69,7 @@ def train(
     extend = extend or _gathers(where, plan.name)
     options = of.run_options(device, workers, scheduler, pack, retry_failed=retry_failed, extend=extend)
     if dry_run:
-        return _preview(plan, where, extend, as_json)
+        return _preview(plan, where, options, as_json)
     return _run(plan, where, options, None, as_json)
 
 
@@ -93,10 +91,10 @@ def _gathers(out: Path, name: str) -> bool:
     return before is not None and before.name == name
 
 
-def _preview(plan: "Plan", out: Path, extend: bool, as_json: bool) -> None:
+def _preview(plan: "Plan", out: Path, options: "Options", as_json: bool) -> None:
     from mclab.preview import preview
 
-    found = preview(plan, out, extend)
+    found = preview(plan, out, options.extend, options.pack if isinstance(options.pack, int) else 1)
     if as_json:
         result_json(found.as_dict())
     else:
@@ -106,11 +104,13 @@ def _preview(plan: "Plan", out: Path, extend: bool, as_json: bool) -> None:
 def _run(plan: "Plan", out: Path, options: "Options", grid: bytes | None, as_json: bool) -> None:
     from mclab.ablate import ablate
 
-    with _progress() as (progress, say):
-        report = ablate(plan, out, options, grid=grid, say=say, progress=progress)
+    with progress() as (show, say):
+        report = ablate(plan, out, options, grid=grid, say=say, progress=show)
     if not report.summary.interrupted:
         _tell(report, as_json)
     remark(report.told())
+    for line in report.unwritten:
+        remark(line)
     raise typer.Exit(report.exit_code)
 
 
@@ -121,23 +121,3 @@ def _tell(report: "Report", as_json: bool) -> None:
 
     result(terminal_table(report.plan, report.lookup, width()).rstrip("\n"))
     return remark(written(report.files))
-
-
-@contextmanager
-def _progress() -> Iterator[tuple[Callable[["Progress"], None], Callable[[str], None]]]:
-    """A bar of runs on a terminal, nothing elsewhere; and how to say something while it stands there."""
-    from tqdm import tqdm
-
-    with tqdm(unit="run", disable=None, leave=False) as bar:
-
-        def show(now: "Progress") -> None:
-            bar.total, bar.n = now.total, now.done
-            if now.steps:
-                bar.set_postfix_str(f"step {now.step}/{now.steps}", refresh=False)
-            bar.refresh()
-
-        def say(line: str) -> None:
-            with bar.external_write_mode():
-                remark(line)
-
-        yield show, say

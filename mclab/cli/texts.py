@@ -53,13 +53,15 @@ def _rest(found: "Preview") -> Iterator[str]:
 
 
 def _work(found: "Preview") -> Iterator[str]:
+    from mclab.runner.estimate import duration
+
     size, select = found.size, found.plan.select
     yield from found.plan.notes
     yield from (f"warning: {line}" for line in found.warnings)
     choice = f", {size.first} of them to choose {', '.join(select.over)} by" if select else ""
     seeds = f"seed{'s' * (len(found.plan.seeds) > 1)} {_seeds(found.plan.seeds)}"
     yield f"{_count(size.listed, 'cell')}, {size.cells} distinct; {_count(size.runs, 'run')}{choice}; {seeds}"
-    left = f"very roughly {_duration(found.seconds)} on one CPU core" if found.left else "nothing left to run"
+    left = f"very roughly {duration(found.seconds)} on one CPU core" if found.left else "nothing left to run"
     yield f"{size.tokens:,} training tokens; {found.stored or 'none'} of the runs stored in {found.out}; {left}"
 
 
@@ -70,12 +72,6 @@ def _count(number: int, noun: str) -> str:
 def _seeds(seeds: Sequence[int]) -> str:
     whole = len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds)))
     return f"{seeds[0]}..{seeds[-1]}" if whole else ", ".join(map(str, seeds))
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def listing_text(rows: Sequence[dict[str, Any]]) -> str:

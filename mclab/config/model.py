@@ -44,6 +44,10 @@ class AttentionMixer(Strict):
 MIXERS = {"memory": MemoryMixer, "attention": AttentionMixer}
 
 
+#: How far a divisor is looked for.
+_NEAR = 1000
+
+
 def _default_name(value: Any) -> Any:
     return {"name": "memory", **value} if isinstance(value, dict) else value
 
@@ -52,6 +56,13 @@ Mixer = Annotated[
     Annotated[MemoryMixer | AttentionMixer, Field(discriminator="name")],
     BeforeValidator(_default_name),
 ]
+
+
+def _divisors_beside(number: int, whole: int) -> list[int]:
+    """The nearest divisors of `whole` below and above `number`, where they are not far."""
+    below = (each for each in range(number - 1, max(0, number - _NEAR), -1) if whole % each == 0)
+    above = (each for each in range(number + 1, min(whole, number + _NEAR) + 1) if whole % each == 0)
+    return [each for each in (next(below, None), next(above, None)) if each is not None]
 
 
 class ModelConfig(Strict):
@@ -69,7 +80,9 @@ class ModelConfig(Strict):
     def _divides(self) -> "ModelConfig":
         if self.dim % self.heads:
             near = self.heads * max(1, round(self.dim / self.heads))
-            raise ValueError(f"heads: {self.heads} heads do not divide dim {self.dim}; take dim {near}")
+            ways = " or ".join(map(str, _divisors_beside(self.heads, self.dim)))
+            heads = f"heads {ways}, or " if ways else ""
+            raise ValueError(f"heads: {self.heads} heads do not divide dim {self.dim}; take {heads}dim {near}")
         if self.position == "rotary" and (self.dim // self.heads) % 2:
             raise ValueError(
                 f"position: rotary needs an even head width, dim / heads is {self.dim // self.heads}; "

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
+from math import ceil, floor, isfinite
 from typing import Any
 
 from pydantic import ValidationError
@@ -178,14 +179,21 @@ def _word_text(path: str, of: str | None, value: Any) -> str:
 
 
 def _hint(path: str, of: str | None, value: Any) -> str:
-    """The value that was probably meant: the first guess that the key would take."""
-    for guess in _guesses(path, of, value):
-        try:
-            adapter(path, of).validate_python(guess)
-        except ValidationError:
-            continue
-        return f"; take {shown(guess)}"
-    return ""
+    """The value that was probably meant: the whole numbers beside a fraction, else the first guess that fits."""
+    if isinstance(value, float) and isfinite(value) and not value.is_integer():
+        beside = [str(whole) for whole in (floor(value), ceil(value)) if _takes(path, of, whole)]
+        if beside:
+            return f"; take {' or '.join(beside)}"
+    fitting = (guess for guess in _guesses(path, of, value) if _takes(path, of, guess))
+    return next((f"; take {shown(guess)}" for guess in fitting), "")
+
+
+def _takes(path: str, of: str | None, value: Any) -> bool:
+    try:
+        adapter(path, of).validate_python(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def _guesses(path: str, of: str | None, value: Any) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from mclab.config.model import MemoryMixer, Mixer, ModelConfig
+from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.config.strict import Leaf, Strict, leaves
 from mclab.config.task import MqarTask, Task
 
@@ -156,6 +156,11 @@ def shape_key(run: RunConfig) -> str:
 def oddities(run: RunConfig) -> list[str]:
     """Harmless settings that a researcher may not have meant, one line each."""
     mixer, length = run.model.mixer, run.task.length
+    if isinstance(mixer, AttentionMixer) and mixer.window is not None and mixer.window >= length:
+        return [
+            f"model.mixer.window: {mixer.window} is not below task.length {length}: "
+            f"a token sees all before it, as with null"
+        ]
     if not isinstance(mixer, MemoryMixer) or mixer.aggregate == "none":
         return []
     segments = -(-length // mixer.segment)

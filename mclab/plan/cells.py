@@ -1,6 +1,6 @@
 """From rows to cells: excluded, checked, stripped of what changes nothing, merged where they are the same."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,15 +55,16 @@ def cells(rows: Rows, ground: Ground, remarks: Remarks) -> tuple[Cell, ...]:
     for row in kept:
         for candidate in row.cell.candidates:
             remarks.warnings.update(dict.fromkeys(oddities(next(iter(candidate.runs.values())))))
-    return _merged(kept, remarks.notes)
+    return _merged(kept, len(rows.drafts), remarks.notes)
 
 
 def _included(rows: Rows, ground: Ground, labels: dict[str, str], remarks: Remarks) -> list[tuple[Draft, str]]:
     """The drafts that `exclude` leaves, without the keys that `when` takes away, each with its name as written."""
     used = set[int]()
     kept: list[tuple[Draft, str]] = []
-    for number, draft in enumerate(rows.drafts):
-        slim = replace(draft, settings=ground.when.kept(ground.base, draft.settings))
+    slims = [replace(draft, settings=ground.when.kept(ground.base, draft.settings)) for draft in rows.drafts]
+    remarks.warnings.update(dict.fromkeys(_unmet(rows, slims, ground)))
+    for number, (draft, slim) in enumerate(zip(rows.drafts, slims, strict=True)):
         hits = _excluded(slim, ground)
         used |= hits
         if hits:
@@ -77,6 +78,17 @@ def _included(rows: Rows, ground: Ground, labels: dict[str, str], remarks: Remar
     unused = [rule.text for number, rule in enumerate(ground.exclude) if number not in used]
     remarks.warnings.update(dict.fromkeys(f"exclude: {text} matches no cell" for text in unused))
     return kept
+
+
+def _unmet(rows: Rows, slims: Sequence[Draft], ground: Ground) -> Iterator[str]:
+    """A warning for every varied key whose `when` holds in no cell."""
+    chosen = {item.path for combo in ground.combos for item in combo}
+    for path, rule in ground.when.rules.items():
+        combos = ground.combos if path in chosen else ((),)
+        cells = (ground.when.kept(ground.base, (*slim.settings, *combo)) for slim in slims for combo in combos)
+        varied = path in chosen or path in rows.axes
+        if varied and not any(item.path == path for cell in cells for item in cell):
+            yield f"when: {path}: {rule.text} holds in no cell, so {path} is never varied"
 
 
 def _excluded(draft: Draft, ground: Ground) -> set[int]:
@@ -147,8 +159,8 @@ def _faults(faults: dict[str, list[str]], count: int) -> str:
     return "\n".join(lines[:MOST_FAULTS] + rest)
 
 
-def _merged(rows: Sequence[_Row], notes: list[str]) -> tuple[Cell, ...]:
-    """The first of each set of equal cells."""
+def _merged(rows: Sequence[_Row], listed: int, notes: list[str]) -> tuple[Cell, ...]:
+    """The first of each set of equal cells. Notes what became of the cells as listed, where some are gone."""
     first: dict[frozenset[RunConfig], _Row] = {}
     same: list[str] = []
     for row in rows:
@@ -156,8 +168,9 @@ def _merged(rows: Sequence[_Row], notes: list[str]) -> tuple[Cell, ...]:
         kept = first.setdefault(runs, row)
         if kept is not row:
             same.append(f"{row.written} is {kept.written}")
-    if same:
+    excluded = [f"{listed - len(rows)} excluded"] * (listed > len(rows))
+    if same or excluded:
         more = f"; and {len(same) - _MOST_NAMED} more" if len(same) > _MOST_NAMED else ""
-        named = "; ".join(same[:_MOST_NAMED])
-        notes.append(f"{len(rows)} cells, {len(first)} distinct: {named}{more}")
+        named = f": {'; '.join(same[:_MOST_NAMED])}{more}" if same else ""
+        notes.append(f"{', '.join([f'{listed} cells', *excluded, f'{len(first)} distinct'])}{named}")
     return tuple(row.cell for row in first.values())

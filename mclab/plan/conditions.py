@@ -80,7 +80,7 @@ class When:
 
 
 def when(data: Any, source: Source) -> When:
-    """The grid's `when`. Raises `ConfigError` for an unknown key or a value that a key never has."""
+    """The grid's `when`. Raises `ConfigError` for an unknown key, a value that a key never has, a circle."""
     if data is None:
         return When({})
     if not isinstance(data, Mapping):
@@ -89,7 +89,29 @@ def when(data: Any, source: Source) -> When:
     for path, rule in pairs(data, rooms(), "", f"{source.at('when')}: when"):
         _check_leaf(path, f"{source.at(f'when.{path}')}: when")
         rules[path] = condition(rule, source, f"when.{path}")
+    for path in rules:
+        if path in (ring := _ring(path, rules)):
+            raise source.error(f"when.{path}", f"when: {path}: {_circular(path, ring)}")
     return When(rules)
+
+
+def _ring(path: str, rules: Mapping[str, Condition]) -> list[str]:
+    """The shortest way from a key over the keys in its condition, and in theirs, back to it; empty where none is."""
+    ways, seen = [[path]], set[str]()
+    for way in ways:
+        for other in rules[way[-1]].allowed:
+            if other == path:
+                return [*way, path]
+            if other in rules and other not in seen:
+                seen.add(other)
+                ways.append([*way, other])
+    return []
+
+
+def _circular(path: str, ring: Sequence[str]) -> str:
+    if len(ring) == 2:
+        return "its condition asks for the key itself; name another key, or use exclude"
+    return f"the conditions go in a circle ({' needs '.join(ring)}); drop one of them"
 
 
 def exclude(data: Any, source: Source, chosen: Sequence[str]) -> tuple[Condition, ...]:

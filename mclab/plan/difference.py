@@ -1,40 +1,55 @@
-"""Two plans for one folder: what the newer one adds and drops."""
+"""Two plans for one folder: what the newer one adds, drops and changes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mclab.config.keys import shown
 from mclab.config.run import RunConfig
 from mclab.config.strict import Leaf, leaves
 from mclab.plan.plan import Candidate, Cell, Plan
+
+#: Changed keys that are told one by one.
+_MOST_KEYS = 3
 
 _Config = frozenset[tuple[str, Leaf]]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Names of cells that came and went, seeds that came and went, and whether cells choose by another rule."""
+    """Names of cells that came and went, seeds that came and went, and whether cells choose by another rule.
+
+    `changed` are the keys, with their old and new values, by which all cells that came differ from those that went.
+    """
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     seeds_added: tuple[int, ...] = ()
     seeds_removed: tuple[int, ...] = ()
     select: bool = False
+    changed: tuple[str, ...] = ()
 
     @property
     def needs_extend(self) -> bool:
-        """True for anything but more seeds."""
-        return bool(self.added or self.removed or self.seeds_removed or self.select)
+        """True for anything but more seeds or fewer."""
+        other_seeds = self.seeds_added and self.seeds_removed
+        return bool(self.added or self.removed or other_seeds or self.select)
 
     def __bool__(self) -> bool:
-        return self.needs_extend or bool(self.seeds_added)
+        return self.needs_extend or bool(self.seeds_added or self.seeds_removed)
 
     def __str__(self) -> str:
-        """`+4 −2 cells, +3 seeds, another select`."""
+        """`+2 −2 cells (train.steps 50 → 40), +3 seeds, another select`."""
         parts = [
-            _count(len(self.added), len(self.removed), "cells"),
+            f"{_count(len(self.added), len(self.removed), 'cells')}{self._keys()}",
             _count(len(self.seeds_added), len(self.seeds_removed), "seeds"),
             "another select" if self.select else "",
         ]
         return ", ".join(part for part in parts if part)
+
+    def _keys(self) -> str:
+        more = len(self.changed) - _MOST_KEYS
+        told = [*self.changed[:_MOST_KEYS], *[f"{more} more"] * (more > 0)]
+        return f" ({', '.join(told)})" if told else ""
 
 
 def _count(more: int, fewer: int, noun: str) -> str:
@@ -51,13 +66,35 @@ def difference(old: Plan, new: Plan) -> Difference:
     shared = [seed for seed in new.seeds if seed in old.seeds]
     before, after = ({_ground(cell, over): cell for cell in plan.cells} for plan in (old, new))
     kept = {key for key in before if key in after and _same_science(before[key], after[key], shared)}
+    gone, come = ([cell for key, cell in plan.items() if key not in kept] for plan in (before, after))
     return Difference(
-        added=tuple(cell.name for key, cell in after.items() if key not in kept),
-        removed=tuple(cell.name for key, cell in before.items() if key not in kept),
+        added=tuple(cell.name for cell in come),
+        removed=tuple(cell.name for cell in gone),
         seeds_added=tuple(seed for seed in new.seeds if seed not in old.seeds),
         seeds_removed=tuple(seed for seed in old.seeds if seed not in new.seeds),
         select=old.select != new.select or any(_all(before[key]) != _all(after[key]) for key in kept),
+        changed=_changed(gone, come, over),
     )
+
+
+def _changed(gone: list[Cell], come: list[Cell], over: set[str]) -> tuple[str, ...]:
+    """The keys by which every cell that came differs from the one in its place, all by the same; else nothing."""
+    if len(gone) != len(come):
+        return ()
+    found = {tuple(_moves(_first(old, over), _first(new, over))) for old, new in zip(gone, come, strict=True)}
+    return found.pop() if len(found) == 1 else ()
+
+
+def _first(cell: Cell, over: set[str]) -> dict[str, Leaf]:
+    run = next(iter(cell.candidates[0].runs.values()))
+    return {path: value for path, value in leaves(run) if path != "seed" and path not in over}
+
+
+def _moves(old: dict[str, Leaf], new: dict[str, Leaf]) -> Iterator[str]:
+    """Keys of one run only are left out: the changed name of the mixer or the task says as much."""
+    for path, value in new.items():
+        if path in old and old[path] != value:
+            yield f"{path} {shown(old[path])} → {shown(value)}"
 
 
 def _ground(cell: Cell, over: set[str]) -> frozenset[_Config]:

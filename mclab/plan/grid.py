@@ -13,7 +13,7 @@ from mclab.plan.conditions import exclude, when
 from mclab.plan.loader import load
 from mclab.plan.over import refuse_double, select_from
 from mclab.plan.overrides import SMOKE_NOTE, SMOKE_SEEDS, CommandLine, parse_overrides, refuse_varied, smaller
-from mclab.plan.plan import Plan
+from mclab.plan.plan import Cell, Plan
 from mclab.plan.rows import Rows, rows
 from mclab.plan.seeds import seeds_from, seeds_from_text
 from mclab.plan.settings import Flat, Setting, laid, nested, pairs
@@ -71,7 +71,7 @@ def plan_from(
         cells=found,
         select=rule,
         seeds=wanted,
-        notes=(*[SMOKE_NOTE] * smoke, *table.notes, *remarks.notes),
+        notes=(*[SMOKE_NOTE] * smoke, *table.notes, *_baseline(table, found[0]), *remarks.notes),
         warnings=tuple(remarks.warnings),
         named=table.named,
         listed=len(table.drafts),
@@ -114,6 +114,9 @@ def _overridden(base: Flat, line: CommandLine) -> Flat:
 def _seeds(data: Mapping[str, Any], seed: int | None, line: CommandLine, source: Source) -> tuple[int, ...]:
     """The seeds: the command line's, else the grid's, else the base's one, else 0."""
     one = seed if line.seed is None else line.seed
+    if line.seed is not None and (line.seeds is not None or "seeds" in data):
+        way = "keep --seeds" if line.seeds is not None else f"write --seeds {line.seed}..{line.seed}"
+        raise ConfigError(f"seed={line.seed}: seed: is given beside seeds; {way}")
     if one is not None and (line.seeds is not None or "seeds" in data):
         raise source.error("base.seed", "seed: is given beside seeds; keep seeds")
     found = seeds_from(data.get("seeds", [one or 0]), lambda text: source.error("seeds", text))
@@ -124,6 +127,13 @@ def _seeds(data: Mapping[str, Any], seed: int | None, line: CommandLine, source:
 
 def _varied(table: Rows) -> list[Setting]:
     return list({id(item): item for draft in table.drafts for item in draft.settings}.values())
+
+
+def _baseline(table: Rows, first: Cell) -> list[str]:
+    """With changes the base is a row only where a change is empty."""
+    if not table.named or any(not draft.settings for draft in table.drafts):
+        return []
+    return [f"the baseline is `{first.name}`, the first change; add `base: {{}}` on top to compare with the base"]
 
 
 def _unnamed(table: Rows) -> list[str]:

@@ -15,6 +15,8 @@ from mclab.plan.source import Source
 #: What a cell may choose by. The test set is for the table alone.
 METRICS = ("valid.accuracy", "valid.loss")
 _KEYS = ("over", "by", "seeds")
+#: What a cell may not choose: the easiest exam would win.
+_EXAM = ("task", "eval")
 
 
 def select_from(
@@ -23,7 +25,8 @@ def select_from(
     """The rule and the settings of each candidate (one without any where there is no `select`).
 
     `fewer` says that the command line gave fewer seeds than the grid has, so that `select.seeds` may shrink with them.
-    Raises `ConfigError` for unknown keys and metrics, an empty `over`, a mapping as a value, more seeds than there are.
+    Raises `ConfigError` for unknown keys and metrics, an empty `over`, a mapping as a value, a key that changes the
+    exam, more seeds than there are.
     """
     if data is None:
         return None, ((),)
@@ -38,6 +41,11 @@ def select_from(
     if not over:
         raise source.error("select", "select.over: is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}")
     for path in over:
+        if path.partition(".")[0] in _EXAM:
+            raise source.error(
+                f"select.over.{path}",
+                f"select.over: {path}: changes the exam, so every cell would choose the easiest; vary it under grid",
+            )
         if path in choices() or path in sections():
             raise source.error(
                 f"select.over.{path}", f"select.over: {path}: is a mapping of keys; choose among values of one"

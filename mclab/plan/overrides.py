@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mclab.config.parse import typed
 from mclab.config.strict import ConfigError
 from mclab.plan.loader import parse_value
 from mclab.plan.settings import Flat, Setting, laid, parents_first, setting, value_at, within
@@ -64,7 +65,7 @@ def _split(text: str) -> tuple[str, Any]:
 def _seed(text: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigError(f"{text}: seed: needs a whole number; use --seeds for several")
-    return value
+    return int(typed("seed", value, text))
 
 
 def refuse_varied(given: Sequence[Setting], varied: Sequence[Setting], chosen: Sequence[str]) -> None:

@@ -20,9 +20,10 @@ def seeds_from(value: Any, error: Callable[[str], ConfigError]) -> tuple[int, ..
             raise error(f"seeds: {value} counts down; write {last}..{first}")
         value = list(range(first, min(last, first + MOST_SEEDS) + 1))
     if isinstance(value, int) and not isinstance(value, bool):
-        raise error(
-            f"seeds: {value} could mean seed {value} or {value} seeds; write [{value}] or 0..{max(value - 1, 0)}"
-        )
+        (seed,) = _checked([value], error)
+        if seed == 0:
+            raise error("seeds: 0 could mean seed 0 or no seeds; write [0]")
+        raise error(f"seeds: {seed} could mean seed {seed} or {seed} seeds; write [{seed}] or 0..{seed - 1}")
     if not isinstance(value, list) or any(isinstance(seed, bool) or not isinstance(seed, int) for seed in value):
         raise error(f"seeds: needs a range such as 0..4 or a list such as [0, 1, 2], got {quoted(value)}")
     return _checked(value, error)

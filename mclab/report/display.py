@@ -121,12 +121,15 @@ def difference_text(row: Row) -> str:
     gap = row.difference
     if gap is None:
         return "baseline"
+    if gap.kind == "slices":
+        return "other slices"
     if gap.mean is None:
         return NOTHING
     mark = " (ceiling)" if row.ceiling else ""
-    if gap.kind == "identical":
-        return "identical" + mark
-    tail = {"tested": signed_interval(gap), "constant": "on every seed", "few": f"({gap.n} pairs)"}[gap.kind]
+    if gap.kind in ("identical", "same"):
+        return ("identical" if gap.kind == "identical" else "same accuracy") + mark
+    few = f"({gap.n} pair{'s' * (gap.n > 1)})"
+    tail = {"tested": signed_interval(gap), "constant": "on every seed", "few": few}[gap.kind]
     return f"{signed(gap.mean)} {tail}{mark}"
 
 

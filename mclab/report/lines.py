@@ -1,6 +1,6 @@
 """Accuracies along a numeric axis: one line per value of the other axes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import log2
 
@@ -14,6 +14,7 @@ from mclab.report.marks import (
     DASHES,
     LEFT,
     MARKERS,
+    WIDTH,
     Sheet,
     draw_lost,
     draw_seeds,
@@ -28,6 +29,8 @@ from mclab.report.summary import Summary
 
 #: From this ratio of the largest to the smallest value on, the axis is logarithmic.
 LOG_FROM = 4
+#: Width of a tick label's letter, in inches.
+LETTER = 0.085
 
 
 def lines_figure(summary: Summary, axis: Axis) -> Figure:
@@ -36,7 +39,7 @@ def lines_figure(summary: Summary, axis: Axis) -> Figure:
     across = _legend_columns(lines)
     page = sheet(summary, 2.5 if summary.has_slices else 3.2, -(-len(lines) // across) if len(lines) > 1 else 0)
     for place, (panel, part) in enumerate(zip(page.panels, panels(summary), strict=True)):
-        _panel(panel, summary, lines, part)
+        _panel(panel, summary, lines, part, page.across)
         if place % page.across == 0:
             panel.set_ylabel("test accuracy")
         if page.lowest(place):
@@ -66,7 +69,7 @@ def _x_label(summary: Summary, axis: Axis) -> str:
     return summary.names[axis.path] + (f" ({'; '.join(told)})" if told else "")
 
 
-def _panel(panel: Axes, summary: Summary, lines: Sequence[Line], part: str) -> None:
+def _panel(panel: Axes, summary: Summary, lines: Sequence[Line], part: str, across: int) -> None:
     places = _places(sorted({x for line in lines for x in line.xs}))
     at = list(places.values())
     step = min(b - a for a, b in pairwise(at))
@@ -77,10 +80,27 @@ def _panel(panel: Axes, summary: Summary, lines: Sequence[Line], part: str) -> N
         _draw(panel, line, [place + shift for place in own], 0.45 * width, part)
     aside = {at[0] - step: NOTHING} if any(not line.xs for line in lines) else {}
     ticks = aside | {place: f"{value:g}" for value, place in places.items()}
-    panel.set_xticks(list(ticks), list(ticks.values()))
+    panel.set_xticks(list(ticks), thinned(ticks, 0.9 * WIDTH / across))
     panel.set_ylim(*limits(summary))
     panel.yaxis.set_major_formatter("{x:g}")
     panel.grid(visible=False, axis="x")
+
+
+def thinned(ticks: Mapping[float, str], inches: float) -> list[str]:
+    """The labels, in a panel of that width, without those that would run into the one before; the last one stays."""
+    ats = list(ticks)
+    scale = 0.9 * inches / (ats[-1] - ats[0] or 1.0)
+
+    def clear(one: float, other: float) -> bool:
+        return (other - one) * scale >= LETTER * ((len(ticks[one]) + len(ticks[other])) / 2 + 1)
+
+    kept: list[float] = []
+    for at in ats:
+        while at == ats[-1] and kept and not clear(kept[-1], at):
+            kept.pop()
+        if not kept or clear(kept[-1], at):
+            kept.append(at)
+    return [ticks[at] if at in kept else "" for at in ats]
 
 
 def _places(values: Sequence[float]) -> dict[float, float]:

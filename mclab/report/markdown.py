@@ -8,8 +8,8 @@ from mclab.report.notes import notes
 from mclab.report.summary import Summary
 from mclab.report.verdict import verdict
 
-#: What would end a cell, start emphasis or code, or open a tag.
-SPECIAL = re.compile(r"[\\|*`]|<(?=[A-Za-z/!?])")
+#: What would end a cell, start emphasis, code or a formula, or open a tag. Inside a word `_` starts nothing.
+SPECIAL = re.compile(r"[\\|*`$~]|<(?=[A-Za-z/!?])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 
 
 def escape(text: str) -> str:

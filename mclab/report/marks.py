@@ -76,7 +76,7 @@ def interval_arms(spread: Spread) -> tuple[float, float]:
     lo, hi = clip(spread.lo, 0.0), clip(spread.hi, 0.0)
     if spread.mean is None or lo is None or hi is None:
         return 0.0, 0.0
-    return spread.mean - lo, hi - spread.mean
+    return max(0.0, spread.mean - lo), max(0.0, hi - spread.mean)
 
 
 def limits(summary: Summary) -> tuple[float, float]:

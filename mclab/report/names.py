@@ -60,10 +60,14 @@ def full_label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def listed(labels: Sequence[str]) -> str:
-    """`a`, `a and b`, `a; b and c`; of more than six the first three and how many there are."""
+    """`a`, `a and b`, `a, b and c`; of more than six the first three and how many there are.
+
+    Labels that hold commas themselves are parted by semicolons.
+    """
+    part = "; " if any("," in text for text in labels) else ", "
     if len(labels) > MOST_LISTED:
-        return f"{len(labels)} rows ({'; '.join(labels[:3])}; …)"
-    return "; ".join(labels[:-1]) + " and " + labels[-1] if len(labels) > 1 else labels[0]
+        return f"{len(labels)} rows ({part.join(labels[:3])}{part}…)"
+    return part.join(labels[:-1]) + " and " + labels[-1] if len(labels) > 1 else labels[0]
 
 
 def is_number(value: Any) -> bool:

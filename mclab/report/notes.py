@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from mclab.plan.select import Record
 from mclab.report.names import listed, seeds_text
@@ -38,7 +37,7 @@ def _reading(summary: Summary) -> Iterator[str]:
         f"Seeds {seeds_text(seeds)}. Accuracy: mean ± standard deviation over seeds (number of seeds), on test; a "
         f"diverged run counts as 0. 95 %: Student's t interval of the mean, clipped to [0, 1]."
     )
-    if others := len(summary.rows) - 1:
+    if others := sum(row.difference is not None and row.difference.kind != "slices" for row in summary.rows):
         yield (
             f"Difference: row less {_baseline(summary)}, paired by seed, with its 95 % t interval "
             f"(per row, not adjusted). p: paired t test, Holm-adjusted over {others} row{'s' * (others > 1)}."
@@ -49,8 +48,24 @@ def _reading(summary: Summary) -> Iterator[str]:
     )
     if summary.plan.select:
         yield _selection(summary)
+    yield from _words(summary)
     if any(row.ceiling for row in summary.rows):
-        yield f"(ceiling): row and baseline both reach {SOLVED}; a difference there says little."
+        yield f"(ceiling), in csv ceiling: row and baseline both reach {SOLVED} on average, so a gap says little."
+    if edged := [
+        f"{summary.names[path]}_edge" for path in summary.selected if any(path in r.edges for r in summary.rows)
+    ]:
+        yield f"(edge), in csv {', '.join(edged)}: the value chosen is an end of its range; a better may lie beyond."
+
+
+def _words(summary: Summary) -> Iterator[str]:
+    """What stands in the column of differences in place of one."""
+    kinds = {row.difference.kind for row in summary.rows if row.difference}
+    if "identical" in kinds:
+        yield "identical: accuracy and test loss agree on every seed and slice, so it is the same function; no p."
+    if "same" in kinds:
+        yield "same accuracy: equal on every seed, but the test losses or slices are not; nothing to test, no p."
+    if "slices" in kinds:
+        yield "other slices: not scored on the slices of the baseline, so not compared, and not counted by Holm."
 
 
 def _baseline(summary: Summary) -> str:
@@ -90,10 +105,10 @@ def _mixed(summary: Summary) -> Iterator[str]:
             yield f"Mixed {words}: {', '.join(parts)}."
 
 
-def _first(record: Record, keys: Sequence[str]) -> Any:
-    """The first of the keys that the record has."""
-    flat = {**record, **{f"provenance.{key}": value for key, value in record.get("provenance", {}).items()}}
-    return next((flat[key] for key in keys if flat.get(key) is not None), None)
+def _first(record: Record, keys: Sequence[str]) -> str | None:
+    """The first of the keys that the record has, as text."""
+    flat = {**record, **{f"provenance.{key}": value for key, value in (record.get("provenance") or {}).items()}}
+    return next((str(flat[key]) for key in keys if flat.get(key) is not None), None)
 
 
 def _edges(summary: Summary) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, isclose
 from statistics import fmean, median
 from typing import Any
 
@@ -13,6 +13,8 @@ from mclab.report.stats import Difference, Spread
 
 #: An accuracy from which a seed counts as solved, and from which two cells are too good to be told apart.
 SOLVED = 0.99
+#: Metrics nearer than this, relatively, are those of one function.
+EQUAL = 1e-6
 
 
 def score(record: Record, part: str = ALL) -> float | None:
@@ -30,6 +32,19 @@ def scores(records: Mapping[int, Record], part: str = ALL) -> dict[int, float]:
     return {seed: value for seed, value in known.items() if value is not None}
 
 
+def same_function(one: Record, other: Record) -> bool:
+    """True where two finished runs agree in accuracy and loss, on all and on each slice: as one function would."""
+    if not one["status"] == other["status"] == "done" or not one["test"] or one["test"].keys() != other["test"].keys():
+        return False
+    pairs = [(mine, other["test"][part]) for part, mine in one["test"].items()]
+    return all(_near(mine.get(key), its.get(key)) for mine, its in pairs for key in ("accuracy", "loss"))
+
+
+def _near(one: float | None, other: float | None) -> bool:
+    """A loss that is not known is near to nothing."""
+    return one is not None and other is not None and isclose(one, other, rel_tol=EQUAL)
+
+
 @dataclass(frozen=True)
 class Row:
     """One cell: what it is, what its chosen candidate's seeds gave, how it compares with the baseline.
@@ -37,7 +52,7 @@ class Row:
     `label` names it in a table or a plot, `told` in a sentence. `values` holds the varied keys that mean something in
     this cell, by path. `picked` holds the selected keys and the learning rate, `edges` those whose chosen value lies at
     the edge of its range. `records` are the chosen candidate's, by seed; `missing` its seeds without one. `difference`,
-    `p` (Holm) and `ceiling` are `None` in the baseline's own row.
+    `p` (Holm) and `ceiling` are `None` in the baseline's own row, and the last two where the slices are others.
     """
 
     cell: Cell
@@ -55,6 +70,11 @@ class Row:
     difference: Difference | None = None
     p: float | None = None
     ceiling: bool | None = None
+
+    @property
+    def lost(self) -> bool:
+        """True where every run that has a result diverged."""
+        return bool(scores(self.records)) and all(r["status"] != "done" for r in self.records.values())
 
     @property
     def solved(self) -> int:

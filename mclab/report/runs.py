@@ -54,8 +54,10 @@ class _Run:
         return None if found is None else float(found)
 
     def figure(self, key: str) -> Any:
-        place = self.record.get("provenance", {}) if key.startswith("provenance.") else self.record
-        return place.get(key.removeprefix("provenance."))
+        if not key.startswith("provenance."):
+            return self.record.get(key)
+        found = (self.record.get("provenance") or {}).get(key.removeprefix("provenance."))
+        return None if found is None else str(found)
 
 
 def runs_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:

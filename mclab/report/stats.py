@@ -13,7 +13,7 @@ LEAST_PAIRS = 3
 #: Two accuracies nearer than this are equal. One answer of a million moves an accuracy by more; rounding by far less.
 SAME = 1e-9
 
-Kind = Literal["tested", "identical", "constant", "few"]
+Kind = Literal["tested", "identical", "same", "constant", "few", "slices"]
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,10 @@ class Spread:
 class Difference:
     """A cell less the baseline over the `n` seeds that both have.
 
-    `kind` says what the pairs allow. "tested": interval and p. "identical": equal on every seed, so there is nothing
-    to test. "constant": the same non-zero difference on every seed; a t test would divide by zero and call it p = 0,
-    so the mean is given without interval and p. "few": fewer than three pairs.
+    `kind` says what the pairs allow. "tested": interval and p. "same": equal accuracies on every seed, so there is
+    nothing to test; "identical": equal losses too, on all and on each slice. "slices": scored on other slices than the
+    baseline, so nothing is compared. "constant": the same non-zero difference on every seed; a t test would divide by
+    zero and call it p = 0, so the mean is given without interval and p. "few": fewer than three pairs.
     """
 
     n: int
@@ -73,7 +74,7 @@ def paired(cell: Mapping[int, float], baseline: Mapping[int, float], level: floa
     gaps = [cell[seed] - baseline[seed] for seed in sorted(cell.keys() & baseline.keys())]
     n = len(gaps)
     if n and all(abs(gap) <= SAME for gap in gaps):
-        return Difference(n, "identical", mean=0.0)
+        return Difference(n, "same", mean=0.0)
     if n < LEAST_PAIRS:
         return Difference(n, "few", mean=fmean(gaps) if gaps else None)
     mean, std = fmean(gaps), stdev(gaps)
@@ -89,6 +90,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     before it, at most 1.
 
     A comparison without p (`None`) stays without, but counts in m: the family is fixed by the plan, not by the data.
+    (Rows that the plan itself makes incomparable, scored on other slices, are not passed in and count nowhere.)
     """
     adjusted: list[float | None] = [None] * len(ps)
     known = sorted((p, place) for place, p in enumerate(ps) if p is not None)

@@ -10,8 +10,8 @@ from mclab.config.strict import leaves
 from mclab.plan.plan import Candidate, Cell, Plan
 from mclab.plan.select import Lookup, Record, choose, edges
 from mclab.report.names import column_names, label, natural
-from mclab.report.row import SOLVED, Row, scores
-from mclab.report.stats import SAME, holm, paired, spread
+from mclab.report.row import SOLVED, Row, same_function, scores
+from mclab.report.stats import SAME, Difference, holm, paired, spread
 
 LR = "train.lr"
 #: Letters of a name that a sentence can bear several times.
@@ -109,17 +109,32 @@ def _counted(records: Sequence[Record | None]) -> str:
 
 
 def _compared(rows: Sequence[Row]) -> list[Row]:
-    """The rows with their differences to the first, paired by seed, Holm over all of them."""
+    """The rows with their differences to the first, paired by seed; Holm over those that have its slices."""
     if not rows:
         return []
     baseline, *others = rows
-    base = scores(baseline.records)
-    differences = [paired(scores(row.records), base) for row in others]
-    adjusted = holm([difference.p for difference in differences])
+    gaps = {place: _difference(row, baseline) for place, row in enumerate(others) if comparable(row, baseline)}
+    adjusted = dict(zip(gaps, holm([gap.p for gap in gaps.values()]), strict=True))
     return [baseline] + [
-        replace(row, difference=difference, p=p, ceiling=_high(row) and _high(baseline))
-        for row, difference, p in zip(others, differences, adjusted, strict=True)
+        replace(row, difference=gaps[place], p=adjusted[place], ceiling=_high(row) and _high(baseline))
+        if place in gaps
+        else replace(row, difference=Difference(0, "slices"))
+        for place, row in enumerate(others)
     ]
+
+
+def comparable(row: Row, baseline: Row) -> bool:
+    """True for equal slices: a mean over other slices is another quantity, harder or easier by itself."""
+    return row.slices.keys() == baseline.slices.keys()
+
+
+def _difference(row: Row, baseline: Row) -> Difference:
+    gap = paired(scores(row.records), scores(baseline.records))
+    if gap.kind != "same":
+        return gap
+    both = scores(row.records).keys() & scores(baseline.records).keys()
+    equal = all(same_function(row.records[seed], baseline.records[seed]) for seed in both)
+    return replace(gap, kind="identical") if equal else gap
 
 
 def _high(row: Row) -> bool:

@@ -24,6 +24,7 @@ def cells_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:
     `lr`, `*_edge` where a selected key's chosen value lies at the edge of its range.
     `test_accuracy_lo/_hi`: 95 % t interval, clipped to [0, 1]. `diff_*`: cell less baseline over the seeds both have,
     clipped to [-1, 1]; `p`: paired t test, Holm-adjusted over the rows; null without a test (see `stats.Difference`).
+    A row scored on other slices than the baseline is not compared: its `diff_*`, `p` and `ceiling` are null.
     `ceiling`: cell and baseline both at 0.99 or more. `steps_to_99`: median, a seed that never got there being last.
     `tokens_per_s`, `wall_s`: mean over the finished runs.
     """

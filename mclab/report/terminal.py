@@ -19,7 +19,7 @@ READING = {
     "test accuracy": "mean ± standard deviation (seeds), a diverged run is 0",
     "95 % interval": "of that mean",
     "difference": "to the first row, paired by seed, with its 95 % interval",
-    "p": "paired t test, Holm over the rows",
+    "p": "paired t test, Holm over the rows compared",
     "solved": f"seeds at {SOLVED} or more",
     "state": "floats kept per sequence, fixed + cached",
     "steps to 99 %": "median over seeds, on valid",
@@ -33,10 +33,21 @@ def terminal_table(plan: Plan, lookup: Lookup, width: int = 120) -> str:
 
 def terminal_of(summary: Summary, width: int = 120) -> str:
     """`terminal_table` of a summary."""
-    columns = fit(shown_columns(summary), width)
-    parts = [summary.plan.question or summary.plan.name, grid(columns), reading(columns, width)]
-    lines = [*verdict(summary), *(f"! {line}" for line in alarms(summary))]
+    every = shown_columns(summary)
+    columns = fit(every, width)
+    left = [column.head for column in every if column not in columns]
+    under = [
+        reading(columns, width),
+        *[_wrapped(f"left out for width: {', '.join(left)}; see table.md", width)] * bool(left),
+    ]
+    lines = [_wrapped(line, width) for line in [*verdict(summary), *(f"! {line}" for line in alarms(summary))]]
+    parts = [_wrapped(summary.plan.question or summary.plan.name, width), grid(columns), "\n".join(under)]
     return "\n\n".join([*parts, *["\n".join(lines)] * bool(lines)]) + "\n"
+
+
+def _wrapped(text: str, width: int) -> str:
+    """A sentence in lines of `width` letters, those after the first set in."""
+    return fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def fit(columns: Sequence[Shown], width: int) -> list[Shown]:
@@ -72,8 +83,25 @@ def _width(columns: Sequence[Shown]) -> int:
 def _texts(column: Shown) -> list[str]:
     """Head and texts, each on one line; those that lean left are names and may be cut."""
     texts = [" ".join(text.split()) for text in (column.head, *column.texts)]
-    return texts if column.right else [_cut(text) for text in texts]
+    return texts if column.right else [_cut(texts[0]), *cut_apart(texts[1:])]
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+def cut_apart(texts: Sequence[str]) -> list[str]:
+    """Texts cut to `LONGEST`, at the end or else in the middle; longer where two would come to the same text."""
+    for length in range(LONGEST, max(map(len, texts), default=0)):
+        for cut in (_cut, _cut_middle):
+            short = [cut(text, length) for text in texts]
+            if len(set(short)) == len(set(texts)):
+                return short
+    return list(texts)
+
+
+def _cut(text: str, length: int = LONGEST) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _cut_middle(text: str, length: int) -> str:
+    if len(text) <= length:
+        return text
+    head = length // 2
+    return f"{text[:head]}…{text[head + 1 - length :]}"

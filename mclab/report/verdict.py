@@ -23,14 +23,22 @@ def verdict(summary: Summary) -> list[str]:
     lines = [*(_told(apart, name) if len(apart) <= MOST_LISTED else _counted(apart, len(gaps), name))]
     lines += [_constant(row, gap, name) for row, gap in gaps if gap.kind == "constant"]
     identical = [row for row, gap in gaps if gap.kind == "identical"]
+    same = [row for row, gap in gaps if gap.kind == "same"]
     if identical:
-        lines.append(f"{_names(identical)} {_be(identical)} equal to {name} on every seed.")
+        lines.append(
+            f"{_names(identical)} {_be(identical)} identical to {name}: equal accuracy and loss on every seed."
+        )
+    lines += [*_same(same, name)]
     if level:
         lines.append(f"{_names(level)} cannot be told from {name} (Holm p {_range(level)}).")
     few = [row for row, gap in gaps if gap.kind == "few"]
     if few:
         lines.append(f"{_names(few)} {_be(few)} not tested: fewer than {LEAST_PAIRS} seeds in common with {name}.")
-    return [*lines, *_advice(summary, [*level, *few], [*level, *identical])]
+    aside = [row for row in summary.rows if row.difference and row.difference.kind == "slices"]
+    if aside:
+        lines.append(f"{_names(aside)} {_be(aside)} not compared with {name}: scored on other slices.")
+    lines += [*_lost(summary)]
+    return [*lines, *_advice(summary, [*level, *few], [*level, *same])]
 
 
 def _told(apart: Sequence[tuple[Row, Difference]], name: str) -> Iterator[str]:
@@ -52,6 +60,21 @@ def _constant(row: Row, gap: Difference, name: str) -> str:
     return f"{row.told} is {_size(gap)} {_side(gap)} {name} on {seeds}."
 
 
+def _same(rows: Sequence[Row], name: str) -> Iterator[str]:
+    """Equal accuracies of different functions, at the ceiling and below it."""
+    for high, end in ((True, ", both at the ceiling"), (False, "")):
+        own = [row for row in rows if bool(row.ceiling) == high]
+        if own:
+            yield f"{_names(own)} {'has' if len(own) == 1 else 'have'} the same accuracy as {name} on every seed{end}."
+
+
+def _lost(summary: Summary) -> Iterator[str]:
+    """Rows of nothing but diverged runs, the baseline among them: their zeros say nothing about the task."""
+    rows = [row for row in summary.rows if row.lost]
+    if rows:
+        yield f"{_names(rows)} diverged in every run (accuracy 0): a lower learning rate may help, more seeds will not."
+
+
 def _evidence(row: Row, gap: Difference) -> str:
     p = p_text(row.p)
     holm = f"Holm p < {p[1:]}" if p.startswith("<") else f"Holm p = {p}"
@@ -59,7 +82,7 @@ def _evidence(row: Row, gap: Difference) -> str:
 
 
 def _advice(summary: Summary, unclear: Sequence[Row], level: Sequence[Row]) -> Iterator[str]:
-    if any(not row.ceiling for row in unclear):
+    if not summary.rows[0].lost and any(not row.ceiling and not row.lost for row in unclear):
         yield f"More seeds may tell: --seeds {more_seeds(summary.plan.seeds)}"
     if any(row.ceiling for row in level):
         yield f"Where a row and the baseline both reach {SOLVED}, a harder task or a smaller model may tell them apart."

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig, Status
 from mclab.plan.plan import Plan
+from mclab.runner.estimate import seconds
 from mclab.runner.needs import Needs
 from mclab.runner.packing import cost, halves, packs_of
 from mclab.store import Store
@@ -26,6 +27,18 @@ class Progress:
     total: int
     step: int = 0
     steps: int = 0
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a command sets out to do: about `runs` runs in so many processes here, none where a cluster runs them.
+
+    `seconds` is a rough guess, `None` on other devices than a CPU and on a cluster.
+    """
+
+    runs: int
+    processes: int
+    seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,7 @@ def execute(
     fail_fast: bool = False,
     max_failures: int | None = None,
     retry_failed: bool = False,
+    begin: Callable[[Start], None] | None = None,
     progress: Callable[[Progress], None] | None = None,
     echo: Echo | None = None,
     train: Train | None = None,
@@ -72,13 +86,16 @@ def execute(
 
     An interrupt ends it with what is stored so far, and the running packs lost. `fail_fast` stops at the first run
     that failed, diverged or ran out of memory, `max_failures` at that many. `train` is `mclab.train.train_pack` unless
-    given. Raises `StoreError` where a record cannot be written, `ConfigError` where no scheduler answers.
+    given; `begin` hears once what there is to do, if anything. Raises `StoreError` where a record cannot be written,
+    `ConfigError` where no scheduler answers.
     """
     began, needs = time.monotonic(), Needs(plan, store.lookup, retry_failed=retry_failed)
-    execution = _Execution(needs, store, 1 if fail_fast else max_failures, progress or _nothing, echo or _nothing)
+    limit = 1 if fail_fast else max_failures
+    option = "--fail-fast" if fail_fast else f"--max-failures {max_failures}"
+    execution = _Execution(needs, store, limit, option, progress or _nothing, echo or _nothing)
     interrupted = False
     try:
-        stopped = execution.go(device, workers, scheduler, pack, train)
+        stopped = execution.go(device, workers, scheduler, pack, train, begin or _nothing)
     except KeyboardInterrupt:
         interrupted, stopped = True, "interrupted"
     stored, missing = needs.statuses()
@@ -93,13 +110,26 @@ class _Execution:
     """One command's way through the runs that it needs."""
 
     def __init__(
-        self, needs: Needs, store: Store, limit: int | None, progress: Callable[[Progress], None], echo: Echo
+        self,
+        needs: Needs,
+        store: Store,
+        limit: int | None,
+        option: str,
+        progress: Callable[[Progress], None],
+        echo: Echo,
     ) -> None:
-        self.needs, self.store, self.limit, self.progress, self.echo = needs, store, limit, progress, echo
+        self.needs, self.store, self.limit, self.option = needs, store, limit, option
+        self.progress, self.echo = progress, echo
         self.ran: Counter[str] = Counter()
 
     def go(
-        self, device: str, workers: int | str, scheduler: str | None, pack: int | str, train: Train | None
+        self,
+        device: str,
+        workers: int | str,
+        scheduler: str | None,
+        pack: int | str,
+        train: Train | None,
+        begin: Callable[[Start], None],
     ) -> str | None:
         """Run everything that is needed; the reason where it stops before."""
         count = worker_count(workers, device)
@@ -111,6 +141,7 @@ class _Execution:
         if not first:
             return None
         useful = min(count, len(first) + self.needs.expected)
+        begin(self._start(first, device, 0 if scheduler else useful))
         with open_pool(device, workers=useful, scheduler=scheduler, train=train, progress=self._tell) as pool:
             _submit(pool, first)
             self._tell()
@@ -120,6 +151,11 @@ class _Execution:
                 if reason := self._enough():
                     return reason
         return None
+
+    def _start(self, first: list[Pack], device: str, processes: int) -> Start:
+        now, total = [run for pack in first for run in pack], self.needs.given + self.needs.expected
+        known = processes and device == "cpu"
+        return Start(total, processes, seconds(now) * total / len(now) / processes if known else None)
 
     def _split(self, pool: Pool, pack: Pack, result: Result) -> bool:
         """Hand in a pack that was too large for the memory again, in two parts; `False` for any other."""
@@ -148,7 +184,9 @@ class _Execution:
 
     def _enough(self) -> str | None:
         bad = sum(self.ran[status] for status in _BAD)
-        return f"{bad} of {self.ran.total()} runs failed" if self.limit is not None and bad >= self.limit else None
+        if self.limit is None or bad < self.limit:
+            return None
+        return f"stopped after {bad} failed run{'s' * (bad != 1)} ({self.option})"
 
 
 def _submit(pool: Pool, packs: list[Pack]) -> None:

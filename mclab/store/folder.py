@@ -155,8 +155,8 @@ class Store(Records):
     def adopt(self, plan: Plan, grid: bytes | None = None, *, extend: bool = False) -> None:
         """Make this the folder's plan: `plan.json`, and `grid.yaml` with the grid's bytes as they were given.
 
-        Raises `StoreError` when the folder belongs to another grid and `extend` is not given; more seeds need no leave.
-        Records of cells that the new plan lacks stay where they are.
+        Raises `StoreError` when the folder belongs to another grid and `extend` is not given; more seeds, or
+        fewer, need no leave. Records of cells and seeds that the new plan lacks stay where they are.
         """
         before = self._plan_before()
         changed = difference(before, plan) if before else None

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from mclab.config.outcome import Outcome
 from mclab.config.run import SCIENCE, RunConfig, Status, canonical, run_id
 from mclab.config.strict import leaves
+from mclab.store.figures import check_figures
 
 Record = dict[str, Any]
 
@@ -52,8 +53,8 @@ def _plain(value: Any) -> Any:
 def read_record(data: bytes, name: str) -> Record:
     """The record in `data`, that stands under the run id `name`.
 
-    Raises `ValueError` with the reason when it is damaged: torn, no record, or not the run that its name says. The
-    config of another science version is not checked, its rules are not known here.
+    Raises `ValueError` with the reason when it is damaged: torn, no record, not the run that its name says, or with
+    figures that no run can have. The config of another science version is not checked, its rules are not known here.
     """
     record = _object(data)
     missing = [key for key in _NEEDED if key not in record]
@@ -63,6 +64,7 @@ def read_record(data: bytes, name: str) -> Record:
         raise ValueError(f"holds run {record['run_id']!r}")
     if record["status"] not in get_args(Status):
         raise ValueError(f"has the unknown status {record['status']!r}")
+    check_figures(record)
     if record["science"] == SCIENCE:
         _check_config(record)
     return {**dict.fromkeys(FIGURES), **record}

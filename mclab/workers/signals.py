@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold a Ctrl-C back until the body is through, then let it act.
+    """Hold a Ctrl-C or a SIGTERM back until the body is through, then let it act.
 
-    Threads started in the body, and the processes started by them, never get one: they inherit the blocked signal.
-    Outside the main thread, where no Ctrl-C arrives, only the latter holds.
+    Threads started in the body, and the processes started by them, never get a Ctrl-C: they inherit the blocked
+    signal. Outside the main thread, where no signal arrives, only the latter holds.
     """
     seen: list[int] = []
 
@@ -20,13 +22,13 @@ def interrupts_held() -> Iterator[None]:
         seen.append(number)
 
     main = threading.current_thread() is threading.main_thread()
-    handler = signal.signal(signal.SIGINT, note) if main else None
+    handlers = {number: signal.signal(number, note) for number in _STOPS} if main else {}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if main:
-            signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         if seen:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(seen[0])

@@ -69,6 +69,13 @@ def test_an_option_that_is_none(here: Path, case: str) -> None:
     assert snapshot(here) == before
 
 
+@pytest.mark.parametrize("verb", ["ablate --grid tiny.yaml", "train"])
+def test_an_empty_name_is_no_folder(here: Path, verb: str) -> None:
+    before = snapshot(here)
+    one_line(mclab(*verb.split(), "--out", ""), "Invalid value for '--out': is empty; give a folder")
+    assert snapshot(here) == before
+
+
 BAD_READS = {
     "no verb": ("tabel runs", "mclab: No such command 'tabel'"),
     "no folder given": ("table", "mclab table: Missing argument 'FOLDER'"),
@@ -83,8 +90,13 @@ BAD_READS = {
     "task key": ("sample mqar paris=4", "did you mean task.pairs?"),
     "task rule": ("sample pairs=64", "take length 256 or at most 16 pairs"),
     "count": ("sample --count 0", "'--count'"),
+    "count as a key": ("sample mqar count=3", "count=3: is an option here; write --count 3"),
+    "split as a key": ("sample split=test", "split=test: is an option here; write --split test"),
     "seed": ("sample --seed 3000000000", "'--seed'"),
-    "too small a task": ("sample vocab=4 length=4 pairs=1 spread=uniform --split test", "holds 2 different ones"),
+    "too small a task": (
+        "sample vocab=4 length=4 pairs=1 spread=uniform --split test",
+        "task: holds 2 different sequences, too few for train, valid and test",
+    ),
     "something more": ("keys all", "mclab keys: Got unexpected extra argument"),
     "no grid for train": ("train --grid tiny.yaml", "mclab train: No such option: --grid"),
 }

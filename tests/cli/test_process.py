@@ -96,9 +96,17 @@ def still_there(group: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("workers", "number", "code", "word"),
+    [
+        (1, signal.SIGINT, 130, "interrupted"),
+        (2, signal.SIGINT, 130, "interrupted"),
+        (1, signal.SIGTERM, 143, "terminated"),
+        (2, signal.SIGTERM, 143, "terminated"),
+    ],
+)
 def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(
-    here: Path, workers: int, monkeypatch: pytest.MonkeyPatch
+    here: Path, workers: int, number: int, code: int, word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grid_file(here, TINY.replace("steps: 4", "steps: 300").replace("every: 2", "every: 300"))
     words = ["ablate", "--grid", "tiny.yaml", "--workers", str(workers), "--out", "two words", "--seeds", "0..4"]
@@ -106,15 +114,16 @@ def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(
         while not records(here / "two words") and process.poll() is None:
             time.sleep(0.02)
         began = time.monotonic()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=5)
     stored = set(records(here / "two words"))
-    assert (process.returncode, out) == (130, ""), err
+    assert (process.returncode, out) == (code, ""), err
     while still_there(process.pid):  # multiprocessing's own tracker goes a moment after its parent
         assert time.monotonic() - began < 5
-    assert err.endswith(f"interrupted; to go on: mclab {' '.join(words).replace('two words', repr('two words'))}\n")
+    assert err.endswith(f"{word}; to go on: mclab {' '.join(words).replace('two words', repr('two words'))}\n")
     assert f"{len(stored)} stored now, {10 - len(stored)} missing\n" in err
     assert "Traceback" not in err
+    assert "leaked" not in err
     trained = spy(monkeypatch)
     assert f"this command: {10 - len(stored)} done; {len(stored)} stored before" in fine(*words, "--workers", 1).err
     assert len(trained) == 10 - len(stored)

@@ -28,7 +28,7 @@ def test_a_grid_runs_and_the_same_command_finds_nothing_to_do(here: Path) -> Non
     assert "this command: 2 done; 4 stored before" in more.err
 
 
-def test_another_grid_needs_leave_and_so_do_fewer_seeds(here: Path) -> None:
+def test_another_grid_needs_leave_and_so_do_other_seeds(here: Path) -> None:
     words = ("ablate", "--grid", "tiny.yaml", "--workers", 1, "--smoke", "--out", "out")
     fine(*words)
     before = snapshot(here)
@@ -96,7 +96,9 @@ def test_where_failures_stop_it(option: list[str], ran: int, monkeypatch: pytest
     done = mclab("ablate", "--grid", "tiny.yaml", "--workers", 1, *option)
     assert done.code == 3
     assert len(records(here / "runs/tiny")) == ran
-    assert ("1 of 2 runs failed: 2 missing; the same command goes on from here" in done.err) == (ran == 2)
+    assert ("; stopped after 1 failed run (--fail-fast); 2 runs missing; the same command goes" in done.err) == (
+        ran == 2
+    )
 
 
 def results(out: Path) -> dict[str, object]:

@@ -1,6 +1,9 @@
 """What a dry run, a table, a plot, a list, the keys and the help look like."""
 
+import errno
 from pathlib import Path
+
+import pytest
 
 from tests.commands import BIG, VERBS, fine, grid_file, mclab, snapshot
 
@@ -35,7 +38,10 @@ def test_a_dry_run_counts_what_is_stored_and_sees_another_grid(finished: Path) -
     assert f"4 of the runs stored in {finished}; nothing left to run" in fine(*words).out
     assert "4 of the runs stored" in fine(*words, "--seeds", "0..2").out
     other = fine(*words, "model.dim=16").out
-    assert f"warning: {finished} holds another grid, this one is +2 −2 cells: it wants --extend" in other
+    assert (
+        f"warning: {finished} holds another grid, this one is +2 −2 cells (model.dim 8 → 16): it wants --extend"
+        in other
+    )
     assert "warning" not in fine(*words, "model.dim=16", "--extend").out
     assert snapshot(finished) == before
 
@@ -62,6 +68,35 @@ def test_table_and_plot_again(finished: Path) -> None:
     assert [cell["gate"] for cell in fine("table", finished, "--json").json] == ["context", "none"]
     assert fine("plot", finished).out == f"{finished}/plots/accuracy.png\n{finished}/plots/accuracy.svg\n"
     assert fine("plot", finished, "--format", "pdf").out == f"{finished}/plots/accuracy.pdf\n"
+
+
+def test_table_and_plot_elsewhere_and_where_nothing_can_be_written(here: Path, finished: Path) -> None:
+    assert fine("table", finished, "--out", "new").err.startswith("wrote into new/tables: table.csv")
+    assert fine("plot", finished, "--out", "new").out == "new/plots/accuracy.png\nnew/plots/accuracy.svg\n"
+    (here / "full").write_text("in the way")
+    done = mclab("table", finished, "--out", "full")
+    assert (done.code, done.out) == (2, fine("table", finished).out)
+    assert done.err.startswith("full/tables: cannot write")
+    assert done.err.count("\n") == 1
+
+
+def test_a_full_disk_keeps_no_result_back(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    words = ("ablate", "--grid", "tiny.yaml", "--workers", 1)
+    with monkeypatch.context() as patched:
+        patched.setattr("mclab.report.write.write_tables", full)
+        patched.setattr("mclab.report.plots.write_plots", full)
+        done = mclab(*words)
+    assert done.code == 2
+    assert done.out.startswith("Does the gate matter?\n\ngate ")
+    told, *faults = done.err.splitlines()[-3:]
+    assert told.startswith("this command: 4 done; 0 stored before")
+    assert [line.partition(": ")[0] for line in faults] == ["runs/tiny/tables", "runs/tiny/plots"]
+    assert all("the disk is full; what was stored before is unharmed" in line for line in faults)
+    again = fine(*words)
+    assert (again.out, (here / "runs/tiny/tables/table.csv").is_file()) == (done.out, True)
 
 
 def test_a_list_is_aligned_and_its_json_says_all(finished: Path) -> None:

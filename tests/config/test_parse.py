@@ -82,6 +82,9 @@ def test_a_key_of_another_mixer():
         ({"train": {"lr": 0}}, "train.lr: needs float > 0, got 0"),
         ({"train": {"warmup": 2}}, "train.warmup: needs float >= 0, <= 1, got 2; take 1"),
         ({"train": {"steps": 1e3}}, "train.steps: needs int >= 1, got 1000.0; take 1000"),
+        ({"train": {"steps": 30.5}}, "train.steps: needs int >= 1, got 30.5; take 30 or 31"),
+        ({"train": {"steps": 0.5}}, "train.steps: needs int >= 1, got 0.5; take 1"),
+        ({"train": {"steps": -0.5}}, "train.steps: needs int >= 1, got -0.5; take 1"),
         ({"train": {"steps": [3]}}, "train.steps: needs int >= 1, got [3]; take 3"),
         ({"train": {"steps": True}}, "train.steps: needs int >= 1, got true"),
         (mixer(segment=0), "model.mixer.segment: needs int >= 1, got 0; take 1"),
@@ -115,6 +118,20 @@ def test_rules_between_keys_have_the_whole_path_and_their_fix_works(
     (line,) = faults(data)
     assert line.startswith(f"{path}: ")
     parse_run(fix)
+
+
+@pytest.mark.parametrize(
+    ("dim", "heads", "ways"),
+    [
+        (16, 3, "heads 2 or 4, or dim 15"),
+        (16, 20, "heads 16, or dim 20"),
+        (17, 2, "heads 1 or 17, or dim 16"),
+        (2**61 - 1, 10**12, f"dim {10**12 * round((2**61 - 1) / 10**12)}"),
+    ],
+)
+def test_heads_that_do_not_divide_have_dividing_neighbours(dim: int, heads: int, ways: str):
+    (line,) = faults({"model": {"dim": dim, "heads": heads}})
+    assert line == f"model.heads: {heads} heads do not divide dim {dim}; take {ways}"
 
 
 def test_several_faults_are_a_line_each():

@@ -151,6 +151,9 @@ def test_runs_that_may_share_a_pack():
         ({"aggregate": "ssc", "k": 6}, None),
         ({"aggregate": "none", "segment": 64}, None),
         ({"name": "attention"}, None),
+        ({"name": "attention", "window": 63}, None),
+        ({"name": "attention", "window": 64}, "model.mixer.window"),
+        ({"name": "attention", "window": 100}, "model.mixer.window"),
     ],
 )
 def test_oddities(keys: dict[str, Any], word: str | None):

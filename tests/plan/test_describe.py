@@ -100,7 +100,10 @@ def grid(gates: str = "context, input, none", lrs: str = "1.0, 2.0", first: int 
         ({}, "", False),
         ({"gates": "none, context, input"}, "", False),
         ({"seeds": "0..4"}, "+2 seeds", False),
-        ({"seeds": "0..1"}, "−1 seeds", True),
+        ({"seeds": "0..1"}, "−1 seeds", False),
+        ({"seeds": "[2, 0]"}, "−1 seeds", False),
+        ({"seeds": "1..3"}, "+1 −1 seeds", True),
+        ({"seeds": "0..1", "gates": "context"}, "−2 cells, −1 seeds", True),
         ({"seeds": "[7, 8]"}, "+2 −3 seeds", True),
         ({"gates": "context, input"}, "−1 cells", True),
         ({"gates": "context"}, "−2 cells", True),
@@ -127,7 +130,28 @@ def test_differences_name_the_cells(plan: Make):
 
 def test_a_changed_base_changes_every_cell(plan: Make):
     text = "grid: {model.mixer.gate: [context, input]}"
-    assert str(difference(plan(text), plan(text, "train.steps=7"))) == "+2 −2 cells"
+    old = through_json(plan(text, "train.steps=50"))
+    assert str(difference(old, plan(text, "train.steps=40"))) == "+2 −2 cells (train.steps 50 → 40)"
+    assert str(difference(old, plan(text, "train.steps=50", "task.pairs=4", "train.stop_at=0.9"))) == (
+        "+2 −2 cells (task.pairs [4, 8, 16] → [4], train.stop_at null → 0.9)"
+    )
+    assert str(difference(old, plan(text, "train.steps=50", smoke=True))) == (
+        "+2 −2 cells (train.batch 64 → 8, eval.every 50 → 1, eval.valid 256 → 8, 1 more)"
+    )
+
+
+def test_cells_that_changed_differently_are_only_counted(plan: Make):
+    old = plan("grid: {model.dim: [16, 32]}")
+    assert str(difference(old, plan("grid: {model.dim: [64, 128]}"))) == "+2 −2 cells"
+    assert str(difference(old, plan("grid: {model.dim: [16, 64]}"))) == "+1 −1 cells (model.dim 32 → 64)"
+    other = plan("base: {model.mixer: {name: attention}}\ngrid: {model.dim: [16, 32]}")
+    assert str(difference(old, other)) == "+2 −2 cells (model.mixer.name memory → attention)"
+
+
+def test_what_cells_choose_is_not_what_changed(plan: Make):
+    text = "grid: {model.dim: [16, 32]}\nselect: {over: {train.lr: [LR]}, seeds: 1}"
+    old, new = plan(text.replace("LR", "1.0, 2.0")), plan(text.replace("LR", "3.0, 4.0"), "train.steps=40")
+    assert str(difference(old, new)) == "+2 −2 cells (train.steps 600 → 40)"
 
 
 def test_another_question_another_name_and_spelling_are_no_difference(plan: Make):

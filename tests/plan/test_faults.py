@@ -169,15 +169,16 @@ def test_a_typo_in_the_base_shows_even_where_every_row_replaces_it(fault: Fault)
 def test_rules_between_keys_name_the_rule_the_line_and_the_cell(fault: Fault):
     text = "base:\n  model:\n    heads: 4\ngrid: {model.dim: [16, 18, 32, 34]}"
     assert fault(text).splitlines() == [
-        "g.yaml:3: model.heads: 4 heads do not divide dim 18; take dim 16 (cell dim=18)",
-        "g.yaml:3: model.heads: 4 heads do not divide dim 34; take dim 32 (cell dim=34)",
+        "g.yaml:3: model.heads: 4 heads do not divide dim 18; take heads 3 or 6, or dim 16 (cell dim=18)",
+        "g.yaml:3: model.heads: 4 heads do not divide dim 34; take heads 2 or 17, or dim 32 (cell dim=34)",
     ]
 
 
 def test_a_fault_of_several_cells_is_one_line(fault: Fault):
     text = "grid: {model.heads: [1, 3], train.lr: [1.0, 2.0]}"
     assert fault(text) == (
-        "g.yaml:1: model.heads: 3 heads do not divide dim 32; take dim 33 (cell heads=3, lr=1.0 and 1 more)"
+        "g.yaml:1: model.heads: 3 heads do not divide dim 32; take heads 2 or 4, or dim 33 "
+        "(cell heads=3, lr=1.0 and 1 more)"
     )
 
 
@@ -218,6 +219,13 @@ def test_conditions(fault: Fault, text: str, message: str):
         ("{over: {train.lr: []}}", "select.over: train.lr: needs at least one value, got []"),
         ("{over: [a]}", "select.over: needs a mapping of keys to lists, got [a]"),
         ("{over: {model.mixer: [{}]}}", "select.over: model.mixer: is a mapping of keys; choose among values of one"),
+        *(
+            (
+                f"{{over: {{{path}: [{values}]}}}}",
+                f"select.over: {path}: changes the exam, so every cell would choose the easiest; vary it under grid",
+            )
+            for path, values in (("task.pairs", "4, 8"), ("task.name", "mqar"), ("task", "{}"), ("eval.test", "8, 16"))
+        ),
         (
             "{over: {train.lr: [1.0]}, by: test.accuracy}",
             'select.by: needs valid.accuracy or valid.loss, got "test.accuracy"; '

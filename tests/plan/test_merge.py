@@ -45,6 +45,20 @@ def test_cells_that_are_the_same_are_merged_and_noted(plan: Make):
     )
 
 
+def test_excluded_and_merged_cells_are_counted_from_the_same_number(plan: Make):
+    text = "grid: {model.mixer.gate: [context, none, input], model.mixer.connector: [own, shared]}\n"
+    found = plan(f"{text}exclude: [{{model.mixer.gate: input}}]")
+    merged = "6 cells, 2 excluded, 3 distinct: gate=none, connector=shared is gate=none, connector=own"
+    assert (found.listed, len(found.cells), found.notes) == (6, 3, (merged,))
+
+
+def test_changes_without_an_empty_one_say_what_the_baseline_is(plan: Make):
+    found = plan("changes: {a: {model.dim: 16}, b: {model.dim: 64}}")
+    assert found.notes == ("the baseline is `a`, the first change; add `base: {}` on top to compare with the base",)
+    assert plan("changes: {b: {model.dim: 64}, a: {}}").notes == ()
+    assert plan("runs: [{model.dim: 16}, {model.dim: 64}]").notes == ()
+
+
 def test_merged_rows_of_changes_are_named(plan: Make):
     found = plan("changes: {full: {}, residual: {model.mixer.aggregate: residual}, no gate: {model.mixer.gate: none}}")
     assert names(found) == ["full", "residual"]

@@ -1,5 +1,7 @@
 """base, overrides, rows, when, exclude, inert keys, merging, selection, seeds: each where the others expect it."""
 
+import pytest
+
 from mclab.plan.settings import within
 from tests.plan.conftest import Fault, Make
 from tests.plan.test_grid import names, run_of, values
@@ -117,12 +119,46 @@ def test_exclude_knows_which_mixer_a_cell_has(plan: Make):
 def test_excluding_the_first_cell_moves_the_baseline_and_says_so(plan: Make):
     found = plan("grid: {model.dim: [16, 32, 64]}\nexclude: [{model.dim: 16}]")
     assert names(found) == ["dim=32", "dim=64"]
-    assert found.notes == ("exclude takes the first cell away: the baseline is dim=32",)
+    assert found.notes == (
+        "exclude takes the first cell away: the baseline is dim=32",
+        "3 cells, 1 excluded, 2 distinct",
+    )
 
 
 def test_a_condition_on_a_key_that_nothing_varies_is_a_warning(plan: Make):
     found = plan("grid: {model.dim: [16, 32]}\nwhen: {model.mixer.k: {model.mixer.aggregate: ssc}}")
     assert found.warnings == ("when: model.mixer.k is not varied here, so its condition changes nothing",)
+
+
+def test_a_condition_that_never_holds_is_a_warning(plan: Make):
+    when = "when: {model.mixer.k: {model.mixer.aggregate: ssc}}"
+    told = "when: model.mixer.k: {model.mixer.aggregate: ssc} holds in no cell, so model.mixer.k is never varied"
+    assert plan(f"grid: {{model.mixer.k: [1, 2], model.dim: [16, 32]}}\n{when}").warnings == (told,)
+    assert plan(f"select: {{over: {{model.mixer.k: [1, 2]}}}}\n{when}").warnings == (told,)
+    assert plan(f"grid: {{model.mixer.k: [1, 2], model.mixer.aggregate: [grm, ssc]}}\n{when}").warnings == ()
+    chosen = "grid: {model.mixer.aggregate: [grm, ssc]}\nselect: {over: {model.mixer.k: [1, 2]}}"
+    assert plan(f"{chosen}\n{when}").warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (
+            "train.lr: {train.lr: 0.1}",
+            "train.lr: its condition asks for the key itself; name another key, or use exclude",
+        ),
+        (
+            "train.lr: {model.dim: 16}, model.dim: {train.lr: 0.1}",
+            "train.lr: the conditions go in a circle (train.lr needs model.dim needs train.lr); drop one of them",
+        ),
+        (
+            "train.clip: {train.lr: 0.1}, train.lr: {model.dim: 16}, model.dim: {model.layers: 1, train.lr: 0.1}",
+            "train.lr: the conditions go in a circle (train.lr needs model.dim needs train.lr); drop one of them",
+        ),
+    ],
+)
+def test_conditions_in_a_circle_are_refused(fault: Fault, rules: str, message: str):
+    assert fault(f"grid: {{train.lr: [0.1, 0.2]}}\nwhen: {{{rules}}}") == f"g.yaml:2: when: {message}"
 
 
 def test_inert_keys_leave_the_cells_values(plan: Make):

@@ -69,7 +69,7 @@ def test_a_whole_mixer_then_a_key_of_it_in_any_order():
         ("task.pairs=[4", "task.pairs=[4: task.pairs: is no YAML: while parsing a flow sequence expected"),
         ("seeds=0..3", "seeds=0..3: seeds is no key of a run; use --seeds 0..3"),
         ("seed=a", "seed=a: seed: needs a whole number; use --seeds for several"),
-        ("seed=-1", "g: seeds: needs seeds from 0"),
+        ("seed=-1", "seed=-1: seed: needs int >= 0, < 2147483648, got -1; take 0"),
         ("model.heads=3", "model.heads=3: model.heads: 3 heads do not divide dim 32"),
     ],
 )
@@ -119,7 +119,9 @@ def test_neighbours_of_varied_keys_can(plan: Make):
 def test_seed_beside_seeds(fault: Fault):
     for text, options in (("seeds: 0..1\nbase: {seed: 3}", {}), ("base: {seed: 3}", {"seeds": "0..1"})):
         assert fault(text, **options).endswith("seed: is given beside seeds; keep seeds")
-    assert "seed: is given beside seeds" in fault("seeds: 0..1", "seed=3")
+    beside = "seed=3: seed: is given beside seeds; "
+    assert fault("seeds: 0..1", "seed=3") == f"{beside}write --seeds 3..3"
+    assert fault("base: {seed: 1}", "seed=3", seeds="0..1") == f"{beside}keep --seeds"
 
 
 def test_smoke_makes_everything_small_and_another_run(plan: Make):

@@ -39,7 +39,9 @@ def test_a_seed_in_the_base_is_the_one_seed(plan: Make):
     ("text", "message"),
     [
         ("5", "seeds: 5 could mean seed 5 or 5 seeds; write [5] or 0..4"),
-        ("0", "seeds: 0 could mean seed 0 or 0 seeds; write [0] or 0..0"),
+        ("0", "seeds: 0 could mean seed 0 or no seeds; write [0]"),
+        ("1", "seeds: 1 could mean seed 1 or 1 seeds; write [1] or 0..0"),
+        ("-1", "seeds: needs seeds from 0 to 2147483647, got -1"),
         ("-1..3", "seeds: needs seeds from 0 to 2147483647, got -1"),
         ("[-1]", "seeds: needs seeds from 0 to 2147483647, got -1"),
         ("[2147483648]", "seeds: needs seeds from 0 to 2147483647, got 2147483648"),

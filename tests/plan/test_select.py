@@ -111,7 +111,6 @@ def test_a_mean_does_not_depend_on_the_order_of_its_seeds(plan: Make):
         ("train.steps: [20, 3, 100]", {"train.steps": 3}),
         ("model.mixer.gate: [input, context]", {"model.mixer.gate": "input"}),
         ("model.mixer.qk_norm: [true, false]", {"model.mixer.qk_norm": True}),
-        ("task.pairs: [[8, 4], 4]", {"task.pairs": (8, 4)}),
         ("train.lr: [1.0, 0.5], train.batch: [8, 4]", {"train.lr": 0.5, "train.batch": 4}),
     ],
 )

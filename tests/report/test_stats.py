@@ -59,10 +59,10 @@ def test_a_seed_that_one_side_lacks_is_left_out():
     assert (got.n, got.mean) == (3, pytest.approx(0.2))
 
 
-def test_equal_pairs_are_identical_and_have_no_p():
+def test_equal_pairs_are_the_same_and_have_no_p():
     got = paired({0: 0.5, 1: 0.6, 2: 0.1 + 0.2}, {0: 0.5, 1: 0.6, 2: 0.3})
-    assert (got.kind, got.n, got.mean, got.p, got.lo, got.hi) == ("identical", 3, 0.0, None, None, None)
-    assert paired({0: 0.5}, {0: 0.5}).kind == "identical"
+    assert (got.kind, got.n, got.mean, got.p, got.lo, got.hi) == ("same", 3, 0.0, None, None, None)
+    assert paired({0: 0.5}, {0: 0.5}).kind == "same"
 
 
 def test_a_constant_difference_is_never_p_zero():

@@ -27,7 +27,9 @@ def test_what_cannot_be_told_apart_asks_for_seeds():
 
 
 def test_identical_rows():
-    assert say([0.5, 0.6, 0.7], [0.5, 0.6, 0.7]) == ["input is equal to context on every seed."]
+    assert say([0.5, 0.6, 0.7], [0.5, 0.6, 0.7]) == [
+        "input is identical to context: equal accuracy and loss on every seed."
+    ]
 
 
 def test_a_constant_difference_is_told_without_p():

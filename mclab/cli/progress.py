@@ -1,0 +1,109 @@
+"""How far a command is: a bar on a terminal, a plain line now and then elsewhere; both on standard error."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING
+
+from mclab.cli.streams import remark
+
+if TYPE_CHECKING:
+    from mclab.runner import Progress
+
+#: Seconds between two drawings of the bar, and the least and the most between two plain lines.
+_TICK, LEAST, MOST = 1.0, 1.0, 30.0
+
+Show = Callable[["Progress"], None]
+Say = Callable[[str], None]
+
+
+@contextmanager
+def progress() -> Iterator[tuple[Show, Say]]:
+    """What hears of progress, and how to say something meanwhile."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        with _bar() as shown:
+            yield shown
+    else:
+        lines = Lines(remark)
+        with _ticking(lines.again):
+            yield lines, remark
+
+
+class Lines:
+    """A line each tenth of the runs and each 30 seconds, whichever comes first, at most one a second.
+
+    Nothing at the start and the end, which are told otherwise.
+    """
+
+    def __init__(self, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._clock = say, clock
+        self._began = self._last = clock()
+        self._tenth = 0
+        self._now: Progress | None = None
+
+    def __call__(self, now: "Progress") -> None:
+        """Say how far it is, if it is time."""
+        self._now = now
+        time, tenth = self._clock(), 10 * now.done // max(1, now.total)
+        quiet = time - self._last
+        if now.done < now.total and (quiet >= MOST or (tenth > self._tenth and quiet >= LEAST)):
+            self._last, self._tenth = time, tenth
+            step = f", step {now.step}/{now.steps} of the next" if now.steps else ""
+            self._say(f"{now.done}/{now.total} runs done{step}, {time - self._began:.0f} s elapsed")
+
+    def again(self) -> None:
+        """Say it again, if it is time."""
+        if self._now is not None:
+            self(self._now)
+
+
+@contextmanager
+def _bar() -> Iterator[tuple[Show, Say]]:
+    from tqdm import tqdm
+
+    with tqdm(unit="run", leave=False, **_size()) as bar, _ticking(bar.refresh):
+
+        def show(now: "Progress") -> None:
+            bar.total, bar.n = now.total, now.done
+            bar.set_postfix_str(f"step {now.step}/{now.steps}" if now.steps else "", refresh=False)
+            bar.refresh()
+
+        def say(line: str) -> None:
+            with bar.external_write_mode():
+                remark(line)
+
+        yield show, say
+
+
+def _size() -> dict[str, int]:
+    """A terminal that does not know its size (in containers, under `script`) has 0 rows: there tqdm shows nothing."""
+    if all(os.get_terminal_size(sys.stderr.fileno())):
+        return {}
+    columns, rows = get_terminal_size()
+    return {"ncols": columns, "nrows": rows}
+
+
+@contextmanager
+def _ticking(draw: Callable[[], object]) -> Iterator[None]:
+    """Draw once a second, so that the clock goes on while nothing ends. The thread leaves signals to the main one."""
+    ended = threading.Event()
+
+    def tick() -> None:
+        with suppress(OSError):  # nobody reads any more
+            while not ended.wait(_TICK):
+                draw()
+
+    thread = threading.Thread(target=tick, daemon=True)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    thread.start()
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

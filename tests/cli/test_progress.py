@@ -1,0 +1,61 @@
+"""How far a command is: seen on a terminal, told now and then elsewhere, never on standard output."""
+
+import os
+import pty
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from mclab.cli.progress import Lines
+from mclab.runner import Progress
+from tests.commands import SCRIPT, fine
+
+
+def on_terminal(*words: str) -> str:
+    """What a command shows on a terminal that does not know its size, as in many a container."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ["TERM"] = "xterm"
+        os.execv(SCRIPT, [str(SCRIPT), *words])
+    seen = b""
+    with suppress(OSError):  # what Linux answers at the end
+        while piece := os.read(terminal, 4096):
+            seen += piece
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, seen
+    return seen.decode()
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize(("workers", "who"), [(1, "1 process"), (2, "2 processes")])
+def test_a_terminal_shows_a_start_line_and_a_bar(here: Path, workers: int, who: str) -> None:
+    seen = on_terminal("ablate", "--grid", "tiny.yaml", "--device", "cpu", "--workers", str(workers))
+    assert f"tiny: 4 runs to go (0 stored), {who}, into runs/tiny; very roughly 1 s\r\n" in seen
+    for done in range(5):
+        assert f" {done}/4 [00:" in seen
+    assert ("step 4/4" in seen) == (workers == 1)
+
+
+def test_a_start_line_and_results_apart(here: Path) -> None:
+    words = ("ablate", "--grid", "tiny.yaml", "--device", "cpu", "--workers", 1)
+    fine(*words, "--seeds", "0..1")
+    more = fine(*words, "--seeds", "0..2")
+    assert "tiny: 2 runs to go (4 stored), 1 process, into runs/tiny; very roughly 1 s\n" in more.err
+    assert "to go" not in more.out
+    assert "to go" not in fine(*words, "--seeds", "0..2").err
+
+
+def test_a_line_each_tenth_and_each_half_minute() -> None:
+    times, said = [100.0], list[str]()
+    lines = Lines(said.append, clock=lambda: times[-1])
+    lines.again()
+    for done, at in ((0, 101), (1, 110), (2, 111), (3, 111.5), (4, 112), (5, 113), (20, 120)):
+        times.append(at)
+        lines(Progress(done, 20))
+    assert said == ["2/20 runs done, 11 s elapsed", "4/20 runs done, 12 s elapsed"]
+    lines(Progress(5, 20, 3, 9))
+    for at in (130, 141.9, 142.1, 143):
+        times.append(at)
+        lines.again()
+    assert said[2:] == ["5/20 runs done, step 3/9 of the next, 42 s elapsed"]

@@ -1,0 +1,96 @@
+"""Figures that no run can have make a record damaged; what is let through can be tabled and drawn."""
+
+import json
+
+import pytest
+
+from mclab.config.outcome import ALL, Outcome, Score
+from mclab.config.run import RunConfig
+from mclab.plan.grid import plan_from
+from mclab.report.plots import render
+from mclab.report.runs import runs_frame
+from mclab.report.summary import summarise
+from mclab.report.terminal import terminal_table
+from mclab.store.record import json_bytes, read_record, record_of
+
+RUN = RunConfig(seed=0)
+PARTS = (ALL, *RUN.task.slices)
+DONE = Outcome("done", 600, {part: Score(0.5, 1.5) for part in PARTS}, {part: Score(0.25, 2.0) for part in PARTS})
+
+
+def edited(path, value):
+    """A record's bytes with the value at the dotted path replaced."""
+    record = json.loads(json_bytes(record_of(RUN, DONE)))
+    *rooms, key = path.split(".")
+    place = record
+    for room in rooms:
+        place = place[room]
+    place[key] = value
+    return json.dumps(record).encode(), record["run_id"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        ("test.all.accuracy", 7.5, "has test all accuracy 7.5, not a number from 0 to 1"),
+        ("test.pairs=4.accuracy", -0.01, "has test pairs=4 accuracy -0.01, not a number from 0 to 1"),
+        ("valid.all.accuracy", 1.0000001, "not a number from 0 to 1"),
+        ("test.all.accuracy", "0.5", "has test all accuracy '0.5', not a number from 0 to 1"),
+        ("test.all.accuracy", None, "has test all accuracy None"),
+        ("test.all.accuracy", True, "has test all accuracy True"),
+        ("test.all.accuracy", float("nan"), "has test all accuracy nan"),
+        ("test.all.loss", [1.0], "has test all loss [1.0], not a number"),
+        ("test.all.loss", float("inf"), "has test all loss inf, not a number"),
+        ("test.all", 0.5, "has test all 0.5, not an object"),
+        ("test", None, "has test None, not an object"),
+        ("valid", [], "has valid [], not an object"),
+        ("steps", 1.5, "has steps 1.5, not a whole number"),
+        ("steps", -1, "has steps -1, not a whole number"),
+        ("params", 2**63, "not a whole number"),
+        ("params", "many", "has params 'many', not a whole number"),
+        ("steps_to_99", False, "has steps_to_99 False"),
+        ("tokens_per_s", "fast", "has tokens_per_s 'fast', not a number"),
+        ("wall_s", {}, "has wall_s {}, not a number"),
+        ("overlap", 1.5, "has overlap 1.5, not a number from 0 to 1"),
+        ("science", "x", "has science 'x', not a whole number"),
+        ("error", 3, "has error 3, not text"),
+        ("provenance", [], "has provenance [], not an object"),
+    ],
+)
+def test_refused(path, value, reason):
+    with pytest.raises(ValueError, match="has ") as caught:
+        read_record(*edited(path, value))
+    assert reason in str(caught.value)
+    assert len(str(caught.value)) < 120
+
+
+LET_THROUGH = [
+    *(("test.all.accuracy", value) for value in (0, 1, 0.0, 1.0, 5e-324, 1 - 2**-53)),
+    ("test.all.loss", None),
+    ("test.all.loss", 1e308),
+    ("test.all.extra", 3),
+    ("test", {}),
+    ("test", {"pairs=4": {"accuracy": 1.0}}),
+    ("valid", {}),
+    *((key, None) for key in ("steps", "params", "overlap", "wall_s", "tokens_per_s", "provenance", "error")),
+    ("params", 2**63 - 1),
+    ("wall_s", -1e300),
+    ("provenance", {"torch": None}),
+    ("provenance", {"torch": 2.5, "device": ["cpu"], "mclab": {"a": 1}}),
+    *(("status", status) for status in ("diverged", "pruned", "oom", "failed")),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), LET_THROUGH)
+@pytest.mark.parametrize(("key", "values"), [("gate", ("context", "input", "none")), ("segment", (4, 8, 16))])
+def test_what_is_let_through_is_tabled_and_drawn(path, value, key, values):
+    odd = read_record(*edited(path, value))
+    plan = plan_from({"grid": {f"model.mixer.{key}": list(values)}, "seeds": "0..2"}, "g")
+    plain = read_record(*edited("steps", 600))
+    first = plan.cells[1].candidates[0].run_ids()[0]
+    records = {
+        run: odd if run == first else plain for cell in plan.cells for run in cell.candidates[0].run_ids().values()
+    }
+    terminal_table(plan, records.get)
+    runs_frame(plan, records.get)
+    assert render(summarise(plan, records.get), "svg")
