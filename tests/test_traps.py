@@ -54,8 +54,8 @@ ELSEWHERE = {
         "cli/test_running.py: test_where_failures_stop_it",
     ),
     "trackio#448: a shared log locks": (
-        "test_runner.py: test_two_workers_store_what_one_stores",
-        "test_store.py: test_a_kill_in_the_middle_of_a_write_leaves_nothing_torn",
+        "test_runner_interrupts.py: test_two_workers_store_what_one_stores",
+        "test_store_writing.py: test_a_kill_in_the_middle_of_a_write_leaves_nothing_torn",
     ),
     "optuna#1224: one run's shortage poisons the next": (
         "test_workers.py: test_what_counts_as_out_of_memory test_torch_itself_is_out_of_memory",
