@@ -8,7 +8,7 @@ from datetime import date
 
 import torch
 
-from benchmarks import data, layer, step
+from benchmarks import command, data, layer, step
 from mclab.train.host import prepare
 
 MEASURED = ["tests/kernels", "tests/caching", "tests/models", "tests/tasks", "tests/train"]
@@ -25,6 +25,7 @@ def main() -> int:
     print(f"\n{date.today()}, {platform.machine()}, {os.cpu_count()} cores, 1 thread, torch {torch.__version__}")
     data.main()
     step.main()
+    command.main()
     layer.main()
     return 0
 

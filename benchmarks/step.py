@@ -3,9 +3,12 @@
 from collections.abc import Callable
 
 import torch
+from torch.nn import functional as F
 
 from benchmarks.timing import compare, median, spread
 from mclab.config.run import RunConfig
+from mclab.kernels.conv import causal_conv
+from mclab.kernels.norm import rms_normalise
 from mclab.tasks import TASKS
 from mclab.train.evaluate import loss_per_replica
 from mclab.train.replicas import Pack
@@ -61,6 +64,34 @@ def data_share() -> None:
     print(f"  data {spread([t / calls for t in times])}   step {spread(steps)}   {share:.1%} (at most {SHARE:.0%})")
 
 
+def parts() -> None:
+    """Two parts with gradients written out, against what torch offers, at the shapes of a B=64, D=32, T=64 step."""
+    x_RBTC = torch.randn(1, 64, 64, 96, requires_grad=True)
+    ours, theirs = torch.randn(1, 4, 96, requires_grad=True), torch.randn(96, 1, 4, requires_grad=True)
+    x_BCT = x_RBTC.detach()[0].transpose(1, 2).contiguous().requires_grad_()
+    narrow = torch.randn(1, 64, 64, 32, requires_grad=True)
+
+    def both(forward: Callable[[], torch.Tensor], *inputs: torch.Tensor) -> Callable[[], object]:
+        upstream = torch.randn_like(forward())
+        return lambda: torch.autograd.grad(forward(), inputs, upstream)
+
+    rows = {
+        "short convolution / grouped conv1d": (
+            both(lambda: causal_conv(x_RBTC, ours), x_RBTC, ours),
+            both(lambda: F.conv1d(F.pad(x_BCT, (3, 0)), theirs, groups=96), x_BCT, theirs),
+        ),
+        "normalisation / F.rms_norm": (
+            both(lambda: rms_normalise(narrow), narrow),
+            both(lambda: F.rms_norm(narrow, (32,), eps=1e-6), narrow),
+        ),
+    }
+    print("\nparts, forward + backward, milliseconds min / median / max")
+    for name, sides in rows.items():
+        mine, other = compare(sides, 3 * REPEATS)
+        print(f"  {name:<36} {spread(mine)}   {spread(other)}   {median(other) / median(mine):.1f} x")
+
+
 def main() -> None:
     packs()
+    parts()
     data_share()

@@ -1,7 +1,7 @@
 """Causal depthwise convolution as shifted multiply-adds.
 
 Grouped `conv1d` spends most of its backward pass on bookkeeping at these sizes; a handful of fused multiply-adds over
-the whole tensor and a sum for the weights do the same work several times faster (benchmarks/step.py).
+the whole tensor and a sum for the weights do the same work two to three times faster (benchmarks/step.py).
 Shapes: R replicas, B batch, T time, C channels, J taps; tap J-1 meets the current token.
 """
 

@@ -5,6 +5,7 @@ A memory is a stack of fast-weight matrices. Its rule is given twice: token by t
 K key width, V value width, N segments.
 """
 
+from abc import ABC, abstractmethod
 from typing import Protocol
 
 from torch import Tensor, nn
@@ -48,23 +49,23 @@ class Written(Protocol):
         """Mix memories: every matrix is the weighted sum over the memories that t sees, then read once: [G, T, V]."""
 
 
-class Memory(nn.Module):
+class Memory(nn.Module, ABC):
     """Base of the update rules."""
 
     #: Layers of the memory; 1 is a linear map.
     depth: int
 
+    @abstractmethod
     def initial(self, k_GTK: Tensor, v_GTV: Tensor) -> State:
         """The state before the first token, W^0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, state: State, k_GK: Tensor, v_GV: Tensor) -> State:
         """The state after one more token."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, state: State, q_GK: Tensor) -> Tensor:
         """M(q): [G, V]."""
-        raise NotImplementedError
 
     def mix(self, states: list[State], weights: list[Tensor]) -> State:
         """Layer by layer the weighted sum of states; each weight is [G]."""
@@ -74,6 +75,6 @@ class Memory(nn.Module):
             for layer in layers
         )
 
+    @abstractmethod
     def write(self, k_GTK: Tensor, v_GTV: Tensor, segments: Segments, init: Init) -> Written:
         """Write all tokens; T is a multiple of the segment's length."""
-        raise NotImplementedError
