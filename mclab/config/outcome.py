@@ -13,18 +13,27 @@ FINAL: tuple[Status, ...] = ("done", "diverged", "pruned")
 
 @dataclass(frozen=True)
 class Score:
-    """Accuracy (share of scored positions answered) and mean cross-entropy in nats."""
+    """`accuracy` is the share of answers that are right as a whole, `token_accuracy` that of their tokens.
+
+    They are the same where an answer is one token. `loss` is the mean cross-entropy of the tokens in nats. All of it
+    teacher-forced; for whole answers that is no matter, since a greedy answer is right just when each of its tokens is
+    right after the right ones before it.
+    """
 
     accuracy: float
     loss: float
+    token_accuracy: float | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
     """One run's result. `valid` and `test` map `ALL` and every slice to a score; empty unless status is done.
 
+    `ALL` is the mean over the task's own slices. `test` also holds the slices that `eval.task` adds.
+
     `curve` holds a mapping per look: step, loss, grad_norm, lr, and where valid was evaluated `valid` with
-    `{slice: {"accuracy": ..., "loss": ...}}`. `overlap` is the share of test sequences that train has seen.
+    `{slice: {"accuracy": ..., "loss": ...}}`. `overlap` is the share of test sequences that train has seen. `weights`
+    are the trained model as a safetensors file, where they were asked for.
     """
 
     status: Status
@@ -42,3 +51,4 @@ class Outcome:
     error: str | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     curve: tuple[dict[str, Any], ...] = ()
+    weights: bytes | None = field(default=None, repr=False, compare=False)

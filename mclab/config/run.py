@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.config.strict import Leaf, Strict, leaves
 from mclab.config.task import MqarTask, Task
+from mclab.config.variants import Variant, Variants, variants
 
 #: Bump when a default or a formula changes: records of another version are never mixed silently.
 SCIENCE = 1
@@ -21,6 +22,9 @@ Status = Literal["done", "diverged", "oom", "failed", "pruned"]
 
 #: Runs that differ in nothing but these train as one pack: none of them changes a tensor's shape.
 PACKABLE = ("seed", "train.lr", "train.weight_decay", "train.clip", "train.stop_at")
+
+#: Keys that change how a run is trained and nothing in its result.
+UNSCIENTIFIC = frozenset({"train.checkpoint_every"})
 
 
 class TrainConfig(Strict):
@@ -33,8 +37,10 @@ class TrainConfig(Strict):
     clip: float = Field(1.0, gt=0, description="largest gradient norm")
     warmup: float = Field(0.1, ge=0, le=1, description="share of the steps in which the learning rate rises")
     examples: int | None = Field(None, ge=1, description="recycle a fixed set of so many sequences; null: never repeat")
+    task: Variants = Field((), description="a mix to train on: the task with keys changed, and weight for its share")
     stop_at: float | None = Field(None, gt=0, le=1, description="stop when the worst valid slice is this accurate")
     precision: Precision = Field("fp32", description="bf16 is autocast; fp64 is for checks")
+    checkpoint_every: int | None = Field(None, ge=1, description="steps between checkpoints of a run; null: none")
 
 
 class EvalConfig(Strict):
@@ -43,6 +49,7 @@ class EvalConfig(Strict):
     every: int = Field(50, ge=1, description="steps between looks at valid")
     valid: int = Field(256, ge=1, description="sequences per slice, for choices (learning rate, early stop)")
     test: int = Field(1024, ge=1, description="sequences per slice, for the table")
+    task: Variants = Field((), description="further slices on test: the task with keys changed, e.g. {length: 128}")
 
 
 class RunConfig(Strict):
@@ -53,6 +60,31 @@ class RunConfig(Strict):
     model: ModelConfig = Field(default_factory=ModelConfig, description="the model")
     train: TrainConfig = Field(default_factory=TrainConfig, description="the training")
     eval: EvalConfig = Field(default_factory=EvalConfig, description="the evaluation")
+
+    @property
+    def mix(self) -> tuple[Variant, ...]:
+        """What training batches are made of: the task itself unless `train.task` says otherwise."""
+        return variants(self.task, self.train.task) or (Variant("", 1, self.task),)
+
+    @property
+    def exams(self) -> tuple[Variant, ...]:
+        """What `eval.task` adds to the test."""
+        return variants(self.task, self.eval.task)
+
+    @model_validator(mode="after")
+    def _variants_fit(self) -> "RunConfig":
+        for key, lines in (("train.task", self.train.task), ("eval.task", self.eval.task)):
+            try:
+                found = variants(self.task, lines)
+            except ValueError as error:
+                raise ValueError(f"{key}: {error}") from None
+            longest = max((variant.task.length for variant in found), default=0)
+            if self.model.position == "learned" and longest > self.task.length:
+                raise ValueError(
+                    f"{key}: length {longest} is beyond the learned positions of task.length {self.task.length}; "
+                    f"take model.position none or rotary, or a larger task.length"
+                )
+        return self
 
     @model_validator(mode="after")
     def _test_set_exists(self) -> "RunConfig":
@@ -96,6 +128,8 @@ def canonical(run: RunConfig) -> RunConfig:
 
     GRM without a gate is Residual (EQUATIONS 1: gamma = 1 for every visible memory).
     """
+    if run.train.checkpoint_every is not None:
+        run = run.model_copy(update={"train": run.train.model_copy(update={"checkpoint_every": None})})
     mixer = run.model.mixer
     if not isinstance(mixer, MemoryMixer):
         return run
@@ -122,7 +156,7 @@ def science(run: RunConfig) -> dict[str, Leaf]:
     return {
         path: value
         for path, value, default in values
-        if path not in dead and (value != default or path.endswith(".name"))
+        if path not in dead | UNSCIENTIFIC and (value != default or path.endswith(".name"))
     }
 
 

@@ -1,6 +1,7 @@
 """What every config model shares: frozen, no unknown keys, no silent conversions, no NaN."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
@@ -43,3 +44,12 @@ def leaves(config: BaseModel, prefix: str = "") -> Iterator[tuple[str, Leaf]]:
             yield from leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+def as_texts(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """A mapping as a value that can be hashed and stored: `key=value` for each key, sorted; words bare, else JSON."""
+    return tuple(f"{key}={_word(values[key])}" for key in sorted(values))
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) and value.isidentifier() else json.dumps(value)

@@ -1,7 +1,7 @@
 """Train a pack from its configs to its outcomes. Writes nothing."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -10,7 +10,8 @@ from torch import Tensor
 from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.params import state_floats
 from mclab.config.run import RunConfig
-from mclab.tasks import TASKS, Batch
+from mclab.tasks import Batch
+from mclab.train.data import TrainData
 from mclab.train.evaluate import EvalSet, loss_per_replica
 from mclab.train.host import prepare
 from mclab.train.optim import schedule
@@ -18,8 +19,6 @@ from mclab.train.provenance import provenance
 from mclab.train.replicas import Pack
 
 Progress = Callable[[int, int], None]
-#: Sequences made in one call for all replicas together (below this, call overhead dominates), and tokens at most.
-BLOCK, BLOCK_TOKENS = 1024, 2**19
 
 
 def train_pack(runs: Sequence[RunConfig], *, device: str, progress: Progress | None = None) -> list[Outcome]:
@@ -41,14 +40,14 @@ class _Training:
         self.curves: list[list[dict[str, Any]]] = [[] for _ in runs]
         self.steps_to_99: list[int | None] = [None] * len(runs)
         self.stopped_at: list[int | None] = [None] * len(runs)
-        self.seen: list[Tensor] = []
+        self.data = TrainData(self.config, self.seeds, device)
         self.last_valid: list[dict[str, Score]] = []
         self.training_s = 0.0
 
     def run(self) -> list[Outcome]:
         train, losses = self.config.train, []
         since = time.perf_counter()
-        for step, batch in enumerate(self._batches(), start=1):
+        for step, batch in enumerate(self.data.batches(), start=1):
             loss_R, norm_R = self._step(batch, step)
             losses.append(loss_R)
             if step % self.config.eval.every == 0 or step == train.steps:
@@ -72,20 +71,6 @@ class _Training:
         norm_R = self.pack.update(loss_R, step, schedule(step - 1, train.steps, train.warmup))
         return loss_R.detach(), norm_R
 
-    def _batches(self) -> Iterator[Batch]:
-        """Step n sees samples n*batch .. (n+1)*batch - 1 of the train stream, modulo `train.examples`."""
-        train, task = self.config.train, TASKS[self.config.task.name]
-        rows = min(BLOCK, BLOCK_TOKENS // self.config.task.length)
-        per_call = max(1, rows // (train.batch * len(self.seeds)))
-        for first in range(0, train.steps, per_call):
-            steps = min(per_call, train.steps - first)
-            ranges = _ranges(first * train.batch, steps * train.batch, train.examples)
-            parts = [task.batch(self.config.task, self.seeds, "train", a, n, self.device) for a, n in ranges]
-            block = Batch(*(torch.cat(field, dim=1) for field in zip(*parts, strict=True)))
-            self.seen.append(block.fingerprints)
-            for at in range(0, steps * train.batch, train.batch):
-                yield Batch(*(field[:, at : at + train.batch] for field in block))
-
     def _look(self, step: int, loss: list[float], norm: list[float]) -> None:
         scores = self.last_valid = self.valid.scores(self.pack.model, self._autocast())
         alive = self.pack.alive_R.tolist()
@@ -105,7 +90,7 @@ class _Training:
     def _outcomes(self, last_step: int) -> list[Outcome]:
         test = EvalSet(self.config, self.seeds, "test", self.config.eval.test, self.device)
         test_scores = test.scores(self.pack.model, self._autocast())
-        overlap = _overlap(test.fingerprints, torch.cat(self.seen, dim=1))
+        overlap = _overlap(test.fingerprints, self.data.seen)
         diverged = self.pack.diverged_R.tolist()
         wall = time.perf_counter() - self.began
         return [
@@ -143,19 +128,6 @@ class _Training:
             provenance=provenance(self.device, replicas),
             curve=tuple(self.curves[r]),
         )
-
-
-def _ranges(start: int, count: int, examples: int | None) -> list[tuple[int, int]]:
-    """Contiguous pieces of samples start .. start + count - 1, taken modulo `examples`."""
-    if examples is None:
-        return [(start, count)]
-    pieces = []
-    while count:
-        at = start % examples
-        length = min(count, examples - at)
-        pieces.append((at, length))
-        start, count = start + length, count - length
-    return pieces
 
 
 def _overlap(test_RN: Tensor, seen_RM: Tensor) -> list[float]:

@@ -12,7 +12,7 @@ from mclab.config.run import RunConfig
 from mclab.tasks import TASKS
 from mclab.train import train_pack
 from mclab.train.evaluate import EvalSet, loss_per_replica
-from mclab.train.loop import _ranges
+from mclab.train.data import _ranges
 from tests.tolerances import GOLDEN
 
 

@@ -1,17 +1,18 @@
-"""What a task looks like to a config: its keys, its rules, and how many different sequences it holds."""
+"""Multi-query associative recall: its keys and rules, and how many different sequences it holds."""
 
 from math import perm
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from mclab.config.strict import IntMix, Strict
+from mclab.config.strict import IntMix
+from mclab.config.task.base import TaskConfig
 
 Filler = Literal["zero", "random"]
 Spread = Literal["power", "uniform"]
 
 
-class MqarTask(Strict):
+class MqarTask(TaskConfig):
     """Multi-query associative recall (Zoology, arXiv 2312.04927): pairs first, then each key is queried once."""
 
     name: Literal["mqar"] = "mqar"
@@ -59,12 +60,3 @@ class MqarTask(Strict):
         """How many different sequences the smallest slice holds, filler left out (keys x values x slots)."""
         keys, values = self.vocab // 2 - 1, self.vocab - self.vocab // 2
         return min(perm(keys, p) * perm(values, p) * perm((self.length - 2 * p) // 2, p) for p in self.pairs)
-
-
-def _default_name(value: Any) -> Any:
-    return {"name": "mqar", **value} if isinstance(value, dict) else value
-
-
-#: Every task by the word that stands under `task.name`.
-TASKS = {"mqar": MqarTask}
-Task = Annotated[MqarTask, BeforeValidator(_default_name)]

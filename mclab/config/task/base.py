@@ -1,0 +1,32 @@
+"""What every task's config offers, whatever its keys."""
+
+from abc import abstractmethod
+from typing import Self
+
+from mclab.config.strict import Strict
+
+
+class TaskConfig(Strict):
+    """Base of the tasks' configs. `name`, `vocab` and `length` are fields of every one of them."""
+
+    name: str
+    vocab: int
+    length: int
+
+    @property
+    @abstractmethod
+    def slices(self) -> tuple[str, ...]:
+        """The values of the difficulty axis, as they stand in records and column names: `pairs=16`, `depth=50`."""
+
+    @abstractmethod
+    def only(self, slice_name: str) -> Self:
+        """This task with one slice alone. Raises `KeyError` for a name that `slices` does not hold."""
+
+    @abstractmethod
+    def space(self) -> int:
+        """How many different sequences the smallest slice holds, filler left out."""
+
+    @property
+    def answer_tokens(self) -> int:
+        """Scored positions, side by side in a batch, that are right or wrong together: the tokens of one answer."""
+        return 1
