@@ -11,8 +11,8 @@ from mclab.config.params import parameters, state_floats
 from mclab.config.run import RunConfig
 from mclab.tasks import TASKS
 from mclab.train import train_pack
-from mclab.train.evaluate import EvalSet, loss_per_replica
 from mclab.train.data import _ranges
+from mclab.train.evaluate import EvalSet, loss_per_replica
 from tests.tolerances import GOLDEN
 
 
