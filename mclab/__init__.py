@@ -1,3 +1,34 @@
 """mclab: a lab bench for rapid architecture ablations on synthetic recall tasks."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from mclab.config.run import RunConfig
+    from mclab.models.lm import LM
+
 __version__ = "0.1.0"
+
+
+def load(folder: str | Path) -> "pl.DataFrame":
+    """The stored runs of a folder, a row each: what its `tables/runs.csv` holds, read from the records.
+
+    A folder without a plan gives every record with its keys. Raises `ConfigError` where there is no such folder.
+    """
+    from importlib import import_module
+
+    # by name: the model side imports mclab for its version, and must not reach polars through it
+    found: pl.DataFrame = import_module("mclab.loading").frame(folder)
+    return found
+
+
+def load_model(path: str | Path, run: str | None = None) -> "tuple[LM, RunConfig]":
+    """A trained model in eval on the CPU, and its run; `path` is a file of weights, or a run folder with `run` an id.
+
+    Imports torch. Raises `ConfigError` where there are no such weights (`--save-weights` keeps them).
+    """
+    from mclab.train.weights import load_model
+
+    return load_model(path, run)

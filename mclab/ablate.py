@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mclab.config.keep import Keep
 from mclab.config.outcome import FINAL
 from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
@@ -36,6 +37,7 @@ class Options:
     max_failures: int | None = None
     retry_failed: bool = False
     extend: bool = False
+    save_weights: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,10 +103,16 @@ def ablate(
     """
     device = resolve_device(options.device)
     check_scheduler(options.scheduler)
+    check_modules(plan, device)
     with Store(out, say=say) as store:
         store.adopt(plan, grid, extend=options.extend)
         for line in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
             say(line)
+        if options.save_weights and (lacking := _without_weights(plan, store)):
+            say(
+                f"{_runs(lacking)} of this plan {'is' if lacking == 1 else 'are'} stored without weights and not "
+                f"trained again: with another --out all are trained and saved"
+            )
         summary = execute(
             plan,
             store,
@@ -118,6 +126,7 @@ def ablate(
             begin=lambda start: say(_begins(plan, out, start, store.lookup)),
             progress=progress,
             echo=say,
+            keep=Keep(store.checkpoints.absolute(), options.save_weights),
         )
         lookup = store.lookup
         files, unwritten = ([], []) if summary.interrupted else _written(plan, lookup, out)
@@ -130,6 +139,13 @@ def _begins(plan: Plan, out: Path, start: Start, lookup: Lookup) -> str:
     where = f"{start.processes} process{'es' * (start.processes != 1)}" if start.processes else "on the cluster"
     guess = "" if start.seconds is None else f"; very roughly {duration(start.seconds)}"
     return f"{plan.name}: {_runs(start.runs)} to go ({stored} stored), {where}, into {out}{guess}"
+
+
+def _without_weights(plan: Plan, store: Store) -> int:
+    """How many of the plan's runs are done and have no weights."""
+    names = [run_id(run) for run in runs_needed(plan, store.lookup)]
+    done = [name for name in names if (record := store.lookup(name)) and record["status"] == "done"]
+    return sum(not store.weights(name).exists() for name in done)
 
 
 def _runs(number: int) -> str:
@@ -164,6 +180,13 @@ def resolve_device(name: str) -> str:
     if name != "cpu" and int(name.partition(":")[2] or 0) >= count:
         raise ConfigError(f"--device: no {name} here ({count} CUDA devices seen); take --device cpu")
     return name
+
+
+def check_modules(plan: Plan, device: str) -> None:
+    """Raises `ConfigError` for a mixer of the user's own that is none: not found, not causal, with state of its own."""
+    from mclab.conform import check
+
+    check(plan.first_runs(), device)
 
 
 def check_scheduler(address: str | None) -> None:

@@ -6,6 +6,7 @@ multiplies replica r's activations by replica r's parameters, so replicas never 
 
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,16 +32,34 @@ class Constant:
     value: float
 
 
+@dataclass(frozen=True)
+class Own:
+    """Started by the module that holds it, a `StartsItself`."""
+
+
+Start = Normal | Constant | Own
+
+
 class ReplicaParameter(nn.Parameter):
     """A parameter [R, *shape] that knows how each replica's slice starts and whether weight decay touches it."""
 
-    init: Normal | Constant
+    init: Start
     decays: bool
 
 
-def parameter(replicas: int, *shape: int, init: Normal | Constant, decays: bool | None = None) -> ReplicaParameter:
+class StartsItself(nn.Module, ABC):
+    """A module that fills its parameters whose start is `Own`."""
+
+    @abstractmethod
+    def start(self, seeds: Sequence[int]) -> None:
+        """Fill replica r from seeds[r] alone."""
+
+
+def parameter(
+    replicas: int, *shape: int, init: Start, decays: bool | None = None, dtype: torch.dtype | None = None
+) -> ReplicaParameter:
     """An uninitialised parameter [R, *shape]; `initialise` fills it. By default matrices decay and vectors do not."""
-    made = ReplicaParameter(torch.empty(replicas, *shape))
+    made = ReplicaParameter(torch.empty(replicas, *shape, dtype=dtype))
     made.init, made.decays = init, len(shape) > 1 if decays is None else decays
     return made
 
@@ -48,20 +67,29 @@ def parameter(replicas: int, *shape: int, init: Normal | Constant, decays: bool 
 def initialise(module: nn.Module, seeds: Sequence[int]) -> None:
     """Draw replica r of every parameter on the CPU from hash(seeds[r], parameter name).
 
-    A parameter's start depends on its own name and shape alone: adding a layer leaves the others as they were, and CPU
-    and CUDA start alike.
+    A module that starts itself gets hash(seeds[r], its own name). A parameter's start depends on its own name and shape
+    alone: adding a layer leaves the others as they were, and CPU and CUDA start alike.
     """
     for name, values in module.named_parameters():
         assert isinstance(values, ReplicaParameter), name
-        for replica, seed in enumerate(seeds):
-            values.data[replica] = _draw(values.init, values.shape[1:], seed, name)
+        if not isinstance(values.init, Own):
+            for replica, seed in enumerate(seeds):
+                values.data[replica] = _draw(values.init, values.shape[1:], seed, name)
+    for name, part in module.named_modules():
+        if isinstance(part, StartsItself):
+            part.start([seed_of(seed, name) for seed in seeds])
+
+
+def seed_of(seed: int, name: str) -> int:
+    """The seed of one parameter's or module's start, for torch's generators."""
+    digest = hashlib.sha256(f"init/{seed}/{name}".encode()).digest()
+    return int.from_bytes(digest[:8], "little", signed=True)
 
 
 def _draw(init: Normal | Constant, shape: torch.Size, seed: int, name: str) -> Tensor:
     if isinstance(init, Constant):
         return torch.full(shape, init.value)
-    digest = hashlib.sha256(f"init/{seed}/{name}".encode()).digest()
-    generator = torch.Generator().manual_seed(int.from_bytes(digest[:8], "little", signed=True))
+    generator = torch.Generator().manual_seed(seed_of(seed, name))
     return init.std * torch.randn(shape, generator=generator, dtype=torch.float32)
 
 

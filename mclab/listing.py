@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mclab.config.outcome import ALL
-from mclab.config.run import RunConfig, inert
+from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
 from mclab.config.strict import leaves
 from mclab.plan.plan import Plan
 from mclab.report.names import column_names
@@ -57,7 +57,7 @@ def _planned(plan: Plan, stored: Mapping[str, Record]) -> Iterator[_Run]:
 
 def _live(run: RunConfig) -> dict[str, Any]:
     """The run's keys without its seed and without those that change nothing in it."""
-    dead = inert(run)
+    dead = inert(run) | UNSCIENTIFIC
     return {path: value for path, value in leaves(run) if path != "seed" and path not in dead}
 
 

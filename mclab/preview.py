@@ -23,12 +23,15 @@ BYTES = 16
 
 @dataclass(frozen=True)
 class CellSize:
-    """A cell's name and what its first candidate holds: trained numbers, floats of state for one sequence."""
+    """A cell's name and what its first candidate holds: trained numbers, floats of state for one sequence.
+
+    `None` where a module of the user's own holds some.
+    """
 
     name: str
-    params: int
-    state_fixed: int
-    state_cached: int
+    params: int | None
+    state_fixed: int | None
+    state_cached: int | None
 
 
 @dataclass(frozen=True)
@@ -102,13 +105,13 @@ def memory() -> int:
 
 
 def _too_large(cells: Sequence[CellSize], replicas: int) -> Iterator[str]:
-    large = [cell for cell in cells if cell.params * replicas * BYTES > memory()]
+    large = [(cell.params, cell.name) for cell in cells if (cell.params or 0) * replicas * BYTES > memory()]
     if large:
-        most = max(large, key=lambda cell: cell.params)
-        need, has = (f"{number / 2**30:,.0f} GiB" for number in (most.params * replicas * BYTES, memory()))
+        most, name = max((params or 0, name) for params, name in large)
+        need, has = (f"{number / 2**30:,.0f} GiB" for number in (most * replicas * BYTES, memory()))
         packed = f" x {replicas} runs together" * (replicas > 1)
         yield (
-            f"{len(large)} of {len(cells)} cells may not fit into memory: {most.name} has {most.params:,} parameters"
+            f"{len(large)} of {len(cells)} cells may not fit into memory: {name} has {most:,} parameters"
             f"{packed}, {need} to train; this machine has {has}"
         )
 

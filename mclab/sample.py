@@ -1,18 +1,19 @@
-"""A task's sequences as a person reads them: keys, values, queries and the wanted answers, marked."""
+"""A task's sequences as a person reads them: the task's own words, filler and the wanted answers marked."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mclab.config.keys import sections
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
+from mclab.config.task import TaskConfig
 from mclab.plan.grid import plan_from
 from mclab.tasks import NO_ANSWER, TASKS, Role
 
 #: Tokens in a printed line.
 LINE = 16
-LEGEND = "k key, v value, ?key=answer where the model is asked (the answer is a target, never in the input), . filler"
+LEGEND = "k key, v value, . filler; ?x=y where the model is asked: it has read as far as x and must name y next"
 
 Row = Mapping[str, Any]
 #: What a run says of a task that is too small for its evaluation sets.
@@ -20,15 +21,14 @@ _TOO_SMALL = re.compile(r"smallest slice holds (\d+) different")
 
 
 def sampled(task: str, overrides: Sequence[str], *, seed: int, split: str, count: int) -> list[dict[str, Any]]:
-    """The first `count` sequences of a split: tokens, the role of each, the answer wanted at each query's place.
+    """The first `count` sequences of a split as `rows_of` gives them.
 
     `overrides` are the task's keys (`pairs=4` or `task.pairs=4`); other keys of a run are allowed and change nothing.
-    `contradicted` counts the queries before which their key also stands as filler, with another token behind it.
     Raises `ConfigError` for an unknown task, split or key, and for a task too small for the split.
     """
     run = _config(task, overrides)
     try:
-        return list(_rows(run, seed, split, count))
+        return list(rows_of(run, seed, split, count))
     except ValueError as error:
         raise ConfigError(str(error)) from None
 
@@ -49,22 +49,37 @@ def _config(task: str, overrides: Sequence[str]) -> RunConfig:
     return next(iter(plan.cells[0].candidates[0].runs.values()))
 
 
-def _rows(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[str, Any]]:
-    module = TASKS[run.task.name]
-    batch = module.batch(run.task, [seed], split, 0, count, "cpu")
-    roles = module.roles(run.task, batch)[0].tolist()
+def rows_of(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[str, Any]]:
+    """The first `count` sequences of a split: tokens, the role and the word of each, what is wanted where.
+
+    `answers` and `wanted` map each scored position to the token wanted there and to its word. `contradicted` counts
+    the queries before which their key also stands as filler, with another token behind it. Raises `ValueError` for
+    an unknown split and for a task too small for the split.
+    """
+    task, module = run.task, TASKS[run.task.name]
+    batch = module.batch(task, [seed], split, 0, count, "cpu")
+    roles = module.roles(task, batch)[0].tolist()
     for i in range(count):
         asked = zip(batch.positions[0, i].tolist(), batch.answers[0, i].tolist(), strict=True)
+        answers = {at: answer for at, answer in sorted(asked) if answer != NO_ANSWER}
+        tokens = batch.tokens[0, i].tolist()
         row: dict[str, Any] = {
             "sample": i,
             "split": split,
             "seed": seed,
-            "slice": run.task.slices[int(batch.slices[0, i])],
-            "tokens": batch.tokens[0, i].tolist(),
+            "slice": task.slices[int(batch.slices[0, i])],
+            "tokens": tokens,
             "roles": [Role(role).name.lower() for role in roles[i]],
-            "answers": {at: answer for at, answer in sorted(asked) if answer != NO_ANSWER},
+            "words": words(task, tokens),
+            "answers": answers,
+            "wanted": dict(zip(answers, words(task, answers.values()), strict=True)),
         }
-        yield {**row, "contradicted": sum(_contradicted(row, *query) for query in row["answers"].items())}
+        yield {**row, "contradicted": sum(_contradicted(row, *query) for query in answers.items())}
+
+
+def words(task: TaskConfig, tokens: Iterable[int]) -> list[str]:
+    """Tokens of a task as it names them, without marks: `k2`, `KEY`, `7`."""
+    return [TASKS[task.name].word(task, token) for token in tokens]
 
 
 def _contradicted(row: Row, at: int, answer: int) -> bool:
@@ -77,22 +92,34 @@ def as_text(rows: Sequence[Row]) -> str:
     """The sequences in lines of 16 tokens, what the marks mean, and how many queries have no clear answer."""
     contradicted, asked = sum(row["contradicted"] for row in rows), sum(len(row["answers"]) for row in rows)
     flaw = f"{contradicted} of {asked} queries contradicted: before them their key stands as filler, with another token"
-    return "\n\n".join([*map(_text, rows), "\n".join([LEGEND, *[f"{flaw} behind it"] * bool(contradicted)])])
+    return "\n\n".join([*map(row_text, rows), "\n".join([LEGEND, *[f"{flaw} behind it"] * bool(contradicted)])])
 
 
-def _text(row: Row) -> str:
-    marked = zip(row["tokens"], row["roles"], strict=True)
-    words = [_word(token, role, row["answers"].get(at)) for at, (token, role) in enumerate(marked)]
-    width = max(map(len, words)) + 1
-    lines = [f"sample {row['sample']} of {row['split']}, seed {row['seed']}, {row['slice']}"]
-    for start in range(0, len(words), LINE):
-        lines.append(f"{start:5}  " + "".join(f"{word:<{width}}" for word in words[start : start + LINE]).rstrip())
+def row_text(row: Row, remarks: Mapping[int, str] | None = None) -> str:
+    """One sequence: a line that names it, then 16 tokens a line. `remarks` are put behind the tokens they belong to."""
+    texts = [word + (remarks or {}).get(at, "") for at, word in enumerate(marked(row))]
+    width = max(map(len, texts)) + 1
+    beyond = ", every next token is scored" * any(not _is_asked(row, at) for at in row["answers"])
+    lines = [f"sample {row['sample']} of {row['split']}, seed {row['seed']}, {row['slice']}{beyond}"]
+    for start in range(0, len(texts), LINE):
+        lines.append(f"{start:5}  " + "".join(f"{text:<{width}}" for text in texts[start : start + LINE]).rstrip())
     return "\n".join(lines)
 
 
-def _word(token: int, role: str, answer: int | None) -> str:
-    if answer is not None:
-        return f"?{token}={answer}"
-    if role == "filler":
-        return f".{token}" if token else "."
-    return {"key": "k", "value": "v", "query": "?"}[role] + str(token)
+def marked(row: Row) -> list[str]:
+    """The row's words with `.` before filler (alone for token 0 of it) and `?word=answer` where the model is asked."""
+    return [_marked(row, at) for at in range(len(row["words"]))]
+
+
+def _marked(row: Row, at: int) -> str:
+    word = row["words"][at]
+    if at in row["wanted"] and _is_asked(row, at):
+        return f"?{word}={row['wanted'][at]}"
+    if row["roles"][at] == "filler":
+        return f".{word}" if row["tokens"][at] else "."
+    return str(word)
+
+
+def _is_asked(row: Row, at: int) -> bool:
+    """Not where the next token is scored for training alone."""
+    return row["roles"][at] in ("query", "answer")

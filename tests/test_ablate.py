@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mclab.ablate import Options, Report, ablate, check_device, check_scheduler, resolve_device
+from mclab.config.keep import Keep
 from mclab.config.outcome import Outcome
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
@@ -24,7 +25,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     """Training takes no time; `trained(error)` lets it fail."""
 
     def fail_with(error: BaseException | None) -> None:
-        def train_pack(runs, *, device, progress=None):
+        def train_pack(runs, *, device, progress=None, keep=None):
             if error:
                 raise error
             return [Outcome("done", provenance={"device": device}) for _ in runs]
@@ -101,6 +102,35 @@ def test_an_interrupt_writes_no_report_and_keeps_what_is_stored(tmp_path: Path, 
     assert report.told().startswith("this command: nothing run; 2 stored before; ")
     assert report.told().endswith(" s; 2 stored now, 2 missing")
     assert (tmp_path / "tables/table.csv").read_bytes() == before
+
+
+def test_runs_stored_without_weights_are_told_and_not_trained_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    go(tmp_path, plan_from({"seeds": [0]}, "g"), said, save_weights=True)
+    assert not any("without weights" in line for line in said)
+    go(tmp_path, plan_from({"seeds": "0..1"}, "g"), said, save_weights=True)
+    told = "1 run of this plan is stored without weights and not trained again: with another --out all are trained"
+    assert [line for line in said if "without weights" in line] == [f"{told} and saved"]
+
+
+def test_training_is_told_what_to_keep_and_what_it_remarks_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Keep] = []
+
+    def train_pack(runs, *, device, progress=None, keep=None):
+        kept.append(keep)
+        return [Outcome("done", provenance={"remarks": ["a torn checkpoint"]}, weights=b"w") for _ in runs]
+
+    monkeypatch.setattr("mclab.train.train_pack", train_pack)
+    monkeypatch.chdir(tmp_path)
+    said: list[str] = []
+    go(Path("out"), plan_from({"seeds": [3]}, "g"), said, save_weights=True)
+    assert kept == [Keep(tmp_path / "out/checkpoints", weights=True)]
+    (line,) = (line for line in said if "checkpoint" in line)
+    assert line.startswith("base, seed 3 (run ")
+    assert line.endswith("): a torn checkpoint")
+    assert [path.read_bytes() for path in (tmp_path / "out/weights").iterdir()] == [b"w"]
 
 
 @pytest.mark.parametrize("name", ["tables", "plots"])

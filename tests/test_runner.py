@@ -40,7 +40,9 @@ class Trainer:
         self.packs: list[tuple[RunConfig, ...]] = []
         self.fate = fate
 
-    def __call__(self, runs: Sequence[RunConfig], *, device: str, progress: Any = None) -> list[Outcome]:
+    def __call__(
+        self, runs: Sequence[RunConfig], *, device: str, progress: Any = None, keep: Any = None
+    ) -> list[Outcome]:
         self.packs.append(tuple(runs))
         fate = self.fate(runs)
         if isinstance(fate, BaseException):

@@ -83,7 +83,13 @@ def noting(notes: Path | str, deadly_to: str | None = None) -> Any:
 
 
 def noted_training(
-    runs: Sequence[RunConfig], *, device: str, progress: Any = None, notes: str, deadly_to: str | None
+    runs: Sequence[RunConfig],
+    *,
+    device: str,
+    progress: Any = None,
+    keep: Any = None,
+    notes: str,
+    deadly_to: str | None,
 ) -> list[Outcome]:
     """Notes each run in a file. Seed 5 kills the owner of the folder, once something is stored there."""
     with open(notes, "a") as file:

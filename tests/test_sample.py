@@ -1,9 +1,13 @@
 """A task's sequences as a person reads them."""
 
+import re
+
 import pytest
 
 from mclab.config.strict import ConfigError
-from mclab.sample import LEGEND, as_text, sampled
+from mclab.config.task import MqarTask
+from mclab.config.task.niah import PRESETS
+from mclab.sample import LEGEND, as_text, marked, row_text, sampled, words
 
 SMALL = ("vocab=16", "length=16", "pairs=3")
 
@@ -20,7 +24,8 @@ def test_a_sequence_that_can_be_checked_by_hand() -> None:
     assert row["roles"] == ["key", "value"] * 3 + ["query", "filler"] * 3 + ["filler"] * 4
     assert as_text([row]) == (
         "sample 1 of train, seed 0, pairs=3\n"
-        "    0  k2    v11   k3    v15   k4    v12   ?2=11 .     ?4=12 .     ?3=15 .     .     .     .     .\n"
+        "    0  k2      v11     k3      v15     k4      v12     ?k2=v11 .       "
+        "?k4=v12 .       ?k3=v15 .       .       .       .       .\n"
         f"\n{LEGEND}"
     )
 
@@ -31,6 +36,55 @@ def test_every_answer_can_be_looked_up_and_none_is_in_the_marks_of_the_input() -
         table = dict(zip(row["tokens"][0 : 2 * pairs : 2], row["tokens"][1 : 2 * pairs : 2], strict=True))
         assert all(table[row["tokens"][at]] == answer for at, answer in row["answers"].items())
         assert row["slice"] == f"pairs={pairs}"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_needles_can_be_read(preset: str) -> None:
+    """Every needle, every question and what is wanted, in the task's own words."""
+    for row in rows(f"preset={preset}", "length=340", "vocab=128", task="niah"):
+        text = " ".join(marked(row))
+        keys = "k[0-9]+" if preset != "mk3" else "[0-9a-f](?: [0-9a-f]){31}"
+        value = "[0-9a-f](?: [0-9a-f])*"
+        hay, _, question = text.partition(" ASK ")
+        needles = re.findall(f"KEY ({keys}) IS ({value})", hay)
+        assert re.sub(f"KEY {keys} IS {value}|[.]w[0-9]+| ", "", hay) == ""
+        for turn in question.split(" ASK "):
+            key, fed = turn.split(" ?", 1)[0], [word for word in turn.split() if word.startswith("?")]
+            asked = " ".join([key, fed[0][1:].partition("=")[0]]) if preset == "mk3" else fed[0][1:].partition("=")[0]
+            wanted = " ".join(word.partition("=")[2] for word in fed)
+            assert wanted == " ".join(held for own, held in needles if own == asked)
+        assert row["slice"] in ("depth=0", "depth=25", "depth=50", "depth=75", "depth=100")
+
+
+def test_a_sequence_that_is_scored_everywhere_shows_its_query_alone() -> None:
+    trained, tested = (as_text(rows("length=12", task="ar", count=1, split=split)) for split in ("train", "test"))
+    assert trained.splitlines()[0] == "sample 0 of train, seed 0, pairs=5, every next token is scored"
+    assert trained.splitlines()[1].split() == [
+        "0",
+        "k4",
+        "v16",
+        "k2",
+        "v13",
+        "k7",
+        "v15",
+        "k2",
+        "v13",
+        "k2",
+        "v13",
+        "|",
+        "?k2=v13",
+    ]
+    assert tested.splitlines()[0] == "sample 0 of test, seed 0, pairs=5"
+    assert tested.count("?k") == 1
+
+
+def test_remarks_stand_behind_their_tokens_and_lines_stay_aligned() -> None:
+    row = rows(*SMALL)[1]
+    assert words(MqarTask(), [0, 2, 40]) == ["0", "k2", "v40"]
+    assert row["words"][:3] == ["k2", "v11", "k3"]
+    assert row["wanted"] == {6: "v11", 8: "v12", 10: "v15"}
+    line = row_text(row, {6: "!", 8: " no"}).splitlines()[1]
+    assert "?k2=v11!   .          ?k4=v12 no ." in line
 
 
 def test_seeds_and_splits_differ_and_the_same_is_the_same() -> None:
@@ -47,7 +101,7 @@ def test_filler_without_distractors_contradicts_nothing_and_with_them_it_is_coun
     assert 0.05 < share < 0.11
     assert f"{sum(row['contradicted'] for row in found)} of 1600 queries contradicted" in as_text(found)
     assert "contradicted" not in as_text(rows(*odd))
-    assert " .17" in as_text(rows(*odd, count=20))
+    assert " .k17" in as_text(rows(*odd, count=20))
 
 
 def test_lines_are_aligned_and_count_tokens() -> None:
@@ -65,11 +119,13 @@ def test_keys_with_and_without_their_room(given: list[str]) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"task": "mqarr"}, "task.name: needs mqar, got .*did you mean mqar?"),
+        ({"task": "mqarr"}, r"task.name: needs mqar \| ar \| niah, got .*did you mean mqar?"),
         ({"split": "trian"}, "split: 'trian' is none of train, valid, test"),
         ({"overrides": ["paris=4"]}, "task.paris: unknown key; did you mean task.pairs?"),
         ({"overrides": ["vocab=16", "pairs=16"]}, "take vocab 34 or at most 7 pairs"),
         ({"overrides": ["length=15", "pairs=2"]}, "needs an even length, got 15; take 16"),
+        ({"task": "niah", "overrides": ["preset=mk3"]}, "need 328, got 128; take 328"),
+        ({"task": "ar", "overrides": ["vocab=4", "length=4"]}, "holds 2 different sequences, too few for train"),
     ],
 )
 def test_faults(given: dict, message: str) -> None:

@@ -1,11 +1,13 @@
 """The run folder: whole records, one writer, plain refusals."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from mclab.config.keep import checkpoint
 from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import ConfigError
@@ -38,8 +40,8 @@ def test_a_record_says_everything_and_is_valid_json(tmp_path: Path) -> None:
     assert record["config"]["train.lr"] == 0.003
     assert record["config"]["model.mixer.k"] == 2  # inert, so canonical
     assert record["config"]["task.pairs"] == [4, 8, 16]
-    assert record["test"]["pairs=4"] == {"accuracy": 1.0, "loss": 0.0}
-    assert "curve" not in record
+    assert record["test"]["pairs=4"] == {"accuracy": 1.0, "loss": 0.0, "token_accuracy": None}
+    assert not {"curve", "weights"} & set(record)
     curve = (tmp_path / "out/curves" / f"{run_id(run)}.ndjson").read_text()
     assert "NaN" not in curve
     assert "Infinity" not in curve
@@ -49,6 +51,51 @@ def test_a_record_says_everything_and_is_valid_json(tmp_path: Path) -> None:
         {"step": 3, "loss": None},
     ]
     assert Records(tmp_path / "out").lookup(run_id(run)) == record
+
+
+WEIGHTED = dataclasses.replace(DONE, weights=b"weights")
+
+
+def test_weights_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.put(run_of(0), WEIGHTED)
+        store.put(run_of(1), DONE)
+        assert store.weights(run_id(run_of(0))).read_bytes() == b"weights"
+        assert not store.weights(run_id(run_of(1))).exists()
+        assert b"weights" not in (tmp_path / "records" / f"{run_id(run_of(0))}.json").read_bytes()
+
+
+def checkpointed(folder: Path, seed: int) -> Path:
+    path = checkpoint(folder / "checkpoints", run_id(run_of(seed)))
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"state")
+    return path
+
+
+def test_a_checkpoint_goes_when_its_run_is_over_and_stays_where_it_may_be_tried_again(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        done, failed, other = (checkpointed(tmp_path, seed) for seed in range(3))
+        store.put(run_of(0), DONE)
+        store.put(run_of(1), Outcome("failed", error="x"))
+        assert [path.exists() for path in (done, failed, other)] == [False, True, True]
+        store.put(run_of(1), Outcome("diverged"))
+        assert [path.exists() for path in (done, failed, other)] == [False, False, True]
+    assert other.exists()
+    with Store(tmp_path) as store:
+        store.put(run_of(2), DONE)
+    assert not other.parent.exists()
+
+
+def test_what_killed_processes_left_of_checkpoints_is_tidied(tmp_path: Path) -> None:
+    """A temporary file, a checkpoint of a run that is stored; what is not ours stays."""
+    with Store(tmp_path) as store:
+        store.put(run_of(0), DONE)
+    over, open_ = checkpointed(tmp_path, 0), checkpointed(tmp_path, 1)
+    torn, notes = over.with_name(".x.safetensors.0.tmp"), over.with_name("notes.safetensors")
+    for path in (torn, notes):
+        path.write_bytes(b"")
+    Store(tmp_path).close()
+    assert sorted(path.name for path in over.parent.iterdir()) == sorted([open_.name, notes.name])
 
 
 def test_provenance_of_any_kind_can_be_stored(tmp_path: Path) -> None:

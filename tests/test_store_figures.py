@@ -39,6 +39,8 @@ def edited(path, value):
         ("test.all.accuracy", None, "has test all accuracy None"),
         ("test.all.accuracy", True, "has test all accuracy True"),
         ("test.all.accuracy", float("nan"), "has test all accuracy nan"),
+        ("test.all.token_accuracy", 1.5, "has test all token_accuracy 1.5, not a number from 0 to 1"),
+        ("valid.pairs=4.token_accuracy", "x", "has valid pairs=4 token_accuracy 'x', not a number from 0 to 1"),
         ("test.all.loss", [1.0], "has test all loss [1.0], not a number"),
         ("test.all.loss", float("inf"), "has test all loss inf, not a number"),
         ("test.all", 0.5, "has test all 0.5, not an object"),

@@ -1,7 +1,7 @@
 """What has bitten people doing this job elsewhere, each as a test of the whole kind of fault.
 
 What takes the whole way through the command line stands in tests/traps; `ELSEWHERE` names the tests of the parts. Not
-yet: searches, tasks other than mqar, memories deeper than one matrix, Triton kernels, reproductions.
+yet: searches, memories deeper than one matrix, Triton kernels, reproductions.
 """
 
 import pytest
@@ -63,6 +63,7 @@ ELSEWHERE = {
     ),
     # ---- data ----
     "zoology: filler repeats a key": (
+        "tasks/test_conformance.py: test_filler_repeats_no_live_key",
         "tasks/test_mqar.py: test_random_filler_holds_no_live_key"
         " test_distractors_contradict_eight_percent_of_the_queries",
         "test_sample.py: test_filler_without_distractors_contradicts_nothing_and_with_them_it_is_counted",
@@ -72,9 +73,11 @@ ELSEWHERE = {
     ),
     "zoology, mad-lab: bad combinations without a message": (
         "config/test_parse.py: test_rules_between_keys_have_the_whole_path_and_their_fix_works",
+        "config/test_task.py: test_what_does_not_fit_is_refused_with_a_fix_that_works",
         "cli/test_input.py: test_a_grid_that_is_none test_other_verbs_refuse_alike",
     ),
     "RAGEN#101: training meets validation": (
+        "tasks/test_conformance.py: test_splits_are_disjoint",
         "tasks/test_purity.py: test_splits_share_no_sequence_where_all_of_them_come_up"
         " test_no_seeds_test_set_meets_any_seeds_training",
         "train/test_loop.py: test_overlap_is_counted_against_what_training_saw",

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from mclab.config.keep import Keep
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
-from mclab.workers import Failure, Pool, open_pool, worker_count
+from mclab.workers import Failure, Pack, Pool, open_pool, worker_count
 from mclab.workers.work import work
 
 #: Seeds with a fate in `train`.
@@ -31,7 +32,12 @@ class OutOfMemoryError(RuntimeError):
 
 
 def train(
-    runs: Sequence[RunConfig], *, device: str, progress: Callable[[int, int], None] | None = None, notes: Path
+    runs: Sequence[RunConfig],
+    *,
+    device: str,
+    progress: Callable[[int, int], None] | None = None,
+    keep: Keep | None = None,
+    notes: Path,
 ) -> list[Outcome]:
     seed = runs[0].seed
     with open(notes, "a") as file:
@@ -44,7 +50,7 @@ def train(
         raise OutOfMemoryError("tried to allocate 8 GiB")
     if progress:
         progress(1, 2)
-    return [Outcome("done", steps=run.seed * 2, provenance={"device": device}) for run in runs]
+    return [Outcome("done", steps=run.seed * 2, provenance={"device": device, "keep": keep}) for run in runs]
 
 
 def results(pool: Pool, packs: Sequence[tuple[RunConfig, ...]], priorities: Sequence[float] | None = None) -> list:
@@ -62,8 +68,8 @@ def notes(tmp_path: Path) -> Path:
 
 
 def test_in_process_keeps_the_order_and_takes_packs_meanwhile(notes: Path) -> None:
-    steps: list[tuple[int, int]] = []
-    ticks = open_pool("cpu", train=partial(train, notes=notes), progress=lambda *step: steps.append(step))
+    told: list[tuple[Pack, int, int]] = []
+    ticks = open_pool("cpu", train=partial(train, notes=notes), progress=lambda *step: told.append(step))
     with ticks as pool:
         pool.submit(pack_of(1, 2))
         pool.submit(pack_of(3), priority=9)
@@ -73,7 +79,7 @@ def test_in_process_keeps_the_order_and_takes_packs_meanwhile(notes: Path) -> No
             if len(seen) == 1:
                 pool.submit(pack_of(4))
     assert seen == [(pack_of(1, 2), [2, 4]), (pack_of(3), [6]), (pack_of(4), [8])]
-    assert steps == [(1, 2)] * 3
+    assert told == [(pack, *step) for pack, _ in seen for step in ((0, 0), (1, 2))]
 
 
 def test_failures_are_one_line(notes: Path) -> None:
@@ -97,7 +103,7 @@ def test_failures_are_one_line(notes: Path) -> None:
     ],
 )
 def test_what_counts_as_out_of_memory(error: Exception, status: str) -> None:
-    def fake(runs: object, *, device: str, progress: object = None) -> list[Outcome]:
+    def fake(runs: object, *, device: str, progress: object = None, keep: object = None) -> list[Outcome]:
         raise error
 
     assert work(pack_of(0), "cpu", fake).status == status
@@ -106,7 +112,7 @@ def test_what_counts_as_out_of_memory(error: Exception, status: str) -> None:
 def test_torch_itself_is_out_of_memory() -> None:
     torch = pytest.importorskip("torch")
 
-    def fake(runs: object, *, device: str, progress: object = None) -> list[Outcome]:
+    def fake(runs: object, *, device: str, progress: object = None, keep: object = None) -> list[Outcome]:
         torch.empty(2**60)
         return []
 
@@ -118,7 +124,7 @@ def test_one_torch_thread_on_cpu_and_the_callers_setting_kept() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
 
-    def fake(runs: object, *, device: str, progress: object = None) -> list[Outcome]:
+    def fake(runs: object, *, device: str, progress: object = None, keep: object = None) -> list[Outcome]:
         return [Outcome("done", steps=torch.get_num_threads())]
 
     try:
@@ -159,17 +165,21 @@ def test_local_processes_give_what_one_process_gives_and_a_death_costs_a_retry(n
     main = sys.modules["__main__"]
     script = (main.__dict__.get("__file__"), main.__spec__)
     environment, packs = dict(os.environ), [pack_of(1, 2), pack_of(3), pack_of(RAISES), pack_of(4)]
-    with open_pool("cpu", train=quiet) as pool:
+    keep, told = Keep(tmp_path / "checkpoints", weights=True), list[tuple[Pack, int, int]]()
+    with open_pool("cpu", train=quiet, keep=keep) as pool:
         expected = dict(results(pool, packs))
-    with open_pool("cpu", workers=2, train=fake) as pool:
+    assert expected[3,][0].provenance["keep"] == keep
+    with open_pool("cpu", workers=2, train=fake, keep=keep, progress=lambda *step: told.append(step)) as pool:
         assert dict(results(pool, packs)) == expected
         assert len(active_children()) == 2
         found = dict(results(pool, [pack_of(DIES_ONCE), pack_of(5)]))
         assert [found[seed,][0].steps for seed in (DIES_ONCE, 5)] == [2 * DIES_ONCE, 10]
         died = "the worker process died 3 times on this pack (out of memory, or a crash)"
         assert results(pool, [pack_of(DIES_ALWAYS)]) == [((DIES_ALWAYS,), Failure("failed", died))]
-    told = notes.read_text().split()
-    assert [told.count(str(seed)) for seed in (DIES_ONCE, 5, DIES_ALWAYS)] == [2, 1, 3]
+    assert {(pack, *step) for pack in (pack_of(1, 2), pack_of(3)) for step in ((0, 0), (1, 2))} <= set(told)
+    assert told.count((pack_of(DIES_ALWAYS), 0, 0)) <= 3
+    noted = notes.read_text().split()
+    assert [noted.count(str(seed)) for seed in (DIES_ONCE, 5, DIES_ALWAYS)] == [2, 1, 3]
     assert not active_children()
     assert dict(os.environ) == environment
     assert (main.__dict__.get("__file__"), main.__spec__) == script
@@ -187,7 +197,7 @@ def say(*words):  # several processes write to the one pipe
 
 say("script")
 
-def train(runs, *, device, progress=None):
+def train(runs, *, device, progress=None, keep=None):
     say("busy" if runs[0].seed else "first")
     if runs[0].seed:
         signal.pause()

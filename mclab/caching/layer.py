@@ -3,6 +3,8 @@
 Shapes: R replicas, B batch, T time, D model width, H heads, K = V = D / H, G = R*B*H folded, N segments.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -15,6 +17,7 @@ from mclab.caching.segment import ConstantSegments
 from mclab.config.model import MemoryMixer
 from mclab.layers import rotate
 from mclab.memories import MEMORIES
+from mclab.memories.base import Written
 
 
 class CachingLayer(nn.Module):
@@ -30,6 +33,8 @@ class CachingLayer(nn.Module):
         # Without a context gate W_u would get no gradient: the selection of ssc then compares with the query.
         connector = mixer.connector if gate == "context" else "shared"
         self.connector = CONNECTORS[connector](replicas, width)
+        #: What `caching/watch.py` puts between a written memory and its reading while somebody looks.
+        self.watch: Callable[[Written, View], Written] | None = None
 
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
         """Read the cached memory for every token. All arguments and the result are [R, B, T, D].
@@ -51,6 +56,8 @@ class CachingLayer(nn.Module):
         if rotary:
             q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
         written = self.memory.write(k_GTK, v_GTV, segments, INITS[mixer.init])
+        if self.watch is not None:
+            written = self.watch(written, view)
         y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, view)
         return self._unfold(y_GTV, x.shape[0])[:, :, :T]
 

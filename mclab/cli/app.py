@@ -9,9 +9,11 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from mclab.cli.looking import keys, sample
+from mclab.cli.inspecting import compare, doctor, show
+from mclab.cli.looking import keys
 from mclab.cli.reading import list_, plot, table
 from mclab.cli.running import ablate, train
+from mclab.cli.sampling import sample
 from mclab.cli.streams import remark, result
 
 #: Exit codes beside 0: the user's input, runs that failed (set by the verb), an interrupt, a SIGTERM.
@@ -30,8 +32,11 @@ app.command()(train)
 app.command()(table)
 app.command()(plot)
 app.command("list")(list_)
+app.command()(show)
+app.command()(compare)
 app.command()(sample)
 app.command()(keys)
+app.command()(doctor)
 
 #: What Typer raises for a command line that it cannot read (typer and click give it different homes).
 _UsageError: Any = typer.BadParameter.__mro__[1]

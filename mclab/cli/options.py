@@ -39,12 +39,21 @@ Workers = Annotated[
     str, typer.Option("--workers", metavar="N", help="Processes; auto: one a core on CPU, one a GPU on CUDA.")
 ]
 Scheduler = Annotated[
-    str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Workers of a running Dask cluster.")
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="tcp://HOST:PORT",
+        help="Workers of a running Dask cluster; train.checkpoint_every needs a run folder that they share.",
+    ),
 ]
 Pack = Annotated[str, typer.Option("--pack", metavar="N", help="Runs that train as one model; auto: 1 on CPU.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would run; write nothing.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Smoke = Annotated[bool, typer.Option("--smoke", help="Two steps of everything; the numbers mean nothing.")]
+Quick = Annotated[bool, typer.Option("--quick", help="The grid's reduced form.")]
+SaveWeights = Annotated[
+    bool, typer.Option("--save-weights", help="Keep the trained models, for mclab.load_model: <out>/weights.")
+]
 FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails or diverges.")]
 MaxFailures = Annotated[
     int | None, typer.Option("--max-failures", metavar="N", min=1, help="Stop at N runs that fail or diverge.")
@@ -63,6 +72,7 @@ def run_options(
     *,
     retry_failed: bool,
     extend: bool,
+    save_weights: bool,
 ) -> "Options":
     """The options of a verb that runs something, checked as far as words go. Raises `ConfigError`."""
     from mclab.ablate import Options, check_device
@@ -80,6 +90,7 @@ def run_options(
         max_failures=max_failures,
         retry_failed=retry_failed,
         extend=extend,
+        save_weights=save_weights,
     )
 
 

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mclab.cli.streams import remark
 
 if TYPE_CHECKING:
-    from mclab.runner import Progress
+    from mclab.runner import Ahead, Progress
 
 #: Seconds between two drawings of the bar, and the least and the most between two plain lines.
 _TICK, LEAST, MOST = 1.0, 1.0, 30.0
@@ -54,7 +54,9 @@ class Lines:
         if now.done < now.total and (quiet >= MOST or (tenth > self._tenth and quiet >= LEAST)):
             self._last, self._tenth = time, tenth
             step = f", step {now.step}/{now.steps} of the next" if now.steps else ""
-            self._say(f"{now.done}/{now.total} runs done{step}, {time - self._began:.0f} s elapsed")
+            ahead, elapsed = now.ahead(), f"{time - self._began:.0f} s elapsed"
+            told = [f"{now.done}/{now.total} runs done{step}", _share(ahead), elapsed, _left(ahead)]
+            self._say(", ".join(part for part in told if part))
 
     def again(self) -> None:
         """Say it again, if it is time."""
@@ -62,22 +64,61 @@ class Lines:
             self(self._now)
 
 
+def _share(ahead: "Ahead | None") -> str:
+    return f"{100 * ahead.share:.0f} %" if ahead else ""
+
+
+def _left(ahead: "Ahead | None") -> str:
+    from mclab.runner.estimate import duration
+
+    return f"{duration(ahead.seconds)} left" if ahead else ""
+
+
+#: The bar fills with the work done, where that is known; the runs are counted beside it.
+_FORMAT = "{percentage:3.0f} %|{bar}| {desc} [{elapsed}{postfix}]"
+
+
 @contextmanager
 def _bar() -> Iterator[tuple[Show, Say]]:
     from tqdm import tqdm
 
-    with tqdm(unit="run", leave=False, **_size()) as bar, _ticking(bar.refresh):
-
-        def show(now: "Progress") -> None:
-            bar.total, bar.n = now.total, now.done
-            bar.set_postfix_str(f"step {now.step}/{now.steps}" if now.steps else "", refresh=False)
-            bar.refresh()
+    with tqdm(total=1.0, bar_format=_FORMAT, leave=False, **_size()) as bar:
+        drawn = _Drawn(bar)
 
         def say(line: str) -> None:
             with bar.external_write_mode():
                 remark(line)
 
-        yield show, say
+        with _ticking(drawn.again):
+            yield drawn, say
+
+
+class _Drawn:
+    """A bar that shows progress. What is ahead is asked for when a run ends and once a second, not at every step."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+        self._now: Progress | None = None
+        self._ahead: Ahead | None = None
+
+    def __call__(self, now: "Progress") -> None:
+        """Show how far it is."""
+        if self._now is None or now.done != self._now.done:
+            self._ahead = now.ahead()
+        self._now = now
+        self._draw(now)
+
+    def again(self) -> None:
+        """Show it again, as it is by now."""
+        if self._now is not None:
+            self._ahead = self._now.ahead()
+            self._draw(self._now)
+
+    def _draw(self, now: "Progress") -> None:
+        self._bar.n = self._ahead.share if self._ahead else now.done / max(1, now.total)
+        step = f"step {now.step}/{now.steps}" if now.steps else ""
+        self._bar.set_postfix_str(", ".join(part for part in (_left(self._ahead), step) if part), refresh=False)
+        self._bar.set_description_str(f"{now.done}/{now.total}")
 
 
 def _size() -> dict[str, int]:

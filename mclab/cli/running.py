@@ -28,22 +28,29 @@ def ablate(
     dry_run: of.DryRun = False,
     as_json: of.Json = False,
     smoke: of.Smoke = False,
+    quick: of.Quick = False,
     fail_fast: of.FailFast = False,
     max_failures: of.MaxFailures = None,
     retry_failed: of.Retry = False,
     extend: of.Extend = False,
+    save_weights: of.SaveWeights = False,
 ) -> None:
     """Plan a grid, run what is missing, write table and plot. The same command again resumes."""
     from mclab.plan.grid import load_plan
+    from mclab.plan.loader import read
 
-    plan = load_plan(grid, [*(overrides or []), *(set_ or [])], seeds, smoke)
+    content = read(grid)
+    plan = load_plan(grid, [*(overrides or []), *(set_ or [])], seeds, smoke, quick, content)
     options = of.run_options(
-        device, workers, scheduler, pack, fail_fast, max_failures, retry_failed=retry_failed, extend=extend
+        *(device, workers, scheduler, pack, fail_fast, max_failures),
+        retry_failed=retry_failed,
+        extend=extend,
+        save_weights=save_weights,
     )
     where = out or _default_out(plan.name, smoke)
     if dry_run:
         return _preview(plan, where, options, as_json)
-    return _run(plan, where, options, grid.read_bytes() if grid.is_file() else None, as_json)
+    return _run(plan, where, options, content, as_json)
 
 
 def train(
@@ -60,6 +67,7 @@ def train(
     smoke: of.Smoke = False,
     retry_failed: of.Retry = False,
     extend: of.Extend = False,
+    save_weights: of.SaveWeights = False,
 ) -> None:
     """Train one run, once for each seed, from defaults and overrides. Further runs may go into the same folder."""
     from mclab.plan.grid import plan_from
@@ -67,7 +75,9 @@ def train(
     plan = plan_from({}, "train", [*(overrides or []), *(set_ or [])], seeds, smoke)
     where = out or _default_out(plan.name, smoke)
     extend = extend or _gathers(where, plan.name)
-    options = of.run_options(device, workers, scheduler, pack, retry_failed=retry_failed, extend=extend)
+    options = of.run_options(
+        *(device, workers, scheduler, pack), retry_failed=retry_failed, extend=extend, save_weights=save_weights
+    )
     if dry_run:
         return _preview(plan, where, options, as_json)
     return _run(plan, where, options, None, as_json)
@@ -117,7 +127,9 @@ def _run(plan: "Plan", out: Path, options: "Options", grid: bytes | None, as_jso
 def _tell(report: "Report", as_json: bool) -> None:
     if as_json:
         return result_json(report.as_dict())
+    from mclab.again import command
     from mclab.report.terminal import terminal_table
 
-    result(terminal_table(report.plan, report.lookup, width()).rstrip("\n"))
+    again = command(report.out, report.plan)
+    result(terminal_table(report.plan, report.lookup, width(), again).rstrip("\n"))
     return remark(written(report.files))

@@ -36,10 +36,14 @@ def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
 
 def preview_text(found: "Preview") -> str:
     """The question, the cells, and how much work they are."""
-    rows = [("cell", "parameters", "state fixed", "state cached")]
+    rows: list[tuple[str, ...]] = [("cell", "parameters", "state fixed", "state cached")]
     for cell in found.cells[:MOST_CELLS]:
-        rows.append((cell.name, f"{cell.params:,}", f"{cell.state_fixed:,}", f"{cell.state_cached:,}"))
+        rows.append((cell.name, *map(_figure, (cell.params, cell.state_fixed, cell.state_cached))))
     return "\n".join([*_head(found), aligned(rows, right=(1, 2, 3)), *_rest(found), "", *_work(found)])
+
+
+def _figure(number: int | None) -> str:
+    return NOTHING if number is None else f"{number:,}"
 
 
 def _head(found: "Preview") -> Iterator[str]:
@@ -60,9 +64,16 @@ def _work(found: "Preview") -> Iterator[str]:
     yield from (f"warning: {line}" for line in found.warnings)
     choice = f", {size.first} of them to choose {', '.join(select.over)} by" if select else ""
     seeds = f"seed{'s' * (len(found.plan.seeds) > 1)} {_seeds(found.plan.seeds)}"
-    yield f"{_count(size.listed, 'cell')}, {size.cells} distinct; {_count(size.runs, 'run')}{choice}; {seeds}"
+    yield f"{_cells(found)}; {_count(size.runs, 'run')}{choice}; {seeds}"
     left = f"very roughly {duration(found.seconds)} on one CPU core" if found.left else "nothing left to run"
     yield f"{size.tokens:,} training tokens; {found.stored or 'none'} of the runs stored in {found.out}; {left}"
+
+
+def _cells(found: "Preview") -> str:
+    """Where cells are gone, in the words of the plan's own note: it knows how many were excluded."""
+    listed = _count(found.size.listed, "cell")
+    told = [note.partition(":")[0] for note in found.plan.notes if note.startswith(f"{listed}, ")]
+    return told[0] if told else f"{listed}, {found.size.cells} distinct"
 
 
 def _count(number: int, noun: str) -> str:

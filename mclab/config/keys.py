@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from mclab.config.run import RunConfig
 from mclab.config.strict import Leaf, Strict
+from mclab.config.variants import TYPE_TEXT, holds_variants
 
 #: How people write the bounds that annotated-types names so.
 _SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
@@ -113,6 +114,8 @@ def by_path() -> Mapping[str, dict[str | None, Key]]:
 def type_text(info: FieldInfo) -> str:
     """A field's type as people write it: `context | input | none`, `int >= 1`, `float > 0 or null`."""
     parts = get_args(info.annotation)
+    if holds_variants(info.metadata):
+        return TYPE_TEXT
     if get_origin(info.annotation) is Literal:
         return " | ".join(map(str, parts))
     if get_origin(info.annotation) is tuple:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from mclab.config.keys import adapter, bounds, by_path, choices, default_name, rooms, shown
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
+from mclab.config.variants import TYPE_TEXT
 
 #: A prefix for every line, or what gives the prefix for a key's dotted path (`gating.yaml:7`).
 Where = str | Callable[[str], str]
@@ -68,6 +69,8 @@ def unknown(path: str, of: str | None = None) -> str:
     room, _, word = path.rpartition(".")
     if path in by_path():
         return _foreign(path, of)
+    if room in by_path():
+        return f"unknown key; {room} is a key itself{_inside(room, word)}"
     models = [model for name, model in rooms().get(room, {}).items() if of in (None, name)]
     here = list(dict.fromkeys(key for model in models for key in model.model_fields))
     if guess := _elsewhere(word) or [f"{room}.{key}".lstrip(".") for key in _near(word, here)] or _far(path):
@@ -84,6 +87,12 @@ def _foreign(path: str, of: str | None) -> str:
     else:
         hint = f"to replace the {noun} as a whole, write {room}: {{name: {of}}}"
     return f"is a key of {noun} {owners}, here it is {of}; {hint}"
+
+
+def _inside(path: str, word: str) -> str:
+    """How to write a key of a task where a variant of it is wanted."""
+    (key, *_) = by_path()[path].values()
+    return f", write {path}: {{{word}: ...}}" if key.type == TYPE_TEXT else ""
 
 
 def _elsewhere(word: str) -> list[str]:
@@ -171,7 +180,8 @@ def _type_of(path: str, of: str | None) -> str:
 
 def _word_text(path: str, of: str | None, value: Any) -> str:
     """The words that a key allows, the nearest first."""
-    words = _type_of(path, of).split(" | ")
+    kind = _type_of(path, of)
+    words = [*kind.removesuffix(" or null").split(" | "), *["null"] * kind.endswith(" or null")]
     near = ["none"] if "none" in words and value in _NOTHING else _near(str(value), words)
     ordered = near + [word for word in words if word not in near]
     hint = f"; did you mean {near[0]}?" if near else ""

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from operator import attrgetter
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
+from mclab.config.model.pattern import MIXER, mixer_of, shortest
 from mclab.config.strict import Leaf, Strict, leaves
 from mclab.config.task import MqarTask, Task
 from mclab.config.variants import Variant, Variants, variants
@@ -40,7 +41,9 @@ class TrainConfig(Strict):
     task: Variants = Field((), description="a mix to train on: the task with keys changed, and weight for its share")
     stop_at: float | None = Field(None, gt=0, le=1, description="stop when the worst valid slice is this accurate")
     precision: Precision = Field("fp32", description="bf16 is autocast; fp64 is for checks")
-    checkpoint_every: int | None = Field(None, ge=1, description="steps between checkpoints of a run; null: none")
+    checkpoint_every: int | None = Field(
+        None, ge=1, description="steps between checkpoints, in the run folder (which a cluster's workers must share)"
+    )
 
 
 class EvalConfig(Strict):
@@ -104,7 +107,8 @@ class RunConfig(Strict):
 def inert(run: RunConfig) -> frozenset[str]:
     """Dotted paths of the keys that change nothing in this run, given its other keys."""
     mixer = run.model.mixer
-    return _inert(mixer.aggregate, mixer.gate) if isinstance(mixer, MemoryMixer) else frozenset()
+    dead = _inert(mixer.aggregate, mixer.gate) if isinstance(mixer, MemoryMixer) else frozenset()
+    return dead if run.model.has_heads else dead | {"model.heads", "model.conv"}
 
 
 @cache
@@ -130,9 +134,21 @@ def canonical(run: RunConfig) -> RunConfig:
     """
     if run.train.checkpoint_every is not None:
         run = run.model_copy(update={"train": run.train.model_copy(update={"checkpoint_every": None})})
-    mixer = run.model.mixer
-    if not isinstance(mixer, MemoryMixer):
-        return run
+    if (task := run.task.canonical()) != run.task:
+        run = run.model_copy(update={"task": task})
+    changes = {key: value for key, value in _canonical(run.model) if getattr(run.model, key) != value}
+    return run.model_copy(update={"model": run.model.model_copy(update=changes)}) if changes else run
+
+
+def _canonical(model: ModelConfig) -> Iterator[tuple[str, Any]]:
+    yield "mixer", _canonical_memory(model.mixer) if isinstance(model.mixer, MemoryMixer) else model.mixer
+    yield "pattern", shortest(model.pattern, model.layers, model.mixer)
+    if not model.has_heads:
+        yield from ((key, ModelConfig.model_fields[key].default) for key in ("heads", "conv"))
+        yield "position", "none" if model.position == "rotary" else model.position
+
+
+def _canonical_memory(mixer: MemoryMixer) -> MemoryMixer:
     changes: dict[str, Any] = {}
     if mixer.aggregate == "grm" and mixer.gate == "none":
         changes["aggregate"] = "residual"
@@ -141,11 +157,7 @@ def canonical(run: RunConfig) -> RunConfig:
         default = MemoryMixer.model_fields[key].default
         if getattr(mixer, key) != default:
             changes[key] = default
-    return _with_mixer(run, mixer.model_copy(update=changes)) if changes else run
-
-
-def _with_mixer(run: RunConfig, mixer: Any) -> RunConfig:
-    return run.model_copy(update={"model": run.model.model_copy(update={"mixer": mixer})})
+    return mixer.model_copy(update=changes) if changes else mixer
 
 
 def science(run: RunConfig) -> dict[str, Leaf]:
@@ -189,7 +201,25 @@ def shape_key(run: RunConfig) -> str:
 
 def oddities(run: RunConfig) -> list[str]:
     """Harmless settings that a researcher may not have meant, one line each."""
-    mixer, length = run.model.mixer, run.task.length
+    return [*_model_oddities(run.model, run.task.length), *_mixer_oddities(run.model.mixer, run.task.length)]
+
+
+def _model_oddities(model: ModelConfig, length: int) -> Iterator[str]:
+    unused = model.pattern[model.layers :]
+    if unused:
+        yield (
+            f"model.pattern: has {len(model.pattern)} words for {model.layers} layers: "
+            f"{', '.join(unused)} stands for none"
+        )
+    for word in dict.fromkeys(model.words):
+        mixer = mixer_of(word, model.mixer)
+        if word != MIXER and isinstance(mixer, AttentionMixer) and mixer.window is not None and mixer.window >= length:
+            yield f"model.pattern: the window of {word} is not below task.length {length}: as attention without one"
+    if model.position == "rotary" and not model.has_heads:
+        yield "model.position: rotary turns queries and keys, and no layer has any: as with none"
+
+
+def _mixer_oddities(mixer: Mixer, length: int) -> list[str]:
     if isinstance(mixer, AttentionMixer) and mixer.window is not None and mixer.window >= length:
         return [
             f"model.mixer.window: {mixer.window} is not below task.length {length}: "

@@ -9,6 +9,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 Scalar = bool | int | float | str | None
 Leaf = Scalar | tuple[Scalar, ...]
 
+#: Words that would be read back as something else than text.
+_JSON_WORDS = frozenset({"true", "false", "null", "NaN", "Infinity"})
+
 
 class ConfigError(ValueError):
     """A user's input is wrong. The message is one line: what, where, and the nearest right thing."""
@@ -52,4 +55,5 @@ def as_texts(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _word(value: Any) -> str:
-    return value if isinstance(value, str) and value.isidentifier() else json.dumps(value)
+    bare = isinstance(value, str) and value.isidentifier() and value not in _JSON_WORDS
+    return str(value) if bare else json.dumps(value)

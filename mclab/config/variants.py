@@ -5,37 +5,83 @@ so that it can be hashed, stored and shown like any other value.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import product
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BeforeValidator, ValidationError, WithJsonSchema
 
 from mclab.config.strict import as_texts
 from mclab.config.task.base import TaskConfig
 
 #: The pseudo-key of a variant's share in a mix.
 WEIGHT = "weight"
+#: How people write the type of `eval.task` and `train.task`.
+TYPE_TEXT = "mapping of task keys, or list of them"
+
+_KEY = re.compile(r"\s*(\w+)=")
+_JSON = json.JSONDecoder()
 
 
 def _as_lines(value: Any) -> Any:
     given = [value] if isinstance(value, Mapping | str) else value
     if not isinstance(given, list | tuple):
-        raise ValueError("needs a mapping of the task's keys, or a list of such mappings")
+        raise ValueError("needs a mapping of the task's keys, or a list of such mappings ([] for none)")
     return tuple(map(_as_line, given))
 
 
 def _as_line(value: Any) -> str:
-    if isinstance(value, str) and "=" in value:
-        return value
-    if not isinstance(value, Mapping) or not value:
-        raise ValueError("needs a mapping of the task's keys, or a list of such mappings")
-    return " ".join(as_texts(value))
+    """One way to write a variant: keys sorted, a weight of 1 left out unless it is all that there is."""
+    if isinstance(value, str):
+        words = list(_parsed(value))
+        value = dict(words)
+        if twice := [key for key in value if [word[0] for word in words].count(key) > 1]:
+            raise ValueError(f"gives {twice[0]} twice")
+    if not isinstance(value, Mapping):
+        raise ValueError("needs a mapping of the task's keys, or a list of such mappings ([] for none)")
+    changes = {key: given for key, given in value.items() if key != WEIGHT or given is True or given != 1}
+    return " ".join(as_texts(changes or {WEIGHT: 1}))
+
+
+def _parsed(line: str) -> Iterator[tuple[str, Any]]:
+    """`a=1 b=[2, 3] c=word` to its keys and values: JSON where it is JSON, else a word."""
+    at = 0
+    while line[at:].strip():
+        found = _KEY.match(line, at)
+        if not found:
+            raise ValueError(f"needs key=value words or a mapping of the task's keys, not {line[at:].strip()!r}")
+        value, at = _value(line, found.end())
+        yield found[1], value
+
+
+def _value(line: str, at: int) -> tuple[Any, int]:
+    """The value that begins at `at`, and where it ends."""
+    end = (line + " ").index(" ", at)
+    try:
+        value, stop = _JSON.raw_decode(line, at)
+    except ValueError:
+        return line[at:end], end
+    return (value, stop) if line[stop : stop + 1] in ("", " ") else (line[at:end], end)
+
+
+class _Lines(BeforeValidator):
+    """Marks the keys whose values are variants."""
 
 
 #: One mapping of task keys or a list of them; held as one line of text each.
-Variants = Annotated[tuple[str, ...], BeforeValidator(_as_lines)]
+Variants = Annotated[
+    tuple[str, ...],
+    _Lines(_as_lines),
+    WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]}),
+]
+
+
+def holds_variants(metadata: Sequence[Any]) -> bool:
+    """True for the metadata of a field of variants."""
+    return any(isinstance(mark, _Lines) for mark in metadata)
 
 
 class Variant(NamedTuple):
@@ -71,30 +117,17 @@ def _of_line(task: TaskConfig, line: str) -> Iterator[Variant]:
         yield _variant(task, one, weight, line)
 
 
-def _parsed(line: str) -> Iterator[tuple[str, Any]]:
-    """`a=1 b=[2, 3] c=word` to its keys and values: JSON where it is JSON, else a word."""
-    words: list[str] = []
-    for part in line.split(" "):
-        if "=" in part:
-            words.append(part)
-        elif words:
-            words[-1] += f" {part}"
-    for word in words:
-        key, _, text = word.partition("=")
-        try:
-            yield key, json.loads(text)
-        except ValueError:
-            yield key, text
-
-
 def _check_keys(task: TaskConfig, changes: Mapping[str, Any], line: str) -> None:
     known = [key for key in type(task).model_fields if key not in ("name", "vocab")]
-    for key in changes:
+    for key, value in changes.items():
         if key in ("name", "vocab"):
             raise ValueError(f"{line}: {key} cannot change, the model is trained on one vocabulary")
         if key not in known:
-            near = get_close_matches(key, known, 1, cutoff=0.5)
-            raise ValueError(f"{line}: {task.name} has no key {key}; did you mean {near[0] if near else known[0]}?")
+            near = get_close_matches(key, [*known, WEIGHT], 1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
+            raise ValueError(f"{line}: {task.name} has no key {key}; {hint}")
+        if value == []:
+            raise ValueError(f"{line}: {key}: needs at least one value, got []")
 
 
 def _takes_lists(task: TaskConfig, key: str) -> bool:
@@ -114,5 +147,63 @@ def _variant(task: TaskConfig, changes: Mapping[str, Any], weight: int, line: st
 def _text(error: ValidationError) -> str:
     detail = error.errors()[0]
     key = ".".join(map(str, detail["loc"]))
-    said = str(detail["ctx"]["error"]) if detail["type"] == "value_error" else detail["msg"].lower()
+    if detail["type"] == "value_error":
+        said = str(detail["ctx"]["error"])
+    else:
+        wanted = detail["msg"].lower().replace("input should be", "must be")
+        said = f"{wanted}, got {json.dumps(detail['input'])}"
     return f"{key}: {said}" if key else said
+
+
+def check_exams(task: TaskConfig, exams: Sequence[Variant], count: int) -> None:
+    """Raise `ValueError`, one line, for exams with a weight, that the test of `task` or an earlier exam has already, or
+    that have no `count` sequences of their own."""
+    names, tasks = (
+        dict.fromkeys(task.slices, "the task's own"),
+        {task.only(own).canonical(): own for own in task.slices},
+    )
+    for exam in exams:
+        if exam.weight != 1:
+            raise ValueError(f"{WEIGHT}={exam.weight}: is a share of training, an exam has none; leave it out")
+        for name, own in exam.slices.items():
+            alone = exam.task.only(own).canonical()
+            if name in names or alone in tasks:
+                first = names.get(name) or f"the same as {tasks[alone]}, {names[tasks[alone]]}"
+                raise ValueError(f"{name}: is {first} slice already; leave it out")
+            names[name], tasks[alone] = "an earlier", name
+        _check_space(exam, count)
+
+
+def _check_space(exam: Variant, count: int) -> None:
+    space = exam.task.space()
+    if space // 4 < count:
+        way = f"take eval.test {space // 4} or" if space // 4 else "take"
+        name = exam.label or next(iter(exam.slices))
+        raise ValueError(
+            f"{name}: eval.test wants {count} sequences, but the smallest slice holds {space} different ones and a "
+            f"quarter of them is kept for test; {way} a larger exam"
+        )
+
+
+def check_mix(parts: Sequence[Variant]) -> None:
+    """Raise `ValueError`, one line, where two parts of a mix are the same task."""
+    seen: set[TaskConfig] = set()
+    for part in parts:
+        if part.task.canonical() in seen:
+            name = part.label or " ".join(part.task.slices)
+            raise ValueError(f"{name}: is in the mix twice; keep one and give it a {WEIGHT}")
+        seen.add(part.task.canonical())
+
+
+@lru_cache(maxsize=256)
+def turns(weights: tuple[int, ...], steps: int) -> tuple[int, ...]:
+    """Which part of a mix each step trains on: the one furthest behind its share, the first of several.
+
+    `sum(weights)` steps hold each part `weight` times, evenly spread; the same again in the next so many steps.
+    """
+    total, behind, order = sum(weights), [0] * len(weights), []
+    for _ in range(steps):
+        behind = [lag + weight for lag, weight in zip(behind, weights, strict=True)]
+        order.append(behind.index(max(behind)))
+        behind[order[-1]] -= total
+    return tuple(order)

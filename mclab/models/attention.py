@@ -7,17 +7,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mclab.config.model import AttentionMixer, ModelConfig
+from mclab.config.model import AttentionMixer, Mixer, ModelConfig
 from mclab.layers import Linear, ShortConv, rotate
 
 
 class Attention(nn.Module):
     """Rotary where `position: rotary`; the short convolution, without activation, where `conv` is not 0."""
 
-    def __init__(self, replicas: int, model: ModelConfig, length: int, gain: float) -> None:
+    def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
         super().__init__()
-        assert isinstance(model.mixer, AttentionMixer)
-        self.heads, self.window, self.rotary = model.heads, model.mixer.window, model.position == "rotary"
+        assert isinstance(mixer, AttentionMixer)
+        self.heads, self.window, self.rotary = model.heads, mixer.window, model.position == "rotary"
         self.qkv = Linear(replicas, model.dim, 3 * model.dim)
         self.conv = ShortConv(replicas, 3 * model.dim, model.conv) if model.conv else nn.Identity()
         self.out = Linear(replicas, model.dim, model.dim, gain)

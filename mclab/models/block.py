@@ -2,18 +2,21 @@
 
 from torch import Tensor, nn
 
-from mclab.config.model import ModelConfig
+from mclab.config.model import Mixer, ModelConfig
 from mclab.layers import RMSNorm, SwiGLU
 from mclab.models.mixers import MIXERS
 
 
 class Block(nn.Module):
-    """Pre-norm residual block. The MLP sees one token at a time, so it may run on chosen positions alone."""
+    """Pre-norm residual block. The MLP sees one token at a time, so it may run on chosen positions alone.
 
-    def __init__(self, replicas: int, model: ModelConfig, length: int, gain: float) -> None:
+    `mixer` is this layer's: `model.mixer`, or what `model.pattern` puts in its place.
+    """
+
+    def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
         super().__init__()
         self.mixer_norm = RMSNorm(replicas, model.dim)
-        self.mixer = MIXERS[model.mixer.name](replicas, model, length, gain)
+        self.mixer = MIXERS[mixer.name](replicas, model, mixer, length, gain)
         self.mlp_norm = RMSNorm(replicas, model.dim) if model.mlp else None
         self.mlp = SwiGLU(replicas, model.dim, model.mlp, gain) if model.mlp else None
 

@@ -26,7 +26,7 @@ class LM(nn.Module):
         learned = model.position == "learned"
         start = Normal(1 / math.sqrt(model.dim))
         self.position = parameter(replicas, length, model.dim, init=start) if learned else None
-        self.blocks = nn.ModuleList(Block(replicas, model, length, gain) for _ in range(model.layers))
+        self.blocks = nn.ModuleList(Block(replicas, model, mixer, length, gain) for mixer in model.mixers)
         self.norm = RMSNorm(replicas, model.dim)
 
     def forward(self, tokens_RBT: Tensor, positions_RBQ: Tensor) -> Tensor:

@@ -6,16 +6,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mclab.caching.layer import CachingLayer
-from mclab.config.model import MemoryMixer, ModelConfig
+from mclab.config.model import MemoryMixer, Mixer, ModelConfig
 from mclab.kernels.norm import unit
 from mclab.layers import Linear, RMSNorm, ShortConv
 from mclab.models.attention import Attention
+from mclab.models.conv import GatedConv
+from mclab.models.module import Modules
 
 
 class MixerType(Protocol):
-    """How a block makes its mixer. `gain` scales the start of the output projection."""
+    """How a block makes its mixer from the keys in `mixer`. `gain` scales the start of the output projection."""
 
-    def __call__(self, replicas: int, model: ModelConfig, length: int, gain: float) -> nn.Module: ...
+    def __call__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> nn.Module: ...
 
 
 class CachedMemory(nn.Module):
@@ -24,16 +26,16 @@ class CachedMemory(nn.Module):
     The recipe is that of Titans (arXiv 2501.00663); the Memory Caching paper does not give one.
     """
 
-    def __init__(self, replicas: int, model: ModelConfig, length: int, gain: float) -> None:
+    def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
         super().__init__()
-        assert isinstance(model.mixer, MemoryMixer)
+        assert isinstance(mixer, MemoryMixer)
         dim, self.heads, self.rotary = model.dim, model.heads, model.position == "rotary"
-        self.qk_norm = model.mixer.qk_norm
+        self.qk_norm = mixer.qk_norm
         self.qkv = Linear(replicas, dim, 3 * dim)
         self.conv = ShortConv(replicas, 3 * dim, model.conv) if model.conv else nn.Identity()
-        self.caching = CachingLayer(replicas, dim, model.heads, length, model.mixer)
+        self.caching = CachingLayer(replicas, dim, model.heads, length, mixer)
         self.norm = RMSNorm(replicas, dim, groups=model.heads)
-        self.out_gate = Linear(replicas, dim, dim) if model.mixer.out_gate else None
+        self.out_gate = Linear(replicas, dim, dim) if mixer.out_gate else None
         self.out = Linear(replicas, dim, dim, gain)
 
     def forward(self, x_RBTD: Tensor) -> Tensor:
@@ -50,4 +52,9 @@ class CachedMemory(nn.Module):
         return unit(x_RBTD.unflatten(-1, (self.heads, -1))).flatten(-2)
 
 
-MIXERS: dict[str, MixerType] = {"memory": CachedMemory, "attention": Attention}
+MIXERS: dict[str, MixerType] = {
+    "memory": CachedMemory,
+    "attention": Attention,
+    "conv": GatedConv,
+    "module": Modules,
+}

@@ -1,13 +1,14 @@
 """From rows to cells: excluded, checked, stripped of what changes nothing, merged where they are the same."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mclab.config.keys import shown
+from mclab.config.keys import rooms, shown
 from mclab.config.parse import parse_run
-from mclab.config.run import RunConfig, canonical, inert, oddities
+from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, inert, oddities
 from mclab.config.strict import ConfigError
+from mclab.config.variants import check_exams, check_mix
 from mclab.plan.conditions import Condition, When
 from mclab.plan.plan import Candidate, Cell
 from mclab.plan.rows import Draft, Rows
@@ -111,12 +112,13 @@ def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, s
     dead: frozenset[str] | None = None
     for combo in ground.combos:
         run = _resolve(ground.when.kept(ground.base, (*draft.settings, *combo)), ground)
-        inner = inert(run)
+        inner = inert(run) | UNSCIENTIFIC
         dead = inner if dead is None else dead & inner
-        run = canonical(run)
-        if run not in found:
+        same = canonical(run)
+        if same not in found:
             values = {item.path: _leaf(item.value) for item in combo if item.path not in inner}
-            found[run] = Candidate(values, {seed: run.model_copy(update={"seed": seed}) for seed in ground.seeds})
+            made = _as_trained(same, run)
+            found[same] = Candidate(values, {seed: made.model_copy(update={"seed": seed}) for seed in ground.seeds})
     values = _values(draft.settings, axes)
     alive = {path: value for path, value in values.items() if path not in (dead or ())} or values
     return Cell(_name(draft, alive, labels), alive, tuple(found.values()))
@@ -124,7 +126,33 @@ def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, s
 
 def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
     everything = (*ground.given, *settings)
-    return parse_run(nested(laid(ground.base, settings)), lambda path: written_at(path, everything, ground.source))
+
+    def where(path: str) -> str:
+        return written_at(path, everything, ground.source)
+
+    run = parse_run(nested(laid(ground.base, settings)), where)
+    _check_variants(run, where)
+    return run
+
+
+def _check_variants(run: RunConfig, where: Callable[[str], str]) -> None:
+    """Raise `ConfigError` for an exam that adds nothing or has too few sequences, and for a mix that repeats itself."""
+    key = "eval.task"
+    try:
+        check_exams(run.task, run.exams, run.eval.test)
+        key = "train.task"
+        check_mix(run.mix)
+    except ValueError as error:
+        raise ConfigError(f"{where(key)}: {key}: {error}") from None
+
+
+def _as_trained(run: RunConfig, given: RunConfig) -> RunConfig:
+    """`run` with the keys that change nothing in its result as they are in `given`."""
+    for room, _, key in (path.partition(".") for path in sorted(UNSCIENTIFIC)):
+        section, value = getattr(run, room), getattr(getattr(given, room), key)
+        if getattr(section, key) != value:
+            run = run.model_copy(update={room: section.model_copy(update={key: value})})
+    return run
 
 
 def _leaf(value: Any) -> Any:
@@ -137,9 +165,11 @@ def _values(settings: Iterable[Setting], axes: Sequence[str]) -> dict[str, Any]:
 
 
 def _labels(axes: Sequence[str]) -> dict[str, str]:
-    """The last word of each axis, its whole path where two would be the same."""
+    """The last word of each axis, its whole path where two would be the same, or where the task would be meant."""
     last = [path.rpartition(".")[2] for path in axes]
-    return {path: path if last.count(word) > 1 else word for path, word in zip(axes, last, strict=True)}
+    return {
+        path: path if last.count(word) > 1 or word in rooms() else word for path, word in zip(axes, last, strict=True)
+    }
 
 
 def _name(draft: Draft, values: dict[str, Any], labels: dict[str, str]) -> str:
@@ -164,7 +194,7 @@ def _merged(rows: Sequence[_Row], listed: int, notes: list[str]) -> tuple[Cell, 
     first: dict[frozenset[RunConfig], _Row] = {}
     same: list[str] = []
     for row in rows:
-        runs = frozenset(next(iter(candidate.runs.values())) for candidate in row.cell.candidates)
+        runs = frozenset(canonical(next(iter(candidate.runs.values()))) for candidate in row.cell.candidates)
         kept = first.setdefault(runs, row)
         if kept is not row:
             same.append(f"{row.written} is {kept.written}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mclab.config.keys import shown
-from mclab.config.run import RunConfig
+from mclab.config.run import UNSCIENTIFIC, RunConfig
 from mclab.config.strict import Leaf, leaves
 from mclab.plan.plan import Candidate, Cell, Plan
 
@@ -87,7 +87,7 @@ def _changed(gone: list[Cell], come: list[Cell], over: set[str]) -> tuple[str, .
 
 def _first(cell: Cell, over: set[str]) -> dict[str, Leaf]:
     run = next(iter(cell.candidates[0].runs.values()))
-    return {path: value for path, value in leaves(run) if path != "seed" and path not in over}
+    return {path: value for path, value in _science(run) if path not in over}
 
 
 def _moves(old: dict[str, Leaf], new: dict[str, Leaf]) -> Iterator[str]:
@@ -104,15 +104,24 @@ def _ground(cell: Cell, over: set[str]) -> frozenset[_Config]:
 
 def _all(cell: Cell) -> frozenset[_Config]:
     runs = (next(iter(candidate.runs.values())) for candidate in cell.candidates)
-    return frozenset(frozenset(item for item in leaves(run) if item[0] != "seed") for run in runs)
+    return frozenset(map(_config, runs))
+
+
+def _config(run: RunConfig) -> _Config:
+    return frozenset(_science(run))
+
+
+def _science(run: RunConfig) -> Iterator[tuple[str, Leaf]]:
+    """The run's keys without its seed and without those that change nothing in its result."""
+    return (item for item in leaves(run) if item[0] != "seed" and item[0] not in UNSCIENTIFIC)
 
 
 def _same_science(old: Cell, new: Cell, seeds: list[int]) -> bool:
     """True unless the same config goes by another id."""
-    ids = {run: name for each in old.candidates for run, name in _named(each, seeds)}
-    return all(ids.get(run, name) == name for each in new.candidates for run, name in _named(each, seeds))
+    ids = {key: name for each in old.candidates for key, name in _named(each, seeds)}
+    return all(ids.get(key, name) == name for each in new.candidates for key, name in _named(each, seeds))
 
 
-def _named(candidate: Candidate, seeds: list[int]) -> list[tuple[RunConfig, str]]:
+def _named(candidate: Candidate, seeds: list[int]) -> list[tuple[tuple[int, _Config], str]]:
     ids = candidate.run_ids()
-    return [(candidate.runs[seed], ids[seed]) for seed in seeds]
+    return [((seed, _config(candidate.runs[seed])), ids[seed]) for seed in seeds]

@@ -1,41 +1,51 @@
 """A grid file to a plan: base, overrides, rows, conditions, selection, seeds, in that order."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from mclab.config.keys import choices, rooms, shown
-from mclab.config.parse import check_values, quoted
+from mclab.config.keys import by_path, choices, rooms, shown
+from mclab.config.parse import check_path, check_values, quoted
 from mclab.config.strict import ConfigError
 from mclab.plan.cells import Ground, Remarks, cells
 from mclab.plan.conditions import exclude, when
-from mclab.plan.loader import load
+from mclab.plan.loader import load, read
 from mclab.plan.over import refuse_double, select_from
 from mclab.plan.overrides import SMOKE_NOTE, SMOKE_SEEDS, CommandLine, parse_overrides, refuse_varied, smaller
 from mclab.plan.plan import Cell, Plan
+from mclab.plan.quick import NOTE, QUICK, reduced
 from mclab.plan.rows import Rows, rows
 from mclab.plan.seeds import seeds_from, seeds_from_text
 from mclab.plan.settings import Flat, Setting, laid, nested, pairs
 from mclab.plan.source import Source
 
 #: What stands at the top of a grid.
-KEYS = ("question", "base", "grid", "zip", "changes", "runs", "when", "exclude", "select", "seeds")
+KEYS = ("question", "base", "grid", "zip", "changes", "runs", "when", "exclude", "select", "seeds", QUICK)
 
 
-def load_plan(path: str | Path, overrides: Sequence[str] = (), seeds: str | None = None, smoke: bool = False) -> Plan:
+def load_plan(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    seeds: str | None = None,
+    smoke: bool = False,
+    quick: bool = False,
+    content: bytes | None = None,
+) -> Plan:
     """The plan of a YAML grid. `overrides` are `train.steps=50` and the like, `seeds` is the command line's (`0..4`).
 
-    Raises `ConfigError` with file, line, key and the nearest right thing; nothing else for any text in the file.
+    `quick` takes the reduced form that the grid's quick block describes; `content` is the file's, where it has been
+    read already. Raises `ConfigError` with file, line, key and the nearest right thing; nothing else for any text.
     """
-    data, source = load(path)
+    data, source = load(read(path) if content is None else content, str(path))
     if data is None:
         raise ConfigError(
             f"{path}: is empty; a grid has {', '.join(KEYS)}, e.g. grid: {{model.mixer.gate: [context, none]}}"
         )
     if not isinstance(data, Mapping):
         raise ConfigError(f"{path}: needs a mapping at the top ({', '.join(KEYS)}), got {quoted(data)}")
-    return plan_from(data, Path(path).stem, overrides, seeds, smoke, source)
+    return plan_from(data, Path(path).stem, overrides, seeds, smoke, source, quick)
 
 
 def plan_from(
@@ -45,13 +55,40 @@ def plan_from(
     seeds: str | None = None,
     smoke: bool = False,
     source: Source | None = None,
+    quick: bool = False,
 ) -> Plan:
     """As `load_plan`, for data that is at hand; `{}` is one run of defaults. `name` names the plan and, without a
     `source`, the place in messages.
     """
-    source, remarks = source or Source(name), Remarks()
+    source = source or Source(name)
     _check_top(data, source)
     line = CommandLine(*parse_overrides(overrides), seeds, smoke)
+    if quick:
+        return _quick_plan(data, name, line, source)
+    if QUICK in data:
+        _check_quick(data, name, source)
+    return _plan({key: value for key, value in data.items() if key != QUICK}, name, line, source)
+
+
+def _quick_plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source) -> Plan:
+    """The reduced grid. A `select` of the full grid may count on more seeds than it has."""
+    small, moved = reduced(data, source)
+    line = replace(line, fewer=line.fewer or "select" not in data[QUICK])
+    plan = _plan(small, f"{name}-{QUICK}", line, moved)
+    return replace(plan, notes=(NOTE, *plan.notes))
+
+
+def _check_quick(data: Mapping[str, Any], name: str, source: Source) -> None:
+    """Raise `ConfigError` for a fault in the reduced form, so that it is found before it is wanted."""
+    reduced(data, source)
+    try:
+        _quick_plan(data, name, CommandLine(), source)
+    except ConfigError as error:
+        raise ConfigError("\n".join(f"{line} (in the quick form)" for line in str(error).splitlines())) from None
+
+
+def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source) -> Plan:
+    remarks = Remarks()
     base, seed = _base(data.get("base"), source)
     wanted = _seeds(data, seed, line, source)
     table = rows(data, source)
@@ -71,7 +108,7 @@ def plan_from(
         cells=found,
         select=rule,
         seeds=wanted,
-        notes=(*[SMOKE_NOTE] * smoke, *table.notes, *_baseline(table, found[0]), *remarks.notes),
+        notes=(*[SMOKE_NOTE] * line.smoke, *table.notes, *_baseline(table, found[0]), *remarks.notes),
         warnings=tuple(remarks.warnings),
         named=table.named,
         listed=len(table.drafts),
@@ -102,6 +139,9 @@ def _base(data: Any, source: Source) -> tuple[Flat, int | None]:
     if not isinstance(data, Mapping):
         raise source.error("base", f"base: needs a mapping of keys to values, got {quoted(data)}")
     flat = dict(pairs(data, rooms(), "", f"{source.at('base')}: base"))
+    for path in flat:
+        if path.rpartition(".")[0] in by_path():
+            check_path(path, source.at(f"base.{path}"))
     check_values(nested(flat), lambda path: source.at(f"base.{path}"))
     return flat, flat.pop("seed", None)
 

@@ -83,15 +83,20 @@ class GridLoader(yaml.SafeLoader):  # type: ignore[misc]
         return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
 
 
-def load(path: str | Path) -> tuple[Any, Source]:
-    """The data of a YAML file and where each key stands. Raises `ConfigError` with file and line."""
+def read(path: str | Path) -> bytes:
+    """The bytes of a grid's file, which may be a pipe and so be read but once. Raises `ConfigError`."""
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from None
+        return Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
-    return load_text(text, str(path))
+
+
+def load(content: bytes, name: str) -> tuple[Any, Source]:
+    """The data of a YAML file that is called `name` and where each key stands. Raises `ConfigError`, file and line."""
+    try:
+        return load_text(content.decode("utf-8-sig"), name)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{name}: is not UTF-8 text (byte {error.start})") from None
 
 
 def load_text(text: str, name: str) -> tuple[Any, Source]:

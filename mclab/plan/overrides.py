@@ -17,17 +17,21 @@ SMOKE_NOTE = "smoke: two steps on small sets, to see that everything runs; the n
 
 @dataclass(frozen=True)
 class CommandLine:
-    """What the command line adds to a grid: overrides, `seed=`, `--seeds`, `--smoke`."""
+    """What the command line adds to a grid: overrides, `seed=`, `--seeds`, `--smoke`.
+
+    `fewer` says that the seeds may be fewer than the grid's author counted on for another reason.
+    """
 
     settings: tuple[Setting, ...] = ()
     seed: int | None = None
     seeds: str | None = None
     smoke: bool = False
+    fewer: bool = False
 
     @property
     def about_seeds(self) -> bool:
         """True where the seeds may be fewer than the grid's author counted on."""
-        return self.smoke or self.seeds is not None
+        return self.smoke or self.fewer or self.seeds is not None
 
 
 def parse_overrides(texts: Iterable[str]) -> tuple[tuple[Setting, ...], int | None]:

@@ -1,9 +1,11 @@
 """How much work a plan is, in runs and tokens."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mclab.config.run import RunConfig
+from mclab.config.variants import turns
 from mclab.plan.plan import Cell, Plan
 
 
@@ -46,8 +48,13 @@ def _later(plan: Plan, cell: Cell) -> Iterable[RunConfig]:
 
 
 def tokens(run: RunConfig) -> int:
-    """Tokens that a run trains on."""
-    return run.train.steps * run.train.batch * run.task.length
+    """Tokens that a run trains on, each step on its part of the mix."""
+    train = run.train
+    if not train.task:
+        return train.steps * train.batch * run.task.length
+    mix = run.mix
+    order = Counter(turns(tuple(part.weight for part in mix), train.steps))
+    return train.batch * sum(count * mix[place].task.length for place, count in order.items())
 
 
 def _tokens(runs: Iterable[RunConfig]) -> int:

@@ -30,10 +30,10 @@ def shown_columns(summary: Summary) -> list[Shown]:
 
 
 def slice_columns(summary: Summary) -> list[Shown]:
-    """Mean ± standard deviation on every slice; empty where no cell has more than one."""
+    """Mean ± standard deviation on every slice, the task's own first; empty where no cell has more than one."""
     if not summary.has_slices:
         return []
-    whole = _column(summary, "all", lambda row: mean_std(row.accuracy))
+    whole = _column(summary, "mean of own" if summary.extras else "all", lambda row: mean_std(row.accuracy))
     return [*row_heads(summary), whole, *(_slice(summary, part) for part in summary.slices)]
 
 
@@ -53,6 +53,8 @@ def row_heads(summary: Summary) -> Iterator[Shown]:
 
 def _results(summary: Summary) -> Iterator[Shown]:
     yield _column(summary, "test accuracy", lambda row: mean_std(row.accuracy))
+    if summary.long_answers:
+        yield _column(summary, "token accuracy", lambda row: mean_std(row.tokens()), expendable=1)
     yield _column(summary, "95 % interval", lambda row: interval(row.accuracy), expendable=2)
     if len(summary.rows) > 1:
         yield _column(summary, "difference", difference_text)

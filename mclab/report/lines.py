@@ -12,19 +12,18 @@ from mclab.report.display import NOTHING
 from mclab.report.marks import (
     COLOURS,
     DASHES,
-    LEFT,
     MARKERS,
     WIDTH,
-    Sheet,
     draw_lost,
     draw_seeds,
     interval_arms,
     limits,
     panels,
     seeds_in,
-    sheet,
     spread_in,
 )
+from mclab.report.row import Row
+from mclab.report.sheet import legend, legend_columns, sheet
 from mclab.report.summary import Summary
 
 #: From this ratio of the largest to the smallest value on, the axis is logarithmic.
@@ -36,7 +35,7 @@ LETTER = 0.085
 def lines_figure(summary: Summary, axis: Axis) -> Figure:
     """One panel per slice: mean with interval and every seed, joined along the numeric key."""
     lines = lines_along(summary, axis)
-    across = _legend_columns(lines)
+    across = legend_columns([line.label for line in lines])
     page = sheet(summary, 2.5 if summary.has_slices else 3.2, -(-len(lines) // across) if len(lines) > 1 else 0)
     for place, (panel, part) in enumerate(zip(page.panels, panels(summary), strict=True)):
         _panel(panel, summary, lines, part, page.across)
@@ -46,21 +45,8 @@ def lines_figure(summary: Summary, axis: Axis) -> Figure:
             panel.set_xlabel(_x_label(summary, axis))
             panel.tick_params(labelbottom=True)
     if len(lines) > 1:
-        _legend(page, across)
+        legend(page, across)
     return page.figure
-
-
-def _legend_columns(lines: Sequence[Line]) -> int:
-    """How many entries fit side by side, at about 112 letters a row and 7 for each handle."""
-    return max(1, min(len(lines), 112 // (7 + max((len(line.label) for line in lines), default=1))))
-
-
-def _legend(page: Sheet, across: int) -> None:
-    handles, labels = page.panels[0].get_legend_handles_labels()
-    corner = (LEFT, 1 - page.above)
-    page.figure.legend(
-        handles, labels, loc="upper left", bbox_to_anchor=corner, ncols=across, borderpad=0, borderaxespad=0
-    )
 
 
 def _x_label(summary: Summary, axis: Axis) -> str:
@@ -70,7 +56,7 @@ def _x_label(summary: Summary, axis: Axis) -> str:
 
 
 def _panel(panel: Axes, summary: Summary, lines: Sequence[Line], part: str, across: int) -> None:
-    places = _places(sorted({x for line in lines for x in line.xs}))
+    places = places_of(sorted({x for line in lines for x in line.xs}))
     at = list(places.values())
     step = min(b - a for a, b in pairwise(at))
     width = min(0.1, 0.5 / len(lines)) * step * (1.0 if summary.has_slices else 0.6)
@@ -103,33 +89,48 @@ def thinned(ticks: Mapping[float, str], inches: float) -> list[str]:
     return [ticks[at] if at in kept else "" for at in ats]
 
 
-def _places(values: Sequence[float]) -> dict[float, float]:
-    """Where each value stands along x: at its logarithm where the values span a wide ratio."""
-    wide = values[0] > 0 and values[-1] / values[0] >= LOG_FROM
+def places_of(values: Sequence[float], wide_from: float = LOG_FROM) -> dict[float, float]:
+    """Where each value stands along x: at its logarithm where the values span a ratio of `wide_from` or more."""
+    wide = values[0] > 0 and values[-1] / values[0] >= wide_from
     return {value: log2(value) if wide else value for value in values}
 
 
 def _draw(panel: Axes, line: Line, at: Sequence[float], aside: float, part: str) -> None:
-    """Means with their intervals at `at`, the seeds a little to the right of them."""
-    colour = COLOURS[line.colour]
-    for place, row in zip(at, line.rows, strict=True):
+    known = draw_line(panel, line.label, (line.colour, line.dash), at, [(row, part) for row in line.rows], aside)
+    if not line.xs and known:
+        panel.axhline(known[0], color=COLOURS[line.colour], linewidth=0.9, linestyle=":", zorder=1)
+
+
+def draw_line(
+    panel: Axes,
+    label: str,
+    style: tuple[int, int],
+    at: Sequence[float],
+    scored: Sequence[tuple[Row, str]],
+    aside: float,
+) -> list[float]:
+    """Means with their intervals at `at`, joined, the seeds `aside` to the right of them; the means that there are.
+
+    `style` is a place in the palettes of colours and of dashes, `scored` a cell and a slice for each place.
+    """
+    colour = COLOURS[style[0]]
+    for place, (row, part) in zip(at, scored, strict=True):
         seeds, lost = seeds_in(row, part)
         draw_seeds(panel, [place + aside] * len(seeds), seeds, colour)
         draw_lost(panel, [place + aside] * lost, [0.0] * lost, colour)
-    spreads = [(place, spread_in(row, part)) for place, row in zip(at, line.rows, strict=True)]
+    spreads = [(place, spread_in(row, part)) for place, (row, part) in zip(at, scored, strict=True)]
     known = [(place, spread.mean, interval_arms(spread)) for place, spread in spreads if spread.mean is not None]
     panel.errorbar(
         [place for place, _, _ in known],
         [mean for _, mean, _ in known],
         yerr=[[arms[side] for _, _, arms in known] for side in (0, 1)],
-        fmt=MARKERS[line.colour],
-        linestyle=DASHES[line.dash],
+        fmt=MARKERS[style[0]],
+        linestyle=DASHES[style[1]],
         color=colour,
         markersize=4.4,
         linewidth=1.3,
         elinewidth=1.1,
         capsize=2,
-        label=line.label,
+        label=label,
     )
-    if not line.xs and known:
-        panel.axhline(known[0][1], color=colour, linewidth=0.9, linestyle=":", zorder=1)
+    return [mean for _, mean, _ in known]

@@ -1,13 +1,10 @@
-"""What every plot of accuracies shares: colours, style, the mark of a cell, panels, limits."""
+"""What every plot of accuracies shares: colours, style, the marks of a cell, which panels, limits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, floor
-from textwrap import fill
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from mclab.config.outcome import ALL
 from mclab.report.row import Row, scores
@@ -23,12 +20,10 @@ DASHES = ("-", "--", "-.", ":")
 GREY = "#666666"
 #: Inches; a README shows it at about 100 dots an inch.
 WIDTH = 8.4
-FOOT = 0.28
-LEGEND_ROW = 0.2
 #: Left edge of title, legend and foot, as a share of the width.
 LEFT = 0.01
-TITLE_LETTERS = 84
-MOST_ACROSS = 4
+#: Of more slices than this only the task's own get a panel each; the plots by slice show the others.
+MOST_PARTS = 11
 
 STYLE: dict[str, Any] = {
     "font.size": 9.5,
@@ -53,8 +48,13 @@ STYLE: dict[str, Any] = {
 
 
 def panels(summary: Summary) -> tuple[str, ...]:
-    """A panel for all scored positions, and one per slice where a cell has several."""
-    return (ALL, *summary.slices) if summary.has_slices else (ALL,)
+    """A panel for all scored positions, and one per slice where a cell has several; of too many the task's own."""
+    if not summary.has_slices:
+        return (ALL,)
+    if len(summary.slices) <= MOST_PARTS:
+        return (ALL, *summary.slices)
+    kept = [part for part in summary.slices if part not in summary.extras]
+    return (ALL, *kept) if 1 < len(kept) <= MOST_PARTS else (ALL,)
 
 
 def spread_in(row: Row, part: str) -> Spread:
@@ -79,9 +79,10 @@ def interval_arms(spread: Spread) -> tuple[float, float]:
     return max(0.0, spread.mean - lo), max(0.0, hi - spread.mean)
 
 
-def limits(summary: Summary) -> tuple[float, float]:
-    """Tenths that hold every seed and every interval, at least 0.3 apart, a little beyond them for the marks."""
-    spreads = [spread_in(row, part) for row in summary.rows for part in panels(summary)]
+def limits(summary: Summary, parts: Sequence[str] | None = None) -> tuple[float, float]:
+    """Tenths that hold every seed and every interval on `parts` (by default `panels`), at least 0.3 apart, a little
+    beyond them for the marks."""
+    spreads = [spread_in(row, part) for row in summary.rows for part in parts or panels(summary)]
     values = [v for s in spreads for v in (s.min, s.max, clip(s.lo, 0.0), clip(s.hi, 0.0)) if v is not None]
     if not values:
         return -0.03, 1.03
@@ -98,49 +99,3 @@ def draw_seeds(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str
 def draw_lost(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str) -> None:
     """Crosses for diverged seeds."""
     axis.plot(xs, ys, "x", color=colour, markersize=5, markeredgewidth=1.4, zorder=3)
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A figure with its visible panels, `across` in a row; what stands above and below them is in inches."""
-
-    figure: Figure
-    panels: list[Axes]
-    across: int
-    above: float
-
-    def lowest(self, place: int) -> bool:
-        """True for a panel with none below it."""
-        return place + self.across >= len(self.panels)
-
-
-def sheet(summary: Summary, panel_height: float, legend_rows: int = 0) -> Sheet:
-    """The question on top, room for a legend, an empty titled panel for each part, how to read it all at the foot."""
-    parts = panels(summary)
-    across = min(MOST_ACROSS, len(parts))
-    down = -(-len(parts) // across)
-    title = fill(summary.plan.question or summary.plan.name, TITLE_LETTERS)
-    title_height = 0.1 + 0.2 * (title.count("\n") + 1)
-    above, height = title_height + LEGEND_ROW * legend_rows, panel_height * down
-    total = above + height + FOOT
-    figure = Figure(figsize=(WIDTH, total))
-    figure.set_layout_engine("constrained", rect=(0, FOOT / total, 1, height / total), wspace=0.03)
-    figure.text(LEFT, 1 - 0.06 / total, title, va="top", fontsize=11.5, fontweight="bold")
-    figure.text(LEFT, 0.06 / total, _caption(summary), va="bottom", fontsize=8, color=GREY)
-    grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
-    axes = [axis for line in grid for axis in line]
-    for spare in axes[len(parts) :]:
-        spare.set_visible(False)
-    for axis, part in zip(axes, parts, strict=False):
-        if len(parts) > 1:
-            axis.set_title("all slices" if part == ALL else part)
-    return Sheet(figure, axes[: len(parts)], across, title_height / total)
-
-
-def _caption(summary: Summary) -> str:
-    counts = sorted({row.accuracy.n for row in summary.rows})
-    n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    words = [f"Mean with 95 % t interval, n = {n}", "each small dot is a seed"]
-    if any(seeds_in(row, ALL)[1] for row in summary.rows):
-        words.append("×: diverged, counts as 0")
-    return "; ".join(words) + "."

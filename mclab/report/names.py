@@ -5,15 +5,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-#: Columns of the frames that no varied key may take the name of; a key that would keeps its full path.
+#: Columns of the frames that no varied key may take the name of, and the task itself, that eval.task and train.task
+#: are no other name for; a key that would keeps its full path.
 RESERVED = frozenset({
     *("name", "n", "status", "solved", "ceiling", "diff_mean", "diff_lo", "diff_hi", "p"),
     *("params", "state_fixed", "state_cached", "steps_to_99", "tokens_per_s", "wall_s"),
     *("run_id", "seed", "chosen", "steps_done", "diverged_step", "overlap", "science"),
-    *("device", "device_name", "torch", "mclab", "error"),
+    *("device", "device_name", "torch", "mclab", "error", "task"),
 })  # fmt: skip
 #: More labels than this make no sentence.
 MOST_LISTED = 6
+_PAIR = re.compile(r"\w+=")
 
 
 def column_names(paths: Iterable[str]) -> dict[str, str]:
@@ -32,7 +34,10 @@ def plain(value: Any) -> Any:
 
 
 def value_text(value: Any) -> str:
-    """A value as a grid's author would write it: `null`, `true`, `0.001`, `4,8,16`, `attention window=8`."""
+    """A value as a grid's author would write it: `null`, `true`, `0.001`, `4,8,16`, `attention window=8`.
+
+    Variants of a task (`eval.task`) are parted by semicolons: `length=128; length=256`.
+    """
     value = plain(value)
     if isinstance(value, bool) or value is None:
         return json.dumps(value)
@@ -40,7 +45,8 @@ def value_text(value: Any) -> str:
         short = f"{value:g}"
         return short if float(short) == value else repr(value)
     if isinstance(value, list | tuple):
-        return ",".join(map(value_text, value))
+        texts = list(map(value_text, value))
+        return ("; " if any("=" in text for text in texts) else ",").join(texts) or "[]"
     if isinstance(value, dict):
         rest = [f"{key}={value_text(inner)}" for key, inner in value.items() if key != "name"]
         return " ".join([str(value["name"]), *rest] if "name" in value else rest)
@@ -55,8 +61,12 @@ def label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def full_label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """`gate=input, segment=8`, also where one key alone varies."""
-    return ", ".join(f"{names[path]}={value_text(value)}" for path, value in values.items())
+    """`gate=input, segment=8`, also where one key alone varies; variants of a task in brackets."""
+    return ", ".join(f"{names[path]}={_told(value_text(value))}" for path, value in values.items())
+
+
+def _told(text: str) -> str:
+    return f"({text})" if _PAIR.match(text) else text
 
 
 def listed(labels: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from mclab.plan.select import Record
-from mclab.report.names import listed, seeds_text
+from mclab.report.names import MOST_LISTED, listed, seeds_text
 from mclab.report.row import SOLVED, Row
 from mclab.report.summary import Summary
 
@@ -37,6 +37,7 @@ def _reading(summary: Summary) -> Iterator[str]:
         f"Seeds {seeds_text(seeds)}. Accuracy: mean ± standard deviation over seeds (number of seeds), on test; a "
         f"diverged run counts as 0. 95 %: Student's t interval of the mean, clipped to [0, 1]."
     )
+    yield from _scored(summary)
     if others := sum(row.difference is not None and row.difference.kind != "slices" for row in summary.rows):
         yield (
             f"Difference: row less {_baseline(summary)}, paired by seed, with its 95 % t interval "
@@ -55,6 +56,22 @@ def _reading(summary: Summary) -> Iterator[str]:
         f"{summary.names[path]}_edge" for path in summary.selected if any(path in r.edges for r in summary.rows)
     ]:
         yield f"(edge), in csv {', '.join(edged)}: the value chosen is an end of its range; a better may lie beyond."
+
+
+def _scored(summary: Summary) -> Iterator[str]:
+    """What accuracy is over, where it is not all that the columns show."""
+    if summary.extras:
+        own = [part for part in summary.slices if part not in summary.extras]
+        told = listed(own) if len(own) <= MOST_LISTED else f"{own[0]} to {own[-1]}"
+        yield (
+            f"Accuracy is the mean over the task's own slices ({told}); those that eval.task adds stand beside it and "
+            f"are in no mean, no difference and no choice."
+        )
+    if summary.long_answers:
+        yield (
+            "Accuracy: share of answers that are right as a whole; token accuracy: share of their tokens, each after "
+            "the right ones before it."
+        )
 
 
 def _words(summary: Summary) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""One figure for a grid: accuracy per cell, every seed a point. The only module that a caller of plots needs."""
+"""The figures of a grid, by kind. The only module that a caller of plots needs."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -8,37 +8,79 @@ from typing import Any
 import matplotlib.style
 from matplotlib.figure import Figure
 
+from mclab.config.strict import ConfigError
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
 from mclab.report.axis import numeric_axis
+from mclab.report.curves import Curve, curves_figure
+from mclab.report.heat import heat_figure, heat_map
 from mclab.report.lines import lines_figure
 from mclab.report.marks import STYLE
 from mclab.report.points import points_figure
+from mclab.report.slices import capacity_figure, slices_figure
 from mclab.report.summary import Summary, summarise
 from mclab.report.write import write_files
 
 #: Per format, the metadata that would hold the time of writing, switched off.
 METADATA: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+#: The kinds of figure, each also the name of its file.
+KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity")
 
 
-def write_plots(plan: Plan, lookup: Lookup, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
-    """Write `accuracy.<format>` into `folder` for each format (png, svg, pdf); return the paths. Needs no display.
+def write_plots(
+    plan: Plan,
+    lookup: Lookup,
+    folder: Path,
+    formats: Sequence[str] = ("png", "svg"),
+    kinds: Sequence[str] = (),
+    curve: Curve | None = None,
+) -> list[Path]:
+    """Write `<kind>.<format>` into `folder` for each kind and format (png, svg, pdf); return the paths.
 
-    Raises `ValueError` for another format.
+    Without `kinds`: `accuracy`, and `heat` where the slices are a grid of depth by length. `curve` finds the looks of
+    a run by its id, for the kind `curves`. Needs no display. Raises `ValueError` for another format or kind, and
+    `ConfigError` for a kind that has nothing to draw.
     """
-    unknown = [form for form in formats if form not in METADATA]
-    if unknown:
-        raise ValueError(f"format: {unknown[0]} is not one of {', '.join(METADATA)}")
+    for what, given, known in (("format", formats, tuple(METADATA)), ("kind", kinds, KINDS)):
+        unknown = [word for word in given if word not in known]
+        if unknown:
+            raise ValueError(f"{what}: {unknown[0]} is not one of {', '.join(known)}")
     summary = summarise(plan, lookup)
-    return write_files(folder, {f"accuracy.{form}": render(summary, form) for form in formats})
+    wanted = [(kind, form) for kind in kinds or fitting(summary) for form in formats]
+    return write_files(folder, {f"{kind}.{form}": render(summary, form, kind, curve) for kind, form in wanted})
 
 
-def render(summary: Summary, form: str) -> bytes:
+def refuse_empty(plan: Plan, lookup: Lookup) -> None:
+    """Raise `ConfigError` where no run has a result yet, so that every figure would be empty."""
+    if not any(row.accuracy.n for row in summarise(plan, lookup).rows):
+        raise ConfigError(f"{plan.name}: no run has a result yet, so there is nothing to draw")
+
+
+def fitting(summary: Summary) -> list[str]:
+    """The kinds that are drawn unasked."""
+    return ["accuracy", *["heat"] * (heat_map(summary) is not None)]
+
+
+def render(summary: Summary, form: str, kind: str = "accuracy", curve: Curve | None = None) -> bytes:
     """The figure as a file's content; the same summary gives the same bytes, whatever matplotlibrc the user has."""
     buffer = BytesIO()
     with matplotlib.style.context(["default", STYLE]):
-        accuracy_figure(summary).savefig(buffer, format=form, metadata=METADATA[form])
+        figure_of(summary, kind, curve).savefig(buffer, format=form, metadata=METADATA[form])
     return buffer.getvalue()
+
+
+def figure_of(summary: Summary, kind: str, curve: Curve | None = None) -> Figure:
+    """One figure. Raises `ConfigError` where there is nothing to draw."""
+    if kind == "curves":
+        return curves_figure(summary, curve or (lambda run: []))
+    figures = {
+        "accuracy": accuracy_figure,
+        "points": points_figure,
+        "slices": slices_figure,
+        "heat": heat_figure,
+        "capacity": capacity_figure,
+    }
+    return figures[kind](summary)
 
 
 def accuracy_figure(summary: Summary) -> Figure:

@@ -6,19 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from mclab.report.marks import (
-    COLOURS,
-    GREY,
-    draw_lost,
-    draw_seeds,
-    interval_arms,
-    limits,
-    panels,
-    seeds_in,
-    sheet,
-    spread_in,
-)
+from mclab.report.marks import COLOURS, GREY, draw_lost, draw_seeds, interval_arms, limits, panels, seeds_in, spread_in
 from mclab.report.row import Row
+from mclab.report.sheet import sheet
 from mclab.report.summary import Summary
 
 BASELINE, OTHER, LOST = "black", COLOURS[0], COLOURS[1]

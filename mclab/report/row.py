@@ -7,36 +7,40 @@ from statistics import fmean, median
 from typing import Any
 
 from mclab.config.outcome import ALL
+from mclab.config.run import RunConfig
 from mclab.plan.plan import Candidate, Cell
 from mclab.plan.select import Record
-from mclab.report.stats import Difference, Spread
+from mclab.report.stats import Difference, Spread, spread
 
 #: An accuracy from which a seed counts as solved, and from which two cells are too good to be told apart.
 SOLVED = 0.99
 #: Metrics nearer than this, relatively, are those of one function.
 EQUAL = 1e-6
+ACCURACY, TOKENS = "accuracy", "token_accuracy"
 
 
-def score(record: Record, part: str = ALL) -> float | None:
+def score(record: Record, part: str = ALL, metric: str = ACCURACY) -> float | None:
     """Test accuracy of a run on a slice or on all; 0 for a diverged run, `None` for one that has no result."""
     if record["status"] == "diverged":
         return 0.0
     if record["status"] != "done" or part not in record["test"]:
         return None
-    return float(record["test"][part]["accuracy"])
+    value = record["test"][part].get(metric)
+    return None if value is None else float(value)
 
 
-def scores(records: Mapping[int, Record], part: str = ALL) -> dict[int, float]:
+def scores(records: Mapping[int, Record], part: str = ALL, metric: str = ACCURACY) -> dict[int, float]:
     """Test accuracy by seed, of the seeds that have one."""
-    known = {seed: score(record, part) for seed, record in records.items()}
+    known = {seed: score(record, part, metric) for seed, record in records.items()}
     return {seed: value for seed, value in known.items() if value is not None}
 
 
 def same_function(one: Record, other: Record) -> bool:
-    """True where two finished runs agree in accuracy and loss, on all and on each slice: as one function would."""
-    if not one["status"] == other["status"] == "done" or not one["test"] or one["test"].keys() != other["test"].keys():
+    """True where two finished runs agree in accuracy and loss, on all and on each slice that both sat: as one would."""
+    shared = [part for part in one["test"] if part in other["test"]]
+    if not one["status"] == other["status"] == "done" or not shared:
         return False
-    pairs = [(mine, other["test"][part]) for part, mine in one["test"].items()]
+    pairs = [(one["test"][part], other["test"][part]) for part in shared]
     return all(_near(mine.get(key), its.get(key)) for mine, its in pairs for key in ("accuracy", "loss"))
 
 
@@ -53,6 +57,7 @@ class Row:
     this cell, by path. `picked` holds the selected keys and the learning rate, `edges` those whose chosen value lies at
     the edge of its range. `records` are the chosen candidate's, by seed; `missing` its seeds without one. `difference`,
     `p` (Holm) and `ceiling` are `None` in the baseline's own row, and the last two where the slices are others.
+    `accuracy` is over the task's own slices; `slices` holds those, then what `eval.task` adds.
     """
 
     cell: Cell
@@ -70,6 +75,26 @@ class Row:
     difference: Difference | None = None
     p: float | None = None
     ceiling: bool | None = None
+
+    @property
+    def run(self) -> RunConfig:
+        """A run of the cell: they differ in nothing but seed and selected keys."""
+        return next(iter(self.cell.candidates[0].runs.values()))
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The task's own slices: those that the mean is over."""
+        return self.run.task.slices
+
+    @property
+    def long_answers(self) -> bool:
+        """True where an answer is several tokens, so that its tokens can be right where it is not."""
+        run = self.run
+        return any(task.answer_tokens > 1 for task in (run.task, *(exam.task for exam in run.exams)))
+
+    def tokens(self, part: str = ALL) -> Spread:
+        """Token accuracy over the seeds."""
+        return spread(list(scores(self.records, part, TOKENS).values()))
 
     @property
     def lost(self) -> bool:

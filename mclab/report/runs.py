@@ -9,7 +9,7 @@ import polars as pl
 from mclab.config.outcome import ALL
 from mclab.plan.plan import Candidate, Plan
 from mclab.plan.select import Lookup, Record
-from mclab.report.row import Row, score
+from mclab.report.row import ACCURACY, TOKENS, Row, score
 from mclab.report.summary import LR, Summary, summarise
 from mclab.report.tables import Column, series
 
@@ -46,8 +46,8 @@ class _Run:
             return self.row.values[path]
         return {LR: self.candidate.runs[self.seed].train.lr, **self.candidate.values}.get(path)
 
-    def accuracy(self, part: str) -> float | None:
-        return score(self.record, part) if part == ALL or part in self.row.slices else None
+    def accuracy(self, part: str, metric: str = ACCURACY) -> float | None:
+        return score(self.record, part, metric) if part == ALL or part in self.row.slices else None
 
     def metric(self, split: str, part: str, metric: str) -> float | None:
         found = (self.record.get(split) or {}).get(part, {}).get(metric)
@@ -64,7 +64,8 @@ def runs_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:
     """One row per stored run: cells in the plan's order, then candidates, then seeds.
 
     Beside the keys: `chosen` (the cell reports this candidate), accuracy and loss on test and valid, on all and on each
-    slice, cost, machine, error. `test_accuracy` of a diverged run is 0, as in the table of cells.
+    slice, cost, machine, error. `test_accuracy` of a diverged run is 0, as in the table of cells. The slices that
+    `eval.task` adds have no valid, and `test_token_accuracy` is there where an answer is several tokens.
     """
     return runs_of(summarise(plan, lookup), lookup)
 
@@ -92,9 +93,13 @@ def _columns(summary: Summary, runs: list[_Run]) -> Iterator[Column]:
     yield "seed", pl.Int64, [run.seed for run in runs]
     yield "chosen", pl.Boolean, [run.candidate == run.row.candidate for run in runs]
     yield "status", pl.String, [run.record["status"] for run in runs]
+    extras, tokens = summary.extras, summary.long_answers
     for ending, part in [("", ALL), *((f"[{part}]", part) for part in summary.slices)]:
         yield f"test_accuracy{ending}", pl.Float64, [run.accuracy(part) for run in runs]
-        for split, metric in (("test", "loss"), ("valid", "accuracy"), ("valid", "loss")):
+        if tokens:
+            yield f"test_token_accuracy{ending}", pl.Float64, [run.accuracy(part, TOKENS) for run in runs]
+        valid = () if part in extras else (("valid", "accuracy"), ("valid", "loss"))
+        for split, metric in (("test", "loss"), *valid):
             yield f"{split}_{metric}{ending}", pl.Float64, [run.metric(split, part, metric) for run in runs]
     for name, key, dtype in FIGURES:
         yield name, dtype, [run.figure(key) for run in runs]

@@ -10,6 +10,8 @@ from scipy.special import stdtr, stdtrit
 
 #: Fewer pairs than this and no test is made: with two the interval is 12.7 standard errors wide.
 LEAST_PAIRS = 3
+#: A p below this, adjusted where there are several, is called a difference.
+ALPHA = 0.05
 #: Two accuracies nearer than this are equal. One answer of a million moves an accuracy by more; rounding by far less.
 SAME = 1e-9
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mclab.config.run import inert
+from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
 from mclab.config.strict import leaves
 from mclab.plan.plan import Candidate, Cell, Plan
 from mclab.plan.select import Lookup, Record, choose, edges
@@ -20,7 +20,10 @@ SHORT = 24
 
 @dataclass(frozen=True)
 class Summary:
-    """All rows in the plan's order. `slices`: the union over the cells; `names`: the column of each key by path."""
+    """All rows in the plan's order. `names`: the column of each key by path.
+
+    `slices`: the union over the cells, the tasks' own first, then those that `eval.task` adds.
+    """
 
     plan: Plan
     rows: tuple[Row, ...]
@@ -43,13 +46,25 @@ class Summary:
         """True where some cell is scored on more than one slice, so that "all" hides something."""
         return any(len(row.slices) > 1 for row in self.rows)
 
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The slices that are no task's own: `eval.task` adds them, and they are in no mean."""
+        own = {part for row in self.rows for part in row.own}
+        return tuple(part for part in self.slices if part not in own)
+
+    @property
+    def long_answers(self) -> bool:
+        """True where token accuracy says more than accuracy, in some cell."""
+        return any(row.long_answers for row in self.rows)
+
 
 def summarise(plan: Plan, lookup: Lookup) -> Summary:
     """Sum up every cell of the plan from the records that `lookup` finds; cells without any stay, empty."""
     names = column_names([*plan.axes, *(plan.select.over if plan.select else ()), LR])
     axes = {path: names[path] for path in plan.axes}
     rows = [_row(plan, cell, axes, lookup) for cell in plan.cells]
-    parts = sorted({part for row in rows for part in row.slices}, key=natural)
+    own = {part for row in rows for part in row.own}
+    parts = sorted({part for row in rows for part in row.slices}, key=lambda part: (part not in own, natural(part)))
     return Summary(plan, tuple(_compared(rows)), tuple(parts), names)
 
 
@@ -73,14 +88,19 @@ def _row(plan: Plan, cell: Cell, axes: Mapping[str, str], lookup: Lookup) -> Row
         missing=missing,
         status=_status(plan, cell, candidate, lookup),
         accuracy=spread(list(scores(records).values())),
-        slices={part: spread(list(scores(records, part).values())) for part in run.task.slices},
+        slices={part: spread(list(scores(records, part).values())) for part in _parts(run)},
     )
+
+
+def _parts(run: RunConfig) -> list[str]:
+    """Every slice that the run is tested on."""
+    return [*run.task.slices, *(part for exam in run.exams for part in exam.slices)]
 
 
 def cell_values(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
     """The varied keys that mean something in this cell: as its author wrote them, else as they stand in its run."""
     run = next(iter(cell.candidates[0].runs.values()))
-    dead = inert(run)
+    dead = inert(run) | UNSCIENTIFIC
     settled = {path: value for path, value in leaves(run) if path not in dead}
     known = {**settled, **cell.values}
     return {path: known[path] for path in axes if path in known}
@@ -124,8 +144,8 @@ def _compared(rows: Sequence[Row]) -> list[Row]:
 
 
 def comparable(row: Row, baseline: Row) -> bool:
-    """True for equal slices: a mean over other slices is another quantity, harder or easier by itself."""
-    return row.slices.keys() == baseline.slices.keys()
+    """True for equal own slices: a mean over other slices is another quantity, harder or easier by itself."""
+    return set(row.own) == set(baseline.own)
 
 
 def _difference(row: Row, baseline: Row) -> Difference:

@@ -27,6 +27,9 @@ def cells_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:
     A row scored on other slices than the baseline is not compared: its `diff_*`, `p` and `ceiling` are null.
     `ceiling`: cell and baseline both at 0.99 or more. `steps_to_99`: median, a seed that never got there being last.
     `tokens_per_s`, `wall_s`: mean over the finished runs.
+
+    Every slice has the same six columns as `test_accuracy[pairs=4]_mean`: the task's own, whose mean `test_accuracy`
+    is, then those that `eval.task` adds. `test_token_accuracy`, alike, where an answer is several tokens.
     """
     return cells_of(summarise(plan, lookup))
 
@@ -49,6 +52,11 @@ def _columns(summary: Summary) -> Iterator[Column]:
     yield from _spread("test_accuracy", [row.accuracy for row in rows])
     for part in summary.slices:
         yield from _spread(f"test_accuracy[{part}]", [row.slices.get(part, Spread()) for row in rows])
+    if summary.long_answers:
+        yield from _spread("test_token_accuracy", [row.tokens() for row in rows])
+        for part in summary.slices:
+            found = [row.tokens(part) if part in row.slices else Spread() for row in rows]
+            yield from _spread(f"test_token_accuracy[{part}]", found)
     yield from _difference(rows)
     for key in ("params", "state_fixed", "state_cached"):
         yield key, pl.Int64, [row.first(key) for row in rows]

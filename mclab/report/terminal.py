@@ -5,7 +5,8 @@ from textwrap import fill
 
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
-from mclab.report.display import Shown, shown_columns
+from mclab.report.advice import MORE_SEEDS, commands
+from mclab.report.display import Shown, shown_columns, slice_columns
 from mclab.report.notes import alarms
 from mclab.report.row import SOLVED
 from mclab.report.summary import Summary, summarise
@@ -17,6 +18,7 @@ LONGEST = 28
 #: How to read a column, under the table where the column is shown.
 READING = {
     "test accuracy": "mean ± standard deviation (seeds), a diverged run is 0",
+    "token accuracy": "share of right tokens, where accuracy is by whole answers",
     "95 % interval": "of that mean",
     "difference": "to the first row, paired by seed, with its 95 % interval",
     "p": "paired t test, Holm over the rows compared",
@@ -26,12 +28,15 @@ READING = {
 }
 
 
-def terminal_table(plan: Plan, lookup: Lookup, width: int = 120) -> str:
-    """Question, table, verdict and what is unusual. Columns of lesser weight are left out where `width` is short."""
-    return terminal_of(summarise(plan, lookup), width)
+def terminal_table(plan: Plan, lookup: Lookup, width: int = 120, again: str | None = None) -> str:
+    """Question, table, verdict and what is unusual. Columns of lesser weight are left out where `width` is short.
+
+    With `again`, the command that made the table, it ends with what to do next, in lines that can be pasted.
+    """
+    return terminal_of(summarise(plan, lookup), width, again)
 
 
-def terminal_of(summary: Summary, width: int = 120) -> str:
+def terminal_of(summary: Summary, width: int = 120, again: str | None = None) -> str:
     """`terminal_table` of a summary."""
     every = shown_columns(summary)
     columns = fit(every, width)
@@ -40,8 +45,13 @@ def terminal_of(summary: Summary, width: int = 120) -> str:
         reading(columns, width),
         *[_wrapped(f"left out for width: {', '.join(left)}; see table.md", width)] * bool(left),
     ]
-    lines = [_wrapped(line, width) for line in [*verdict(summary), *(f"! {line}" for line in alarms(summary))]]
+    words = [line for line in verdict(summary) if again is None or not line.startswith(MORE_SEEDS)]
+    lines = [_wrapped(line, width) for line in [*words, *(f"! {line}" for line in alarms(summary))]]
+    lines += commands(summary, again) if again else []
+    slices = slice_columns(summary)
     parts = [_wrapped(summary.plan.question or summary.plan.name, width), grid(columns), "\n".join(under)]
+    if slices and _width(slices) <= width:
+        parts.append(f"test accuracy by slice\n\n{grid(slices)}")
     return "\n\n".join([*parts, *["\n".join(lines)] * bool(lines)]) + "\n"
 
 

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from mclab.report.advice import MORE_SEEDS, more_seeds, unsettled
 from mclab.report.display import p_text, signed_interval
 from mclab.report.names import MOST_LISTED, listed
 from mclab.report.row import SOLVED, Row
-from mclab.report.stats import LEAST_PAIRS, Difference
+from mclab.report.stats import ALPHA, LEAST_PAIRS, Difference
 from mclab.report.summary import Summary
-
-#: A Holm-adjusted p below this is called a difference.
-ALPHA = 0.05
 
 
 def verdict(summary: Summary) -> list[str]:
@@ -82,16 +80,10 @@ def _evidence(row: Row, gap: Difference) -> str:
 
 
 def _advice(summary: Summary, unclear: Sequence[Row], level: Sequence[Row]) -> Iterator[str]:
-    if not summary.rows[0].lost and any(not row.ceiling and not row.lost for row in unclear):
-        yield f"More seeds may tell: --seeds {more_seeds(summary.plan.seeds)}"
+    if unsettled(summary, unclear):
+        yield f"{MORE_SEEDS}{more_seeds(summary.plan.seeds)}"
     if any(row.ceiling for row in level):
         yield f"Where a row and the baseline both reach {SOLVED}, a harder task or a smaller model may tell them apart."
-
-
-def more_seeds(seeds: Sequence[int]) -> str:
-    """A range that keeps the seeds there are and holds at least twice as many, at least five."""
-    first = min(seeds)
-    return f"{first}..{max(*seeds, first + max(2 * len(seeds), 5) - 1)}"
 
 
 def _side(gap: Difference) -> str:

@@ -13,20 +13,26 @@ from mclab.report.markdown import markdown
 from mclab.report.runs import runs_of
 from mclab.report.summary import summarise
 from mclab.report.tables import cells_of
+from mclab.report.tex import tex
 
 
 def write_tables(plan: Plan, lookup: Lookup, folder: Path) -> list[Path]:
-    """Write `table.csv`, `.parquet` and `.md` and `runs.csv` and `.parquet` into `folder`; return their paths."""
+    """Write `table.csv`, `.parquet`, `.md` and `.tex`, `runs.csv` and `.parquet` into `folder`; return their paths."""
+    return write_files(folder, table_files(plan, lookup))
+
+
+def table_files(plan: Plan, lookup: Lookup) -> dict[str, bytes]:
+    """What `write_tables` writes, by file name."""
     summary = summarise(plan, lookup)
     cells, runs = cells_of(summary), runs_of(summary, lookup)
-    files = {
+    return {
         "table.csv": as_csv(cells),
         "table.parquet": as_parquet(cells),
         "table.md": markdown(summary).encode(),
+        "table.tex": tex(summary).encode(),
         "runs.csv": as_csv(runs),
         "runs.parquet": as_parquet(runs),
     }
-    return write_files(folder, files)
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:

@@ -3,12 +3,15 @@
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from mclab.config.keep import Keep
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig, Status
 from mclab.plan.plan import Plan
 from mclab.runner.estimate import seconds
+from mclab.runner.eta import Ahead
+from mclab.runner.forecast import Forecast
 from mclab.runner.needs import Needs
 from mclab.runner.packing import cost, halves, packs_of
 from mclab.store import Store
@@ -21,12 +24,16 @@ Echo = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Progress:
-    """Runs of this command: `done` of about `total`; in one process also the step of the pack that trains."""
+    """Runs of this command: `done` of about `total`; in one process also the step of the pack that trains.
+
+    `ahead` says at any time what is left, as it then is; `None` while nothing is known.
+    """
 
     done: int
     total: int
     step: int = 0
     steps: int = 0
+    ahead: Callable[[], Ahead | None] = field(default=lambda: None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -81,13 +88,14 @@ def execute(
     progress: Callable[[Progress], None] | None = None,
     echo: Echo | None = None,
     train: Train | None = None,
+    keep: Keep | None = None,
 ) -> Summary:
     """Run what the plan needs and the store lacks; every outcome is stored before the next is asked for.
 
     An interrupt ends it with what is stored so far, and the running packs lost. `fail_fast` stops at the first run
     that failed, diverged or ran out of memory, `max_failures` at that many. `train` is `mclab.train.train_pack` unless
-    given; `begin` hears once what there is to do, if anything. Raises `StoreError` where a record cannot be written,
-    `ConfigError` where no scheduler answers.
+    given, and is told what to `keep`; `begin` hears once what there is to do, if anything. Raises `StoreError` where a
+    record cannot be written, `ConfigError` where no scheduler answers.
     """
     began, needs = time.monotonic(), Needs(plan, store.lookup, retry_failed=retry_failed)
     limit = 1 if fail_fast else max_failures
@@ -95,7 +103,7 @@ def execute(
     execution = _Execution(needs, store, limit, option, progress or _nothing, echo or _nothing)
     interrupted = False
     try:
-        stopped = execution.go(device, workers, scheduler, pack, train, begin or _nothing)
+        stopped = execution.go(device, workers, scheduler, pack, train, keep, begin or _nothing)
     except KeyboardInterrupt:
         interrupted, stopped = True, "interrupted"
     stored, missing = needs.statuses()
@@ -121,6 +129,8 @@ class _Execution:
         self.needs, self.store, self.limit, self.option = needs, store, limit, option
         self.progress, self.echo = progress, echo
         self.ran: Counter[str] = Counter()
+        self.forecast = Forecast(needs, 1)
+        self.alone = True
 
     def go(
         self,
@@ -129,6 +139,7 @@ class _Execution:
         scheduler: str | None,
         pack: int | str,
         train: Train | None,
+        keep: Keep | None,
         begin: Callable[[Start], None],
     ) -> str | None:
         """Run everything that is needed; the reason where it stops before."""
@@ -141,13 +152,17 @@ class _Execution:
         if not first:
             return None
         useful = min(count, len(first) + self.needs.expected)
-        begin(self._start(first, device, 0 if scheduler else useful))
-        with open_pool(device, workers=useful, scheduler=scheduler, train=train, progress=self._tell) as pool:
-            _submit(pool, first)
+        processes = 0 if scheduler else useful
+        begin(self._start(first, device, processes))
+        self.forecast, self.alone = Forecast(self.needs, processes), processes == 1
+        with open_pool(
+            device, workers=useful, scheduler=scheduler, train=train, progress=self._step, keep=keep
+        ) as pool:
+            self._submit(pool, first)
             self._tell()
             for done, result in pool.finished():
                 if not self._split(pool, done, result):
-                    _submit(pool, packed(self._keep(done, result)))
+                    self._submit(pool, packed(self._keep(done, result)))
                 if reason := self._enough():
                     return reason
         return None
@@ -162,36 +177,47 @@ class _Execution:
         if not isinstance(result, Failure) or result.status != "oom" or len(pack) == 1:
             return False
         left, right = halves(pack)
+        self.forecast.end(pack, done=False)
         self.echo(f"{len(pack)} runs together do not fit into memory: training {len(left)} and {len(right)}")
-        _submit(pool, [left, right])
+        self._submit(pool, [left, right])
         return True
+
+    def _submit(self, pool: Pool, packs: list[Pack]) -> None:
+        for pack in packs:
+            self.forecast.add(pack)
+            pool.submit(pack, priority=cost(pack))
 
     def _keep(self, pack: Pack, result: Result) -> list[RunConfig]:
         """Store a pack's outcomes; the runs that are needed now."""
+        self.forecast.end(pack, done=not isinstance(result, Failure))
         if isinstance(result, Failure):
             result = [Outcome(result.status, error=result.error)] * len(pack)
         for run, outcome in zip(pack, result, strict=True):
             self.store.put(run, outcome)
             self.ran[outcome.status] += 1
+            for remark in outcome.provenance.get("remarks", ()):
+                self.echo(f"{self.needs.label(run)}: {remark}")
             if outcome.status in _BAD:
                 self.echo(f"{self.needs.label(run)}: {_why(outcome)}")
         new = [found for run in pack for found in self.needs.done_with(run)]
         self._tell()
         return new
 
+    def _step(self, pack: Pack, step: int, steps: int) -> None:
+        """A pack is so far; of one among several it is not said which step it is at."""
+        self.forecast.step(pack, step, steps)
+        if self.alone and steps:
+            self._tell(step, steps)
+
     def _tell(self, step: int = 0, steps: int = 0) -> None:
-        self.progress(Progress(self.ran.total(), self.needs.given + self.needs.expected, step, steps))
+        total = self.needs.given + self.needs.expected
+        self.progress(Progress(self.ran.total(), total, step, steps, self.forecast.ahead))
 
     def _enough(self) -> str | None:
         bad = sum(self.ran[status] for status in _BAD)
         if self.limit is None or bad < self.limit:
             return None
         return f"stopped after {bad} failed run{'s' * (bad != 1)} ({self.option})"
-
-
-def _submit(pool: Pool, packs: list[Pack]) -> None:
-    for pack in packs:
-        pool.submit(pack, priority=cost(pack))
 
 
 def _why(outcome: Outcome) -> str:

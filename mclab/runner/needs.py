@@ -59,8 +59,16 @@ class Needs:
     @property
     def expected(self) -> int:
         """At most so many further runs will be needed by cells that have not chosen yet."""
+        return sum(self.later().values())
+
+    def later(self) -> dict[int, int]:
+        """How many runs will follow at most, by the number of each cell that has not chosen yet."""
         select = self._plan.select
-        return len(self._open) * (len(self._plan.seeds) - select.seeds) if select else 0
+        return dict.fromkeys(sorted(self._open), len(self._plan.seeds) - select.seeds) if select else {}
+
+    def candidates(self, number: int) -> list[RunConfig]:
+        """A run of each candidate of the cell with this number."""
+        return [next(iter(each.runs.values())) for each in self._plan.cells[number].candidates]
 
     @property
     def given(self) -> int:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from mclab.config.params import parameters
+from mclab.config.params import rough_parameters
 from mclab.config.run import RunConfig, shape_key
 from mclab.plan.size import tokens
 from mclab.workers import Pack
@@ -42,4 +42,4 @@ def halves(pack: Pack) -> tuple[Pack, Pack]:
 
 def cost(pack: Pack) -> float:
     """Training tokens times parameters: the dearest pack starts first, so that several workers end together."""
-    return float(len(pack) * tokens(pack[0]) * parameters(pack[0]))
+    return float(len(pack) * tokens(pack[0]) * rough_parameters(pack[0]))

@@ -26,6 +26,9 @@ def _check_scores(split: str, scores: Any) -> None:
             raise ValueError(f"has {split} {part} {_short(score)}, not an object")
         if not _share(score.get("accuracy")):
             raise ValueError(f"has {split} {part} accuracy {_short(score.get('accuracy'))}, not a number from 0 to 1")
+        tokens = score.get("token_accuracy")
+        if tokens is not None and not _share(tokens):
+            raise ValueError(f"has {split} {part} token_accuracy {_short(tokens)}, not a number from 0 to 1")
         for metric, value in score.items():
             if value is not None and not _number(value):
                 raise ValueError(f"has {split} {part} {metric} {_short(value)}, not a number")

@@ -3,15 +3,14 @@
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from mclab import files
 from mclab.config.strict import ConfigError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM)
-#: What a network file system answers where a directory cannot be synced.
-_NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
 
 
 class StoreError(ConfigError):
@@ -40,35 +39,9 @@ def _line(error: OSError, path: Path, doing: str) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace `path` by `data`: temporary file beside it, fsync, rename, fsync of the folder.
-
-    Raises `StoreError`; then no temporary file is left and `path` is what it was before, or all new where nothing but
-    the folder's fsync failed.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """As `mclab.files.write_whole`, but raises `StoreError`."""
     with plainly(path):
-        try:
-            with open(temporary, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
-        _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in _NO_SYNC:
-            raise
-    finally:
-        os.close(descriptor)
+        files.write_whole(path, data)
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -4,10 +4,12 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from mclab.config.keep import checkpoint
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import SCIENCE, RunConfig, run_id
 from mclab.config.strict import ConfigError
@@ -21,7 +23,7 @@ from mclab.store.record import Record, curve_bytes, json_bytes, read_record, rec
 if TYPE_CHECKING:
     import polars as pl
 
-_RECORD = re.compile(r"[0-9a-f]{16}\.json")
+_RUN = re.compile(r"[0-9a-f]{16}")
 
 
 def _to_stderr(line: str) -> None:
@@ -93,7 +95,9 @@ class Records:
     def _ids(self) -> Iterator[str]:
         folder = self.path / "records"
         if folder.is_dir():
-            yield from sorted(path.stem for path in folder.iterdir() if _RECORD.fullmatch(path.name))
+            yield from sorted(
+                path.stem for path in folder.iterdir() if path.suffix == ".json" and _RUN.fullmatch(path.stem)
+            )
 
     def curve(self, run: str) -> list[dict[str, Any]]:
         """The looks of a run's curve, in order; empty where none is stored, up to the damage where it is damaged."""
@@ -131,6 +135,15 @@ class Records:
     def _curve(self, run: str) -> Path:
         return self.path / "curves" / f"{run}.ndjson"
 
+    def weights(self, run: str) -> Path:
+        """Where the weights of the run with this id stand, if they were saved."""
+        return self.path / "weights" / f"{run}.safetensors"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the state of runs that train is kept."""
+        return self.path / "checkpoints"
+
 
 class Store(Records):
     """A run folder to write, and its lock, from construction to `close` (or the end of `with`).
@@ -148,9 +161,25 @@ class Store(Records):
                 with plainly(folder, "make the folder"):
                     folder.mkdir(exist_ok=True)
                 remove_leftovers(folder)
+            self._tidy()
         except BaseException:
             self._lock.release()
             raise
+
+    def _tidy(self) -> None:
+        """Remove what killed writers left of weights and checkpoints, and checkpoints of runs that are over."""
+        for folder in (self.path / "weights", self.checkpoints):
+            if folder.is_dir():
+                remove_leftovers(folder)
+        for path in self.checkpoints.glob("*.safetensors"):
+            record = self.lookup(path.stem) if _RUN.fullmatch(path.stem) else None
+            if record and record["status"] in FINAL:
+                self._forget(path.stem)
+
+    def _forget(self, run: str) -> None:
+        path = checkpoint(self.checkpoints, run)
+        with plainly(path, "remove a checkpoint"):
+            path.unlink(missing_ok=True)
 
     def adopt(self, plan: Plan, grid: bytes | None = None, *, extend: bool = False) -> None:
         """Make this the folder's plan: `plan.json`, and `grid.yaml` with the grid's bytes as they were given.
@@ -179,21 +208,30 @@ class Store(Records):
             return None
 
     def put(self, run: RunConfig, outcome: Outcome) -> None:
-        """Store a run's outcome: the curve, then the record, so that a record implies its curve.
+        """Store a run's outcome: weights and curve, then the record, so that a record implies them.
 
-        Takes the place of an `oom` or `failed` record, never of a final one. Raises `StoreError` when it cannot be
-        written; what was stored before is unharmed.
+        Takes the place of an `oom` or `failed` record, never of a final one; a final one ends the run's checkpoint.
+        Raises `StoreError` when it cannot be written; what was stored before is unharmed.
         """
         name, before = run_id(run), self.lookup(run_id(run))
         assert before is None or before["status"] not in FINAL, f"run {name} is stored already"
+        if outcome.weights is not None:
+            path = self.weights(name)
+            with plainly(path.parent, "make the folder"):
+                path.parent.mkdir(exist_ok=True)
+            write_whole(path, outcome.weights)
         write_whole(self._curve(name), curve_bytes(outcome.curve))
         write_whole(self._record(name), json_bytes(record_of(run, outcome)))
+        if outcome.status in FINAL:
+            self._forget(name)
 
     def _damaged(self, path: Path, reason: str) -> None:
         self._say(f"{path}: {reason}; kept as {move_aside(path).name}, the run counts as missing")
 
     def close(self) -> None:
-        """Let go of the lock."""
+        """Let go of the lock, and of the checkpoints' folder if it is empty."""
+        with suppress(OSError):
+            self.checkpoints.rmdir()
         self._lock.release()
 
     def __enter__(self) -> Self:

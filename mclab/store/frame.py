@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def frame_of(records: Iterable[Record]) -> "pl.DataFrame":
     """Columns: run_id, science, seed, status, the config's dotted keys, the figures, `provenance.*`.
 
-    A score is `test_accuracy` over all slices and `test_accuracy[pairs=16]` for one; `valid_…` and `…_loss` alike.
-    A key that a run has not is null. Needs polars, imported here.
+    A score is `test_accuracy` over the task's own slices and `test_accuracy[pairs=16]` for one; `valid_…`, `…_loss` and
+    `…_token_accuracy` alike. A key that a run has not is null. Needs polars, imported here.
     """
     import polars as pl
 

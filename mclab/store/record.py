@@ -13,8 +13,8 @@ from mclab.store.figures import check_figures
 
 Record = dict[str, Any]
 
-#: The outcome's figures; the curve stands in a file of its own.
-FIGURES = tuple(field.name for field in fields(Outcome) if field.name != "curve")
+#: The outcome's figures; the curve and the weights stand in files of their own.
+FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("curve", "weights"))
 #: Without these a record says nothing. Others may be younger than the record and then read as null.
 _NEEDED = ("run_id", "science", "seed", "config", "status", "steps", "valid", "test")
 

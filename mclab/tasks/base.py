@@ -1,4 +1,4 @@
-"""The contract that every synthetic task keeps: what a batch holds, and which two functions a task offers."""
+"""The contract that every synthetic task keeps: what a batch holds, and which functions a task offers."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -18,13 +18,18 @@ class Role(IntEnum):
     KEY = 1
     VALUE = 2
     QUERY = 3
+    MARK = 4
+    """What shows where a key, a value or a question begins, or where the pairs end."""
+    ANSWER = 5
+    """A token of an answer that is fed, so that the next one can be wanted."""
 
 
 class Batch(NamedTuple):
     """Samples of R seeds side by side; row [r, b] depends on seed r and its sample's index alone.
 
-    A scored position is where the model has read the query and must name the answer next; the answer itself need
-    not stand in the input.
+    A scored position is where the model has read the query, or an answer's tokens so far, and must name the next
+    token of the answer; the last one never stands in the input. `config.answer_tokens` positions side by side are
+    one answer (on train, `loss: all` of ar scores what is no answer too).
     """
 
     tokens: Tensor
@@ -40,7 +45,7 @@ class Batch(NamedTuple):
 
 
 class Task(Protocol):
-    """A task: two pure functions of its config. A module that defines both is one.
+    """A task: three pure functions of its config. A module that defines them is one.
 
     `config` is the task's own model out of `mclab.config.task`, so its type differs from task to task.
     """
@@ -58,4 +63,8 @@ class Task(Protocol):
 
     def roles(self, config: Any, batch: Batch) -> Tensor:
         """[R, B, T] int64: the `Role` of every token."""
+        ...
+
+    def word(self, config: Any, token: int) -> str:
+        """A token of the vocabulary as a person reads it: without spaces, different for each."""
         ...

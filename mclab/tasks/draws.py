@@ -10,13 +10,20 @@ from math import isqrt
 import torch
 from torch import Tensor
 
-from mclab.tasks.stream import constant, numbers, scalar, scramble
+from mclab.tasks.stream import below, constant, fork, numbers, scalar, scramble
 
 #: Up to this size, sorting a word per candidate costs less than the permutation and is exactly uniform.
 _RACE_UP_TO = 64
 #: The -ln table has 2**12 cells; its times (below 2**4) and the costs are fixed point with 26 and 16 bits.
 _LOG_BITS, _TIME_BITS, _COST_BITS = 12, 26, 16
 _DIGITS = 30
+
+
+def one_of(samples: Tensor, stream: int, count: int) -> Tensor:
+    """[N] out of `sample_keys` to [N] int64: a number below `count` for each, all alike likely."""
+    if count == 1:
+        return torch.zeros_like(samples)
+    return below(fork(samples, constant((stream,), samples.device)), 1, count).flatten()
 
 
 def words_for(sizes: tuple[int, ...]) -> int:

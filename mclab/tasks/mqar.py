@@ -6,7 +6,6 @@ P the largest number of pairs, T tokens.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -14,9 +13,9 @@ from torch import Tensor
 
 from mclab.config.task import MqarTask
 from mclab.tasks.base import NO_ANSWER, Batch, Role
-from mclab.tasks.draws import distinct, power_costs, race, words_for
+from mclab.tasks.draws import distinct, one_of, power_costs, race, words_for
 from mclab.tasks.splits import check_split, settle
-from mclab.tasks.stream import below, constant, fork, mix, sample_keys, words
+from mclab.tasks.stream import below, constant, fork, mix, salts, sample_keys, words
 
 #: Bits for a token or a position where three of them share one integer.
 _FIELD = 20
@@ -46,7 +45,7 @@ def batch(
     check_split(split)
     assert max(config.vocab, config.length) <= 1 << _FIELD  # the config's own bound
     samples = sample_keys(f"mqar/{split}", seeds, start, count, torch.device(device)).flatten()
-    slices = _slices(config, samples)
+    slices = one_of(samples, _SLICE, len(config.pairs))  # no attempt changes it, so the mix stays even
     pairs = constant(config.pairs, samples.device)[slices].unsqueeze(-1)
 
     def draw(rows: Tensor | slice, attempts: Tensor) -> _Core:
@@ -68,11 +67,9 @@ def roles(config: MqarTask, batch: Batch) -> Tensor:
     return named + asked
 
 
-def _slices(config: MqarTask, samples: Tensor) -> Tensor:
-    """[N]: which of `config.pairs` each sample has, all alike likely. No attempt changes it, so the mix stays even."""
-    if len(config.pairs) == 1:
-        return torch.zeros_like(samples)
-    return below(fork(samples, constant((_SLICE,), samples.device)), 1, len(config.pairs)).flatten()
+def word(config: MqarTask, token: int) -> str:
+    """Keys and values with the token's own number: 0, k2, v33."""
+    return f"{'v' if token >= config.vocab // 2 else 'k'}{token}" if token else "0"
 
 
 def _core(config: MqarTask, samples: Tensor, pairs: Tensor, attempts: Tensor) -> _Core:
@@ -102,13 +99,7 @@ def _live(config: MqarTask, pairs: Tensor) -> Tensor | None:
 def _fingerprint(keys: Tensor, values: Tensor, positions: Tensor) -> Tensor:
     """[N] int64, over each pair in its order. Pairs that are padded add the same to every sequence of that many."""
     fields = torch.add(positions, values, alpha=1 << _FIELD).add_(keys, alpha=1 << 2 * _FIELD)
-    return mix(fields.add_(_salts(keys.shape[-1], keys.device))).sum(-1)
-
-
-@lru_cache(maxsize=64)
-def _salts(count: int, device: torch.device) -> Tensor:
-    """[count] int64: a hash of each pair's number, so that two pairs that change places change the sum."""
-    return mix(torch.arange(1, count + 1, device=device))
+    return mix(fields.add_(salts(keys.shape[-1], keys.device))).sum(-1)
 
 
 def _assemble(config: MqarTask, samples: Tensor, pairs: Tensor, core: _Core) -> tuple[Tensor, Tensor]:

@@ -114,3 +114,9 @@ def below(keys: Tensor, count: int, bound: int | Tensor) -> Tensor:
     Multiply and shift; no number is preferred by more than bound / 2**31.
     """
     return words(keys, count).to(torch.int64).mul_(bound).bitwise_right_shift_(_int64(31))
+
+
+@lru_cache(maxsize=64)
+def salts(count: int, device: torch.device) -> Tensor:
+    """[count] int64: a hash of each place's number, to be added where order counts; not to be written to."""
+    return mix(torch.arange(1, count + 1, device=device))

@@ -1,4 +1,7 @@
-"""The sequences that a pack trains on: step n of a run sees samples n*batch to (n+1)*batch - 1 of its train stream."""
+"""The sequences that a pack trains on: step n of a run sees samples n*batch to (n+1)*batch - 1 of its train stream.
+
+With a mix (`train.task`) a step is of one part, the same for every seed, and each part has samples of its own.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,43 +9,72 @@ import torch
 from torch import Tensor
 
 from mclab.config.run import RunConfig
+from mclab.config.task import TaskConfig
+from mclab.config.variants import turns
 from mclab.tasks import TASKS, Batch
 
 #: Sequences made in one call for all replicas together (below this, call overhead dominates), and tokens at most.
 BLOCK, BLOCK_TOKENS = 1024, 2**19
+#: Samples between the first ones of two parts of a mix. Tasks that differ in a key may draw the same from one sample.
+APART = 2**40
 
 
 class TrainData:
-    """Batches of all replicas side by side, and the memory of what was shown."""
+    """Batches of all replicas side by side, and the memory of what was shown.
+
+    `tokens` are those of one replica in the batches given out so far, the ones before `done` included.
+    """
 
     def __init__(self, run: RunConfig, seeds: Sequence[int], device: torch.device) -> None:
         self.run, self.seeds, self.device = run, seeds, device
+        self.tokens = 0
         self._seen: list[Tensor] = []
 
     def batches(self, done: int = 0) -> Iterator[Batch]:
         """The batches of the steps after the first `done`, one a step, modulo `train.examples`."""
-        train = self.run.train
-        rows = min(BLOCK, BLOCK_TOKENS // self.run.task.length)
-        per_call = max(1, rows // (train.batch * len(self.seeds)))
-        for first in range(0, train.steps, per_call):
-            steps = min(per_call, train.steps - first)
-            block = self._block(first, steps)
-            self._seen.append(block.fingerprints)
-            for step in range(steps):
-                if first + step >= done:
-                    at = step * train.batch
-                    yield Batch(*(field[:, at : at + train.batch] for field in block))
+        self.tokens, self._seen = 0, []
+        mix, train = self.run.mix, self.run.train
+        weights = tuple(part.weight for part in mix)
+        order = turns(weights, train.steps)
+        examples = shares(train.examples, weights)
+        streams = [
+            self._stream(part.task, place * APART, order.count(place), examples[place])
+            for place, part in enumerate(mix)
+        ]
+        for step, place in enumerate(order):
+            batch = next(streams[place])
+            self.tokens += train.batch * mix[place].task.length
+            self._seen.append(batch.fingerprints)
+            if step >= done:
+                yield batch
 
     @property
     def seen(self) -> Tensor:
         """[R, n]: the fingerprints of the sequences given out so far, those of earlier steps included."""
         return torch.cat(self._seen, dim=1)
 
-    def _block(self, first: int, steps: int) -> Batch:
-        task, train = TASKS[self.run.task.name], self.run.train
-        ranges = _ranges(first * train.batch, steps * train.batch, train.examples)
-        parts = [task.batch(self.run.task, self.seeds, "train", a, n, self.device) for a, n in ranges]
-        return Batch(*(torch.cat(field, dim=1) for field in zip(*parts, strict=True)))
+    def _stream(self, task: TaskConfig, first: int, steps: int, examples: int | None) -> Iterator[Batch]:
+        """The batches of one part, made many at a time; `first` is its first sample."""
+        size = self.run.train.batch
+        per_call = max(1, min(BLOCK, BLOCK_TOKENS // task.length) // (size * len(self.seeds)))
+        for done in range(0, steps, per_call):
+            now = min(per_call, steps - done)
+            block = self._block(task, first, _ranges(done * size, now * size, examples))
+            for at in range(0, now * size, size):
+                yield Batch(*(field[:, at : at + size] for field in block))
+
+    def _block(self, task: TaskConfig, first: int, ranges: Sequence[tuple[int, int]]) -> Batch:
+        make = TASKS[task.name].batch
+        pieces = [make(task, self.seeds, "train", first + at, count, self.device) for at, count in ranges]
+        return Batch(*(torch.cat(field, dim=1) for field in zip(*pieces, strict=True)))
+
+
+def shares(examples: int | None, weights: Sequence[int]) -> list[int | None]:
+    """The fixed set's size for each part of a mix: by weight, in whole numbers that add up, at least 1."""
+    if examples is None:
+        return [None] * len(weights)
+    ends = [examples * sum(weights[: place + 1]) // sum(weights) for place in range(len(weights))]
+    return [max(1, end - start) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _ranges(start: int, count: int, examples: int | None) -> list[tuple[int, int]]:

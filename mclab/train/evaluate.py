@@ -1,6 +1,6 @@
 """Accuracy and loss per slice on a split's fixed set; replicas see their own seeds' sequences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -8,8 +8,14 @@ from torch.nn import functional as F
 
 from mclab.config.outcome import ALL, Score
 from mclab.config.run import RunConfig
+from mclab.config.task import TaskConfig
 from mclab.models.lm import LM
 from mclab.tasks import NO_ANSWER, TASKS, Batch
+
+#: Training batches whose tokens make one chunk, and the most logits in one: long sequences may be asked more often.
+CHUNK, CHUNK_LOGITS = 4, 2**27
+#: Tokens of a slice up to which its sequences are kept; those of larger ones are made anew, a chunk at a time.
+KEPT = 2**24
 
 
 def loss_per_replica(logits_RBQV: Tensor, answers_RBQ: Tensor) -> Tensor:
@@ -23,40 +29,80 @@ def _summed_loss(logits_RBQV: Tensor, answers_RBQ: Tensor) -> Tensor:
 
 
 class EvalSet:
-    """A split's sequences, slice by slice, made once and kept for every look."""
+    """A split's sequences, slice by slice: the task's own slices, on test also those that `eval.task` adds."""
 
     def __init__(self, run: RunConfig, seeds: Sequence[int], split: str, count: int, device: torch.device) -> None:
-        task = TASKS[run.task.name]
-        self.chunk = max(1, run.train.batch * 4)
-        self.slices: dict[str, Batch] = {
-            name: task.batch(run.task.only(name), seeds, split, 0, count, device) for name in run.task.slices
-        }
+        self.own = run.task.slices
+        self.tokens = CHUNK * run.train.batch * run.task.length
+        tasks: dict[str, TaskConfig] = {name: run.task.only(name) for name in self.own}
+        if split == "test":
+            tasks |= {name: exam.task.only(own) for exam in run.exams for name, own in exam.slices.items()}
+        self.slices = {name: _Slice(task, seeds, split, count, device) for name, task in tasks.items()}
 
     @property
     def fingerprints(self) -> Tensor:
-        """[R, n] over all slices."""
-        return torch.cat([batch.fingerprints for batch in self.slices.values()], dim=1)
+        """[R, n] over all slices. Equal to a training sequence's where that asks the same in the same place: a longer
+        one that only goes on after its last question is, for a causal model, the same exam."""
+        chunks = (rows for part in self.slices.values() for rows in part.chunks(self.tokens))
+        return torch.cat([rows.fingerprints for rows in chunks], dim=1)
 
     @torch.no_grad()
     def scores(self, model: LM, autocast: torch.autocast) -> list[dict[str, Score]]:
-        """For each replica a score per slice, and their mean under `ALL`: every slice counts alike."""
-        per_slice = {name: self._slice_scores(model, batch, autocast) for name, batch in self.slices.items()}
-        replicas = len(next(iter(per_slice.values())))
-        return [_with_mean({name: scores[r] for name, scores in per_slice.items()}) for r in range(replicas)]
+        """For each replica a score per slice, and the mean of the task's own under `ALL`: each counts alike."""
+        per_slice = {name: self._slice_scores(model, part, autocast) for name, part in self.slices.items()}
+        replicas = len(per_slice[self.own[0]])
+        return [self._with_mean({name: scores[r] for name, scores in per_slice.items()}) for r in range(replicas)]
 
-    def _slice_scores(self, model: LM, batch: Batch, autocast: torch.autocast) -> list[Score]:
-        right, loss = torch.zeros(2, batch.tokens.shape[0], dtype=torch.float64, device=batch.tokens.device)
-        for at in range(0, batch.tokens.shape[1], self.chunk):
-            rows = slice(at, at + self.chunk)
-            answers = batch.answers[:, rows]
+    def _slice_scores(self, model: LM, part: "_Slice", autocast: torch.autocast) -> list[Score]:
+        loss_R = torch.zeros(part.replicas, dtype=torch.float64, device=part.device)
+        counts_4R = torch.zeros(4, part.replicas, dtype=torch.int64, device=part.device)
+        for rows in part.chunks(self.tokens):
             with autocast:
-                logits = model(batch.tokens[:, rows], batch.positions[:, rows])
-            right += ((logits.argmax(-1) == answers) & (answers != NO_ANSWER)).sum((1, 2))
-            loss += _summed_loss(logits.float() if logits.dtype == torch.bfloat16 else logits, answers)
-        scored = (batch.answers != NO_ANSWER).sum((1, 2))
-        return [Score(a, b) for a, b in zip((right / scored).tolist(), (loss / scored).tolist(), strict=True)]
+                logits = model(rows.tokens, rows.positions)
+            loss_R += _summed_loss(logits.float() if logits.dtype == torch.bfloat16 else logits, rows.answers)
+            counts_4R += counts(logits.argmax(-1), rows.answers, part.task.answer_tokens)
+        right, answers, right_tokens, tokens = counts_4R.double()
+        shares = (right / answers, loss_R / tokens, right_tokens / tokens)
+        return [Score(*values) for values in torch.stack(shares, dim=1).tolist()]
+
+    def _with_mean(self, scores: Mapping[str, Score]) -> dict[str, Score]:
+        own = [(s.accuracy, s.loss, s.token_accuracy or 0.0) for s in (scores[name] for name in self.own)]
+        return {ALL: Score(*(sum(values) / len(own) for values in zip(*own, strict=True))), **scores}
 
 
-def _with_mean(scores: dict[str, Score]) -> dict[str, Score]:
-    accuracy = sum(s.accuracy for s in scores.values()) / len(scores)
-    return {ALL: Score(accuracy, sum(s.loss for s in scores.values()) / len(scores)), **scores}
+def counts(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int) -> Tensor:
+    """[4, R]: answers that are right in all of their tokens, answers, right tokens, tokens.
+
+    An answer is `answer_tokens` positions side by side on Q; padded positions count nowhere.
+    """
+    scored = answers_RBQ != NO_ANSWER
+    right = (chosen_RBQ == answers_RBQ) & scored
+    assert scored.shape[-1] % answer_tokens == 0
+    whole = (right | ~scored).unflatten(-1, (-1, answer_tokens)).all(-1)
+    asked = scored.unflatten(-1, (-1, answer_tokens)).any(-1)
+    return torch.stack([each.sum((1, 2)) for each in (whole & asked, asked, right, scored)])
+
+
+class _Slice:
+    """One slice: its task, and its sequences a chunk at a time."""
+
+    def __init__(self, task: TaskConfig, seeds: Sequence[int], split: str, count: int, device: torch.device) -> None:
+        self.task, self.device, self.replicas = task, device, len(seeds)
+        self._seeds, self._split, self._count = seeds, split, count
+        self._kept: Batch | None = None
+        if len(seeds) * count * task.length <= KEPT:
+            self._kept = self._rows(0, count)
+
+    def chunks(self, tokens: int) -> Iterator[Batch]:
+        """Sequences of about so many tokens a replica at a time; fewer where they are asked much."""
+        asked = self._rows(0, 1).answers.shape[-1]
+        most = CHUNK_LOGITS // (self.replicas * asked * self.task.vocab)
+        rows = max(1, min(tokens // self.task.length, most))
+        for at in range(0, self._count, rows):
+            yield self._rows(at, min(rows, self._count - at))
+
+    def _rows(self, first: int, count: int) -> Batch:
+        if self._kept is not None:
+            return Batch(*(field[:, first : first + count] for field in self._kept))
+        make = TASKS[self.task.name].batch
+        return make(self.task, self._seeds, self._split, first, count, self.device)

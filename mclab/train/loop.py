@@ -1,4 +1,4 @@
-"""Train a pack from its configs to its outcomes. Writes nothing."""
+"""Train a pack from its configs to its outcomes. Writes nothing but the checkpoints that are asked for."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,58 +7,105 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mclab.config.keep import Keep
 from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.params import state_floats
 from mclab.config.run import RunConfig
 from mclab.tasks import Batch
+from mclab.train import checkpoint
+from mclab.train.checkpoint import Course, Log
 from mclab.train.data import TrainData
 from mclab.train.evaluate import EvalSet, loss_per_replica
 from mclab.train.host import prepare
 from mclab.train.optim import schedule
 from mclab.train.provenance import provenance
 from mclab.train.replicas import Pack
+from mclab.train.weights import to_bytes
 
 Progress = Callable[[int, int], None]
+#: Seconds between two reports of progress where no look at valid comes between.
+_TOLD_EVERY = 1.0
 
 
-def train_pack(runs: Sequence[RunConfig], *, device: str, progress: Progress | None = None) -> list[Outcome]:
+def train_pack(
+    runs: Sequence[RunConfig], *, device: str, progress: Progress | None = None, keep: Keep | None = None
+) -> list[Outcome]:
     """Train runs that differ in packable scalars alone; one outcome for each, in order.
 
-    Raises `ValueError` for runs that cannot share a pack, and lets `torch.OutOfMemoryError` through.
+    `progress` hears (step, steps) at the start, at every look, and once a second. With `keep.checkpoints` a run goes on
+    from its checkpoint there, and leaves one every `train.checkpoint_every` steps; what comes out is the same. Where
+    that does not work, the outcome's provenance says so under `remarks`. Raises `ValueError` for runs that cannot share
+    a pack, and lets `torch.OutOfMemoryError` through.
     """
     prepare(torch.device(device).type)
-    return _Training(runs, torch.device(device), progress or (lambda step, steps: None)).run()
+    return _Training(runs, torch.device(device), progress or (lambda step, steps: None), keep or Keep()).run()
 
 
 class _Training:
-    def __init__(self, runs: Sequence[RunConfig], device: torch.device, progress: Progress) -> None:
-        self.began = time.perf_counter()
-        self.pack, self.device, self.progress = Pack(runs, device), device, progress
+    def __init__(self, runs: Sequence[RunConfig], device: torch.device, progress: Progress, keep: Keep) -> None:
+        self.since = self.told = time.perf_counter()
+        self.pack, self.device, self.progress, self.keep = Pack(runs, device), device, progress, keep
         self.config = runs[0]
         self.seeds = [run.seed for run in runs]
         self.valid = EvalSet(self.config, self.seeds, "valid", self.config.eval.valid, device)
-        self.curves: list[list[dict[str, Any]]] = [[] for _ in runs]
-        self.steps_to_99: list[int | None] = [None] * len(runs)
-        self.stopped_at: list[int | None] = [None] * len(runs)
         self.data = TrainData(self.config, self.seeds, device)
-        self.last_valid: list[dict[str, Score]] = []
-        self.training_s = 0.0
+        self.remarks: dict[str, None] = {}
+        self.course = self._course()
+        self.resumed_at = self.course.step
+        self.every = min((n for run in runs if (n := run.train.checkpoint_every)), default=None)
+
+    def _course(self) -> Course:
+        found = checkpoint.restore(self.keep.checkpoints, self.pack) if self.keep.checkpoints else None
+        if isinstance(found, str):
+            self.remarks[found] = None
+        return found if isinstance(found, Course) else Course([Log() for _ in self.seeds])
 
     def run(self) -> list[Outcome]:
-        train, losses = self.config.train, []
-        since = time.perf_counter()
-        for step, batch in enumerate(self.data.batches(), start=1):
+        course, steps = self.course, self.config.train.steps
+        self._tell()
+        self._spent()
+        for step, batch in enumerate(self.data.batches(course.step), start=course.step + 1):
             loss_R, norm_R = self._step(batch, step)
-            losses.append(loss_R)
-            if step % self.config.eval.every == 0 or step == train.steps:
-                mean_loss = torch.stack(losses).mean(0).tolist()
-                self.training_s += time.perf_counter() - since
+            course.step = step
+            course.losses.append(loss_R)
+            if step % self.config.eval.every == 0 or step == steps:
+                mean_loss = torch.stack(course.losses).mean(0).tolist()
+                course.training_s += self._spent()
                 self._look(step, mean_loss, norm_R.tolist())
-                self.progress(step, train.steps)
-                since, losses = time.perf_counter(), []
+                self._spent()
+                self._tell()
+                course.losses = []
                 if not self.pack.alive_R.any():
                     break
-        return self._outcomes(step)
+            elif time.perf_counter() - self.told > _TOLD_EVERY:
+                self._tell()
+            if self.every and step % self.every == 0:
+                self._save()
+        return self._outcomes(course.step)
+
+    def _tell(self) -> None:
+        self.told = time.perf_counter()
+        self.progress(self.course.step, self.config.train.steps)
+
+    def _spent(self) -> float:
+        """Seconds since it was last asked, which count as spent on the pack."""
+        now = time.perf_counter()
+        seconds, self.since = now - self.since, now
+        self.course.wall_s += seconds
+        return seconds
+
+    def _save(self) -> None:
+        """A checkpoint that cannot be written is worth a remark, not the run."""
+        if self.keep.checkpoints is None:
+            return
+        if self.device.type == "cuda":  # what is queued is training time
+            torch.cuda.synchronize(self.device)
+        self.course.training_s += self._spent()
+        try:
+            checkpoint.save(self.keep.checkpoints, self.pack, self.course)
+        except OSError as error:
+            self.remarks[f"no checkpoint in {self.keep.checkpoints}: {error.strerror or error}"] = None
+        self._spent()
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.train.precision == "bf16")
@@ -72,19 +119,20 @@ class _Training:
         return loss_R.detach(), norm_R
 
     def _look(self, step: int, loss: list[float], norm: list[float]) -> None:
-        scores = self.last_valid = self.valid.scores(self.pack.model, self._autocast())
+        scores = self.valid.scores(self.pack.model, self._autocast())
         alive = self.pack.alive_R.tolist()
-        for r, run in enumerate(self.pack.runs):
-            if self.stopped_at[r] is not None or not alive[r]:
+        for r, (run, log) in enumerate(zip(self.pack.runs, self.course.logs, strict=True)):
+            log.valid = scores[r]
+            if log.stopped_at is not None or not alive[r]:
                 continue
             lr = run.train.lr * schedule(step - 1, run.train.steps, run.train.warmup)
             valid = {name: {"accuracy": s.accuracy, "loss": s.loss} for name, s in scores[r].items()}
-            self.curves[r].append({"step": step, "loss": loss[r], "grad_norm": norm[r], "lr": lr, "valid": valid})
-            if self.steps_to_99[r] is None and scores[r][ALL].accuracy >= 0.99:
-                self.steps_to_99[r] = step
+            log.curve.append({"step": step, "loss": loss[r], "grad_norm": norm[r], "lr": lr, "valid": valid})
+            if log.steps_to_99 is None and scores[r][ALL].accuracy >= 0.99:
+                log.steps_to_99 = step
             worst = min(s.accuracy for name, s in scores[r].items() if name != ALL)
             if run.train.stop_at is not None and worst >= run.train.stop_at:
-                self.stopped_at[r] = step
+                log.stopped_at = step
                 self.pack.alive_R[r] = False
 
     def _outcomes(self, last_step: int) -> list[Outcome]:
@@ -92,42 +140,44 @@ class _Training:
         test_scores = test.scores(self.pack.model, self._autocast())
         overlap = _overlap(test.fingerprints, self.data.seen)
         diverged = self.pack.diverged_R.tolist()
-        wall = time.perf_counter() - self.began
+        self._spent()
         return [
-            self._outcome(r, last_step, diverged[r], self.last_valid[r], test_scores[r], overlap[r], wall)
+            self._outcome(r, last_step, diverged[r], self.course.logs[r], test_scores[r], overlap[r])
             for r in range(len(self.seeds))
         ]
 
     def _outcome(
-        self,
-        r: int,
-        last_step: int,
-        diverged: int,
-        valid: dict[str, Score],
-        test: dict[str, Score],
-        overlap: float,
-        wall: float,
+        self, r: int, last_step: int, diverged: int, log: Log, test: dict[str, Score], overlap: float
     ) -> Outcome:
         """Times are a replica's share of its pack's: what one run cost."""
         healthy, replicas = diverged < 0, len(self.seeds)
         fixed, cached = state_floats(self.config)
-        tokens = last_step * self.config.train.batch * self.config.task.length
         return Outcome(
             status="done" if healthy else "diverged",
-            steps=(self.stopped_at[r] or last_step) if healthy else diverged,
-            valid=valid if healthy else {},
+            steps=(log.stopped_at or last_step) if healthy else diverged,
+            valid=log.valid if healthy else {},
             test=test if healthy else {},
-            steps_to_99=self.steps_to_99[r],
+            steps_to_99=log.steps_to_99,
             overlap=overlap,
             params=self.pack.values_RP.shape[1],
             state_fixed=fixed,
             state_cached=cached,
-            tokens_per_s=tokens * replicas / self.training_s,
-            wall_s=wall / replicas,
+            tokens_per_s=self.data.tokens * replicas / self.course.training_s,
+            wall_s=self.course.wall_s / replicas,
             diverged_step=None if healthy else diverged,
-            provenance=provenance(self.device, replicas),
-            curve=tuple(self.curves[r]),
+            provenance=self._provenance(replicas),
+            curve=tuple(log.curve),
+            weights=to_bytes(self.pack, r) if healthy and self.keep.weights else None,
         )
+
+    def _provenance(self, replicas: int) -> dict[str, Any]:
+        """With the step at which the run was resumed, and what went wrong with its checkpoints, if so."""
+        found = provenance(self.device, replicas)
+        if self.resumed_at:
+            found["resumed_at"] = self.resumed_at
+        if self.remarks:
+            found["remarks"] = list(self.remarks)
+        return found
 
 
 def _overlap(test_RN: Tensor, seen_RM: Tensor) -> list[float]:

@@ -2,15 +2,19 @@
 
 # mypy: allow-untyped-calls
 import logging
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from distributed import Client, as_completed
+from distributed import Client, as_completed, get_worker
 from distributed.scheduler import KilledWorker
 
+from mclab.config.keep import Keep
 from mclab.config.strict import ConfigError
+from mclab.workers.pool import PackProgress
 from mclab.workers.signals import interrupts_held
 from mclab.workers.work import Failure, Pack, Result, Train, work
 
@@ -21,14 +25,35 @@ _PATIENCE = 10
 class DaskPool:
     """Packs on a Dask cluster. Dask itself holds the queue: it is the one that knows its workers."""
 
-    def __init__(self, client: Client, device: str, train: Train | None) -> None:
-        self._client, self._device, self._train = client, device, train
+    def __init__(
+        self,
+        client: Client,
+        device: str,
+        train: Train | None,
+        progress: PackProgress | None = None,
+        keep: Keep | None = None,
+    ) -> None:
+        self._client, self._device, self._train, self._progress, self._keep = client, device, train, progress, keep
         self._packs: dict[Any, Pack] = {}
+        self._numbered: list[Pack] = []
         self._done = as_completed(loop=client.loop)
+        self._topic = f"mclab-{uuid.uuid4()}" if progress else None
+        if self._topic:
+            client.subscribe_topic(self._topic, self._hear)
+
+    def _hear(self, event: tuple[float, tuple[int, int, int]]) -> None:
+        """In Dask's thread: which pack is at which step."""
+        _, (number, step, steps) = event
+        if self._progress is not None:
+            self._progress(self._numbered[number], step, steps)
 
     def submit(self, pack: Pack, priority: float = 0.0) -> None:
         """Hand in a pack; of those that wait the one of the highest priority starts first."""
-        future = self._client.submit(work, pack, self._device, self._train, pure=False, priority=priority)
+        told = partial(_tell, self._topic, len(self._numbered)) if self._topic else None
+        self._numbered.append(pack)
+        future = self._client.submit(
+            work, pack, self._device, self._train, told, self._keep, pure=False, priority=priority
+        )
         self._packs[future] = pack
         self._done.add(future)
 
@@ -42,6 +67,11 @@ class DaskPool:
             result = _result(future)
             future.release()
             yield self._packs.pop(future), result
+
+
+def _tell(topic: str, number: int, step: int, steps: int) -> None:
+    """In a worker: tell the pool how far its pack of that number is."""
+    get_worker().log_event(topic, (number, step, steps))
 
 
 def _result(future: Any) -> Result:
@@ -58,7 +88,9 @@ def _result(future: Any) -> Result:
 
 
 @contextmanager
-def remote(address: str, device: str, train: Train | None) -> Iterator[DaskPool]:
+def remote(
+    address: str, device: str, train: Train | None, progress: PackProgress | None = None, keep: Keep | None = None
+) -> Iterator[DaskPool]:
     """The cluster whose scheduler listens at `address`. Raises `ConfigError` when none answers."""
     with quiet():
         try:
@@ -67,7 +99,7 @@ def remote(address: str, device: str, train: Train | None) -> Iterator[DaskPool]
             reason = " ".join(str(error).split())
             raise ConfigError(f"scheduler: no Dask scheduler answers at {address} ({reason})") from error
         try:
-            yield DaskPool(client, device, train)
+            yield DaskPool(client, device, train, progress, keep)
         finally:
             with interrupts_held():
                 client.close()

@@ -12,8 +12,10 @@ import dask
 import dask.system
 from distributed import Client, Nanny, Scheduler, SpecCluster
 
+from mclab.config.keep import Keep
 from mclab.config.strict import ConfigError
 from mclab.workers.cluster import DaskPool, quiet
+from mclab.workers.pool import PackProgress
 from mclab.workers.signals import interrupts_held
 from mclab.workers.work import Train
 
@@ -43,7 +45,9 @@ class _Scheduler(Scheduler):
 
 
 @contextmanager
-def local(workers: int, device: str, train: Train | None) -> Iterator[DaskPool]:
+def local(
+    workers: int, device: str, train: Train | None, progress: PackProgress | None = None, keep: Keep | None = None
+) -> Iterator[DaskPool]:
     """So many processes on this machine, each with one thread and, on CUDA, with one GPU to see.
 
     They import mclab, never the caller's script, and end with this process however it ends.
@@ -57,7 +61,7 @@ def local(workers: int, device: str, train: Train | None) -> Iterator[DaskPool]:
             cluster = _start(workers, device)
             stack.callback(_stop, cluster)
             client = stack.enter_context(Client(cluster, set_as_default=False))
-        yield DaskPool(client, "cuda" if device.startswith("cuda") else device, train)
+        yield DaskPool(client, "cuda" if device.startswith("cuda") else device, train, progress, keep)
 
 
 def _start(workers: int, device: str) -> SpecCluster:

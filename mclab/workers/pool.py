@@ -1,11 +1,16 @@
 """A pool takes packs and gives their results as they come, wherever they run."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Protocol
 
-from mclab.workers.work import Pack, Progress, Result, Train, work
+from mclab.config.keep import Keep
+from mclab.workers.work import Pack, Result, Train, work
+
+#: Hears how far which pack is: (pack, step, steps), with (pack, 0, 0) when it starts. Perhaps from another thread.
+PackProgress = Callable[[Pack, int, int], None]
 
 
 class Pool(Protocol):
@@ -21,8 +26,14 @@ class Pool(Protocol):
 class InProcess:
     """Packs run here, one after the other, in the order handed in: with one worker there is nothing to balance."""
 
-    def __init__(self, device: str, train: Train | None = None, progress: Progress | None = None) -> None:
-        self._device, self._train, self._progress = device, train, progress
+    def __init__(
+        self,
+        device: str,
+        train: Train | None = None,
+        progress: PackProgress | None = None,
+        keep: Keep | None = None,
+    ) -> None:
+        self._device, self._train, self._progress, self._keep = device, train, progress, keep
         self._waiting: deque[Pack] = deque()
 
     def submit(self, pack: Pack, priority: float = 0.0) -> None:
@@ -33,7 +44,8 @@ class InProcess:
         """Run each pack, give its result."""
         while self._waiting:
             pack = self._waiting.popleft()
-            yield pack, work(pack, self._device, self._train, self._progress)
+            told = partial(self._progress, pack) if self._progress else None
+            yield pack, work(pack, self._device, self._train, told, self._keep)
 
 
 def open_pool(
@@ -42,21 +54,23 @@ def open_pool(
     workers: int = 1,
     scheduler: str | None = None,
     train: Train | None = None,
-    progress: Progress | None = None,
+    progress: PackProgress | None = None,
+    keep: Keep | None = None,
 ) -> AbstractContextManager[Pool]:
     """The pool that the options ask for: a cluster at `scheduler`, else `workers` local processes, else this process.
 
-    `progress` works in this process alone. Raises `ConfigError` where no scheduler answers at the address.
+    `keep` goes to every training: on a cluster its folder must be one that the workers share. Raises `ConfigError`
+    where no scheduler answers at the address.
     """
     if scheduler is None and workers == 1:
-        return nullcontext(InProcess(device, train, progress))
+        return nullcontext(InProcess(device, train, progress, keep))
     if scheduler is not None:
         from mclab.workers.cluster import remote
 
-        return remote(scheduler, device, train)
+        return remote(scheduler, device, train, progress, keep)
     from mclab.workers.local import local
 
-    return local(workers, device, train)
+    return local(workers, device, train, progress, keep)
 
 
 def worker_count(workers: int | str, device: str) -> int:

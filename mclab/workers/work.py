@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from mclab.config.keep import Keep
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 
@@ -17,9 +18,14 @@ Progress = Callable[[int, int], None]
 
 
 class Train(Protocol):
-    """Trains runs of one shape together; one outcome per run, in their order. `progress` gets (step, steps)."""
+    """Trains runs of one shape together; one outcome per run, in their order. `progress` gets (step, steps).
 
-    def __call__(self, runs: Sequence[RunConfig], *, device: str, progress: Progress | None = None) -> list[Outcome]:
+    `keep` says where checkpoints go, and whether weights are asked for.
+    """
+
+    def __call__(
+        self, runs: Sequence[RunConfig], *, device: str, progress: Progress | None = None, keep: Keep | None = None
+    ) -> list[Outcome]:
         """Raises whatever goes wrong, running out of memory included."""
         ...
 
@@ -35,12 +41,23 @@ class Failure:
 Result = list[Outcome] | Failure
 
 
-def work(pack: Pack, device: str, train: Train | None = None, progress: Progress | None = None) -> Result:
-    """Train one pack. Every exception becomes a `Failure`: it travels between processes and holds no tensors."""
+def work(
+    pack: Pack,
+    device: str,
+    train: Train | None = None,
+    progress: Progress | None = None,
+    keep: Keep | None = None,
+) -> Result:
+    """Train one pack. Every exception becomes a `Failure`: it travels between processes and holds no tensors.
+
+    `progress` hears (0, 0) when all is loaded and the pack starts.
+    """
     try:
         train = train or _train_pack()
+        if progress is not None:
+            progress(0, 0)
         with _one_thread(device):
-            return train(pack, device=device, progress=progress)
+            return train(pack, device=device, progress=progress, keep=keep)
     except Exception as error:
         failure = Failure("oom" if _is_oom(error) else "failed", _one_line(error))
     _free_memory()

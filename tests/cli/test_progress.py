@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mclab.cli.progress import Lines
-from mclab.runner import Progress
+from mclab.runner import Ahead, Progress
 from tests.commands import SCRIPT, fine
 
 
@@ -34,6 +34,7 @@ def test_a_terminal_shows_a_start_line_and_a_bar(here: Path, workers: int, who: 
     assert f"tiny: 4 runs to go (0 stored), {who}, into runs/tiny; very roughly 1 s\r\n" in seen
     for done in range(5):
         assert f" {done}/4 [00:" in seen
+    assert " s left" in seen
     assert ("step 4/4" in seen) == (workers == 1)
 
 
@@ -59,3 +60,15 @@ def test_a_line_each_tenth_and_each_half_minute() -> None:
         times.append(at)
         lines.again()
     assert said[2:] == ["5/20 runs done, step 3/9 of the next, 42 s elapsed"]
+
+
+def test_what_is_ahead_is_told_as_it_is_by_then() -> None:
+    now, said, left = [0.0], list[str](), [Ahead(0.41, 130.0)]
+    lines = Lines(said.append, clock=lambda: now[-1])
+    now.append(40.0)
+    lines(Progress(7, 21, ahead=lambda: left[-1]))
+    assert said == ["7/21 runs done, 41 %, 40 s elapsed, 2 min left"]
+    now.append(80.0)
+    left.append(Ahead(0.6, 50.4))
+    lines.again()
+    assert said[1:] == ["7/21 runs done, 60 %, 80 s elapsed, 50 s left"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mclab.config.outcome import Outcome
-from tests.commands import SMALL, TINY, fine, mclab, no_plots, one_line, records, snapshot
+from tests.commands import SMALL, TINY, fine, grid_file, mclab, no_plots, one_line, records, snapshot, with_grid
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def test_train_leaves_a_grids_folder_alone(here: Path) -> None:
 def fate(monkeypatch: pytest.MonkeyPatch, outcome: Outcome | Exception) -> None:
     """Every run with seed 1 comes to this, the others are done."""
 
-    def train_pack(runs, *, device, progress=None):
+    def train_pack(runs, *, device, progress=None, keep=None):
         if isinstance(outcome, Exception) and any(run.seed == 1 for run in runs):
             raise outcome
         return [outcome if run.seed == 1 else Outcome("done", steps=run.train.steps) for run in runs]
@@ -124,3 +124,22 @@ def test_processes_packs_and_a_cluster_give_what_one_process_gives(here: Path) -
         [record["test"]["all"]["loss"] for _, record in sorted(records(here / out).items())] for out in ("one", "packs")
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_weights_of_a_grid_are_kept_when_asked(here: Path) -> None:
+    words = ("ablate", "--grid", "tiny.yaml", "--workers", 1)
+    fine(*words, "--seeds", "[0]")
+    assert not (here / "runs/tiny/weights").exists()
+    told = fine(*words, "--save-weights").err
+    assert "2 runs of this plan are stored without weights and not trained again: with another --out" in told
+    assert len(list((here / "runs/tiny/weights").iterdir())) == 2
+    assert sorted(path.stem for path in (here / "runs/tiny/weights").iterdir()) == sorted(
+        name for name, record in records(here / "runs/tiny").items() if record["seed"] == 1
+    )
+
+
+def test_a_dry_run_says_how_many_cells_were_excluded(here: Path) -> None:
+    rows = "grid: {model.mixer.gate: [context, input, none], model.dim: [8, 16]}\nexclude: [{model.dim: 16}]"
+    grid_file(here, with_grid(rows))
+    lines = fine("ablate", "--grid", "tiny.yaml", "--dry-run").out.splitlines()
+    assert lines[-2] == "6 cells, 3 excluded, 3 distinct; 6 runs; seeds 0..1"

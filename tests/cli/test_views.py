@@ -1,11 +1,23 @@
 """What a dry run, a table, a plot, a list, the keys and the help look like."""
 
 import errno
+import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.commands import BIG, VERBS, fine, grid_file, mclab, snapshot
+from tests.commands import (
+    BIG,
+    VERBS,
+    fine,
+    grid_file,
+    mclab,
+    no_plots,
+    one_line,
+    records,
+    snapshot,
+    started,
+)
 
 
 def test_a_dry_run_says_what_would_run_and_writes_nothing(here: Path) -> None:
@@ -63,11 +75,51 @@ def test_smoke_goes_to_a_folder_of_its_own_and_says_so() -> None:
 
 def test_table_and_plot_again(finished: Path) -> None:
     printed = fine("table", finished)
-    assert printed.out == fine("ablate", "--grid", "tiny.yaml", "--workers", 1, "--out", finished).out
-    assert printed.err == f"wrote into {finished}/tables: table.csv, table.parquet, table.md, runs.csv, runs.parquet\n"
+    again = fine("ablate", "--grid", "tiny.yaml", "--workers", 1, "--out", finished)
+    assert printed.out.splitlines()[:-1] == again.out.splitlines()[:-1]
+    written = "table.csv, table.parquet, table.md, table.tex, runs.csv, runs.parquet"
+    assert printed.err == f"wrote into {finished}/tables: {written}\n"
     assert [cell["gate"] for cell in fine("table", finished, "--json").json] == ["context", "none"]
     assert fine("plot", finished).out == f"{finished}/plots/accuracy.png\n{finished}/plots/accuracy.svg\n"
     assert fine("plot", finished, "--format", "pdf").out == f"{finished}/plots/accuracy.pdf\n"
+
+
+def test_a_table_in_other_formats_is_the_file_of_that_name(finished: Path) -> None:
+    for form in ("md", "tex", "csv"):
+        assert fine("table", finished, "--format", form).out == (finished / f"tables/table.{form}").read_text()
+    with started("table", finished, "--format", "parquet", folder=finished) as process:
+        assert process.stdout is not None
+        assert process.stdout.buffer.read() == (finished / "tables/table.parquet").read_bytes()
+    assert fine("table", finished, "--format", "text").out == fine("table", finished).out
+    one_line(
+        mclab("table", finished, "--format", "latex"), "--format: 'latex' is not one of text, md, tex, csv, parquet"
+    )
+    one_line(mclab("table", finished, "--format", "md", "--json"), "keep one")
+
+
+def test_the_table_ends_with_a_command_that_works_when_pasted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_plots(monkeypatch)
+    fine("ablate", "--grid", "tiny.yaml", "--workers", 1, "train.steps=3", "eval.every=3")
+    last = fine("table", "runs/tiny").out.splitlines()[-1]
+    assert last == "add seeds: mclab ablate --grid tiny.yaml eval.every=3 train.steps=3 --seeds 0..4"
+    done = fine(*shlex.split(last.partition(": ")[2])[1:], "--workers", 1)
+    assert "this command: 6 done; 4 stored before" in done.err
+    assert len(records(here / "runs/tiny")) == 10
+
+
+def test_each_kind_of_plot_has_a_file_of_its_own(finished: Path) -> None:
+    for kind in ("points", "curves", "slices", "capacity"):
+        done = fine("plot", finished, "--kind", kind, "--format", "svg")
+        assert done.out == f"{finished}/plots/{kind}.svg\n"
+    one_line(mclab("plot", finished, "--kind", "heat"), "heat: the slices are no grid of depth", "eval.task")
+    one_line(mclab("plot", finished, "--kind", "curve"), "did you mean curves?")
+
+
+def test_a_plot_of_nothing_says_so(here: Path, finished: Path) -> None:
+    (here / "empty").mkdir()
+    (here / "empty/plan.json").write_bytes((finished / "plan.json").read_bytes())
+    one_line(mclab("plot", "empty"), "tiny: no run has a result yet, so there is nothing to draw")
+    assert list((here / "empty").iterdir()) == [here / "empty/plan.json"]
 
 
 def test_table_and_plot_elsewhere_and_where_nothing_can_be_written(here: Path, finished: Path) -> None:
@@ -130,6 +182,11 @@ def test_keys() -> None:
     paths = [key["path"] for key in fine("keys", "--json").json]
     assert {"model.mixer.gate", "task.pairs", "seed"} <= set(paths)
     assert len(lines) == len(paths) + 1
+
+
+def test_the_schema_of_a_grid_is_json() -> None:
+    schema = fine("keys", "--schema").json
+    assert schema["properties"].keys() >= {"base", "grid", "changes", "select", "seeds", "quick"}
 
 
 def test_help_of_every_verb() -> None:

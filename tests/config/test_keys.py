@@ -10,6 +10,11 @@ from mclab.config.strict import leaves
 from mclab.config.task import TASKS
 
 
+def needed(mixer: str) -> dict[str, str]:
+    """A mixer's keys that have no default which trains."""
+    return {"name": mixer, **({"module": "own.Mixer"} if mixer == "module" else {})}
+
+
 def one(path: str) -> Key:
     (key,) = by_path()[path].values()
     return key
@@ -19,7 +24,7 @@ def test_every_key_of_every_kind_of_run_is_listed():
     listed = {(key.path, key.of) for key in all_keys()}
     for task in TASKS:
         for mixer in MIXERS:
-            run = parse_run({"task": {"name": task}, "model": {"mixer": {"name": mixer}}})
+            run = parse_run({"task": {"name": task}, "model": {"mixer": needed(mixer)}})
             for path, _ in leaves(run):
                 owners = {None, task if path.startswith("task.") else mixer}
                 assert any((path, owner) in listed for owner in owners), path
@@ -28,9 +33,9 @@ def test_every_key_of_every_kind_of_run_is_listed():
 
 def test_defaults_are_those_of_a_run():
     for mixer in MIXERS:
-        run = parse_run({"model": {"mixer": {"name": mixer}}})
+        run = parse_run({"model": {"mixer": needed(mixer)}})
         for path, value in leaves(run):
-            if path != "model.mixer.name":
+            if path not in ("model.mixer.name", "model.mixer.module"):
                 keys = by_path()[path]
                 assert (keys.get(mixer) or next(iter(keys.values()))).default == value, path
 
@@ -53,8 +58,8 @@ def test_every_key_says_what_it_means():
         ("model.mixer.scale", "float > 0 or null", None, "memory"),
         ("model.mixer.window", "int >= 1 or null", None, "attention"),
         ("model.mixer.qk_norm", "true | false", True, "memory"),
-        ("model.mixer.name", "memory | attention", "memory", None),
-        ("task.name", "mqar", "mqar", None),
+        ("model.mixer.name", "memory | attention | conv | module", "memory", None),
+        ("task.name", "mqar | ar | niah", "mqar", None),
         ("task.pairs", "int or list of int", (4, 8, 16), "mqar"),
         ("train.warmup", "float >= 0, <= 1", 0.1, None),
         ("seed", "int >= 0, < 2147483648", 0, None),

@@ -1,5 +1,7 @@
 """The language model: arithmetic against real tensors, causality, replicas that never meet, gradients everywhere."""
 
+from typing import get_args
+
 import pytest
 import torch
 
@@ -33,8 +35,13 @@ MIXER_AXES = {
     "mlp": [0, 2],
     "heads": [1, 2],
 }
-MODEL_KEYS = ("position", "conv", "mlp", "heads")
-ATTENTION_AXES = {"window": [None, 3], **{key: MIXER_AXES[key] for key in MODEL_KEYS}}
+MODEL_KEYS = ("position", "conv", "mlp", "heads", "pattern", "layers")
+AROUND = {key: MIXER_AXES[key] for key in ("position", "conv", "mlp", "heads")}
+ATTENTION_AXES = {"window": [None, 3], **AROUND}
+CONV_AXES = {"kernel": [1, 3], **AROUND}
+PATTERNS = [["conv/3", "mixer"], ["attention/3", "mixer", "conv/2"], ["mixer", "attention"]]
+PATTERN_AXES = {"pattern": PATTERNS, "layers": [3], **AROUND}
+OWN = {"module": "torch.nn.Linear", "args": {"out_features": 8}}
 
 
 def config(name, case):
@@ -47,6 +54,12 @@ def config(name, case):
 CASES = [
     *(pytest.param(config("memory", c), id="memory-" + label(c)) for c in pairwise(MIXER_AXES)),
     *(pytest.param(config("attention", c), id="attention-" + label(c)) for c in pairwise(ATTENTION_AXES)),
+    *(pytest.param(config("conv", c), id="conv-" + label(c)) for c in pairwise(CONV_AXES)),
+    *(pytest.param(config("memory", c), id="pattern-" + label(c)) for c in pairwise(PATTERN_AXES)),
+]
+OWN_CASES = [
+    pytest.param(config("module", OWN), id="module"),
+    pytest.param(config("module", {**OWN, "pattern": PATTERNS[0]}), id="module-pattern"),
 ]
 
 
@@ -73,6 +86,19 @@ def test_parameter_arithmetic_and_finite_gradients_everywhere(run):
         assert grad.abs().sum() > 0, f"{name} gets no gradient"
 
 
+@pytest.mark.parametrize("run", [case for case in (*CASES, *OWN_CASES) if case.values[0].model.position != "learned"])
+def test_twice_the_length_that_the_model_was_made_for(run):
+    """Finite, and its first half is what the shorter sequence gives."""
+    model, longer = built(run), run.task.model_copy(update={"length": 2 * run.task.length})
+    tokens = TASKS[run.task.name].batch(longer, [0, 1], "train", 0, 3, "cpu").tokens
+    everywhere = torch.arange(tokens.shape[2]).expand(*tokens.shape[:2], -1)
+    whole, half = model(tokens, everywhere), run.task.length
+    assert torch.isfinite(whole).all()
+    torch.testing.assert_close(
+        whole[:, :, :half], model(tokens[:, :, :half], everywhere[:, :, :half]), atol=1e-9, rtol=0
+    )
+
+
 @pytest.mark.parametrize("run", CASES)
 def test_causal(run):
     """Changing the token at t changes no logit before t."""
@@ -96,10 +122,11 @@ def test_head_at_scored_positions_equals_full_head():
     torch.testing.assert_close(model(tokens, positions), picked, atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("mixer", ["memory", "attention"])
-def test_replicas_never_meet(mixer):
+@pytest.mark.parametrize(
+    "run", [config("memory", {}), config("attention", {}), config("conv", {}), config("module", OWN)]
+)
+def test_replicas_never_meet(run):
     """A replica's logits are those of a pack of its own; NaN in one replica stays there."""
-    run = config(mixer, {})
     both, (tokens, positions) = built(run), batch(run)
     alone = LM(run, 1)
     initialise(alone, [1])
@@ -148,6 +175,13 @@ def test_state_arithmetic_of_attention():
     assert state_floats(config("attention", {"conv": 0, "window": 3})) == (2 * 2 * 3 * 8, 0)
 
 
+def test_state_arithmetic_of_patterns():
+    """A layer's own: two taps of a convolution, keys and values of a window, a memory with taps, pool and cache."""
+    pattern = {"layers": 4, "pattern": ["conv/3", "attention/3", "mixer", "attention"], "conv": 0}
+    assert state_floats(config("memory", pattern)) == (2 * 8 + 2 * 3 * 8 + 72, 2 * 72 + 2 * 20 * 8)
+    assert state_floats(config("conv", {"kernel": 5, "conv": 4})) == (2 * 4 * 8, 0)
+
+
 @pytest.mark.parametrize(
     ("literal", "registry"),
     [
@@ -165,4 +199,6 @@ def test_config_names_what_the_registries_hold(literal, registry):
 
 def test_config_names_the_mixers_and_tasks_that_exist():
     assert set(config_model.MIXERS) == set(MIXERS)
+    assert {name: model().name for name, model in config_model.MIXERS.items()} == {name: name for name in MIXERS}
+    assert set(get_args(get_args(config_model.Mixer)[0])) == set(config_model.MIXERS.values())
     assert set(TASK_CONFIGS) == set(TASKS)

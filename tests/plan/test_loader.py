@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mclab.config.strict import ConfigError
-from mclab.plan.loader import load, load_text, parse_value
+from mclab.plan.loader import load, load_text, parse_value, read
 
 
 def value(text: str) -> Any:
@@ -215,13 +215,13 @@ def test_an_empty_document_is_nothing(text: str):
 def test_files(tmp_path: Path):
     path = tmp_path / "g.yaml"
     path.write_bytes("\ufeffa: [1e-3, é]\r\nb: 2\r\n".encode())
-    data, source = load(path)
+    data, source = load(read(path), str(path))
     assert data == {"a": [0.001, "é"], "b": 2}
     assert source.at("b") == f"{path}:2"
     path.write_bytes(b"a: \xff")
     for bad, word in ((path, "UTF-8"), (tmp_path, "cannot be read"), (tmp_path / "none.yaml", "no such file")):
         with pytest.raises(ConfigError, match=word) as caught:
-            load(bad)
+            load(read(bad), str(bad))
         assert str(caught.value).startswith(f"{bad}: ")
 
 

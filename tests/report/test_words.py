@@ -2,9 +2,10 @@
 
 import pytest
 
+from mclab.report.advice import more_seeds
 from mclab.report.notes import alarms, notes
 from mclab.report.summary import summarise
-from mclab.report.verdict import more_seeds, verdict
+from mclab.report.verdict import verdict
 from tests.report.bench import GATE, SEGMENT, gates, make_plan, mapped, store
 
 OVER = tuple({"train.lr": lr} for lr in (1e-3, 1e-2, 1e-1))

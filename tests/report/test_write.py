@@ -16,7 +16,7 @@ GIVEN = ([0.5, 0.6, 0.7], [0.6, "diverged", 1.0], [0.5, None, 0.7])
 def test_the_same_records_give_the_same_bytes(tmp_path):
     first = {path.name: path.read_bytes() for path in write_tables(*gates(*GIVEN), tmp_path / "a")}
     again = {path.name: path.read_bytes() for path in write_tables(*gates(*GIVEN), tmp_path / "b")}
-    assert sorted(first) == ["runs.csv", "runs.parquet", "table.csv", "table.md", "table.parquet"]
+    assert sorted(first) == ["runs.csv", "runs.parquet", "table.csv", "table.md", "table.parquet", "table.tex"]
     assert first == again
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == sorted(first)
 

@@ -145,10 +145,11 @@ def test_loss_is_normalised_per_replica():
     torch.testing.assert_close(loss_per_replica(logits, answers), expected)
 
 
-def test_progress_is_told_at_every_look():
+def test_progress_is_told_at_the_start_and_at_every_look_and_in_order():
     told = []
     outcome(run_config(), progress=lambda step, steps: told.append((step, steps)))
-    assert told == [(10, 20), (20, 20)]
+    assert {(0, 20), (10, 20), (20, 20)} <= set(told)  # and once a second, on a machine that is so slow
+    assert told == sorted(set(told))
 
 
 def test_bf16_trains():

@@ -15,9 +15,12 @@ from tests.commands import ROOT, SCRIPT, fine, grid_file, mclab, one_line, recor
 def test_every_shipped_grid_runs(here: Path, grid: str) -> None:
     """zoology#31: an example that does not run, or not without a GPU."""
     path = next((ROOT / "ablations").rglob(grid))
-    smoke = ["--smoke", "--workers", 1, "--device", "cpu", "eval.valid=1", "eval.test=1", "train.batch=2"]
-    done = fine("ablate", "--grid", path, *smoke, "--seeds", "0..1")
-    assert (here / f"runs/{path.stem}-smoke/plots/accuracy.png").stat().st_size > 10_000
+    smoke = ["--smoke", "--workers", 1, "--device", "cpu", "eval.valid=1", "eval.test=1"]
+    quick = ["--quick"] if "\nquick:" in path.read_text() else []
+    batch = [] if "train.batch: [" in path.read_text() else ["train.batch=2"]
+    done = fine("ablate", "--grid", path, *quick, *smoke, *batch, "--seeds", "0..1")
+    name = path.stem + ("-quick" if quick else "")
+    assert (here / f"runs/{name}-smoke/plots/accuracy.png").stat().st_size > 10_000
     assert "done; 0 stored before" in done.err
 
 

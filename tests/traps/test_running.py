@@ -21,9 +21,9 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     trained: list[str] = []
 
-    def spied(runs, *, device, progress=None):
+    def spied(runs, *, device, progress=None, keep=None):
         trained.extend(map(run_id, runs))
-        return train_pack(runs, device=device, progress=progress)
+        return train_pack(runs, device=device, progress=progress, keep=keep)
 
     monkeypatch.setattr("mclab.train.train_pack", spied)
     return trained
@@ -71,7 +71,7 @@ def test_after_any_number_of_resumes_there_is_one_row_a_run(here: Path, monkeypa
 def fail_once(monkeypatch: pytest.MonkeyPatch, fated: set[tuple[int, str]] | None) -> None:
     """Runs with such a seed and gate fail (`None`: all), the others learn nothing."""
 
-    def train_pack(runs, *, device, progress=None):
+    def train_pack(runs, *, device, progress=None, keep=None):
         if fated is None or any((run.seed, run.model.mixer.gate) in fated for run in runs):
             raise RuntimeError("the card fell off the bus")
         return [Outcome("done") for _ in runs]
@@ -114,9 +114,9 @@ def test_a_learning_rate_that_explodes_is_a_row_and_not_the_end(here: Path) -> N
 def test_one_diverged_seed_counts_as_zero_in_the_mean(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from mclab.train import train_pack
 
-    def unlucky(runs, *, device, progress=None):
+    def unlucky(runs, *, device, progress=None, keep=None):
         wild = [run.model_copy(update={"train": run.train.model_copy(update={"lr": 1e30})}) for run in runs]
-        return train_pack(wild if runs[0].seed == 1 else runs, device=device, progress=progress)
+        return train_pack(wild if runs[0].seed == 1 else runs, device=device, progress=progress, keep=keep)
 
     monkeypatch.setattr("mclab.train.train_pack", unlucky)
     assert mclab("ablate", "--grid", "tiny.yaml", "--workers", 1, "--seeds", "0..2").code == 3
@@ -136,7 +136,7 @@ def test_thirty_runs_in_one_process_leave_nothing_behind(here: Path, monkeypatch
 
     alive: list[tuple[int, int]] = []
 
-    def counted(runs, *, device, progress=None):
+    def counted(runs, *, device, progress=None, keep=None):
         trained.append(runs[0].seed)
         if len(trained) == 3:
             held = torch.zeros(1000, requires_grad=True)
@@ -145,7 +145,7 @@ def test_thirty_runs_in_one_process_leave_nothing_behind(here: Path, monkeypatch
             gc.collect()
             tensors = [each for each in gc.get_objects() if issubclass(type(each), torch.Tensor)]
             alive.append((len(tensors), sum(each.numel() for each in tensors)))
-        return train_pack(runs, device=device, progress=progress)
+        return train_pack(runs, device=device, progress=progress, keep=keep)
 
     trained: list[int] = []
     monkeypatch.setattr("mclab.train.train_pack", counted)
@@ -164,12 +164,12 @@ def test_thirty_runs_in_one_process_keep_no_gpu_memory(here: Path, monkeypatch: 
 
     held: list[int] = []
 
-    def measured(runs, *, device, progress=None):
+    def measured(runs, *, device, progress=None, keep=None):
         gc.collect()
         held.append(torch.cuda.memory_allocated())
         if len(held) == 3:
             torch.empty(1 << 45, device=device)
-        return train_pack(runs, device=device, progress=progress)
+        return train_pack(runs, device=device, progress=progress, keep=keep)
 
     monkeypatch.setattr("mclab.train.train_pack", measured)
     words = ["--device", "cuda", "--pack", "1", "--workers", "1", "--seeds", "0..14"]

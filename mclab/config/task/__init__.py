@@ -2,19 +2,24 @@
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
+from mclab.config.task.ar import ArTask
 from mclab.config.task.base import TaskConfig
 from mclab.config.task.mqar import MqarTask
+from mclab.config.task.niah import NiahTask
 
 #: Every task by the word that stands under `task.name`.
-TASKS: dict[str, type[TaskConfig]] = {"mqar": MqarTask}
+TASKS: dict[str, type[TaskConfig]] = {"mqar": MqarTask, "ar": ArTask, "niah": NiahTask}
 
 
 def _default_name(value: Any) -> Any:
     return {"name": "mqar", **value} if isinstance(value, dict) else value
 
 
-Task = Annotated[MqarTask, BeforeValidator(_default_name)]
+Task = Annotated[
+    Annotated[MqarTask | ArTask | NiahTask, Field(discriminator="name")],
+    BeforeValidator(_default_name),
+]
 
-__all__ = ["TASKS", "MqarTask", "Task", "TaskConfig"]
+__all__ = ["TASKS", "ArTask", "MqarTask", "NiahTask", "Task", "TaskConfig"]

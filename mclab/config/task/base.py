@@ -26,6 +26,10 @@ class TaskConfig(Strict):
     def space(self) -> int:
         """How many different sequences the smallest slice holds, filler left out."""
 
+    def canonical(self) -> Self:
+        """The one config that stands for every config that makes the same sequences."""
+        return self
+
     @property
     def answer_tokens(self) -> int:
         """Scored positions, side by side in a batch, that are right or wrong together: the tokens of one answer."""

@@ -1,0 +1,155 @@
+"""The verb that shows sequences: those of a task, or those of a stored run with its model's answers."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mclab.cli import options as of
+from mclab.cli.streams import remark, result, result_json
+
+if TYPE_CHECKING:
+    from mclab.predict import Predicted
+
+_PICTURES = ("png", "svg", "pdf")
+_RUN_ONLY = ("--in", "--slice", "--layer", "--head", "--plot")
+
+
+def _file(text: str) -> Path:
+    if not text.strip():
+        raise typer.BadParameter("is empty; give a file")
+    return Path(text)
+
+
+def sample(
+    task: Annotated[
+        str | None,
+        typer.Argument(metavar="TASK", help="Task, e.g. mqar; with --run the run's own.", show_default=False),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override keys of the task, e.g. pairs=4.")
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="ID", help="A stored run, by the first digits of its id.")
+    ] = None,
+    within: Annotated[
+        Path | None,
+        typer.Option("--in", metavar="FOLDER", parser=of.folder, help="Its run folder; by default any in runs."),
+    ] = None,
+    count: Annotated[int, typer.Option("--count", metavar="N", min=1, max=10_000, help="Sequences.")] = 3,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Seed; with --run the run's own. [default: 0]"),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option("--split", metavar="SPLIT", help="train, valid or test. [default: train; with --run test]"),
+    ] = None,
+    slice_: Annotated[
+        str | None, typer.Option("--slice", metavar="NAME", help="With --run: one slice, e.g. pairs=4.")
+    ] = None,
+    layer: Annotated[int | None, typer.Option("--layer", metavar="N", min=0, help="With --run: gates of one.")] = None,
+    head: Annotated[int | None, typer.Option("--head", metavar="N", min=0, help="With --run: gates of one.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", parser=_file, help="With --run: draw the gates, png, svg or pdf."),
+    ] = None,
+    as_json: of.Json = False,
+) -> None:
+    """Print sequences of a task so that a person can read them; with --run what a trained model answers, and why."""
+    given = [task, *(overrides or [])] if task and "=" in task else list(overrides or [])
+    named = None if task and "=" in task else task
+    _no_options(given)
+    if run is None:
+        asked = dict(zip(_RUN_ONLY, (within, slice_, layer, head, plot), strict=True))
+        _only_with_run([option for option, value in asked.items() if value is not None])
+        return _of_task(named or "mqar", given, seed or 0, split or "train", count, as_json)
+    _no_seed(seed)
+    return _of_run(run, within, named, given, split or "test", slice_, count, layer, head, plot, as_json)
+
+
+def _of_task(task: str, overrides: list[str], seed: int, split: str, count: int, as_json: bool) -> None:
+    from mclab.sample import as_text, sampled
+
+    rows = sampled(task, overrides, seed=seed, split=split, count=count)
+    if as_json:
+        return result_json(rows)
+    return result(as_text(rows))
+
+
+def _no_options(overrides: list[str]) -> None:
+    """Raises `ConfigError` where an option of the command is given as a key."""
+    from mclab.config.strict import ConfigError
+
+    for text in overrides:
+        key, _, value = text.partition("=")
+        if key in ("count", "seed", "split", "run", "slice", "layer", "head"):
+            raise ConfigError(f"{text}: is an option here; write --{key} {value}")
+
+
+def _only_with_run(options: list[str]) -> None:
+    from mclab.config.strict import ConfigError
+
+    if options:
+        raise ConfigError(f"{options[0]}: goes with --run ID; a task alone has no model")
+
+
+def _no_seed(seed: int | None) -> None:
+    from mclab.config.strict import ConfigError
+
+    if seed is not None:
+        raise ConfigError(f"--seed: a stored run is shown on sequences of its own seed; leave out --seed {seed}")
+
+
+def _form(plot: Path | None) -> str:
+    """The picture's format, by the end of its name. Raises `ConfigError` for another, before anything is loaded."""
+    return of.one_of("--plot", plot.suffix.removeprefix(".").lower(), _PICTURES) if plot else ""
+
+
+def _of_run(
+    digits: str,
+    within: Path | None,
+    task: str | None,
+    overrides: list[str],
+    split: str,
+    slice_name: str | None,
+    count: int,
+    layer: int | None,
+    head: int | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    from mclab.cli.predictions import predictions_json, predictions_text
+    from mclab.config.strict import ConfigError
+    from mclab.predict import chosen, find, load_model, predicted
+    from mclab.report.strip import marks_for
+
+    form = of.one_of("--plot", plot.suffix.removeprefix(".").lower(), _PICTURES) if plot else ""
+    stored = find(digits, within)
+    model, run = load_model(stored.folder, stored.run_id)
+    if task not in (None, run.task.name):
+        raise ConfigError(f"{task}: run {stored.run_id} was trained on {run.task.name}; leave the task out")
+    found = predicted(model, run, chosen(run, overrides, slice_name), split, count, layer=layer, head=head)
+    if plot:
+        _draw(found, plot, form)
+    if as_json:
+        return result_json(predictions_json(found, stored.run_id, str(stored.folder)))
+    result(f"run {stored.run_id} of {stored.folder}\n")
+    return result(predictions_text(found, marks_for(sys.stdout.encoding if sys.stdout else None)))
+
+
+def _draw(found: "Predicted", path: Path, form: str) -> None:
+    """Write the picture and say so; or say why there is none."""
+    from mclab.cli.predictions import picture
+    from mclab.config.strict import ConfigError
+    from mclab.files import write_whole
+
+    if found.gateless:
+        return remark(f"--plot: nothing to draw; {found.gateless}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, picture(found, form))
+    except OSError as error:
+        raise ConfigError(f"--plot: {path}: cannot be written: {(error.strerror or str(error)).lower()}") from error
+    return remark(f"wrote {path}")

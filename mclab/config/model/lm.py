@@ -1,0 +1,83 @@
+"""The language model around the mixers, and the rules between its keys."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from mclab.config.model.mixers import AttentionMixer, MemoryMixer, Mixer
+from mclab.config.model.module import ModuleMixer
+from mclab.config.model.pattern import MIXER, Pattern, cycled, mixer_of
+from mclab.config.strict import Strict
+
+Position = Literal["none", "rotary", "learned"]
+
+#: How far a divisor is looked for.
+_NEAR = 1000
+
+
+def _divisors_beside(number: int, whole: int) -> list[int]:
+    """The nearest divisors of `whole` below and above `number`, where they are not far."""
+    below = (each for each in range(number - 1, max(0, number - _NEAR), -1) if whole % each == 0)
+    above = (each for each in range(number + 1, min(whole, number + _NEAR) + 1) if whole % each == 0)
+    return [each for each in (next(below, None), next(above, None)) if each is not None]
+
+
+class ModelConfig(Strict):
+    """A language model of `layers` blocks (mixer, then SwiGLU MLP), RMSNorm before each, head tied to the embedding."""
+
+    dim: int = Field(32, ge=1, description="model width D")
+    layers: int = Field(2, ge=1, description="blocks")
+    heads: int = Field(1, ge=1, description="heads; K = V = dim / heads")
+    mlp: int = Field(2, ge=0, description="hidden width of the SwiGLU MLP in units of dim; 0 leaves it out")
+    position: Position = Field("none", description="rotary on q and k, a learned table on the embedding, or none")
+    conv: int = Field(4, ge=0, description="taps of the causal depthwise convolution on q, k and v; 0 leaves it out")
+    mixer: Mixer = Field(default_factory=MemoryMixer, description="the sequence mixer")
+    pattern: Pattern = Field(
+        (), description="mixer of each layer, cycled: mixer, conv/K, attention, attention/W; null: mixer in all"
+    )
+
+    @model_validator(mode="after")
+    def _divides(self) -> "ModelConfig":
+        if self.dim % self.heads:
+            near = self.heads * max(1, round(self.dim / self.heads))
+            ways = " or ".join(map(str, _divisors_beside(self.heads, self.dim)))
+            heads = f"heads {ways}, or " if ways else ""
+            raise ValueError(f"heads: {self.heads} heads do not divide dim {self.dim}; take {heads}dim {near}")
+        if self.position == "rotary" and self.has_heads and (self.dim // self.heads) % 2:
+            raise ValueError(
+                f"position: rotary needs an even head width, dim / heads is {self.dim // self.heads}; "
+                f"take dim {self.dim + self.heads}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _mixer_is_used(self) -> "ModelConfig":
+        if isinstance(self.mixer, ModuleMixer) and not self.mixer.module:
+            raise ValueError("mixer.module: is missing; name the class, e.g. my_mixers.Mixer")
+        if MIXER not in self.words:
+            beyond = " but beyond the last layer" if MIXER in self.pattern else ""
+            better = ", ".join((*self.pattern[: max(0, self.layers - 1)], MIXER))
+            raise ValueError(
+                f"pattern: names no mixer{beyond}, so model.mixer would change nothing; write e.g. [{better}]"
+            )
+        return self
+
+    @property
+    def head_dim(self) -> int:
+        """K = V, the width of one head."""
+        return self.dim // self.heads
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The pattern's word for each layer."""
+        return cycled(self.pattern, self.layers)
+
+    @property
+    def mixers(self) -> tuple[Mixer, ...]:
+        """The mixer of each layer."""
+        return tuple(mixer_of(word, self.mixer) for word in self.words)
+
+    @property
+    def has_heads(self) -> bool:
+        """True where a layer has queries and keys; elsewhere `heads`, `conv` and `position: rotary` mean nothing."""
+        return any(isinstance(mixer, MemoryMixer | AttentionMixer) for mixer in self.mixers)

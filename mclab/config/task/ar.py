@@ -1,0 +1,66 @@
+"""Associative recall: its keys and rules, and how many different sequences it holds."""
+
+from functools import cache
+from math import comb
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from mclab.config.task.base import TaskConfig
+
+#: No rule asks whether a space is larger than this, so counting stops here.
+_MANY = 2**64
+
+
+class ArTask(TaskConfig):
+    """Associative recall: key value key value ... separator key, and the value of that key is wanted next.
+
+    Keys come with replacement and a key has one value throughout, so pairs may repeat and never contradict.
+    """
+
+    name: Literal["ar"] = "ar"
+    vocab: int = Field(
+        20, ge=4, le=2**20, description="tokens: 0 separator, keys 1 to vocab/2 - 1, values vocab/2 to vocab - 1"
+    )
+    length: int = Field(40, ge=4, le=2**16, description="tokens in a sequence; even, (length - 2) / 2 pairs")
+    loss: Literal["all", "answer"] = Field(
+        "all", description="train on every next token, the answer among them, or on the answer alone; tests: answer"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> "ArTask":
+        if self.length % 2:
+            raise ValueError(f"length: ar needs an even length, got {self.length}; take {self.length + 1}")
+        return self
+
+    @property
+    def pairs(self) -> int:
+        """Key-value pairs in a sequence, repeated ones included."""
+        return (self.length - 2) // 2
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """One: the number of pairs."""
+        return (f"pairs={self.pairs}",)
+
+    def only(self, slice_name: str) -> "ArTask":
+        """This task itself. Raises `KeyError` for any other name than that of its one slice."""
+        if slice_name not in self.slices:
+            raise KeyError(slice_name)
+        return self
+
+    def space(self) -> int:
+        """How many different sequences there are; 2**64 where there are more."""
+        return _space(self.vocab // 2 - 1, self.vocab - self.vocab // 2, self.pairs)
+
+
+@cache
+def _space(keys: int, values: int, pairs: int) -> int:
+    """The sequences with d different keys: which keys, in what order, their values, the one that is asked; summed."""
+    if pairs * (keys.bit_length() - 1) >= 64:
+        return _MANY
+    total = 0
+    for d in range(1, min(keys, pairs) + 1):
+        onto = sum((-1) ** (d - j) * comb(d, j) * j**pairs for j in range(1, d + 1))
+        total += comb(keys, d) * int(onto) * values**d * d
+    return min(total, _MANY)

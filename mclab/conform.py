@@ -1,0 +1,215 @@
+"""What a user's own mixer must keep to, looked at before it trains.
+
+Shapes: B batch, T time, D model width.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from mclab.config.model import ModuleMixer
+from mclab.config.run import RunConfig
+from mclab.config.strict import ConfigError
+from mclab.models.found import make, seeded, told
+
+#: Difference that counts as none, in units of the largest output: fp64 and fp32 round sums of a few hundred terms to
+#: 1e-13 and 1e-5 of it; a mixer that looks ahead differs by far more.
+_SAME = {torch.float64: 1e-9, torch.float32: 1e-4}
+_ROWS = 2
+#: What is added to every parameter for a second look: a projection that starts at zero hides all behind it.
+_SHAKE = 0.1
+_SEED = 0
+
+
+def check(runs: Iterable[RunConfig], device: str = "cpu") -> None:
+    """Check the module of every distinct mixer among `runs`. Raises `ConfigError` as `check_module` does."""
+    distinct = {(run.model.mixer, run.model.dim, _lengths(run), run.train.precision): run for run in runs}
+    for run in distinct.values():
+        check_module(run, device)
+
+
+def check_module(run: RunConfig, device: str = "cpu") -> None:
+    """Raise `ConfigError`, one line, unless the run's own module is a mixer. Runs with another mixer pass.
+
+    It must be found and made; keep shape and type of its input and stay finite; give the same for the same input,
+    whatever it saw in between; change nothing that it holds; mix no rows of a batch; be causal; and use every
+    parameter. The length of the task is looked at, and those of `train.task` and `eval.task`.
+    """
+    if not isinstance(run.model.mixer, ModuleMixer):
+        return
+    trained = torch.float64 if run.train.precision == "fp64" else torch.float32
+    with seeded(_SEED), torch.no_grad():
+        _check_start(run)
+        exact = _exact(run, trained, device)
+        for length in _lengths(run):
+            _Look(run, length, trained, device).check_output()
+            for shaken in (False, True):
+                _Look(run, length, exact, device, shaken).check()
+
+
+def _lengths(run: RunConfig) -> tuple[int, ...]:
+    return tuple(dict.fromkeys([run.task.length, *(each.task.length for each in (*run.mix, *run.exams))]))
+
+
+def _made(run: RunConfig) -> nn.Module:
+    assert isinstance(run.model.mixer, ModuleMixer)
+    with seeded(_SEED):
+        return make(run.model.mixer, run.model.dim, run.task.length)
+
+
+def _name(run: RunConfig) -> str:
+    assert isinstance(run.model.mixer, ModuleMixer)
+    return f"mixer {run.model.mixer.module}"
+
+
+def _check_start(run: RunConfig) -> None:
+    """Equal seeds, equal starts: what is drawn by another generator than torch's would differ."""
+    one, other = _made(run), _made(run)
+    for (name, values), again in zip(_held(one), (values for _, values in _held(other)), strict=True):
+        if not torch.equal(values, again):
+            raise ConfigError(f"{_name(run)} starts {name} by other random numbers than torch's; draw it with torch")
+    for name, values in one.named_parameters():
+        if not values.is_floating_point():
+            raise ConfigError(f"{_name(run)} has the parameter {name} in {_word(values.dtype)}; it must be real floats")
+
+
+def _exact(run: RunConfig, trained: torch.dtype, device: str) -> torch.dtype:
+    """fp64 where the module works in it, since rounding then hides nothing; else what the run trains in."""
+    try:
+        y = _Look(run, run.task.length, torch.float64, device).output()
+    except ConfigError:
+        return trained
+    return torch.float64 if y.dtype == torch.float64 else trained
+
+
+def _held(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    yield from module.named_parameters()
+    yield from module.named_buffers()
+
+
+def _word(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+class _Look:
+    """One module, made for a run, on one input of one length."""
+
+    def __init__(self, run: RunConfig, length: int, dtype: torch.dtype, device: str, shaken: bool = False) -> None:
+        self.name, self.shaken, self.length = _name(run), shaken, length
+        self.module = _made(run).to(device=device, dtype=dtype)
+        self.x, self.other = (self._draw(run.model.dim, dtype, device) for _ in range(2))
+        if shaken:
+            for values in self.module.parameters():
+                if values.requires_grad:
+                    values.add_(_SHAKE * torch.randn(values.shape).to(values))
+
+    def _draw(self, dim: int, dtype: torch.dtype, device: str) -> Tensor:
+        return torch.randn(_ROWS, self.length, dim).to(device, dtype)
+
+    def check(self) -> None:
+        """Everything; a shaken module that gives no finite output is let go: not every parameter may have any value."""
+        if self.shaken and not torch.isfinite(self.output()).all():
+            return
+        y = self.check_output()
+        self._check_state(y)
+        self._check_rows(y)
+        self._check_causal(y)
+        self._check_gradients()
+
+    def output(self, x: Tensor | None = None) -> Tensor:
+        """Raises `ConfigError` where the module raises, or returns what is no tensor."""
+        given = self.x if x is None else x
+        try:
+            y = self.module(given)
+        except Exception as error:
+            raise ConfigError(f"{self.name} fails on an input {list(given.shape)}: {told(error)}") from error
+        if not isinstance(y, Tensor):
+            raise ConfigError(f"{self.name} returns a {type(y).__name__}; it must return one tensor [B, T, D]")
+        return y
+
+    def check_output(self) -> Tensor:
+        """Shape, type and finite values; the output."""
+        y = self.output()
+        if y.shape != self.x.shape:
+            raise ConfigError(f"{self.name} returns {list(y.shape)} for {list(self.x.shape)}; it must keep [B, T, D]")
+        if y.dtype != self.x.dtype:
+            raise ConfigError(f"{self.name} returns {_word(y.dtype)} for {_word(self.x.dtype)}; it must keep the type")
+        if not torch.isfinite(y).all():
+            raise ConfigError(f"{self.name} returns NaN or inf for normal values, at a length of {self.length}")
+        return y
+
+    def _check_state(self, y: Tensor) -> None:
+        """The same input again, after another one: nothing may have changed but by dice."""
+        before, x = {name: values.detach().clone() for name, values in _held(self.module)}, self.x.clone()
+        with seeded(_SEED):
+            first = self.output()
+        self.output(self.other)
+        with seeded(_SEED):
+            again = self.output()
+        if not torch.equal(self.x, x):
+            raise ConfigError(f"{self.name} writes into its input; take a copy")
+        for name, values in _held(self.module):
+            if not torch.equal(values, before[name]):
+                kind = "parameter" if isinstance(values, nn.Parameter) else "buffer"
+                raise ConfigError(f"{self.name} keeps state in {kind} {name}: calling it changes it")
+        if not torch.equal(first, again):
+            raise ConfigError(f"{self.name} keeps state: the same input again, after another one, gives another output")
+        if not torch.equal(y, first):
+            raise ConfigError(f"{self.name} is random: the same input gives another output (dropout? set it to 0)")
+
+    def _check_rows(self, y: Tensor) -> None:
+        changed = torch.cat([self.x[:1], self.other[1:]])
+        if self._differs(self.output(changed)[:1], y[:1]) is not None:
+            raise ConfigError(f"{self.name} mixes the rows of a batch: changing row 1 changed the output of row 0")
+
+    def _check_causal(self, y: Tensor) -> None:
+        for t in _places(self.length):
+            if (place := self._ahead(y, range(t, self.length))) is None:
+                continue
+            for token in range(t, self.length):
+                if (alone := self._ahead(y, [token])) is not None:
+                    self._refuse(f"token {token}", alone)
+            self._refuse(f"the tokens from {t} on", place)
+
+    def _refuse(self, changed: str, place: int) -> None:
+        raise ConfigError(f"{self.name} is not causal: changing {changed} changed its output at token {place}")
+
+    def _ahead(self, y: Tensor, tokens: Sequence[int]) -> int | None:
+        """The first token before `tokens` whose output changes with them."""
+        x = self.x.clone()
+        x[:, list(tokens)] = self.other[:, list(tokens)]
+        return self._differs(self.output(x)[:, : tokens[0]], y[:, : tokens[0]])
+
+    def _differs(self, y: Tensor, expected: Tensor) -> int | None:
+        """The first token at which two outputs differ by more than rounding."""
+        least = _SAME[y.dtype] * (1 + expected.abs().max().item())
+        places = ((y - expected).abs() > least).any(-1).any(0).nonzero()
+        return int(places[0]) if len(places) else None
+
+    def _check_gradients(self) -> None:
+        """Every parameter must be used. A gradient of zero is a fault only where no start may have caused it."""
+        for (name, _), grad in zip(self._trained(), self._gradients(), strict=True):
+            if grad is None or (self.shaken and not grad.any()):
+                raise ConfigError(f"{self.name} has the parameter {name}, which no gradient reaches; use it or drop it")
+
+    def _trained(self) -> list[tuple[str, nn.Parameter]]:
+        return [(name, values) for name, values in self.module.named_parameters() if values.requires_grad]
+
+    def _gradients(self) -> Sequence[Tensor | None]:
+        with torch.enable_grad():
+            x = self.x.clone().requires_grad_()
+            y = self.output(x)
+            if not y.requires_grad:
+                raise ConfigError(f"{self.name} passes no gradient on: its output is cut off from its input")
+            wanted = [x, *(values for _, values in self._trained())]
+            try:
+                return torch.autograd.grad(y, wanted, self.other, allow_unused=True)[1:]
+            except RuntimeError as error:
+                raise ConfigError(f"{self.name} fails in the backward pass: {told(error)}") from error
+
+
+def _places(length: int) -> list[int]:
+    """Tokens from which on a sequence is changed: near both ends, and around the quarters."""
+    near = [1, 2, 3, *(length * part // 4 + step for part in (1, 2, 3) for step in (-1, 0, 1)), length - 2, length - 1]
+    return sorted({t for t in near if 0 < t < length})

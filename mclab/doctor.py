@@ -1,0 +1,187 @@
+"""What this machine offers a run: versions, devices, memory, disk; what is missing, and what that costs."""
+
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Literal
+
+State = Literal["ok", "note", "broken"]
+
+#: Packages that are no dependency, and what their absence costs.
+OPTIONAL = {
+    "bokeh": "no dashboard of a Dask cluster",
+    "pytest": "make test does not run",
+    "ruff": "make lint does not run",
+    "mypy": "make lint does not run",
+}
+#: Programs likewise.
+PROGRAMS = {
+    "git": "records do not say of which commit they are",
+    "pdflatex": "table.tex cannot be set on this machine",
+}
+_GIB = 2**30
+#: Below so much free space or memory a run may not end, in GiB.
+_LITTLE_DISK, _LITTLE_MEMORY = 1.0, 1.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the screen. `cost` says what a note or a fault means, empty where all is well."""
+
+    about: str
+    name: str
+    value: str
+    state: State = "ok"
+    cost: str = ""
+
+
+def examine(folder: Path) -> list[Finding]:
+    """Everything, as seen from `folder`. Imports torch; a package that cannot be imported is a finding, no error."""
+    return [*_packages(), *_devices(), *_machine(), *_places(folder), *_optional()]
+
+
+def broken(findings: list[Finding]) -> bool:
+    """True where something that mclab needs is missing or does not work."""
+    return any(finding.state == "broken" for finding in findings)
+
+
+def _packages() -> Iterator[Finding]:
+    yield Finding("versions", "python", f"{platform.python_version()} ({sys.executable})")
+    try:
+        needed, own = requires("mclab") or [], version("mclab")
+    except PackageNotFoundError:
+        yield Finding("versions", "mclab", "not installed", "broken", "pip install -e . in its checkout")
+        return
+    yield Finding("versions", "mclab", own)
+    for line in needed:
+        if "extra ==" not in line:
+            yield _package(line)
+
+
+def _package(line: str) -> Finding:
+    """One requirement, `polars<3,>=2`: there, within its limits, and importable."""
+    name = re.split(r"[^\w.-]", line, maxsplit=1)[0]
+    try:
+        found = version(name)
+    except PackageNotFoundError:
+        return Finding("versions", name, "missing", "broken", f"mclab needs it: pip install '{line}'")
+    try:
+        import_module({"pyyaml": "yaml"}.get(name, name))
+    except Exception as error:  # whatever a broken installation raises is the finding
+        return Finding("versions", name, found, "broken", f"cannot be imported: {error}".splitlines()[0])
+    if not _within(line, found):
+        return Finding("versions", name, found, "broken", f"mclab needs {line}")
+    return Finding("versions", name, found)
+
+
+def _within(line: str, found: str) -> bool:
+    try:
+        from packaging.requirements import Requirement
+    except ImportError:  # then nobody can tell
+        return True
+    return Requirement(line).specifier.contains(found, prereleases=True)
+
+
+def _devices() -> Iterator[Finding]:
+    try:
+        import torch
+    except Exception:  # said already
+        return
+    count = torch.cuda.device_count()
+    if not count:
+        built = "torch is built without CUDA" if torch.version.cuda is None else "torch finds no CUDA device"
+        yield Finding("devices", "cuda", "none", "note", f"{built}; runs train on the CPU, one process a core")
+    for number in range(count):
+        device = torch.cuda.get_device_properties(number)
+        memory = f"{device.total_memory / _GIB:.0f} GiB"
+        yield Finding("devices", f"cuda:{number}", f"{device.name}, {memory}, sm_{device.major}{device.minor}")
+    yield Finding("devices", "cpu", _processor())
+    yield Finding("kernels", "torch", "chunkwise and recurrent, on every device")
+    yield _triton(bool(count))
+
+
+def _processor() -> str:
+    """The model's name where Linux tells it."""
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        found = None
+    return f"{found[1]} ({platform.machine()})" if found else platform.processor() or platform.machine()
+
+
+def _triton(gpu: bool) -> Finding:
+    """Whether mclab has Triton kernels of its own, and whether they can run here."""
+    try:
+        found = version("triton")
+    except PackageNotFoundError:
+        found = "missing"
+    own = sorted(path.parent.name for path in (Path(__file__).parent / "kernels").rglob("triton*.py"))
+    if not own:
+        return Finding("kernels", "triton", f"{found}; mclab has no kernel for it, nothing is lost")
+    if found == "missing" or not gpu:
+        why = "it is missing" if gpu else "it needs a CUDA device"
+        return Finding("kernels", "triton", found, "note", f"not used: {why}; torch's kernels run instead")
+    return Finding("kernels", "triton", f"{found}, for {', '.join(own)}")
+
+
+def _machine() -> Iterator[Finding]:
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    total = os.cpu_count() or allowed
+    yield Finding("machine", "cores", f"{allowed} of {total}" if allowed != total else f"{total}")
+    threads = os.environ.get("OMP_NUM_THREADS")
+    yield Finding("machine", "threads", f"one a CPU run (OMP_NUM_THREADS {threads or 'not set'})")
+    free, whole = _memory()
+    if whole is not None and free is not None:
+        little = free < _LITTLE_MEMORY
+        cost = "fewer --workers need less" if little else ""
+        yield Finding("machine", "memory", f"{free:.1f} of {whole:.1f} GiB free", "note" if little else "ok", cost)
+
+
+def _memory() -> tuple[float | None, float | None]:
+    """Free and all memory in GiB, within the limit of a container where there is one."""
+    try:
+        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        free, whole = (int(lines[key].split()[0]) * 1024 for key in ("MemAvailable", "MemTotal"))
+    except (OSError, ValueError, KeyError):
+        return None, None
+    try:
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+        free, whole = min(free, limit - used), min(whole, limit)
+    except (OSError, ValueError):  # no container, or none with a limit
+        pass
+    return free / _GIB, whole / _GIB
+
+
+def _places(folder: Path) -> Iterator[Finding]:
+    free = shutil.disk_usage(folder).free / _GIB
+    little = free < _LITTLE_DISK
+    cost = "records and tables may not fit" if little else ""
+    yield Finding("disk", "free", f"{free:.1f} GiB in {folder.resolve()}", "note" if little else "ok", cost)
+    runs = folder / "runs"
+    where = runs if runs.is_dir() else folder
+    try:
+        tempfile.TemporaryFile(dir=where).close()
+        yield Finding("disk", "runs/", "writable" if where is runs else "not there yet, can be made")
+    except OSError as error:
+        said = (error.strerror or str(error)).lower()
+        yield Finding("disk", "runs/", f"not writable ({said})", "note", "give another folder with --out")
+
+
+def _optional() -> Iterator[Finding]:
+    for name, cost in OPTIONAL.items():
+        try:
+            yield Finding("optional", name, version(name))
+        except PackageNotFoundError:
+            yield Finding("optional", name, "missing", "note", cost)
+    for name, cost in PROGRAMS.items():
+        found = shutil.which(name)
+        yield Finding("optional", name, found or "missing", "ok" if found else "note", "" if found else cost)

@@ -1,0 +1,41 @@
+"""Files that are written whole or not at all."""
+
+import errno
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+#: What a network file system answers where a directory cannot be synced.
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace `path` by `data`: temporary file beside it, fsync, rename, fsync of the folder.
+
+    Raises `OSError`; then no temporary file is left and `path` is what it was before, or all new where nothing but the
+    folder's fsync failed. Two machines that share the folder may write the same path at once: the last one's stays.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,33 @@
+"""A short gated convolution: BaseConv of Zoology (Arora et al. 2023, arXiv 2312.04927).
+
+Shapes: R replicas, B batch, T time, D model width.
+"""
+
+import math
+
+from torch import Tensor, nn
+
+from mclab.config.model import ConvMixer, Mixer, ModelConfig
+from mclab.kernels.conv import causal_conv
+from mclab.layers import Constant, Normal, linear, parameter
+
+
+class GatedConv(nn.Module):
+    """(u W + b1) * (h conv u + b2) + u, with a causal depthwise filter h of `kernel` taps.
+
+    The product is the paper's equation; the sum with u, which the paper leaves to the block around it, is inside the
+    layer in its code (zoology/mixers/base_conv.py), beside the block's own.
+    """
+
+    def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
+        super().__init__()
+        assert isinstance(mixer, ConvMixer)
+        dim, taps = model.dim, mixer.kernel
+        self.weight = parameter(replicas, dim, dim, init=Normal(gain / math.sqrt(dim)))
+        self.bias = parameter(replicas, dim, init=Constant(0.0))
+        self.taps = parameter(replicas, taps, dim, init=Normal(1 / math.sqrt(taps)), decays=False)
+        self.taps_bias = parameter(replicas, dim, init=Constant(0.0))
+
+    def forward(self, u_RBTD: Tensor) -> Tensor:
+        gate = linear(u_RBTD, self.weight) + self.bias[:, None, None]
+        return gate * (causal_conv(u_RBTD, self.taps) + self.taps_bias[:, None, None]) + u_RBTD

@@ -1,0 +1,81 @@
+"""The reduced form of a grid: what its `quick` block says, laid over the rest."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from mclab.config.keys import choices, rooms
+from mclab.config.parse import quoted
+from mclab.config.strict import ConfigError
+from mclab.plan.settings import pairs, within
+from mclab.plan.source import Source
+
+QUICK = "quick"
+#: What a quick block may hold: keys of the base, and the blocks that it replaces as a whole.
+ROWS = ("grid", "zip", "changes", "runs")
+KEYS = ("base", *ROWS, "when", "exclude", "select", "seeds")
+NOTE = "quick: the reduced form of this grid, as its quick block has it; without --quick it runs in full"
+
+
+def reduced(data: Mapping[str, Any], source: Source) -> tuple[dict[str, Any], Source]:
+    """The grid that `data` with its quick block stands for, and where each of its keys was written.
+
+    `base` is laid over the grid's base key by key; a mixer or a task with a name replaces the one there. Any other
+    block stands in place of the grid's own; null takes it away. Raises `ConfigError` where there is no quick block, and
+    for what may not stand in it.
+    """
+    block = _block(data, source)
+    full = {key: value for key, value in data.items() if key != QUICK}
+    if "base" in block:
+        full["base"] = _base(full.get("base"), block["base"], source)
+    given = [key for key in block if key != "base"]
+    rows = [key for key in given if key in ROWS and block[key] is not None]
+    for key in [*given, *_displaced(rows)]:
+        full.pop(key, None)
+    return full | {key: block[key] for key in given if block[key] is not None}, _moved(source, given)
+
+
+def _block(data: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
+    if QUICK not in data:
+        raise ConfigError(
+            f"{source.name}: --quick: this grid has no quick block; add one, "
+            f"e.g. quick: {{base: {{train.steps: 100}}, seeds: [0]}}, or leave --quick out"
+        )
+    block = data[QUICK]
+    if not isinstance(block, Mapping) or not block:
+        raise source.error(QUICK, f"quick: needs a mapping with some of {', '.join(KEYS)}, got {quoted(block)}")
+    for key in block:
+        if key not in KEYS:
+            near = get_close_matches(str(key), KEYS, n=1, cutoff=0.6)
+            hint = f"did you mean {near[0]}?" if near else f"quick has {', '.join(KEYS)}"
+            hint = "it belongs under quick.base" if str(key).partition(".")[0] in rooms() else hint
+            raise source.error(f"quick.{key}", f"quick.{key}: unknown key; {hint}")
+    return block
+
+
+def _base(full: Any, over: Any, source: Source) -> Any:
+    """Both bases as dotted keys, the second on top; a full base that is no mapping is left to be found out later."""
+    if not isinstance(over, Mapping):
+        raise source.error("quick.base", f"quick.base: needs a mapping of keys to values, got {quoted(over)}")
+    if not isinstance(full, Mapping | None):
+        return full
+    below = dict(pairs(full or {}, rooms(), "", f"{source.at('base')}: base"))
+    above = dict(pairs(over, rooms(), "", f"{source.at('quick.base')}: quick.base"))
+    named = [room for room in choices() if f"{room}.name" in above]
+    return {path: value for path, value in below.items() if not any(within(path, room) for room in named)} | above
+
+
+def _displaced(rows: list[str]) -> tuple[str, ...]:
+    """The blocks of rows that cannot stand beside those that the quick block brings."""
+    if not rows:
+        return ()
+    alone = "changes" in rows or "runs" in rows
+    return tuple(key for key in (ROWS if alone else ("changes", "runs")) if key not in rows)
+
+
+def _moved(source: Source, replaced: list[str]) -> Source:
+    """The lines of the quick block in the places where its keys now are."""
+    inside = f"{QUICK}."
+    kept = {at: line for at, line in source.lines.items() if at.partition(".")[0] not in (QUICK, *replaced)}
+    moved = {at.removeprefix(inside): line for at, line in source.lines.items() if at.startswith(inside)}
+    return Source(source.name, kept | moved)

@@ -1,0 +1,58 @@
+"""On which sequences a stored run is looked at: its own task, one slice of it, or a variant of it."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from mclab.config.run import RunConfig
+from mclab.config.strict import ConfigError
+from mclab.config.task import TaskConfig
+from mclab.config.variants import WEIGHT, variants
+
+
+def chosen(run: RunConfig, overrides: Sequence[str] = (), slice_name: str | None = None) -> TaskConfig:
+    """The run's task with keys changed (`length=128` or `task.length=128`), or one slice of it.
+
+    A slice is one of the task's own or, without overrides, one that `eval.task` adds, by its name in the tables.
+    Raises `ConfigError` for a key that is not the task's, for the vocabulary, for a value that does not fit, for a
+    length beyond learned positions, and for an unknown slice.
+    """
+    task = _changed(run, [_own(run, text) for text in overrides]) if overrides else run.task
+    if slice_name is None:
+        return task
+    slices = {own: task.only(own) for own in task.slices}
+    if not overrides:
+        for exam in run.exams:
+            slices |= {name: exam.task.only(own) for name, own in exam.slices.items()}
+    if slice_name not in slices:
+        near = get_close_matches(slice_name, slices, 1, cutoff=0.5)
+        hint = f"; did you mean {near[0]}?" if near and len(slices) > 1 else ""
+        raise ConfigError(f"--slice: {slice_name!r} is not one of {', '.join(slices)}{hint}")
+    return slices[slice_name]
+
+
+def _own(run: RunConfig, text: str) -> str:
+    """The override without its room. Raises `ConfigError` where it is none of the task's."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"{text}: is no override; write key=value, e.g. length=128")
+    room, dot, rest = key.partition(".")
+    if dot and room != "task":
+        raise ConfigError(f"{text}: with --run keys of the task alone can be changed, the model is trained already")
+    name = rest if dot else key
+    if name in (WEIGHT, "seed"):
+        raise ConfigError(f"{text}: {run.task.name} has no key {name}")
+    return f"{name}={value}"
+
+
+def _changed(run: RunConfig, texts: Sequence[str]) -> TaskConfig:
+    line = " ".join(texts)
+    try:
+        found = variants(run.task, (line,))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if len(found) > 1:
+        raise ConfigError(f"{line}: makes {len(found)} tasks; give each key one value")
+    task = found[0].task
+    if run.model.position == "learned" and task.length > run.task.length:
+        raise ConfigError(f"{line}: length {task.length} is beyond the run's {run.task.length} learned positions")
+    return task

@@ -1,0 +1,112 @@
+"""The page of a figure: question on top, legend, panels, and how to read them at the foot."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import fill
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mclab.config.outcome import ALL
+from mclab.report.marks import GREY, LEFT, WIDTH, panels, seeds_in
+from mclab.report.names import listed
+from mclab.report.summary import Summary
+
+#: Inches.
+FOOT = 0.28
+#: Letters of a line at the foot.
+FOOT_LETTERS = 150
+LEGEND_ROW = 0.2
+TITLE_LETTERS = 84
+MOST_ACROSS = 4
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A figure with its visible panels, `across` in a row; what stands above and below them is in inches."""
+
+    figure: Figure
+    panels: list[Axes]
+    across: int
+    above: float
+
+    def lowest(self, place: int) -> bool:
+        """True for a panel with none below it."""
+        return place + self.across >= len(self.panels)
+
+
+def sheet(
+    summary: Summary,
+    panel_height: float,
+    legend_rows: int = 0,
+    titles: Sequence[str] | None = None,
+    caption: str | None = None,
+    across: int = MOST_ACROSS,
+    share: bool = True,
+) -> Sheet:
+    """The question on top, room for a legend, an empty titled panel for each part, how to read it all at the foot.
+
+    `titles` are the panels', by default one for each of `panels`.
+    """
+    if titles is None:
+        titles = ["all slices" if part == ALL else part for part in panels(summary)]
+    across = min(across, len(titles))
+    down = -(-len(titles) // across)
+    title = fill(summary.plan.question or summary.plan.name, TITLE_LETTERS)
+    title_height = 0.1 + 0.2 * (title.count("\n") + 1)
+    foot = fill(" ".join([caption or seeds_caption(summary), *marks_caption(summary)]), FOOT_LETTERS)
+    foot_height = FOOT + 0.14 * foot.count("\n")
+    above, height = title_height + LEGEND_ROW * legend_rows, panel_height * down
+    total = above + height + foot_height
+    figure = Figure(figsize=(WIDTH, total))
+    figure.set_layout_engine("constrained", rect=(0, foot_height / total, 1, height / total), wspace=0.03)
+    figure.text(LEFT, 1 - 0.06 / total, title, va="top", fontsize=11.5, fontweight="bold")
+    figure.text(LEFT, 0.06 / total, foot, va="bottom", fontsize=8, color=GREY)
+    grid = figure.subplots(down, across, squeeze=False, sharex=share, sharey=share)
+    axes = [axis for line in grid for axis in line]
+    for spare in axes[len(titles) :]:
+        spare.set_visible(False)
+    if len(titles) > 1:
+        for axis, text in zip(axes, titles, strict=False):
+            axis.set_title(fill(text, 100 // across))
+    return Sheet(figure, axes[: len(titles)], across, title_height / total)
+
+
+def side_by_side(panels: int, most: int = 3) -> int:
+    """How many panels of `panels` in a row: four make a square."""
+    return 2 if panels == 4 and most > 2 else min(most, panels)
+
+
+def legend(page: Sheet, across: int) -> None:
+    """The lines' names between title and panels, `across` in a row."""
+    handles, labels = page.panels[0].get_legend_handles_labels()
+    corner = (LEFT, 1 - page.above)
+    page.figure.legend(
+        handles, labels, loc="upper left", bbox_to_anchor=corner, ncols=across, borderpad=0, borderaxespad=0
+    )
+
+
+def legend_columns(labels: Sequence[str]) -> int:
+    """How many entries fit side by side, at about 112 letters a row and 7 for each handle."""
+    return max(1, min(len(labels), 112 // (7 + max(map(len, labels), default=1))))
+
+
+def seeds_caption(summary: Summary) -> str:
+    """What mean, bars, dots and crosses are."""
+    counts = sorted({row.accuracy.n for row in summary.rows})
+    n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    words = [f"Mean with 95 % t interval, n = {n}", "each small dot is a seed"]
+    if any(seeds_in(row, ALL)[1] for row in summary.rows):
+        words.append("×: diverged, counts as 0")
+    return "; ".join(words) + "."
+
+
+def marks_caption(summary: Summary) -> Iterator[str]:
+    """The marks of the table that a reader of the plot alone would miss: ceilings, values at the edge of a range."""
+    high = [row.label for row in summary.rows if row.ceiling]
+    if high:
+        yield f"At the ceiling with the baseline: {listed(high)}."
+    for path in summary.selected:
+        edged = [row.label for row in summary.rows if path in row.edges]
+        if edged:
+            yield f"{summary.names[path]} at the edge of its range: {listed(edged)}."

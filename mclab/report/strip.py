@@ -1,0 +1,78 @@
+"""A gate's weights as a strip of text: one cell a segment, brackets around those that hold what the query needs."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+
+class Strip(NamedTuple):
+    """What one head of one layer reads for one query."""
+
+    weights: Sequence[float]
+    """One for each segment of the sequence."""
+    visible: int
+    """Segments that the query sees, its own included: the first so many."""
+    held: frozenset[int]
+    """Segments that hold what the query needs; empty where nobody knows."""
+
+    @property
+    def share(self) -> float:
+        """The part of all weight that lies on the marked segments."""
+        return sum(self.weights[place] for place in self.held) / sum(self.weights)
+
+    @property
+    def even(self) -> float:
+        """That part if every visible segment weighed the same."""
+        return len(self.held) / self.visible
+
+
+class Marks(NamedTuple):
+    """The characters of a strip and of a verdict."""
+
+    levels: str
+    """From little to much; a weight of 1 is the last."""
+    zero: str
+    """A segment that the query sees and does not read."""
+    right: str
+    wrong: str
+
+
+BLOCKS = Marks("▁▂▃▄▅▆▇█", "·", " ✓", " ✗")
+DIGITS = Marks("0123456789", ".", " ok", " x")
+
+#: Segments that still have a cell with room for brackets; more stand side by side, with carets below.
+ROOMY = 48
+
+
+def marks_for(encoding: str | None) -> Marks:
+    """Blocks where a stream of this encoding can show them, else digits: 0 is below 0.1 and 9 from 0.9."""
+    try:
+        "".join(BLOCKS).encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return DIGITS
+    return BLOCKS
+
+
+def cells(strip: Strip, marks: Marks) -> list[str]:
+    """A cell for each visible segment, blanks for the others, ` ▁ ▁[█]▁ `.
+
+    Where there are more than 48 segments, two lines: the cells, and carets below the marked ones.
+    """
+    shown = [_cell(weight, marks) if place < strip.visible else " " for place, weight in enumerate(strip.weights)]
+    if len(shown) > ROOMY:
+        return ["".join(shown), "".join("^" if place in strip.held else " " for place in range(len(shown)))]
+    edges = [_edge(place, strip.held) for place in range(len(shown) + 1)]
+    return ["".join(edge + cell for edge, cell in zip(edges, [*shown, ""], strict=True))]
+
+
+def _cell(weight: float, marks: Marks) -> str:
+    """Weights above 1 do not occur: a gate shares out 1, and without one a memory counts once."""
+    if weight == 0:
+        return marks.zero
+    return marks.levels[min(int(weight * len(marks.levels)), len(marks.levels) - 1)]
+
+
+def _edge(place: int, held: Collection[int]) -> str:
+    """What stands before cell `place`: neighbours that are both held share a bar."""
+    if place - 1 in held:
+        return "|" if place in held else "]"
+    return "[" if place in held else " "

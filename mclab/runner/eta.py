@@ -1,0 +1,215 @@
+"""When it will be done: what runs were predicted to cost, set right by what they have cost so far.
+
+A prediction is taken to be wrong by a factor that is the same for all runs of a kind, and alike from kind to kind. So
+kinds that have been seen, finished or running, go by their own factor; the others by the mean of those seen. The
+machine may grow faster or slower meanwhile: how the latest jobs did, beside what their kinds lead one to expect, counts
+for all.
+"""
+
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from threading import Lock
+
+#: A kind's own factor counts half, against the others', once so much of a mean job was seen of it.
+_TRUST = 0.05
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is known beforehand: a kind, the predicted seconds, the share of them that comes after the last step.
+
+    Of the jobs that wait the one of the highest priority starts first.
+    """
+
+    kind: str
+    cost: float
+    tail: float = 0.0
+    priority: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """`share` of all the work is done; the rest takes so many `seconds` more."""
+
+    share: float
+    seconds: float
+
+
+@dataclass
+class _Running:
+    """A job's start, its first report and its last: the time and the share of the job that was done then."""
+
+    start: float
+    first: tuple[float, float] | None = None
+    last: tuple[float, float] | None = None
+
+
+class Eta:
+    """Hears what starts, steps and ends, and says what is ahead. May be told and asked from several threads.
+
+    `processes` work side by side; 0 for so many as are seen to run.
+    """
+
+    def __init__(self, processes: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._processes, self._clock, self._lock = processes, clock, Lock()
+        self._waiting: dict[Hashable, Job] = {}
+        self._running: dict[Hashable, tuple[Job, _Running]] = {}
+        self._seen: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self._latest: deque[tuple[str, float, float]] = deque(maxlen=max(2, processes))
+        self._spent, self._added, self._count = 0.0, 0.0, 0
+
+    def add(self, key: Hashable, job: Job) -> None:
+        """A job that waits."""
+        with self._lock:
+            self._waiting[key] = job
+            self._added, self._count = self._added + job.cost, self._count + 1
+
+    def step(self, key: Hashable, step: int, steps: int) -> None:
+        """A job is so far. The first report tells where it began; `steps` 0 says that it starts, or starts again."""
+        with self._lock:
+            now = self._clock()
+            if key in self._waiting:
+                self._running[key] = (self._waiting.pop(key), _Running(now))
+            if key not in self._running:
+                return
+            job, running = self._running[key]
+            if not steps:
+                self._running[key] = (job, _Running(now))
+                return
+            running.last = (now, step / steps * (1 - job.tail))
+            running.first = running.first or running.last
+
+    def end(self, key: Hashable, done: bool = True) -> None:
+        """A job is over. One that is not `done` was given back: its time tells nothing."""
+        with self._lock:
+            self._waiting.pop(key, None)
+            job, running = self._running.pop(key, (None, None))
+            if job is None or running is None:
+                return
+            taken = self._clock() - running.start
+            self._spent += taken
+            if done:
+                cost = job.cost * (1 - (running.first or (0.0, 0.0))[1])
+                self._latest.append((job.kind, taken, cost))
+                _note(self._seen, job.kind, taken, cost)
+
+    def ahead(self, later: Iterable[tuple[Sequence[Job], int]] = ()) -> Ahead | None:
+        """What is ahead, with `later` jobs that will be added: of each group so many, each like one of its jobs.
+
+        `None` while nothing is known.
+        """
+        with self._lock:
+            factor = self._factors()
+            if factor is None:
+                return None
+            now = self._clock()
+            running = [_Task(0.0, self._left(job, each, factor(job.kind), now), job.kind) for job, each in self._jobs()]
+            waiting = [_Task(job.priority, job.cost * factor(job.kind), job.kind) for job in self._waiting.values()]
+            groups = [_Group.of(jobs, count, factor) for jobs, count in later if count]
+            spent = self._spent + sum(now - each.start for _, each in self._jobs())
+            processes = max(1, self._processes, len(running))
+        todo = sum(each.seconds for each in (*running, *waiting, *(task for group in groups for task in group.tasks)))
+        return Ahead(spent / (spent + todo) if spent + todo else 0.0, _last_end(processes, running, waiting, groups))
+
+    def _jobs(self) -> Iterable[tuple[Job, _Running]]:
+        return self._running.values()
+
+    @staticmethod
+    def _left(job: Job, running: _Running, factor: float, now: float) -> float:
+        at, share = running.last or (running.start, 0.0)
+        return max(0.0, job.cost * factor * (1 - share) - (now - at))
+
+    def _factors(self) -> Callable[[str], float] | None:
+        """Measured over predicted seconds, by kind. Kinds that were seen count alike, whatever they cost."""
+        seen = defaultdict(lambda: [0.0, 0.0], {kind: [*pair] for kind, pair in self._seen.items()})
+        latest = list(self._latest)
+        for job, each in self._jobs():
+            if each.first and each.last and each.last[1] > each.first[1]:
+                latest.append((job.kind, each.last[0] - each.first[0], job.cost * (each.last[1] - each.first[1])))
+                _note(seen, *latest[-1])
+        known = {kind: (taken, cost) for kind, (taken, cost) in seen.items() if cost > 0}
+        if not known:
+            return None
+        little = _TRUST * self._added / self._count
+        weights = {kind: cost / (cost + little) for kind, (_, cost) in known.items()}
+        mean = sum(weights[kind] * taken / cost for kind, (taken, cost) in known.items()) / sum(weights.values())
+
+        def usual(kind: str) -> float:
+            taken, cost = known.get(kind, (0.0, 0.0))
+            return (taken + little * mean) / (cost + little)
+
+        pace = sum(taken for _, taken, _ in latest) / sum(cost * usual(kind) for kind, _, cost in latest)
+        return lambda kind: pace * usual(kind)
+
+
+def _note(seen: dict[str, list[float]], kind: str, taken: float, cost: float) -> None:
+    seen[kind][0] += taken
+    seen[kind][1] += cost
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a process will do for so many seconds."""
+
+    priority: float
+    seconds: float
+    kind: str
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Tasks that come when all of the kinds that they wait for are through."""
+
+    awaits: frozenset[str]
+    tasks: tuple[_Task, ...]
+
+    @classmethod
+    def of(cls, jobs: Sequence[Job], count: int, factor: Callable[[str], float]) -> "_Group":
+        """So many tasks, each as long as the jobs are on average."""
+        seconds = sum(job.cost * factor(job.kind) for job in jobs) / len(jobs)
+        priority = sum(job.priority for job in jobs) / len(jobs)
+        return cls(frozenset(job.kind for job in jobs), (_Task(priority, seconds, jobs[0].kind),) * count)
+
+
+def _last_end(processes: int, running: list[_Task], waiting: list[_Task], groups: list[_Group]) -> float:
+    """Seconds until all is done when whichever process is free takes the first of what waits."""
+    open_ = Counter(task.kind for task in (*running, *waiting))
+    ends = [(task.seconds, task.kind) for task in running]
+    ready = _Ready(waiting)
+    heapify(ends)
+    now, changed = 0.0, True
+    while True:
+        if changed:
+            come = [group for group in groups if not any(open_[kind] for kind in group.awaits)]
+            groups = [group for group in groups if group not in come]
+            ready.extend(task for group in come for task in group.tasks)
+        while ready.tasks and len(ends) < processes:
+            task = ready.pop()
+            heappush(ends, (now + task.seconds, task.kind))
+        if not ends:
+            return now
+        now, kind = heappop(ends)
+        open_[kind] -= 1
+        changed = not open_[kind] and bool(groups)
+
+
+class _Ready:
+    """Tasks that may start, the one of the highest priority first, an earlier one among equals."""
+
+    def __init__(self, tasks: Iterable[_Task]) -> None:
+        self.tasks: list[tuple[float, int, _Task]] = []
+        self._count = 0
+        self.extend(tasks)
+
+    def extend(self, tasks: Iterable[_Task]) -> None:
+        """Further tasks."""
+        for task in tasks:
+            self._count += 1
+            heappush(self.tasks, (-task.priority, self._count, task))
+
+    def pop(self) -> _Task:
+        """The one to start."""
+        return heappop(self.tasks)[2]

@@ -1,0 +1,48 @@
+"""What is ahead of a command, from its packs: how they are told to the arithmetic of `eta`."""
+
+from collections.abc import Iterator, Sequence
+
+from mclab.config.run import RunConfig, shape_key
+from mclab.runner.estimate import after_training, seconds
+from mclab.runner.eta import Ahead, Eta, Job
+from mclab.runner.needs import Needs
+from mclab.runner.packing import cost
+from mclab.workers import Pack
+
+
+class Forecast:
+    """Packs as they are handed in, step and end; 0 `processes` are those of a cluster, as many as are seen to run.
+
+    Packs of one shape are of one kind: they cost the same whatever their seeds and rates.
+    """
+
+    def __init__(self, needs: Needs, processes: int) -> None:
+        self._needs, self._eta = needs, Eta(processes)
+        self._jobs: dict[int, list[Job]] = {}
+
+    def add(self, pack: Pack) -> None:
+        """A pack that waits."""
+        self._eta.add(pack, _job(pack))
+
+    def step(self, pack: Pack, step: int, steps: int) -> None:
+        """A pack is so far; at 0 of 0 it starts."""
+        self._eta.step(pack, step, steps)
+
+    def end(self, pack: Pack, *, done: bool) -> None:
+        """A pack is over; where it is not `done`, its time tells nothing."""
+        self._eta.end(pack, done)
+
+    def ahead(self) -> Ahead | None:
+        """What is ahead now."""
+        return self._eta.ahead(self._later())
+
+    def _later(self) -> Iterator[tuple[Sequence[Job], int]]:
+        for number, count in self._needs.later().items():
+            if number not in self._jobs:
+                self._jobs[number] = [_job((run,)) for run in self._needs.candidates(number)]
+            yield self._jobs[number], count
+
+
+def _job(pack: Sequence[RunConfig]) -> Job:
+    first = pack[0]
+    return Job(shape_key(first), seconds(pack), after_training(first), cost(tuple(pack)))

@@ -1,0 +1,177 @@
+"""The grid file as a JSON schema, for editors: which keys there are, what they take, what they mean.
+
+It knows every key and value by itself. Rules between keys (pairs fit into the length) are left to `mclab ablate`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mclab.config.keys import Key, adapter, by_path, choices, default_name, rooms, shown
+from mclab.config.variants import WEIGHT, holds_variants
+from mclab.plan.grid import KEYS
+from mclab.plan.over import METRICS
+from mclab.plan.quick import KEYS as QUICK_KEYS
+from mclab.plan.quick import QUICK
+
+Schema = dict[str, Any]
+
+#: What stands under each key at the top of a grid.
+MEANING = {
+    "question": "what the grid asks; printed above the table",
+    "base": "one full run; every key is optional",
+    "grid": "keys with lists of values, multiplied; the first cell is the baseline",
+    "zip": "keys with lists of equal length, taken in step",
+    "changes": "row names with what each changes about the base",
+    "runs": "a list of rows, each with what it changes about the base",
+    "when": "a varied key exists only where its condition holds",
+    "exclude": "every cell that matches one of these is dropped",
+    "select": "a value that every cell chooses on valid, from the same candidates",
+    "seeds": "0..4 (both ends count), or a list",
+    "quick": "the reduced form that --quick runs; each block replaces the grid's own, base is laid over it",
+}
+
+
+def grid_schema() -> Schema:
+    """JSON Schema, draft 7."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "mclab grid",
+        **_closed({key: _top(key) for key in KEYS}),
+        "definitions": dict(_definitions()),
+    }
+
+
+def _top(key: str) -> Schema:
+    blocks: dict[str, Callable[[], Schema]] = {
+        "question": lambda: {"type": "string"},
+        "base": lambda: _ref("base:"),
+        "grid": lambda: _ref("axes:"),
+        "zip": lambda: _ref("axes:"),
+        "changes": lambda: {"type": "object", "minProperties": 1, "additionalProperties": _or_null(_ref("row:"))},
+        "runs": lambda: {"type": "array", "minItems": 1, "items": _ref("row:")},
+        "when": lambda: _ref("when:"),
+        "exclude": lambda: {"type": "array", "items": _ref("condition:")},
+        "select": _select,
+        "seeds": _seeds,
+        QUICK: lambda: _closed({key: _or_null(_top(key)) for key in QUICK_KEYS}),
+    }
+    return blocks[key]() | {"description": MEANING[key]}
+
+
+def _select() -> Schema:
+    inner = {
+        "over": _ref("over:") | {"description": "keys with the values to choose from"},
+        "by": {"enum": list(METRICS), "description": "what the choice is made by; test is for the table"},
+        "seeds": {"type": "integer", "minimum": 1, "description": "seeds that the choice is made on, the first ones"},
+    }
+    return _closed(inner) | {"required": ["over"]}
+
+
+def _seeds() -> Schema:
+    numbers = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}}
+    return {"anyOf": [{"type": "string", "pattern": r"^\s*\d+\s*\.\.\s*\d+\s*$"}, numbers]}
+
+
+def _definitions() -> Iterator[tuple[str, Schema]]:
+    """Each key once, and each mapping once for each of the ways in which a grid uses it."""
+    for path, keys in by_path().items():
+        yield path, _leaf(path, keys)
+    for room in choices():
+        yield f"value:{room}", _value(room)
+    for room in rooms():
+        yield f"base:{room}", _mapping(room, "base", _ref, seed=True)
+        yield f"axes:{room}", _mapping(room, "axes", lambda path: _list(_ref(path)))
+        yield f"row:{room}", _mapping(room, "row", _ref)
+        yield f"condition:{room}", _mapping(room, "condition", lambda path: _any(_ref(path), _list(_ref(path))))
+        yield f"when:{room}", _mapping(room, "when", lambda path: _ref("condition:"))
+    over = _mapping("", "axes", lambda path: _list(_ref(path)))
+    kept = {key: value for key, value in over["properties"].items() if key.partition(".")[0] not in ("task", "eval")}
+    yield "over:", _closed(kept) | {"minProperties": 1}
+
+
+def _mapping(room: str, way: str, leaf: Callable[[str], Schema], seed: bool = False) -> Schema:
+    """The keys below a mapping, dotted or in mappings of their own; those of all mixers and tasks side by side."""
+    inside = f"{room}." if room else ""
+    found = {path.removeprefix(inside): leaf(path) for path in by_path() if path.startswith(inside)}
+    if not seed:
+        found.pop("seed", None)
+    for inner in rooms():
+        if inner and inner != room and inner.startswith(inside):
+            found[inner.removeprefix(inside)] = _room(inner, way)
+    return _closed(found)
+
+
+def _room(room: str, way: str) -> Schema:
+    """A mapping in a mapping: opened, or in a row and in a list of values taken as a whole."""
+    if way == "axes":
+        return _any(_ref(f"axes:{room}"), _list(_whole(room)))
+    return _whole(room) if way == "row" else _or_null(_ref(f"{way}:{room}"))
+
+
+def _whole(room: str) -> Schema:
+    return _ref(f"value:{room}") if room in choices() else _or_null(_ref(f"row:{room}"))
+
+
+def _value(room: str) -> Schema:
+    """A mixer or a task as one value: the keys of the one that its name says, the default one without a name."""
+    kinds = []
+    for name, model in rooms()[room].items():
+        keys = {word: _leaf_of(by_path()[f"{room}.{word}"][name]) for word in model.model_fields if word != "name"}
+        required = {} if name == default_name(room) else {"required": ["name"]}
+        kinds.append(_closed({"name": {"const": name}, **keys}) | required)
+    return _any(*kinds)
+
+
+def _leaf(path: str, keys: dict[str | None, Key]) -> Schema:
+    """One key, of whichever mixer or task."""
+    kinds: list[Schema] = []
+    for key in keys.values():
+        if (kind := _leaf_of(key)) not in kinds:
+            kinds.append(kind)
+    return kinds[0] if len(kinds) == 1 else _any(*kinds)
+
+
+def _leaf_of(key: Key) -> Schema:
+    owner = f" ({key.of} alone)" if key.of else ""
+    return _type(key) | {"description": f"{key.meaning}{owner}; default {shown(key.default)}"}
+
+
+def _type(key: Key) -> Schema:
+    room, _, word = key.path.rpartition(".")
+    if word != "name" and holds_variants(rooms()[room][key.of].model_fields[word].metadata):
+        return _any(_variant(), _list(_variant()))
+    kind: Schema = adapter(key.path, key.of).json_schema()
+    if kind.get("type") != "array":
+        return kind
+    if key.default == ():
+        return _any(kind["items"], kind, {"type": "null"})
+    return _any(kind["items"], kind | {"minItems": 1})
+
+
+def _variant() -> Schema:
+    """A task with keys changed: any task's keys but name and vocab, each a value or a list of them."""
+    room = "task."
+    paths = [path for path in by_path() if path.startswith(room) and path[len(room) :] not in ("name", "vocab")]
+    keys = {path.removeprefix(room): _any(_ref(path), _list(_ref(path))) for path in paths}
+    share = {"type": "integer", "minimum": 1, "description": "its share in a mix"}
+    return _closed({**keys, WEIGHT: share}) | {"minProperties": 1}
+
+
+def _closed(properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/definitions/{name}"}
+
+
+def _any(*kinds: Schema) -> Schema:
+    return {"anyOf": list(kinds)}
+
+
+def _or_null(kind: Schema) -> Schema:
+    return _any(kind, {"type": "null"})
+
+
+def _list(kind: Schema) -> Schema:
+    return {"type": "array", "minItems": 1, "items": kind}

@@ -1,0 +1,74 @@
+"""What fills a haystack: a sentence over and over, or a Markov language of the seed's own.
+
+Letters in shapes: N sequences, F tokens of filler, W words of the language, M words of the text it is learned from.
+"""
+
+from functools import lru_cache
+from itertools import accumulate
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mclab.tasks.draws import race
+from mclab.tasks.stream import constant, fork, sample_keys, scalar, words
+
+#: "the grass is green, the sky is blue, the sun is yellow", as numbers of words.
+SENTENCE = (0, 1, 2, 3, 0, 4, 2, 5, 0, 6, 2, 7)
+
+
+def noise(rows: int, count: int, device: torch.device) -> Tensor:
+    """[rows, count] int64: the sentence again and again, from its start."""
+    times = -(-count // len(SENTENCE))
+    return constant(SENTENCE, device).repeat(times)[:count].expand(rows, count)
+
+
+class Language(NamedTuple):
+    """The pairs of neighbours of R circular texts of M words, sorted by their first word.
+
+    Entry i stands for "a word, then followers[i]"; begins[i] and sizes[i] are where that follower's own entries begin
+    and how many they are, so that a walk needs no look at words. All [R * M] int64, `begins` counted over all texts.
+    """
+
+    followers: Tensor
+    begins: Tensor
+    sizes: Tensor
+    length: int
+    """M."""
+
+
+def frequencies(vocab: int) -> tuple[int, ...]:
+    """How often each of `vocab` words stands in a text: 2 * vocab / rank, rounded up (Zipf)."""
+    return tuple(-(-2 * vocab // rank) for rank in range(1, vocab + 1))
+
+
+@lru_cache(maxsize=16)
+def language(domain: str, seeds: tuple[int, ...], vocab: int, device: torch.device) -> Language:
+    """A language for each seed, that of the neighbours in a circular text with its words in random order.
+
+    Each word is followed as often as it stands, so the walk visits words with just the text's frequencies; and a
+    circle can be walked from every word to every other.
+    """
+    counts = frequencies(vocab)
+    length = sum(counts)
+    text = constant(tuple(word for word in range(vocab) for _ in range(counts[word])), device)
+    keys = fork(sample_keys(domain, seeds, 0, 1, device).flatten(), constant((1,), device)).flatten()
+    circle = text[race(words(keys, length), length)]
+    place = torch.arange(length, device=device)
+    followers = circle.roll(-1, -1).gather(-1, (circle * length + place).argsort(-1))
+    starts = constant((0, *accumulate(counts[:-1])), device)
+    begins = starts[followers] + torch.arange(len(seeds), device=device).unsqueeze(-1) * length
+    return Language(followers.flatten(), begins.flatten(), constant(counts, device)[followers].flatten(), length)
+
+
+def text(spoken: Language, keys: Tensor, count: int) -> Tensor:
+    """[N] keys, equally many for each text in order, to [N, count] int64: a walk for each, begun anywhere."""
+    per_text = len(keys) * spoken.length // len(spoken.followers)
+    first = torch.arange(len(keys), device=keys.device) // per_text * spoken.length
+    random = words(keys, count).to(torch.int64).t().contiguous()
+    size, bits = torch.full_like(first, spoken.length), scalar(31, torch.int64)
+    entries = torch.empty_like(random)
+    for step in range(count):
+        entry = torch.mul(random[step], size, out=entries[step]).bitwise_right_shift_(bits).add_(first)
+        first, size = spoken.begins.index_select(0, entry), spoken.sizes.index_select(0, entry)
+    return spoken.followers[entries.t()]

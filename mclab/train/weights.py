@@ -1,0 +1,83 @@
+"""The weights of a trained run as a file, and the model back from it."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mclab.config.run import SCIENCE, RunConfig, canonical, run_id
+from mclab.config.strict import ConfigError
+from mclab.layers import initialise
+from mclab.models.lm import LM
+from mclab.train import tensors
+from mclab.train.replicas import DTYPES, Pack
+
+#: What to do where there are no weights.
+_WAY = "--save-weights keeps them; runs stored without it are not trained again: give it and another --out"
+
+
+def to_bytes(pack: Pack, r: int) -> bytes:
+    """Replica r as a safetensors file: every parameter under its name in `LM.named_parameters()`, without the axis R.
+
+    Its facts are the run's id, the science version and the config, nothing of where and when it was trained.
+    """
+    run = pack.runs[r]
+    facts = {"run_id": run_id(run), "science": SCIENCE, "config": canonical(run).model_dump(mode="json")}
+    return tensors.to_bytes({name: values[r] for name, values in pack.model.named_parameters()}, facts)
+
+
+def load_model(path: str | Path, run: str | None = None) -> tuple[LM, RunConfig]:
+    """A trained model, one replica, in eval on the CPU, and its run; from a file of weights or from a run folder.
+
+    A folder with the weights of several runs needs the run's id. Raises `ConfigError` where there are no such weights
+    or they are no file of this version's.
+    """
+    file = _file(Path(path), run)
+    try:
+        values, facts = tensors.read(file)
+    except (ValueError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"{file}: {reason}") from error
+    config = _config(file, facts)
+    if run is not None and facts["run_id"] != run:
+        raise ConfigError(f"{file}: holds the weights of run {facts['run_id']}, not {run}")
+    return _model(file, config, values), config
+
+
+def _file(path: Path, run: str | None) -> Path:
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        raise ConfigError(f"{path}: no such file of weights and no such run folder")
+    found = sorted(each.stem for each in (path / "weights").glob("[!.]*.safetensors"))
+    if run is None and len(found) > 1:
+        raise ConfigError(f"{path}: holds the weights of {len(found)} runs; give a run id, e.g. {found[0]}")
+    if not found or (run is not None and run not in found):
+        whose = f"no weights of run {run}" if found else "no weights"
+        raise ConfigError(f"{path}: {whose}; {_WAY}")
+    return path / "weights" / f"{run or found[0]}.safetensors"
+
+
+def _config(file: Path, facts: dict[str, Any]) -> RunConfig:
+    if facts.get("science") != SCIENCE:
+        raise ConfigError(f"{file}: is of science version {facts.get('science')}, this is {SCIENCE}")
+    try:
+        config = RunConfig.model_validate(facts["config"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{file}: holds a config that is none") from error
+    if run_id(config) != facts.get("run_id"):
+        raise ConfigError(f"{file}: holds the config of another run, {run_id(config)}")
+    return config
+
+
+@torch.no_grad()
+def _model(file: Path, config: RunConfig, values: dict[str, torch.Tensor]) -> LM:
+    model = LM(config, 1)
+    initialise(model, [config.seed])  # constants of a user's own module, which are no parameters, start from the seed
+    model.to(DTYPES[config.train.precision]).eval()
+    own = dict(model.named_parameters())
+    if {name: each[0].shape for name, each in own.items()} != {name: each.shape for name, each in values.items()}:
+        raise ConfigError(f"{file}: holds other parameters than its config's model has")
+    for name, parameter in own.items():
+        parameter[0].copy_(values[name])
+    return model

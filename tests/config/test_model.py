@@ -1,0 +1,192 @@
+"""Layer patterns, the mixers' keys, and what of them a run's id holds."""
+
+from typing import Any
+
+import pytest
+
+from mclab.config.params import parameters, rough_parameters, state_floats
+from mclab.config.parse import parse_run
+from mclab.config.run import RunConfig, canonical, inert, oddities, run_id, science
+from mclab.config.strict import ConfigError
+
+FORMS = "mixer, conv/K, attention, attention/W"
+OWN = {"name": "module", "module": "my.Mixer"}
+
+
+def of(**model: Any) -> RunConfig:
+    return parse_run({"model": model})
+
+
+def fault(**model: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        of(**model)
+    return str(caught.value)
+
+
+def words(run: RunConfig) -> list[str]:
+    return [mixer.name for mixer in run.model.mixers]
+
+
+def test_a_pattern_is_cycled_over_the_layers() -> None:
+    assert words(of()) == ["memory", "memory"]
+    assert words(of(layers=5, pattern=["conv/3", "mixer"])) == ["conv", "memory", "conv", "memory", "conv"]
+    windows = of(layers=3, pattern=["attention", "attention/16", "mixer"], mixer=OWN).model.mixers
+    assert [getattr(mixer, "window", "none") for mixer in windows] == [None, 16, "none"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"pattern": None}, {}),
+        ({"pattern": []}, {}),
+        ({"pattern": "mixer"}, {}),
+        ({"pattern": ["mixer", "mixer"]}, {}),
+        ({"pattern": ["conv", "mixer"]}, {"pattern": ["conv/3", "mixer"]}),
+        ({"layers": 4, "pattern": ["conv/3", "mixer"] * 2}, {"layers": 4, "pattern": ["conv/3", "mixer"]}),
+        ({"pattern": ["conv/3", "mixer", "attention"]}, {"pattern": ["conv/3", "mixer"]}),
+        ({"pattern": ["attention", "mixer"], "mixer": {"name": "attention"}}, {"mixer": {"name": "attention"}}),
+        (
+            {"pattern": ["conv/5", "mixer"], "mixer": {"name": "conv", "kernel": 5}},
+            {"mixer": {"name": "conv", "kernel": 5}},
+        ),
+        ({"mixer": {"name": "conv"}, "heads": 4, "conv": 0, "position": "rotary"}, {"mixer": {"name": "conv"}}),
+        ({"mixer": OWN, "heads": 2}, {"mixer": OWN}),
+    ],
+)
+def test_one_model_one_id(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert run_id(of(**one)) == run_id(of(**other))
+    assert canonical(of(**one)) == canonical(of(**other))
+    assert canonical(canonical(of(**one))) == canonical(of(**one))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"pattern": ["conv/3", "mixer"]}, {}),
+        ({"pattern": ["conv/3", "mixer"]}, {"pattern": ["mixer", "conv/3"]}),
+        ({"pattern": ["conv/3", "mixer"]}, {"pattern": ["conv/4", "mixer"]}),
+        ({"pattern": ["attention/8", "mixer"], "mixer": {"name": "attention"}}, {"mixer": {"name": "attention"}}),
+        (
+            {"pattern": ["attention", "mixer"], "mixer": {"name": "conv"}, "heads": 2},
+            {"pattern": ["attention", "mixer"], "mixer": {"name": "conv"}},
+        ),
+        ({"mixer": {"name": "conv"}, "position": "learned"}, {"mixer": {"name": "conv"}}),
+        ({"mixer": {"name": "conv", "kernel": 4}}, {"mixer": {"name": "conv"}}),
+        ({"mixer": {**OWN, "args": {"width": 3}}}, {"mixer": OWN}),
+        ({"mixer": {**OWN, "args": {"width": 3}}}, {"mixer": {**OWN, "args": {"width": 4}}}),
+        ({"mixer": {**OWN, "version": 2}}, {"mixer": OWN}),
+        ({"mixer": {**OWN, "module": "my.Other"}}, {"mixer": OWN}),
+    ],
+)
+def test_other_model_other_id(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert run_id(of(**one)) != run_id(of(**other))
+
+
+def test_what_queries_and_keys_alone_have_is_inert_without_them() -> None:
+    assert inert(of(mixer={"name": "conv"})) == inert(of(mixer=OWN)) == {"model.heads", "model.conv"}
+    assert inert(of(mixer={"name": "conv"}, pattern=["mixer", "attention"])) == set()
+    assert inert(of(mixer={"name": "attention"})) == set()
+    with pytest.raises(ConfigError, match="rotary needs an even head width"):
+        of(dim=5, position="rotary", mixer={"name": "conv"}, pattern=["attention", "mixer"])
+    of(dim=5, position="rotary", mixer={"name": "conv"})
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        (
+            {"pattern": ["conv/3"]},
+            "model.pattern: names no mixer, so model.mixer would change nothing; write e.g. [conv/3, mixer]",
+        ),
+        (
+            {"pattern": ["conv/3", "mixer"], "layers": 1},
+            "model.pattern: names no mixer but beyond the last layer, so model.mixer would change nothing; "
+            "write e.g. [mixer]",
+        ),
+        (
+            {"pattern": ["conv/0", "mixer"]},
+            "model.pattern: knows no 'conv/0'; conv/ wants a whole number from 1; "
+            f"the words are {FORMS}, got [conv/0, mixer]",
+        ),
+        (
+            {"pattern": ["memory"]},
+            "model.pattern: knows no 'memory'; put mixer and set model.mixer: {name: memory}; "
+            f"the words are {FORMS}, got [memory]",
+        ),
+        (
+            {"pattern": ["atention/8", "mixer"]},
+            "model.pattern: knows no 'atention/8'; did you mean attention?; "
+            f"the words are {FORMS}, got [atention/8, mixer]",
+        ),
+        (
+            {"pattern": [3]},
+            f"model.pattern: needs a list of words, one a layer: {FORMS}, got [3]",
+        ),
+        ({"mixer": {"name": "module"}}, "model.mixer.module: is missing; name the class, e.g. my_mixers.Mixer"),
+        (
+            {"mixer": {**OWN, "module": "Mixer"}},
+            'model.mixer.module: needs the dotted path of a class or function, e.g. my_mixers.Mixer, got "Mixer"',
+        ),
+        (
+            {"mixer": {**OWN, "args": [1]}},
+            "model.mixer.args: needs a mapping of the module's arguments, e.g. {width: 16}, got [1]",
+        ),
+        (
+            {"mixer": {**OWN, "args": {"a b": 1}}},
+            "model.mixer.args: needs a mapping of the module's arguments, e.g. {width: 16}, got {a b: 1}",
+        ),
+        (
+            {"mixer": {**OWN, "args": {"a": float("nan")}}},
+            "model.mixer.args: needs numbers, texts, true, false, null, lists or mappings of them, got {a: nan}",
+        ),
+    ],
+)
+def test_faults_in_a_line(model: dict[str, Any], line: str) -> None:
+    assert fault(**model) == line
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        ({"pattern": ["conv/3", "mixer"]}, None),
+        (
+            {"pattern": ["mixer", "conv/3", "attention"]},
+            "model.pattern: has 3 words for 2 layers: attention stands for none",
+        ),
+        (
+            {"pattern": ["attention/64", "mixer"]},
+            "model.pattern: the window of attention/64 is not below task.length 64: as attention without one",
+        ),
+        (
+            {"position": "rotary", "mixer": OWN},
+            "model.position: rotary turns queries and keys, and no layer has any: as with none",
+        ),
+    ],
+)
+def test_oddities(model: dict[str, Any], line: str | None) -> None:
+    assert oddities(of(**model)) == ([line] if line else [])
+
+
+def test_arguments_keep_their_values_through_a_record() -> None:
+    given = {"b": [1, 2.5, None], "a": "word", "text": "two words", "flag": True, "inner": {"z": 1, "a": {"x": -1e-3}}}
+    run = of(mixer={**OWN, "args": given})
+    assert run.model.mixer.keywords == given
+    assert RunConfig.model_validate(run.model_dump(mode="json")) == run
+    turned = {key: given[key] for key in reversed(given)} | {"inner": {"a": {"x": -1e-3}, "z": 1}}
+    assert run_id(of(mixer={**OWN, "args": turned})) == run_id(run)
+    assert science(of(mixer=OWN)) == {
+        "model.mixer.module": "my.Mixer",
+        "model.mixer.name": "module",
+        "task.name": "mqar",
+    }
+
+
+def test_sizes_that_only_the_module_knows_are_left_open() -> None:
+    alone, behind = of(mixer=OWN), of(mixer=OWN, pattern=["conv/3", "mixer"])
+    assert parameters(alone) is None
+    assert parameters(behind) is None
+    assert state_floats(alone) == state_floats(behind) == (None, None)
+    # Embedding 64 * 32, norms 32 each, MLPs 3 * 2 * 32 * 32; the convolution's matrix, biases and taps; the guess.
+    blocks = 64 * 32 + 32 + 2 * (2 * 32 + 6 * 32 * 32)
+    assert rough_parameters(behind) == blocks + (32 * 32 + 5 * 32) + 4 * 32 * 32
+    assert rough_parameters(of()) == parameters(of())

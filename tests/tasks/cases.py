@@ -1,0 +1,33 @@
+"""The configs that every rule of all tasks is tested with: each task's default, and what is special to it."""
+
+from mclab.config.task import TASKS, ArTask, MqarTask, NiahTask, TaskConfig
+from mclab.config.task.niah import PRESETS
+from mclab.tasks import NO_ANSWER, Batch
+from mclab.tasks import TASKS as MAKERS
+
+CASES: dict[str, TaskConfig] = {
+    **{name: config() for name, config in TASKS.items()},
+    "mqar random": MqarTask(filler="random", spread="uniform"),
+    "mqar wide": MqarTask(vocab=1000, pairs=(3, 16), filler="random"),
+    "mqar small": MqarTask(vocab=6, length=8, pairs=(1, 2)),
+    "ar answer": ArTask(vocab=64, length=64, loss="answer"),
+    "ar small": ArTask(vocab=6, length=6),
+    **{preset: NiahTask(preset=preset, vocab=100, length=400) for preset in PRESETS},
+    "niah least": NiahTask(length=18),
+    "mk3 least": NiahTask(preset="mk3", length=328),
+    "mq least": NiahTask(preset="mq", length=75),
+    "niah depth": NiahTask(preset="niah2", length=90, depth=(37,)),
+    "niah all": NiahTask(length=520, haystack="needles", key="uuid", values=2, needles=3, asked=2, depth=(10, 90)),
+    "niah full": NiahTask(preset="mv", vocab=43, length=200, haystack="noise", needles=3, asked=2, values=3),
+}
+
+
+def make(name: str, seeds=(0,), split="train", start=0, count=8, device="cpu") -> Batch:
+    return MAKERS[CASES[name].name].batch(CASES[name], seeds, split, start, count, device)
+
+
+def sequences(batch: Batch):
+    """Each sequence as plain values: tokens, what is wanted where, and the number of its slice."""
+    flat = (tensor.flatten(0, 1).tolist() for tensor in batch[:4])
+    for tokens, positions, answers, which in zip(*flat, strict=True):
+        yield tokens, {p: a for p, a in zip(positions, answers, strict=True) if a != NO_ANSWER}, which

@@ -1,0 +1,74 @@
+"""The command that goes on with a folder."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mclab.again import command
+from mclab.plan.grid import load_plan
+from mclab.store import Store
+
+GRID = """
+question: Does it matter?
+base: {train: {steps: 9, lr: 1e-2}}
+grid: {model.mixer.gate: [context, none]}
+seeds: 0..2
+quick: {base: {train.steps: 3}, seeds: [0, 1]}
+"""
+
+
+def adopted(out: Path, *overrides: str, seeds: str | None = None, text: str = GRID, **how: bool) -> str | None:
+    """What to give to go on after `mclab ablate --grid ablations/g.yaml` with these overrides, into `out`."""
+    grid = Path("ablations/g.yaml")
+    grid.parent.mkdir(exist_ok=True)
+    grid.write_text(text)
+    plan = load_plan(grid, overrides, seeds, **how)
+    with Store(out) as store:
+        store.adopt(plan, grid.read_bytes())
+    return command(out, plan)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_grids_own_file_in_the_usual_folder() -> None:
+    assert adopted(Path("runs/g")) == "mclab ablate --grid ablations/g.yaml"
+    assert adopted(Path("other")) == "mclab ablate --grid ablations/g.yaml --out other"
+
+
+def test_overrides_come_back_as_they_can_be_given() -> None:
+    found = adopted(Path("runs/g"), "train.steps=5", "task.pairs=[2, 4]", "train.stop_at=0.9", seeds="[0]")
+    assert found is not None
+    words = shlex.split(found)[4:]
+    assert words == ["task.pairs=[2, 4]", "train.steps=5", "train.stop_at=0.9"]
+    again = load_plan("ablations/g.yaml", words, "[0]")
+    assert again.cells[0].candidates[0].runs[0].train.stop_at == 0.9
+
+
+def test_a_grid_that_has_changed_since_gives_way_to_the_folders_copy() -> None:
+    adopted(Path("runs/g"))
+    plan = load_plan("ablations/g.yaml")
+    Path("ablations/g.yaml").write_text(GRID.replace("steps: 9", "steps: 8"))
+    assert command(Path("runs/g"), plan) == "mclab ablate --grid runs/g/grid.yaml --out runs/g"
+
+
+def test_the_reduced_form_stays_reduced() -> None:
+    assert adopted(Path("runs/g-quick"), quick=True) == "mclab ablate --grid ablations/g.yaml --quick"
+
+
+def test_a_folder_that_keeps_weights_goes_on_to_keep_them() -> None:
+    Path("runs/g/weights").mkdir(parents=True)
+    assert adopted(Path("runs/g")) == "mclab ablate --grid ablations/g.yaml --save-weights"
+
+
+def test_where_no_command_would_do_there_is_none() -> None:
+    assert adopted(Path("runs/g-smoke"), smoke=True) is None
+    assert adopted(Path("runs/g")) is not None
+    changed = load_plan("ablations/g.yaml", ["model.mixer.segment=4", "model.dim=8"])
+    for folder in ("runs/g", "nowhere"):
+        Path(folder, "grid.yaml").unlink(missing_ok=True)
+        assert command(Path(folder), changed) is None

@@ -1,0 +1,225 @@
+"""A run that is stopped and resumed ends as one that never stopped, bit for bit."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from mclab.config.keep import Keep, checkpoint
+from mclab.config.outcome import Outcome
+from mclab.config.run import RunConfig, run_id
+from mclab.train import train_pack
+from mclab.train.tensors import read, to_bytes
+from tests.train.test_loop import run_config
+
+
+class StoppedError(Exception):
+    """What ends a training from within."""
+
+
+def science_of(outcome: Outcome) -> Outcome:
+    """Without clocks and provenance; the weights apart, since they do not count in a comparison."""
+    return dataclasses.replace(outcome, tokens_per_s=None, wall_s=None, provenance={})
+
+
+def trained(runs: Sequence[RunConfig], folder: Path | None) -> list[Outcome]:
+    return train_pack(runs, device="cpu", keep=Keep(folder, weights=True))
+
+
+def stopped(runs: Sequence[RunConfig], folder: Path, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train until before step `at` (steps + 1: until the test), and no further."""
+    from mclab.train.loop import _Training
+
+    step = _Training._step
+
+    def stopping(self: _Training, batch: Any, number: int) -> Any:
+        if number == at:
+            raise StoppedError
+        return step(self, batch, number)
+
+    def ending(self: _Training, last_step: int) -> Any:
+        raise StoppedError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_Training, "_step", stopping)
+        patched.setattr(_Training, "_outcomes", ending)
+        with pytest.raises(StoppedError):
+            trained(runs, folder)
+
+
+def assert_same(found: Sequence[Outcome], whole: Sequence[Outcome]) -> None:
+    for one, other in zip(found, whole, strict=True):
+        assert science_of(one) == science_of(other)
+        assert one.weights == other.weights
+
+
+PACKS = {
+    "one": [run_config(checkpoint_every=7)],
+    "at looks": [run_config(checkpoint_every=10)],
+    "every step": [run_config(checkpoint_every=1)],
+    "at the end alone": [run_config(checkpoint_every=20)],
+    "recycled": [run_config(checkpoint_every=7, examples=50)],
+    "bf16": [run_config(checkpoint_every=7, precision="bf16")],
+    "fp64 pack": [run_config(seed, checkpoint_every=7, precision="fp64") for seed in range(3)],
+    "a stopped and a lost one among them": [
+        run_config(checkpoint_every=7),
+        run_config(1, checkpoint_every=7, stop_at=0.01),
+        run_config(2, checkpoint_every=7, lr=1e30),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_what_is_stopped_at_any_step_and_resumed_ends_bit_equal(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the first checkpoint, right after one, between two, before the last step, after it (21 is the test)."""
+    runs = PACKS[name]
+    whole = trained(runs, None)
+    every = runs[0].train.checkpoint_every or 0
+    for at in sorted({1, every, every + 1, min(every + 3, 21), 20, 21}):
+        folder = tmp_path / str(at)
+        stopped(runs, folder, at, monkeypatch)
+        found = trained(runs, folder)
+        assert_same(found, whole)
+        last = (at - 1) // every * every
+        assert {outcome.provenance.get("resumed_at", 0) for outcome in found} == {last}
+        assert all("remarks" not in outcome.provenance for outcome in found)
+
+
+def test_two_stops_and_times_that_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [run_config(checkpoint_every=3)]
+    for at in (8, 14):
+        stopped(runs, tmp_path, at, monkeypatch)
+    _, facts = read(checkpoint(tmp_path, run_id(runs[0])))
+    assert facts["step"] == 12
+    (found,) = trained(runs, tmp_path)
+    assert_same([found], trained(runs, None))
+    assert found.wall_s > facts["wall_s"] > facts["training_s"] > 0
+
+
+def test_nothing_is_written_unless_asked(tmp_path: Path) -> None:
+    train_pack([run_config(checkpoint_every=5)], device="cpu")
+    (outcome,) = train_pack([run_config()], device="cpu", keep=Keep(tmp_path / "here"))
+    assert outcome.weights is None
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- what is not resumed ----
+
+
+def spoilt(path: Path, how: str) -> None:
+    tensors, facts = read(path)
+    data = path.read_bytes()
+    changes: dict[str, bytes] = {
+        "empty": b"",
+        "torn": data[: len(data) // 2],
+        "torn at the end": data[:-1],
+        "no safetensors": b"x" * len(data),
+        "another run's": to_bytes(tensors, {**facts, "run_id": "0" * 16}),
+        "of another science": to_bytes(tensors, {**facts, "science": 0}),
+        "of another torch": to_bytes(tensors, {**facts, "torch": "1.0"}),
+        "of another device": to_bytes(tensors, {**facts, "device": "cuda"}),
+        "no curve": to_bytes(tensors, {key: value for key, value in facts.items() if key != "log"}),
+        "no facts": to_bytes(tensors, {}),
+        "another shape": to_bytes({**tensors, "mean": tensors["mean"][1:]}, facts),
+        "no moments": to_bytes({"values": tensors["values"], "losses": tensors["losses"]}, facts),
+    }
+    path.write_bytes(changes[how])
+
+
+REASONS = {
+    **dict.fromkeys(("empty", "torn", "torn at the end", "no safetensors"), "is torn or no safetensors file"),
+    "another run's": "is of run_id 0000000000000000, not ",
+    "of another science": "is of science 0, not ",
+    "of another torch": "is of torch 1.0, not ",
+    "of another device": "is of device cuda, not cpu",
+    **dict.fromkeys(("no curve",), "is not mclab's"),
+    "no facts": "is of run_id None, not ",
+    **dict.fromkeys(("another shape", "no moments"), "holds other mean than this model's"),
+}
+
+
+@pytest.mark.parametrize("how", REASONS)
+def test_what_does_not_fit_is_told_and_the_run_starts_over(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [run_config(checkpoint_every=7)]
+    stopped(runs, tmp_path, 9, monkeypatch)
+    path = checkpoint(tmp_path, run_id(runs[0]))
+    spoilt(path, how)
+    found = trained(runs, tmp_path)
+    assert_same(found, trained(runs, None))
+    (remark,) = found[0].provenance["remarks"]
+    assert remark.startswith(f"{path}: {REASONS[how]}")
+    assert remark.endswith("; started over")
+    assert "resumed_at" not in found[0].provenance
+    assert read(path)[1]["step"] == 14  # a good one stands in its place
+
+
+def test_a_foreign_safetensors_file_is_not_taken(tmp_path: Path) -> None:
+    runs = [run_config()]
+    path = checkpoint(tmp_path, run_id(runs[0]))
+    save_file({"values": torch.zeros(3)}, path)
+    (found,) = trained(runs, tmp_path)
+    assert found.provenance["remarks"] == [f"{path}: is not mclab's; started over"]
+    assert load_file(path)["values"].shape == (3,)
+
+
+def test_a_pack_resumes_together_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [run_config(seed, checkpoint_every=4) for seed in range(2)]
+    whole = trained(runs, None)
+    stopped(runs, tmp_path, 7, monkeypatch)
+    early = checkpoint(tmp_path, run_id(runs[0])).read_bytes()
+    stopped(runs, tmp_path, 14, monkeypatch)
+    checkpoint(tmp_path, run_id(runs[0])).write_bytes(early)
+    found = trained(runs, tmp_path)
+    assert_same(found, whole)
+    told = "the checkpoints of the runs that train together are of different steps; started over"
+    assert [outcome.provenance["remarks"] for outcome in found] == [[told]] * 2
+    checkpoint(tmp_path, run_id(runs[0])).unlink()
+    found = trained(runs, tmp_path)
+    assert_same(found, whole)
+    assert found[0].provenance["remarks"] == ["1 of the 2 runs that train together have no checkpoint; started over"]
+
+
+def test_a_kill_in_the_middle_of_a_write_leaves_the_checkpoint_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, real, calls = [run_config(checkpoint_every=4)], os.replace, 0
+
+    def dying(*paths: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise StoppedError
+        real(*paths)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", dying)
+        with pytest.raises(StoppedError):
+            trained(runs, tmp_path)
+    assert read(checkpoint(tmp_path, run_id(runs[0])))[1]["step"] == 8
+    assert_same(trained(runs, tmp_path), trained(runs, None))
+
+
+def test_a_disk_that_is_full_costs_the_checkpoint_and_not_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [run_config(checkpoint_every=4)]
+
+    def full(*paths: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", full)
+        found = trained(runs, tmp_path)
+    assert_same(found, trained(runs, None))
+    assert found[0].provenance["remarks"] == [f"no checkpoint in {tmp_path}: No space left on device"]
+    found = trained(runs, tmp_path / "not" / "there")
+    assert found[0].provenance["remarks"] == [f"no checkpoint in {tmp_path}/not/there: No such file or directory"]

@@ -1,0 +1,172 @@
+"""Evaluation: whole answers and their tokens, own slices and those of further exams, lengths never trained."""
+
+from itertools import product
+
+import pytest
+import torch
+
+from mclab.config.outcome import ALL
+from mclab.config.run import RunConfig
+from mclab.layers import initialise
+from mclab.models.lm import LM
+from mclab.tasks import NO_ANSWER, TASKS
+from mclab.train import train_pack
+from mclab.train.data import TrainData
+from mclab.train.evaluate import EvalSet, counts
+from tests.tolerances import FP64
+
+CPU = torch.device("cpu")
+OFF = torch.autocast("cpu", enabled=False)
+MQAR = {"vocab": 64, "length": 16, "pairs": [1, 2]}
+NIAH = {"name": "niah", "length": 32, "depth": [0, 100]}
+
+
+def run_config(task=MQAR, model=None, train=None, exams=()):
+    return RunConfig.model_validate({
+        "task": task,
+        "model": {"dim": 8, **(model or {})},
+        "train": {"steps": 4, "batch": 4, **(train or {})},
+        "eval": {"every": 2, "valid": 8, "test": 16, "task": exams},
+    })  # fmt: skip
+
+
+def untrained(run, replicas=1):
+    model = LM(run, replicas)
+    initialise(model, range(replicas))
+    return model.double()
+
+
+class Oracle:
+    """Answers everything right but for the last position of every second sequence of a slice."""
+
+    def __init__(self, evaluation):
+        self.known = {}
+        for part in evaluation.slices.values():
+            (rows,) = part.chunks(10**9)
+            self.known |= {
+                tuple(tokens.tolist()): (answers, place % 2 == 1)
+                for place, (tokens, answers) in enumerate(zip(rows.tokens[0], rows.answers[0], strict=True))
+            }
+        self.vocab = evaluation.slices[evaluation.own[0]].task.vocab
+
+    def __call__(self, tokens, positions):
+        logits = torch.zeros(*positions.shape, self.vocab)
+        for row, line in enumerate(tokens[0]):
+            answers, wrong = self.known[tuple(line.tolist())]
+            wanted = answers.clone()
+            wanted[-1] = (wanted[-1] + wrong) % self.vocab
+            logits[0, row, torch.arange(len(wanted)), wanted] = 50.0
+        return logits
+
+
+def test_an_answer_is_right_when_all_of_its_tokens_are():
+    """Three sequences of two answers of two tokens, one answer padding and one half of it: 4 of 5 answers, 8 of 9."""
+    answers = torch.tensor([[[1, 2, 3, 4], [5, 6, NO_ANSWER, NO_ANSWER], [7, NO_ANSWER, 8, 9]]])
+    chosen = torch.tensor([[[1, 2, 3, 9], [5, 6, 0, 0], [7, 0, 8, 9]]])
+    assert counts(chosen, answers, 2).tolist() == [[4], [5], [8], [9]]
+    assert counts(chosen, answers, 1).tolist() == [[8], [9], [8], [9]]
+    with pytest.raises(AssertionError):
+        counts(chosen, answers, 3)
+
+
+def test_exact_match_and_token_accuracy_part_where_answers_are_several_tokens():
+    """Half of the sequences have one of seven tokens wrong: half of the answers, 13 of 14 tokens are right."""
+    evaluation = EvalSet(run_config(NIAH), [0], "test", 16, CPU)
+    (scores,) = evaluation.scores(Oracle(evaluation), OFF)
+    for part in (ALL, "depth=0", "depth=100"):
+        assert scores[part].accuracy == 0.5
+        assert scores[part].token_accuracy == pytest.approx(13 / 14)
+
+
+def test_they_are_one_where_an_answer_is_one_token():
+    evaluation = EvalSet(run_config(), [0], "test", 16, CPU)
+    (scores,) = evaluation.scores(Oracle(evaluation), OFF)
+    assert {part: score.accuracy for part, score in scores.items()} == {ALL: 0.625, "pairs=1": 0.5, "pairs=2": 0.75}
+    assert all(score.token_accuracy == score.accuracy for score in scores.values())
+
+
+def test_further_exams_are_on_test_alone_and_in_no_mean():
+    run = run_config(exams={"length": [32, 64]})
+    (outcome,) = train_pack([run], device="cpu")
+    further = [f"length={length} pairs={pairs}" for length, pairs in product((32, 64), (1, 2))]
+    assert list(outcome.test) == [ALL, "pairs=1", "pairs=2", *further]
+    assert list(outcome.valid) == [ALL, "pairs=1", "pairs=2"]
+    (plain,) = train_pack([run_config()], device="cpu")
+    assert {part: outcome.test[part] for part in plain.test} == plain.test
+    assert outcome.curve == plain.curve
+
+
+def test_an_exam_is_the_variants_own_test():
+    run = run_config(exams={"length": 32, "pairs": 4})
+    evaluation = EvalSet(run, [0, 5], "test", 16, CPU)
+    wanted = run.task.model_copy(update={"length": 32, "pairs": (4,)})
+    (rows,) = evaluation.slices["length=32 pairs=4"].chunks(10**9)
+    assert torch.equal(rows.tokens, TASKS["mqar"].batch(wanted, [0, 5], "test", 0, 16, CPU).tokens)
+    assert evaluation.fingerprints.shape == (2, 3 * 16)
+
+
+@pytest.mark.parametrize("task", [MQAR, NIAH, {"name": "ar", "length": 12}], ids=lambda task: task.get("name", "mqar"))
+def test_how_sequences_are_made_and_cut_changes_no_score(monkeypatch, task):
+    """Kept or made anew, in one chunk or many: ar's training, that scores other positions, is no matter here."""
+    run = run_config(task, exams={"length": 48})
+    model = untrained(run, 2)
+    whole = EvalSet(run, [0, 1], "test", 16, CPU)
+    monkeypatch.setattr("mclab.train.evaluate.KEPT", 0)
+    monkeypatch.setattr("mclab.train.evaluate.CHUNK_LOGITS", 500)
+    pieces = EvalSet(run, [0, 1], "test", 16, CPU)
+    for one, other in zip(whole.scores(model, OFF), pieces.scores(model, OFF), strict=True):
+        assert one.keys() == other.keys()
+        for part, score in one.items():
+            assert score.accuracy == other[part].accuracy
+            assert score.loss == pytest.approx(other[part].loss, abs=FP64)
+    assert torch.equal(whole.fingerprints.sort().values, pieces.fingerprints.sort().values)
+
+
+def test_a_chunk_of_a_long_exam_has_fewer_sequences():
+    evaluation = EvalSet(run_config(exams={"length": 64}), [0], "test", 40, CPU)
+    sizes = {
+        part: [rows.tokens.shape[1] for rows in own.chunks(evaluation.tokens)]
+        for part, own in evaluation.slices.items()
+    }
+    assert sizes["pairs=1"] == [16, 16, 8]
+    assert sizes["length=64 pairs=1"] == [4] * 10
+
+
+MEMORIES = [
+    {"aggregate": aggregate, "gate": gate, "init": init}
+    for aggregate, gate, init in product(
+        ("grm", "soup", "ssc", "residual", "none"), ("context", "input", "none"), ("restart", "checkpoint")
+    )
+]
+MIXERS = [{"segment": 4, **memory} for memory in MEMORIES] + [
+    {"name": "attention"},
+    {"name": "attention", "window": 6},
+]
+
+
+@pytest.mark.parametrize("mixer", MIXERS, ids=lambda mixer: "-".join(map(str, mixer.values())))
+def test_a_model_is_examined_at_twice_its_length(mixer):
+    """What it says about the first half is what it says when that is all that it reads."""
+    run = run_config(model={"mixer": mixer, "position": "rotary"}, exams={"length": 32})
+    model = untrained(run)
+    (scores,) = EvalSet(run, [0], "test", 16, CPU).scores(model, OFF)
+    assert all(0 < score.loss < 100 for score in scores.values())
+    double = run.exams[0].task
+    tokens = TASKS["mqar"].batch(double, [0], "test", 0, 8, CPU).tokens
+    places = torch.arange(16).expand(1, 8, 16)
+    with torch.no_grad():
+        long, short = model(tokens, places), model(tokens[..., :16], places)
+    torch.testing.assert_close(long, short, atol=FP64, rtol=0)
+
+
+def test_a_repeat_is_the_same_question_in_the_same_place_whatever_follows_it():
+    """With one pair few sequences exist: training at both lengths shows some twice, and never one of the test's."""
+    tiny = {"vocab": 16, "length": 16, "pairs": 1}
+    run = run_config(tiny, train={"steps": 100, "task": [{"length": 16}, {"length": 32}]}, exams={"length": 32})
+    data = TrainData(run, [0], CPU)
+    short, long = set[int](), set[int]()
+    for batch in data.batches():
+        (short if batch.tokens.shape[-1] == 16 else long).update(batch.fingerprints.flatten().tolist())
+    assert short & long
+    test = set(EvalSet(run, [0], "test", 16, CPU).fingerprints.flatten().tolist())
+    assert not test & (short | long)
