@@ -1,6 +1,6 @@
 """From rows to cells: excluded, checked, stripped of what changes nothing, merged where they are the same."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, inert, oddities
 from mclab.config.strict import ConfigError
 from mclab.config.variants import check_exams, check_mix
 from mclab.plan.conditions import Condition, When
-from mclab.plan.plan import Candidate, Cell
+from mclab.plan.plan import CHANGE, Candidate, Cell
 from mclab.plan.rows import Draft, Rows
 from mclab.plan.settings import Flat, Setting, laid, nested, written_at
 from mclab.plan.source import Source
@@ -70,7 +70,7 @@ def _included(rows: Rows, ground: Ground, labels: dict[str, str], remarks: Remar
         used |= hits
         if hits:
             continue
-        written = _name(draft, _values(draft.settings, rows.axes), labels)
+        written = _name(draft, _values(draft, rows.axes), labels)
         if not kept and number:
             remarks.notes.append(f"exclude takes the first cell away: the baseline is {written}")
         kept.append((slim, written))
@@ -119,7 +119,7 @@ def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, s
             values = {item.path: _leaf(item.value) for item in combo if item.path not in inner}
             made = _as_trained(same, run)
             found[same] = Candidate(values, {seed: made.model_copy(update={"seed": seed}) for seed in ground.seeds})
-    values = _values(draft.settings, axes)
+    values = _values(draft, axes)
     alive = {path: value for path, value in values.items() if path not in (dead or ())} or values
     return Cell(_name(draft, alive, labels), alive, tuple(found.values()))
 
@@ -159,8 +159,10 @@ def _leaf(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _values(settings: Iterable[Setting], axes: Sequence[str]) -> dict[str, Any]:
-    found = {item.path: item.value for item in settings}
+def _values(draft: Draft, axes: Sequence[str]) -> dict[str, Any]:
+    found = {item.path: item.value for item in draft.settings}
+    if draft.change is not None:
+        found[CHANGE] = draft.change
     return {path: found[path] for path in axes if path in found}
 
 
@@ -175,7 +177,8 @@ def _labels(axes: Sequence[str]) -> dict[str, str]:
 def _name(draft: Draft, values: dict[str, Any], labels: dict[str, str]) -> str:
     if draft.name is not None:
         return draft.name
-    return ", ".join(f"{labels[path]}={shown(value)}" for path, value in values.items()) or "base"
+    told = (value if path == CHANGE else f"{labels[path]}={shown(value)}" for path, value in values.items())
+    return ", ".join(told) or "base"
 
 
 def _faults(faults: dict[str, list[str]], count: int) -> str:

@@ -8,6 +8,9 @@ from typing import Any
 from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import Leaf
 
+#: The axis that the names of changes make where a grid crosses them with `grid` or `zip`. No key of a run.
+CHANGE = "change"
+
 
 @dataclass(frozen=True)
 class Select:
@@ -53,7 +56,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Plan:
-    """A grid, resolved. The first cell is the baseline. `axes` are the varied keys' dotted paths.
+    """A grid, resolved. `axes` are the varied keys' dotted paths. The first cell is the baseline; where changes are
+    crossed with other axes (`CHANGE` is among them), a cell's is the first change with the same other values.
 
     `named` says that the rows have names of their own (a grid of changes); `listed` counts the cells before equal ones
     were merged.

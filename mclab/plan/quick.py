@@ -69,8 +69,7 @@ def _displaced(rows: list[str]) -> tuple[str, ...]:
     """The blocks of rows that cannot stand beside those that the quick block brings."""
     if not rows:
         return ()
-    alone = "changes" in rows or "runs" in rows
-    return tuple(key for key in (ROWS if alone else ("changes", "runs")) if key not in rows)
+    return tuple(key for key in (ROWS if "runs" in rows else ("runs",)) if key not in rows)
 
 
 def _moved(source: Source, replaced: list[str]) -> Source:

@@ -1,4 +1,4 @@
-"""The rows of a grid before they are runs: `grid` and `zip` multiplied, `changes` one at a time, `runs` as listed."""
+"""The rows of a grid before they are runs: `grid`, `zip` and `changes` multiplied, or `runs` as listed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from typing import Any
 
 from mclab.config.keys import rooms, shown
 from mclab.config.parse import quoted
+from mclab.plan.plan import CHANGE
 from mclab.plan.settings import Setting, pairs, parents_first, setting, settings, settled
 from mclab.plan.source import Source
 
@@ -17,10 +18,13 @@ MOST_CELLS = 20_000
 
 @dataclass(frozen=True)
 class Draft:
-    """A cell to be: its settings, whole mappings first. `name` is the author's, `None` where the values name it."""
+    """A cell to be: its settings, whole mappings first. `name` is the author's, `None` where the values name it;
+    `change` is the change that was crossed with other axes, if any.
+    """
 
     settings: tuple[Setting, ...]
     name: str | None = None
+    change: str | None = None
 
 
 @dataclass(frozen=True)
@@ -39,15 +43,15 @@ Axis = tuple[tuple[Setting, ...], ...]
 def rows(data: Mapping[str, Any], source: Source) -> Rows:
     """The rows that the grid's `grid`, `zip`, `changes` or `runs` give; a single one without any of these."""
     given = [word for word in ("runs", "changes", "grid", "zip") if word in data]
-    if len(given) > 1 and given != ["grid", "zip"]:
-        raise source.error(
-            given[1], f"{given[0]} and {given[1]} exclude each other; keep one (grid and zip alone go together)"
-        )
+    if len(given) > 1 and "runs" in given:
+        raise source.error(given[1], f"runs and {given[1]} exclude each other; keep one")
     for word in given:
         if not data[word]:
             raise source.error(word, f"{word}: is empty; give it something to vary, or leave it out")
-    if "changes" in given:
+    if given == ["changes"]:
         return _changes(data["changes"], source)
+    if "changes" in given:
+        return _crossed(_changes(data["changes"], source), _product(data, source), source)
     if "runs" in given:
         return _runs(data["runs"], source)
     return _product(data, source)
@@ -58,6 +62,22 @@ def _changes(data: Any, source: Source) -> Rows:
         raise source.error("changes", f"changes: needs a mapping of row names to changes, got {quoted(data)}")
     drafts = tuple(Draft(settings(change, source, f"changes.{name}"), str(name)) for name, change in data.items())
     return Rows(_paths(drafts), drafts, named=True)
+
+
+def _crossed(changes: Rows, product: Rows, source: Source) -> Rows:
+    """Every change in every cell of the product, changes side by side. A key belongs to one of the two."""
+    varied = {path for draft in product.drafts for item in draft.settings for path in item.touches}
+    for item in (item for draft in changes.drafts for item in draft.settings):
+        if both := [path for path in item.touches if path in varied]:
+            raise source.error("changes", f"changes: {both[0]}: is varied by grid or zip as well; keep one")
+    if (cells := len(changes.drafts) * len(product.drafts)) > MOST_CELLS:
+        raise source.error("grid", f"grid: comes to {cells} cells with the changes, the most is {MOST_CELLS}")
+    drafts = tuple(
+        Draft(parents_first((*change.settings, *cell.settings)), change=change.name)
+        for cell in product.drafts
+        for change in changes.drafts
+    )
+    return Rows((CHANGE, *product.axes), drafts, notes=product.notes)
 
 
 def _runs(data: Any, source: Source) -> Rows:

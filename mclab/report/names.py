@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mclab.plan.plan import CHANGE
+
 #: Columns of the frames that no varied key may take the name of, and the task itself, that eval.task and train.task
 #: are no other name for; a key that would keeps its full path.
 RESERVED = frozenset({
@@ -62,7 +64,11 @@ def label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 def full_label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """`gate=input, segment=8`, also where one key alone varies; variants of a task in brackets."""
-    return ", ".join(f"{names[path]}={_told(value_text(value))}" for path, value in values.items())
+    told = (
+        value_text(value) if path == CHANGE else f"{names[path]}={_told(value_text(value))}"
+        for path, value in values.items()
+    )
+    return ", ".join(told)
 
 
 def _told(text: str) -> str:

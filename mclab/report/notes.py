@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from mclab.plan.plan import CHANGE
 from mclab.plan.select import Record
-from mclab.report.names import MOST_LISTED, listed, seeds_text
+from mclab.report.names import MOST_LISTED, listed, seeds_text, value_text
 from mclab.report.row import SOLVED, Row
 from mclab.report.summary import Summary
 
@@ -86,6 +87,8 @@ def _words(summary: Summary) -> Iterator[str]:
 
 
 def _baseline(summary: Summary) -> str:
+    if summary.crossed:
+        return f"{value_text(summary.rows[0].values[CHANGE])} with the same other values"
     own = summary.rows[0].told
     return f"{own} (the baseline)" if own == summary.baseline else f"{summary.baseline} ({own})"
 

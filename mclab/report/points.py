@@ -32,10 +32,10 @@ def points_figure(summary: Summary) -> Figure:
 
 def _panel(axis: Axes, summary: Summary, part: str) -> None:
     base = spread_in(summary.rows[0], part)
-    if base.mean is not None and len(summary.rows) > 1:
+    if base.mean is not None and len(summary.rows) > 1 and not summary.crossed:
         axis.axvline(base.mean, color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     for place, row in enumerate(summary.rows):
-        _cell(axis, row, part, place, BASELINE if place == 0 else OTHER)
+        _cell(axis, row, part, place, BASELINE if row.difference is None else OTHER)
     axis.set_xlim(*limits(summary))
     axis.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axis.xaxis.set_major_formatter("{x:g}")

@@ -1,5 +1,6 @@
 """A plan and its records, summed up: what every table, sentence and plot is drawn from."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,9 +8,9 @@ from typing import Any
 
 from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
 from mclab.config.strict import leaves
-from mclab.plan.plan import Candidate, Cell, Plan
+from mclab.plan.plan import CHANGE, Candidate, Cell, Plan
 from mclab.plan.select import Lookup, Record, choose, edges
-from mclab.report.names import column_names, label, natural
+from mclab.report.names import column_names, label, natural, value_text
 from mclab.report.row import SOLVED, Row, same_function, scores
 from mclab.report.stats import SAME, Difference, holm, paired, spread
 
@@ -37,9 +38,16 @@ class Summary:
 
     @property
     def baseline(self) -> str:
-        """The first row in a sentence: by its own name where that is short."""
+        """The baseline in a sentence: the first row by its own name where that is short, else the first change."""
+        if self.crossed:
+            return f"{value_text(self.rows[0].values[CHANGE])} there"
         told = self.rows[0].told
         return told if len(told) <= SHORT else "the baseline"
+
+    @property
+    def crossed(self) -> bool:
+        """True where changes are crossed with other axes, so that each of their cells has a baseline of its own."""
+        return CHANGE in self.plan.axes
 
     @property
     def has_slices(self) -> bool:
@@ -129,18 +137,32 @@ def _counted(records: Sequence[Record | None]) -> str:
 
 
 def _compared(rows: Sequence[Row]) -> list[Row]:
-    """The rows with their differences to the first, paired by seed; Holm over those that have its slices."""
-    if not rows:
-        return []
-    baseline, *others = rows
-    gaps = {place: _difference(row, baseline) for place, row in enumerate(others) if comparable(row, baseline)}
+    """The rows with their differences to their baseline, paired by seed; Holm over all that have its slices."""
+    baselines = _baselines(rows)
+    others = [(place, baseline) for place, baseline in enumerate(baselines) if rows[place] is not baseline]
+    gaps = {place: _difference(rows[place], base) for place, base in others if comparable(rows[place], base)}
     adjusted = dict(zip(gaps, holm([gap.p for gap in gaps.values()]), strict=True))
-    return [baseline] + [
-        replace(row, difference=gaps[place], p=adjusted[place], ceiling=_high(row) and _high(baseline))
-        if place in gaps
-        else replace(row, difference=Difference(0, "slices"))
-        for place, row in enumerate(others)
-    ]
+    compared = list(rows)
+    for place, base in others:
+        row, gap = rows[place], gaps.get(place)
+        if gap is None:
+            compared[place] = replace(row, difference=Difference(0, "slices"))
+        else:
+            compared[place] = replace(row, difference=gap, p=adjusted[place], ceiling=_high(row) and _high(base))
+    return compared
+
+
+def _baselines(rows: Sequence[Row]) -> list[Row]:
+    """The baseline of each row: the first row, or among crossed changes the first of those with equal other values."""
+    first: dict[str, Row] = {}
+    return [first.setdefault(_beside(row), row) for row in rows]
+
+
+def _beside(row: Row) -> str:
+    """What rows that are compared with each other have in common: the other values beside a crossed change."""
+    if CHANGE not in row.values:
+        return ""
+    return json.dumps({path: value for path, value in row.values.items() if path != CHANGE}, sort_keys=True)
 
 
 def comparable(row: Row, baseline: Row) -> bool:

@@ -44,12 +44,12 @@ ALL = ", ".join(KEYS)
             "g.yaml:2: zip: model.dim: is varied by grid as well; keep one",
         ),
         (
-            "grid: {model.dim: [16]}\nchanges: {a: {}}",
-            "g.yaml:1: changes and grid exclude each other; keep one (grid and zip alone go together)",
+            "grid: {model.dim: [16]}\nchanges:\n  a: {model.dim: 8}",
+            "g.yaml:2: changes: model.dim: is varied by grid or zip as well; keep one",
         ),
         (
             "runs: [{}]\nchanges: {a: {}}",
-            "g.yaml:2: runs and changes exclude each other; keep one (grid and zip alone go together)",
+            "g.yaml:2: runs and changes exclude each other; keep one",
         ),
     ],
 )

@@ -253,3 +253,19 @@ def test_first_runs(plan: Make):
         (lr, s) for lr in (3e-3, 1e-2) for s in (0, 1)
     ] * 3
     assert len(list(plan("seeds: 0..4").first_runs())) == 5
+
+
+def test_changes_are_crossed_with_grid_and_zip(plan: Make):
+    """Changes stand side by side in every cell of the product, under an axis of their own."""
+    text = """
+changes:
+  cached: {}
+  attention: {model.mixer: {name: attention}}
+grid: {model.dim: [8, 16]}
+"""
+    made = plan(text)
+    assert names(made) == ["cached, dim=8", "attention, dim=8", "cached, dim=16", "attention, dim=16"]
+    assert made.axes == ("change", "model.dim")
+    assert made.cells[1].values == {"change": "attention", "model.dim": 8}
+    mixers = [next(iter(cell.candidates[0].runs.values())).model.mixer.name for cell in made.cells]
+    assert mixers == ["memory", "attention"] * 2

@@ -57,7 +57,11 @@ def test_a_mapping_with_a_name_replaces_the_one_in_the_base(plan: Make):
 @pytest.mark.parametrize(
     ("block", "cells"),
     [
-        ("changes: {full: {}, small: {model.dim: 8}}", ["full", "small"]),
+        ("changes: {full: {}, small: {model.dim: 8}}, grid: null, zip: null", ["full", "small"]),
+        (
+            "changes: {full: {}, small: {model.heads: 2}}, grid: {model.dim: [8]}, zip: null",
+            ["full, dim=8", "small, dim=8"],
+        ),
         ("runs: [{model.dim: 8}, {model.dim: 16}]", ["dim=8", "dim=16"]),
         ("grid: null, zip: null", ["base"]),
         ("grid: {model.dim: [8, 16]}, zip: null", ["dim=8", "dim=16"]),
