@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import ROOT, fine
+from tests.commands import ROOT, VERBS, fine
 
 TEXT = (ROOT / "README.md").read_text()
+#: The files that it spells out: name and content.
+FILES = re.findall(
+    r"`(\w+\.(?:yaml|py))`[^`]*? holds:\n\n```(?:yaml|python)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL
+)
 #: Verbs that train, and so are given two steps, one process, and the folder that they would have without --smoke.
 TRAINING = ("ablate", "train")
 
@@ -20,7 +24,7 @@ def blocks(language: str) -> list[str]:
 def commands(program: str) -> list[list[str]]:
     """The words of every call of a program in the shell blocks, comments left out, continued lines joined."""
     lines = "\n".join(blocks("sh")).replace("\\\n", " ").splitlines()
-    words = [shlex.split(line, comments=True) for line in lines]
+    words = [shlex.split(line.partition(" > ")[0], comments=True) for line in lines]
     return [each[1:] for each in words if each and Path(each[0]).name == program]
 
 
@@ -34,17 +38,23 @@ def small(words: list[str]) -> list[str]:
 
 def test_the_commands_are_found() -> None:
     assert ["ablate"] in commands("make")
-    assert {words[0] for words in commands("mclab")} >= {"ablate", "table", "keys", "sample"}
+    assert {words[0] for words in commands("mclab")} == set(VERBS)
+    assert [name for name, _ in FILES] == ["my.yaml", "my_mixers.py", "own.yaml"]
 
 
 def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In their order, in one folder, with the grids that the README itself spells out."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ablations").symlink_to(ROOT / "ablations")
-    for name, text in re.findall(r"`(\w+\.yaml)` holds:\n\n```yaml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, text in FILES:
         (tmp_path / name).write_text(text)
     for words in commands("mclab"):
-        fine(*small(words))
+        stored = next((path.stem for path in Path("runs/my/weights").glob("*")), "")
+        fine(*(stored if word == "ID" else word for word in small(words)))
+    for block in blocks("python"):
+        if block not in dict(FILES).values():
+            exec(block, {})
 
 
 def test_every_make_target_exists() -> None:
