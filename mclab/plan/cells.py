@@ -1,6 +1,6 @@
 """From rows to cells: excluded, checked, stripped of what changes nothing, merged where they are the same."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, inert, oddities
 from mclab.config.strict import ConfigError
 from mclab.config.variants import check_exams, check_mix
 from mclab.plan.conditions import Condition, When
+from mclab.plan.overrides import smaller
 from mclab.plan.plan import CHANGE, Candidate, Cell
 from mclab.plan.rows import Draft, Rows
 from mclab.plan.settings import Flat, Setting, laid, nested, written_at
@@ -22,7 +23,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Ground:
-    """What all cells share: the base, where each of its keys was written, and the rules on top."""
+    """What all cells share: the base, where each of its keys was written, the rules on top, and what --smoke limits."""
 
     base: Flat
     given: tuple[Setting, ...]
@@ -31,6 +32,7 @@ class Ground:
     combos: tuple[tuple[Setting, ...], ...]
     seeds: tuple[int, ...]
     source: Source
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -130,7 +132,7 @@ def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
     def where(path: str) -> str:
         return written_at(path, everything, ground.source)
 
-    run = parse_run(nested(laid(ground.base, settings)), where)
+    run = parse_run(nested(smaller(laid(ground.base, settings), ground.limits)), where)
     _check_variants(run, where)
     return run
 

@@ -13,7 +13,7 @@ from mclab.plan.cells import Ground, Remarks, cells
 from mclab.plan.conditions import exclude, when
 from mclab.plan.loader import load, read
 from mclab.plan.over import refuse_double, select_from
-from mclab.plan.overrides import SMOKE_NOTE, SMOKE_SEEDS, CommandLine, parse_overrides, refuse_varied, smaller
+from mclab.plan.overrides import SMOKE_NOTE, SMOKE_SEEDS, CommandLine, parse_overrides, refuse_varied, smoke_limits
 from mclab.plan.plan import Cell, Plan
 from mclab.plan.quick import NOTE, QUICK, reduced
 from mclab.plan.rows import Rows, rows
@@ -98,7 +98,8 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
     refuse_double(chosen, _varied(table), source)
     conditions = when(data.get("when"), source)
     excluded = exclude(data.get("exclude"), source, chosen)
-    ground = Ground(_overridden(base, line), line.settings, conditions, excluded, combos, wanted, source)
+    limits = smoke_limits(line.settings) if line.smoke else {}
+    ground = Ground(laid(base, line.settings), line.settings, conditions, excluded, combos, wanted, source, limits)
     remarks.warnings.update(dict.fromkeys((*conditions.idle((*table.axes, *chosen)), *_unnamed(table))))
     found = cells(table, ground, remarks)
     return Plan(
@@ -144,11 +145,6 @@ def _base(data: Any, source: Source) -> tuple[Flat, int | None]:
             check_path(path, source.at(f"base.{path}"))
     check_values(nested(flat), lambda path: source.at(f"base.{path}"))
     return flat, flat.pop("seed", None)
-
-
-def _overridden(base: Flat, line: CommandLine) -> Flat:
-    base = laid(base, line.settings)
-    return smaller(base, line.settings) if line.smoke else base
 
 
 def _seeds(data: Mapping[str, Any], seed: int | None, line: CommandLine, source: Source) -> tuple[int, ...]:

@@ -1,13 +1,13 @@
 """What the command line changes about a grid's base: `train.steps=50`, and `--smoke`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mclab.config.parse import typed
 from mclab.config.strict import ConfigError
 from mclab.plan.loader import parse_value
-from mclab.plan.settings import Flat, Setting, laid, parents_first, setting, value_at, within
+from mclab.plan.settings import Flat, Setting, parents_first, setting, value_at, within
 
 #: Keys that make a run small, and the most that --smoke leaves each; looks at every step.
 SMOKE = {"train.steps": 2, "train.batch": 8, "eval.every": 1, "eval.valid": 8, "eval.test": 8}
@@ -89,11 +89,15 @@ def _meet(these: Sequence[str], those: Sequence[str]) -> bool:
     return any(within(this, that) or within(that, this) for this in these for that in those)
 
 
-def smaller(base: Flat, given: Sequence[Setting]) -> Flat:
-    """`base` made small for --smoke, but for the keys that an override gave. Rows are laid on top of it."""
+def smoke_limits(given: Sequence[Setting]) -> dict[str, int]:
+    """The most that --smoke leaves of each key, but for the keys that an override gave."""
     kept = {path for item in given for path in item.flat}
-    small = [(path, _least(value_at(base, path), most)) for path, most in SMOKE.items() if path not in kept]
-    return laid(base, [setting(path, value, "--smoke") for path, value in small])
+    return {path: most for path, most in SMOKE.items() if path not in kept}
+
+
+def smaller(flat: Flat, limits: Mapping[str, int]) -> Flat:
+    """`flat` with no key above its limit, defaults included."""
+    return flat | {path: _least(value_at(flat, path), most) for path, most in limits.items()}
 
 
 def _least(value: Any, most: int) -> Any:
