@@ -31,14 +31,21 @@ class Constant:
     value: float
 
 
+@dataclass(frozen=True)
+class Values:
+    """Start from these values, rows of a matrix."""
+
+    rows: tuple[tuple[float, ...], ...]
+
+
 class ReplicaParameter(nn.Parameter):
     """A parameter [R, *shape] that knows how each replica's slice starts and whether weight decay touches it."""
 
-    init: Normal | Constant
+    init: Normal | Constant | Values
     decays: bool
 
 
-def parameter(replicas: int, *shape: int, init: Normal | Constant, decays: bool | None = None) -> ReplicaParameter:
+def parameter(replicas: int, *shape: int, init: Normal | Constant | Values, decays: bool | None = None) -> ReplicaParameter:
     """An uninitialised parameter [R, *shape]; `initialise` fills it. By default matrices decay and vectors do not."""
     made = ReplicaParameter(torch.empty(replicas, *shape))
     made.init, made.decays = init, len(shape) > 1 if decays is None else decays
@@ -57,9 +64,11 @@ def initialise(module: nn.Module, seeds: Sequence[int]) -> None:
             values.data[replica] = _draw(values.init, values.shape[1:], seed, name)
 
 
-def _draw(init: Normal | Constant, shape: torch.Size, seed: int, name: str) -> Tensor:
+def _draw(init: Normal | Constant | Values, shape: torch.Size, seed: int, name: str) -> Tensor:
     if isinstance(init, Constant):
         return torch.full(shape, init.value)
+    if isinstance(init, Values):
+        return torch.tensor(init.rows)
     digest = hashlib.sha256(f"init/{seed}/{name}".encode()).digest()
     generator = torch.Generator().manual_seed(int.from_bytes(digest[:8], "little", signed=True))
     return init.std * torch.randn(shape, generator=generator, dtype=torch.float32)

@@ -9,6 +9,8 @@ from mclab.memories.base import Init, Segments, State
 class Restart:
     """Each segment starts from W^0, so segments do not depend on each other."""
 
+    restarts = True
+
     def start(self, initial: State, last: State) -> State:
         return initial
 
@@ -17,7 +19,9 @@ class Restart:
 
 
 class Checkpoint:
-    """Each segment goes on from the last one's final state."""
+    """Each segment goes on from the last one's final state; momentum is carried too."""
+
+    restarts = False
 
     def start(self, initial: State, last: State) -> State:
         return last

@@ -23,7 +23,7 @@ class CachingLayer(nn.Module):
     def __init__(self, replicas: int, width: int, heads: int, length: int, mixer: MemoryMixer) -> None:
         super().__init__()
         self.mixer, self.heads = mixer, heads
-        self.memory = MEMORIES[mixer.memory]()
+        self.memory = MEMORIES[mixer.memory](replicas, width, heads, mixer)
         gate = "none" if mixer.aggregate in ("none", "residual") else mixer.gate
         slots = ConstantSegments(length, mixer.segment).count
         self.gate = InputGate(replicas, width, heads, slots) if gate == "input" else GATES[gate]()
@@ -48,9 +48,9 @@ class CachingLayer(nn.Module):
             x, q, k, v = (F.pad(z, (0, 0, 0, segments.padding)) for z in (x, q, k, v))
         q_GTK, k_GTK, v_GTV = (self._fold(z) for z in (q, k, v))
         view = self._view(x, q, k_GTK, segments)
-        if rotary:
+        if rotary or self.memory.rotary:
             q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
-        written = self.memory.write(k_GTK, v_GTV, segments, INITS[mixer.init])
+        written = self.memory.write(self.memory.tokens(x, k_GTK, v_GTV), segments, INITS[mixer.init])
         y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, view)
         return self._unfold(y_GTV, x.shape[0])[:, :, :T]
 

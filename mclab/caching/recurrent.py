@@ -21,9 +21,11 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
     q_GTK, k_GTK, v_GTV = (_heads(z, layer.heads) for z in (q, k, v))
     u_GTK = _heads(layer.connector(x, q), layer.heads)
     logits_GTN = _input_logits(layer, x)
-    read_q, write_k = (rotate(q_GTK), rotate(k_GTK)) if rotary else (q_GTK, k_GTK)
     memory, mixer, outputs = layer.memory, layer.mixer, []
-    initial = state = memory.initial(k_GTK, v_GTV)
+    rotary = rotary or memory.rotary
+    read_q, write_k = (rotate(q_GTK), rotate(k_GTK)) if rotary else (q_GTK, k_GTK)
+    tokens = memory.tokens(x, write_k, v_GTV)
+    initial = state = memory.initial(tokens)
     kept: list[State] = []
     pools: list[Tensor] = []
     keys: list[Tensor] = []
@@ -32,9 +34,9 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
             kept.append(state)
             pools.append(_pool(keys, mixer.pool))
             keys = []
-            state = INITS[mixer.init].start(initial, state)
+            state = memory.begin(INITS[mixer.init].start(initial, state))
         keys.append(k_GTK[:, t])
-        state = memory.step(state, write_k[:, t], v_GTV[:, t])
+        state = memory.step(state, tokens.at(t))
         scores = _scores(u_GTK[:, t], [*pools, _pool(keys, mixer.pool)], mixer.pool, mixer.scale)
         logits = None if logits_GTN is None else logits_GTN[:, t]
         outputs.append(_aggregate(layer, [*kept, state], read_q[:, t], scores, logits))

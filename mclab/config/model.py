@@ -6,7 +6,9 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from mclab.config.strict import Strict
 
-Memory = Literal["linear"]
+Memory = Literal["linear", "retnet", "swla", "dla", "titans", "vector"]
+DecayTo = Literal["init", "zero"]
+MemoryNorm = Literal["rms", "none"]
 Aggregate = Literal["none", "residual", "grm", "soup", "ssc"]
 Gate = Literal["context", "input", "none"]
 Connector = Literal["own", "shared"]
@@ -20,6 +22,11 @@ class MemoryMixer(Strict):
 
     name: Literal["memory"] = "memory"
     memory: Memory = Field("linear", description="the update rule")
+    depth: int = Field(2, ge=1, le=8, description="dla, titans: matrices in the memory, 1 is linear; hidden width 4 K")
+    chunk: int = Field(16, ge=1, description="dla, titans: tokens that share the state at which gradients are taken")
+    max_lr: float = Field(1.0, gt=0, description="dla, titans: most that the step sizes of a chunk add up to")
+    decay_to: DecayTo = Field("init", description="titans, depth 2 and more: what forgetting leads back to")
+    memory_norm: MemoryNorm = Field("rms", description="dla, titans, depth 2 and more: x + g RMS(MLP(x)), or MLP(x)")
     segment: int = Field(8, ge=1, description="tokens in a segment")
     aggregate: Aggregate = Field("grm", description="how a token reads the kept memories beside the online one")
     gate: Gate = Field("context", description="what the read weights see: token and segment, the token alone, nothing")

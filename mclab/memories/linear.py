@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from mclab.config.model import MemoryMixer
 from mclab.kernels.linear import chunkwise
-from mclab.memories.base import Init, Memory, Segments, State, Written
+from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,18 @@ class LinearWritten:
 class LinearMemory(Memory):
     """Adds the outer product of value and key; starts at zero and never forgets."""
 
-    depth = 1
+    def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
+        super().__init__()
 
-    def initial(self, k_GTK: Tensor, v_GTV: Tensor) -> State:
-        return (k_GTK.new_zeros(k_GTK.shape[0], v_GTV.shape[-1], k_GTK.shape[-1]),)
+    def initial(self, tokens: Tokens) -> State:
+        G, _, K = tokens.k.shape
+        return State((tokens.k.new_zeros(G, tokens.v.shape[-1], K),))
 
-    def step(self, state: State, k_GK: Tensor, v_GV: Tensor) -> State:
-        return (state[0] + v_GV[:, :, None] * k_GK[:, None, :],)
+    def step(self, state: State, token: Tokens) -> State:
+        return State((state.weights[0] + token.v[:, :, None] * token.k[:, None, :],))
 
     def read(self, state: State, q_GK: Tensor) -> Tensor:
-        return torch.einsum("gvk,gk->gv", state[0], q_GK)
+        return torch.einsum("gvk,gk->gv", state.weights[0], q_GK)
 
-    def write(self, k_GTK: Tensor, v_GTV: Tensor, segments: Segments, init: Init) -> Written:
-        return LinearWritten(k_GTK, v_GTV, segments, init)
+    def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
+        return LinearWritten(tokens.k, tokens.v, segments, init)
