@@ -42,15 +42,40 @@ class State:
 
 
 class Segments(Protocol):
-    """How a sequence is cut, as far as a memory needs to know (caching/segment.py)."""
+    """How a sequence is cut and what is kept, as far as a memory needs to know (caching/segment.py)."""
 
     @property
     def segment(self) -> int:
-        """Tokens in a segment."""
+        """Tokens in a block."""
 
     @property
     def count(self) -> int:
-        """Number of segments N."""
+        """Number of blocks N."""
+
+    @property
+    def columns(self) -> int:
+        """Columns of weights: kept memories and the online one."""
+
+    @property
+    def single(self) -> bool:
+        """True where every kept memory is of one block and stands in that block's column."""
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """The blocks that each kept memory holds, [first, end)."""
+
+    @property
+    def readers(self) -> tuple[tuple[int, int], ...]:
+        """The blocks whose tokens read each kept memory, [first, end)."""
+
+    def own_column(self, device: torch.device) -> Tensor:
+        """[T]: the column of t's online memory."""
+
+    def visible(self, device: torch.device) -> Tensor:
+        """[T, columns]: what t sees."""
+
+    def holds(self, restarts: bool, device: torch.device) -> Tensor:
+        """[kept, N]: whether a kept memory holds a block's writes."""
 
 
 class Init(Protocol):
@@ -63,14 +88,12 @@ class Init(Protocol):
     def start(self, initial: State, last: State) -> State:
         """The state that a new segment starts from."""
 
-    def spread(self, weights_GTN: Tensor | None, segments: Segments) -> Tensor | None:
-        """For a memory that only adds: from weights on memories to weights on each segment's own writes; None is 1s."""
-
 
 class Written(Protocol):
     """A whole sequence, written: every kept memory, and the online one of every token.
 
-    `weights` has one column for each segment, t's own column weighing its online memory; None is one for each of them.
+    `weights` [G, T, columns] weigh kept memories and, in t's own column, its online one; None is one for each that t
+    sees.
     """
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:

@@ -8,10 +8,11 @@ from torch import Tensor
 
 from mclab.config.model import MemoryMixer
 from mclab.kernels.fastweight import chunkwise
+from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.rates import Coefficients
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.written import Chunks, FastWritten, chunks_of
+from mclab.memories.written import Chunks, FastWritten, Fold, chunks_of
 
 #: Tokens in a chunk; the result does not depend on it.
 CHUNK = 64
@@ -29,7 +30,7 @@ class DecayedMemory(Memory):
         """The chunk form's coefficients."""
 
     def writes(self, tokens: Tokens, chunks: Chunks) -> tuple[Tensor, Tensor]:
-        """What the tokens of each chunk see written: keys [X, M, J, K] and values [X, M, J, V]."""
+        """What the tokens of each chunk see written: keys [M, X, J, K] and values [M, X, J, V]."""
         return chunks.cut(tokens.k), chunks.cut(tokens.v)
 
     def initial(self, tokens: Tokens) -> State:
@@ -40,17 +41,13 @@ class DecayedMemory(Memory):
         return torch.einsum("gvk,gk->gv", state.weights[0], q_GK)
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        chunks = chunks_of(segments, CHUNK, init)
+        chunks, buckets = chunks_of(segments, CHUNK, init)
+        beside = [(bucket, self._source(bucket.tokens(tokens), bucket.chunks)) for bucket in buckets]
+        return FastWritten(Net(None, "dot"), segments, self._source(tokens, chunks), chunks, beside, Fold(1, 1))
+
+    def _source(self, tokens: Tokens, chunks: Chunks) -> Source:
         keys, values = self.writes(tokens, chunks)
-        zero = tokens.k.new_zeros(keys.shape[0], tokens.v.shape[-1], tokens.k.shape[-1])
-        layers, states = chunkwise.write(
-            lambda m, _: ([keys[:, m]], [values[:, m]]),
-            [zero],
-            self.coefficients(tokens, chunks),
-            chunkwise.State(),
-            chunks.ends,
-        )
-        return FastWritten(Net(None, "dot"), layers, chunks.kept(states, [zero]), chunks)
+        return chunkwise.Accumulation(keys, values, self.coefficients(tokens, chunks), chunks.ends, chunks.keep)
 
 
 def stepped(state: State, alpha_G: Tensor, writes: list[tuple[Tensor, Tensor, Tensor]], token: Tokens) -> State:

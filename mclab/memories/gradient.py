@@ -13,11 +13,12 @@ from torch import Tensor, nn
 
 from mclab.config.model import MemoryMixer
 from mclab.kernels.fastweight import chunkwise, recurrent
+from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net, Objective
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.layers import Constant, Normal, Values, linear, parameter
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.written import FastWritten, chunks_of
+from mclab.memories.written import Chunks, FastWritten, Fold, chunks_of
 
 #: Hidden width of a deep memory in units of K.
 EXPANSION = 4
@@ -84,21 +85,24 @@ class GradientMemory(Memory):
         return recurrent.read(self._net(q_GK.shape[0]), state.weights, q_GK)
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        chunks = chunks_of(segments, self.chunk, init)
+        fold = Fold(self.project.shape[0], self.heads)
+        tokens = Tokens(fold(tokens.k), fold(tokens.v), tuple(fold(rate) for rate in tokens.rates))
+        chunks, buckets = chunks_of(segments, self.chunk, init)
+        beside = [(bucket, self._source(bucket.tokens(tokens), bucket.chunks)) for bucket in buckets]
+        net = self._side_by_side(tokens.k.shape[0])
+        return FastWritten(net, segments, self._source(tokens, chunks), chunks, beside, fold)
+
+    def _source(self, tokens: Tokens, chunks: Chunks) -> Source:
         k, v = chunks.cut(tokens.k), chunks.cut(tokens.v)
-        net, copies = self._net(tokens.k.shape[0]), segments.count if init.restarts else 1
-        own = Net(_repeated(net.gain, copies), net.objective)
-        first = [_repeated(w, copies) for w in self._first(tokens)]
-        rates = Rates(*(None if rate is None else chunks.cut(rate) for rate in self.rates(tokens.rates)))
-        layers, states = chunkwise.write(
-            lambda m, weights: own.writes(weights, k[:, m], v[:, m]),
-            first,
-            coefficients(rates),
-            chunkwise.State(),
-            chunks.ends,
-            self.to_zero,
+        net = self._side_by_side(k.shape[1])
+        first = [w.flatten(0, 1) for w in self.start]
+        if self.depth == 1:
+            first = [k.new_zeros(1, v.shape[-1], k.shape[-1])]
+        eta, *logs = self.rates(tokens.rates)
+        rates = Rates(chunks.cut(eta), *(None if log is None else chunks.cut(log) for log in logs))
+        return chunkwise.Descent(
+            net, k, v, first, coefficients(rates), chunks.ends, chunks.keep, self.depth == 1, not self.to_zero
         )
-        return FastWritten(net, layers, chunks.kept(states, first), chunks)
 
     def _first(self, tokens: Tokens) -> tuple[Tensor, ...]:
         """W^0 of every sequence and head, one [G, O, I] a layer."""
@@ -116,7 +120,9 @@ class GradientMemory(Memory):
         R, H = parameter_RH.shape[:2]
         return parameter_RH.unsqueeze(1).expand(-1, folded // (R * H), *parameter_RH.shape[1:]).flatten(0, 2)
 
-
-def _repeated(w_G: Tensor | None, copies: int) -> Tensor | None:
-    """[G, ...] to [G * copies, ...], each copy beside its own."""
-    return w_G if w_G is None or copies == 1 else w_G.repeat_interleave(copies, 0)
+    def _side_by_side(self, sequences: int) -> Net:
+        """The net of sequences in the order of `Fold`."""
+        if self.gain is None:
+            return Net(None, self.objective)
+        R, H, V = self.gain.shape
+        return Net(self.gain.unsqueeze(2).expand(R, H, sequences // (R * H), V).reshape(-1, 1, V), self.objective)

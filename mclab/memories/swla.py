@@ -52,7 +52,7 @@ class SwlaMemory(DecayedMemory):
 
 
 def _with_last(x_GTK: Tensor, chunks: Chunks) -> Tensor:
-    """[X, M, C + 1, K]: each chunk behind the token before it, which is zero where the memory starts."""
+    """[M, X, C + 1, K]: each chunk behind the token before it, which is zero where the memory starts."""
     before = F.pad(x_GTK, (0, 0, 1, -1))
     if chunks.restarts:
         before = before.unflatten(1, (chunks.segments.count, -1))

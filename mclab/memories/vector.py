@@ -5,7 +5,6 @@ With segments of one token, a context gate and grm it is q * (b + softmax attent
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
@@ -15,19 +14,19 @@ from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 
 @dataclass(frozen=True)
 class VectorWritten:
-    """`online` [G, T, K] is every token's own memory, `kept` [G, N, K] the segments' final ones."""
+    """`online` [G, T, K] is every token's own memory, `kept` [G, M, K] the kept ones."""
 
     online: Tensor
     kept: Tensor
     segments: Segments
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        block = torch.arange(self.segments.count, device=q_GTK.device).repeat_interleave(self.segments.segment)
-        past = block[:, None] > torch.arange(self.segments.count, device=q_GTK.device)
         if weights_GTN is None:
-            return q_GTK * (self.online + past.to(q_GTK.dtype) @ self.kept)
-        own = weights_GTN.gather(-1, block[None, :, None].expand(q_GTK.shape[0], -1, 1))
-        return q_GTK * (own * self.online + (weights_GTN * past) @ self.kept)
+            weights_GTN = self.segments.visible(q_GTK.device).to(q_GTK.dtype).expand(q_GTK.shape[0], -1, -1)
+        column_GT1 = self.segments.own_column(q_GTK.device)[None, :, None].expand(q_GTK.shape[0], -1, 1)
+        own = weights_GTN.gather(-1, column_GT1)
+        past = weights_GTN.scatter(-1, column_GT1, 0.0)[..., : self.kept.shape[1]]
+        return q_GTK * (own * self.online + past @ self.kept)
 
     # The memory acts linearly: mixing memories and mixing reads are the same sum.
     read_mixed = read
@@ -50,13 +49,13 @@ class VectorMemory(Memory):
         return state.weights[0] * q_GK
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        first = self._first(tokens)[:, None]
-        if init.restarts:
-            own = tokens.k.unflatten(1, (segments.count, segments.segment)).cumsum(2)
-            online = own.flatten(1, 2) + first
-        else:
-            online = tokens.k.cumsum(1) + first
-        return VectorWritten(online, online[:, segments.segment - 1 :: segments.segment], segments)
+        first_G1K = self._first(tokens)[:, None]
+        own_GNSK = tokens.k.unflatten(1, (segments.count, segments.segment)).cumsum(2)
+        blocks_GNK = own_GNSK[:, :, -1]
+        if not init.restarts:
+            own_GNSK = own_GNSK + (blocks_GNK.cumsum(1) - blocks_GNK).unsqueeze(2)
+        kept = segments.holds(init.restarts, tokens.k.device).to(tokens.k.dtype) @ blocks_GNK
+        return VectorWritten(own_GNSK.flatten(1, 2) + first_G1K, kept + first_G1K, segments)
 
     def _first(self, tokens: Tokens) -> Tensor:
         R, H, K = self.bias.shape

@@ -1,130 +1,162 @@
 """A sequence written into a stack of fast-weight matrices in chunks; no token's own weight matrix is ever formed.
 
 Shapes: X folded batch (sequences, heads and, where segments restart, segments), M chunks, C tokens in a chunk, J writes
-that a chunk's tokens see (C, or C + 1 with one carried in), I and O a layer's widths.
+that a chunk's tokens see (C, or C + 1 with one carried in), I and O a layer's widths, n and w the narrower and the
+wider of the two, s slots of a state (states.py).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from mclab.kernels.fastweight import fused, writing
+from mclab.kernels.fastweight.net import Net
+from mclab.kernels.fastweight.online import Slots, online
 from mclab.kernels.fastweight.rates import Coefficients
-
-#: Each layer's inputs a [X, J, I] and updates u [X, J, O] of a chunk: its matrix gains a multiple of u_j a_j^T.
-Updates = tuple[Sequence[Tensor], Sequence[Tensor]]
-#: The updates of chunk m, given the weights carried into it, one [X, O, I] a layer.
-Source = Callable[[int, Sequence[Tensor]], Updates]
-
-
-@dataclass(frozen=True)
-class State:
-    """Per layer what was added to the start, D = W - W^0, and the momentum S, each [X, O, I]; None is all zero."""
-
-    moved: tuple[Tensor, ...] | None = None
-    momentum: tuple[Tensor, ...] | None = None
-
-    def weights(self, initial: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """W = W^0 + D of each layer."""
-        return tuple(initial) if self.moved is None else tuple(w + d for w, d in zip(initial, self.moved, strict=True))
+from mclab.kernels.fastweight.states import Plan, product
 
 
 @dataclass(frozen=True)
 class Layer:
     """One layer of a written sequence: what it takes to apply any token's weights.
 
-    `initial` W^0 [X, O, I]; `moved`, `momentum` [X, M, O, I] carried into each chunk, or None where all are zero;
-    `inputs` a [X, M, J, I], `updates` u [X, M, J, O].
+    `inputs` a [M, X, J, I], `updates` u [M, X, J, O]; `start` is W^0 as stored, where it isn't among the slots; `kept`
+    [X, len(keep), O, I] are the weights after the chunks that were asked for, None where none was.
     """
 
-    initial: Tensor
-    moved: Tensor | None
-    momentum: Tensor | None
+    slots: Slots
     inputs: Tensor
     updates: Tensor
-    coefficients: Coefficients
-    decays_to_zero: bool
+    writes: Tensor
+    start: Tensor | None
+    kept: Tensor | None
 
     def online(self, x: Tensor) -> Tensor:
-        """W_t x_t for every token: [X, M, C, I] to [X, M, C, O]."""
-        y = (x @ self.inputs.mT * self.coefficients.writes) @ self.updates
-        decay, carry = self.coefficients.decay, self.coefficients.carry
-        start = x @ self.initial.unsqueeze(1).mT
-        y = y + (start if decay is None or not self.decays_to_zero else start * decay.unsqueeze(-1))
-        if self.moved is not None:
-            moved = x @ self.moved.mT
-            y = y + (moved if decay is None else moved * decay.unsqueeze(-1))
-        if self.momentum is not None and carry is not None:
-            y = y + (x @ self.momentum.mT) * carry.unsqueeze(-1)
-        return y
+        """W_t x_t for every token: [M, X, C, I] to [M, X, C, O]."""
+        y = online(x.contiguous(), self.slots, self.writes, self.inputs, self.updates)
+        if self.start is None:
+            return y
+        weight = self.start if self.slots.widens else self.start.mT
+        by_sequence = x.transpose(0, 1).flatten(1, 2)
+        return y + product(by_sequence, weight).unflatten(1, (x.shape[0], -1)).transpose(0, 1)
 
 
-def write(
-    source: Source,
-    initial: Sequence[Tensor],
-    coefficients: Coefficients,
-    state: State,
-    ends: Sequence[int],
-    decays_to_zero: bool = False,
-) -> tuple[list[Layer], list[State]]:
-    """Write chunk after chunk, from `state`; each layer, and the state after each chunk.
+class Source(Protocol):
+    """A sequence that is written when it is read."""
 
-    `ends[m]` is the place of the last token of chunk m; what follows it is padding (no write, no decay). With
-    `decays_to_zero` alpha shrinks W itself, else W - W^0.
+    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """The last layer's output for q [M, X, C, K] under each token's own weights, [M, X, C, V], and each layer's
+        kept weights [X, len(keep), O, I] (none where none are kept)."""
+
+    def layers(self) -> list[Layer]:
+        """Each layer by itself."""
+
+
+@dataclass(frozen=True)
+class Accumulation:
+    """One matrix, from zero, whose writes `keys` [M, X, J, K], `values` [M, X, J, V] are known beforehand.
+
+    `ends[m]` is the place of the last token of chunk m; what follows it is padding (no write, no decay; but momentum
+    would go on moving the weights). `keep` are chunks whose final weights are wanted.
     """
-    chunks, states = [], [state]
-    for m, end in enumerate(ends):
-        inputs, updates = source(m, state.weights(initial))
-        chunks.append((inputs, updates))
-        own = Coefficients(*(None if c is None else c[:, m] for c in coefficients))
-        state = _advance(state, initial, own, end, inputs, updates, decays_to_zero)
-        states.append(state)
-    layers = [
-        Layer(
-            first,
-            _stacked([s.moved[i] if s.moved else None for s in states[:-1]], first),
-            _stacked([s.momentum[i] if s.momentum else None for s in states[:-1]], first),
-            torch.stack([inputs[i] for inputs, _ in chunks], 1),
-            torch.stack([updates[i] for _, updates in chunks], 1),
-            coefficients,
-            decays_to_zero,
-        )
-        for i, first in enumerate(initial)
-    ]
-    return layers, states[1:]
+
+    keys: Tensor
+    values: Tensor
+    coefficients: Coefficients
+    ends: Sequence[int]
+    keep: Sequence[int]
+
+    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
+        (layer,) = self.layers()
+        return layer.online(q), [] if layer.kept is None else [layer.kept]
+
+    def layers(self) -> list[Layer]:
+        steps = _steps(self.coefficients, self.ends)
+        widens = self.keys.shape[-1] <= self.values.shape[-1]
+        plan = Plan((widens,), steps.slots, False, 0, tuple(self.keep))
+        slots, kept = writing.accumulate(plan, self.keys, self.values, steps.ends, steps.mix)
+        return [_layer(0, plan, steps, (self.keys, self.values, slots, kept), None)]
 
 
-def _stacked(carried: Sequence[Tensor | None], like: Tensor) -> Tensor | None:
-    if all(each is None for each in carried):
-        return None
-    return torch.stack([torch.zeros_like(like) if each is None else each for each in carried], 1)
+@dataclass(frozen=True)
+class Descent:
+    """Descent of the loss of keys `k` and values `v` [M, X, C, K], [M, X, C, V] from `start`, W^0 [F, O, I] a layer,
+    each of X / F sequences side by side.
+
+    Every chunk's gradients are taken at the weights carried into it. With `from_zero` W^0 is 0. With `to_start` alpha
+    shrinks W - W^0, else W itself. `ends` and `keep` as for Accumulation.
+    """
+
+    net: Net
+    k: Tensor
+    v: Tensor
+    start: Sequence[Tensor]
+    coefficients: Coefficients
+    ends: Sequence[int]
+    keep: Sequence[int]
+    from_zero: bool
+    to_start: bool
+
+    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
+        plan, steps, start = self._prepared()
+        rates = (steps.writes, steps.factors, steps.ends, steps.mix)
+        y, kept = fused.descend_and_read(plan, self.net, (q, self.k, self.v), rates, start)
+        return y, [w.mT if widens else w for w, widens in zip(kept, plan.widens, strict=bool(kept))]
+
+    def layers(self) -> list[Layer]:
+        plan, steps, start = self._prepared()
+        each = zip(*writing.descend(plan, self.net, self.k, self.v, steps.ends, steps.mix, start), strict=True)
+        return [_layer(i, plan, steps, own, start[i] if plan.to_start else None) for i, own in enumerate(each)]
+
+    def _prepared(self) -> tuple[Plan, "_Steps", list[Tensor]]:
+        to_start = self.to_start and not self.from_zero and self.coefficients.decay is not None
+        steps = _steps(self.coefficients, self.ends)
+        widens = tuple(w.shape[-1] <= w.shape[-2] for w in self.start)
+        plan = Plan(widens, steps.slots, to_start, 0 if self.from_zero or to_start else 1, tuple(self.keep))
+        return plan, steps, [w.mT if wide else w for w, wide in zip(self.start, widens, strict=True)]
 
 
-def _advance(
-    state: State,
-    initial: Sequence[Tensor],
-    own: Coefficients,
-    end: int,
-    inputs: Sequence[Tensor],
-    updates: Sequence[Tensor],
-    decays_to_zero: bool,
-) -> State:
-    """The state after one chunk, whose last token is `end`: momentum would go on moving the weights in padding."""
-    last = own.writes[:, end, :, None]
-    decay = None if own.decay is None else own.decay[:, end, None, None]
-    moved, momentum = [], []
-    for i, (a, u) in enumerate(zip(inputs, updates, strict=True)):
-        d = (u * last).mT @ a
-        if state.moved is not None:
-            d = d + (state.moved[i] if decay is None else state.moved[i] * decay)
-        if decays_to_zero and decay is not None:
-            d = d + (decay - 1) * initial[i]
-        if own.carry is not None and own.momentum_writes is not None and own.momentum_decay is not None:
-            s = (u * own.momentum_writes.unsqueeze(-1)).mT @ a
-            if state.momentum is not None:
-                d = d + state.momentum[i] * own.carry[:, end, None, None]
-                s = s + state.momentum[i] * own.momentum_decay.unsqueeze(-1)
-            momentum.append(s)
-        moved.append(d)
-    return State(tuple(moved), tuple(momentum) if momentum else None)
+@dataclass(frozen=True)
+class _Steps:
+    """What reads and transitions need: `writes` c [M, X, C, J], `factors` [M, X, C, s], `mix` [M, X, s, s], `ends` e
+    [M, X, J, s]."""
+
+    writes: Tensor
+    slots: int
+    factors: Tensor | None
+    mix: Tensor | None
+    ends: Tensor
+
+
+def _steps(c: Coefficients, ends: Sequence[int]) -> _Steps:
+    written = [_at(c.writes, ends)]
+    if c.decay is None and c.carry is None:
+        return _Steps(c.writes, 1, None, None, written[0].unsqueeze(-1))
+    decay = torch.ones_like(c.writes[..., 0]) if c.decay is None else c.decay
+    factors, rows = [decay], [_at(decay, ends)]
+    if c.carry is not None and c.momentum_decay is not None and c.momentum_writes is not None:
+        factors.append(c.carry)
+        written.append(c.momentum_writes)
+        last = c.momentum_decay.squeeze(-1)
+        rows += [_at(c.carry, ends), torch.zeros_like(last), last]
+    r = len(written)
+    mix = torch.stack(rows, -1).unflatten(-1, (r, r))
+    return _Steps(c.writes, len(factors), torch.stack(factors, -1), mix, torch.stack(written, -1))
+
+
+def _at(x: Tensor, ends: Sequence[int]) -> Tensor:
+    """Each chunk's row at its last token: [M, X, C, ...] to [M, X, ...]."""
+    if len(set(ends)) == 1:
+        return x[:, :, ends[0]]
+    return x[torch.arange(len(ends), device=x.device), :, torch.tensor(ends, device=x.device)]
+
+
+def _layer(
+    i: int, plan: Plan, steps: _Steps, own: tuple[Tensor, Tensor, Tensor, Tensor | None], start: Tensor | None
+) -> Layer:
+    (inputs, updates, slots, kept), widens = own, plan.widens[i]
+    kept = kept.mT if kept is not None and widens else kept
+    return Layer(Slots(slots, steps.factors, widens, plan.live), inputs, updates, steps.writes, start, kept)

@@ -63,6 +63,7 @@ class Net:
 
     def _through_norm(self, h: Tensor, u: Tensor) -> Tensor:
         """u = (g u - h_hat mean(g u h_hat)) / rms, h_hat = h / rms."""
+        assert self.gain is not None
         inverse = _inverse_rms(h)
         unit, scaled = h * inverse, self.gain * u
         return inverse * (scaled - unit * (scaled * unit).mean(-1, keepdim=True))

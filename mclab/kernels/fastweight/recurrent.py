@@ -1,6 +1,7 @@
 """One token's write into fast weights, the definition that the chunk form is tested against. Shapes as in net.py."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -34,7 +35,11 @@ def step(
 
 def read(net: Net, weights: Sequence[Tensor], x: Tensor) -> Tensor:
     """M(x) of one token: [X, K] to [X, V]."""
-    return net.read([lambda h, w=w: h @ w.mT for w in weights], x.unsqueeze(1)).squeeze(1)
+    return net.read([partial(_times, w) for w in weights], x.unsqueeze(1)).squeeze(1)
+
+
+def _times(w: Tensor, h: Tensor) -> Tensor:
+    return h @ w.mT
 
 
 def zeros(weights: Sequence[Tensor]) -> Matrices:
