@@ -33,11 +33,18 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class Values:
+    """Start from these values, rows of a matrix."""
+
+    rows: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
 class Own:
     """Started by the module that holds it, a `StartsItself`."""
 
 
-Start = Normal | Constant | Own
+Start = Normal | Constant | Values | Own
 
 
 class ReplicaParameter(nn.Parameter):
@@ -86,9 +93,12 @@ def seed_of(seed: int, name: str) -> int:
     return int.from_bytes(digest[:8], "little", signed=True)
 
 
-def _draw(init: Normal | Constant, shape: torch.Size, seed: int, name: str) -> Tensor:
+def _draw(init: Start, shape: torch.Size, seed: int, name: str) -> Tensor:
     if isinstance(init, Constant):
         return torch.full(shape, init.value)
+    if isinstance(init, Values):
+        return torch.tensor(init.rows)
+    assert isinstance(init, Normal)
     generator = torch.Generator().manual_seed(seed_of(seed, name))
     return init.std * torch.randn(shape, generator=generator, dtype=torch.float32)
 

@@ -1,21 +1,22 @@
 """How much a token reads from each memory it sees (EQUATIONS 1, gate).
 
-A gate gives logits [G, T, N] over segments (caching/segment.py); the softmax over what is visible, or over what SSC
-selected, is taken by the aggregation. Shapes: G = R*B*H folded, T time padded to full segments, N segments, H heads.
+A gate gives logits [G, T, N] over the N columns of caching/segment.py; the softmax over what is visible, or over what
+SSC selected, is taken by the aggregation. Shapes: G = R*B*H folded, T time padded to full blocks, H heads.
 """
 
 import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from mclab.caching.pool import POOLS
-from mclab.caching.segment import ConstantSegments
+from mclab.caching.segment import Segments
 from mclab.kernels.scores import segment_scores
 from mclab.layers import Normal, linear, parameter
 
 
-def context_scores(u_GTK: Tensor, k_GTK: Tensor, segments: ConstantSegments, pool: str, scale: float | None) -> Tensor:
+def context_scores(u_GTK: Tensor, k_GTK: Tensor, segments: Segments, pool: str, scale: float | None) -> Tensor:
     """r_t^(i) = scale * <u_t, pool_i>; in t's own column the pool of its segment's keys up to and including t.
 
     `scale` None is sqrt(K) for the mean (unit keys average to short vectors) and 1 for the sum. Columns after t's own
@@ -25,10 +26,21 @@ def context_scores(u_GTK: Tensor, k_GTK: Tensor, segments: ConstantSegments, poo
     factor = scale if scale is not None else math.sqrt(K) if pool == "mean" else 1.0
     running_GT, whole_GTN = segment_scores(u_GTK, k_GTK, S)
     counts_S = torch.arange(1, S + 1, dtype=k_GTK.dtype, device=k_GTK.device)
-    factors_S = factor * POOLS[pool](counts_S)
-    online_GT1 = (running_GT * factors_S.repeat(segments.count)).unsqueeze(-1)
-    # A kept segment is full: only the last one may be short, and nobody reads it as a kept one.
-    return torch.where(segments.own(k_GTK.device), online_GT1, whole_GTN * factors_S[-1])
+    online_GT1 = (running_GT * (factor * POOLS[pool](counts_S)).repeat(segments.count)).unsqueeze(-1)
+    return torch.where(segments.own(k_GTK.device), online_GT1, _kept_scores(whole_GTN, segments, pool) * factor)
+
+
+def _kept_scores(whole_GTN: Tensor, segments: Segments, pool: str) -> Tensor:
+    """<u_t, pool> of every kept memory, from the products with the sums of each block's keys; any number elsewhere.
+
+    A kept memory's blocks are full: only the last block may be short, and nobody reads it as a kept one.
+    """
+    blocks = torch.tensor([end - first for first, end in segments.spans], device=whole_GTN.device)
+    factors = POOLS[pool]((blocks * segments.segment).to(whole_GTN.dtype))
+    if segments.single:
+        return whole_GTN * F.pad(factors, (0, 1))
+    holds = segments.holds(True, whole_GTN.device).to(whole_GTN.dtype)
+    return F.pad((whole_GTN @ holds.T) * factors, (0, 1))
 
 
 class ContextGate(nn.Module):
@@ -36,12 +48,12 @@ class ContextGate(nn.Module):
 
     needs_scores = True
 
-    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: ConstantSegments) -> Tensor | None:
+    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Segments) -> Tensor | None:
         return scores_GTN
 
 
 class InputGate(nn.Module):
-    """Logits are a projection of x_t alone, one a segment, so they know positions and not contents."""
+    """Logits are a projection of x_t alone, one a slot, so they know positions and not contents."""
 
     needs_scores = False
 
@@ -50,12 +62,11 @@ class InputGate(nn.Module):
         self.heads = heads
         self.weight = parameter(replicas, width, heads * slots, init=Normal(1 / math.sqrt(width)))
 
-    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: ConstantSegments) -> Tensor | None:
+    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Segments) -> Tensor | None:
         logits_RBHTN = linear(x_RBTD, self.weight).unflatten(-1, (self.heads, -1)).transpose(2, 3)
         trained = logits_RBHTN.shape[-1]
-        # A sequence with more segments than trained reuses the last one's logit.
-        columns = torch.arange(segments.count, device=x_RBTD.device).clamp(max=trained - 1)
-        return logits_RBHTN.flatten(0, 2)[..., columns]
+        # A sequence with more slots than trained reuses the last one's logit.
+        return logits_RBHTN.flatten(0, 2)[..., segments.slots(x_RBTD.device).clamp(max=trained - 1)]
 
 
 class NoGate(nn.Module):
@@ -63,7 +74,7 @@ class NoGate(nn.Module):
 
     needs_scores = False
 
-    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: ConstantSegments) -> Tensor | None:
+    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Segments) -> Tensor | None:
         return None
 
 

@@ -13,11 +13,11 @@ from mclab.caching.aggregate import AGGREGATES, View
 from mclab.caching.connector import CONNECTORS
 from mclab.caching.gate import GATES, InputGate, context_scores
 from mclab.caching.init import INITS
-from mclab.caching.segment import ConstantSegments
+from mclab.caching.segment import SEGMENTS, ConstantSegments, Segments
 from mclab.config.model import MemoryMixer
 from mclab.layers import rotate
 from mclab.memories import MEMORIES
-from mclab.memories.base import Written
+from mclab.memories.base import Tokens, Written
 
 
 class CachingLayer(nn.Module):
@@ -26,15 +26,17 @@ class CachingLayer(nn.Module):
     def __init__(self, replicas: int, width: int, heads: int, length: int, mixer: MemoryMixer) -> None:
         super().__init__()
         self.mixer, self.heads = mixer, heads
-        self.memory = MEMORIES[mixer.memory]()
+        self.memory = MEMORIES[mixer.memory](replicas, width, heads, mixer)
         gate = "none" if mixer.aggregate in ("none", "residual") else mixer.gate
-        slots = ConstantSegments(length, mixer.segment).count
+        slots = self._segments(length).most_slots
         self.gate = InputGate(replicas, width, heads, slots) if gate == "input" else GATES[gate]()
         # Without a context gate W_u would get no gradient: the selection of ssc then compares with the query.
         connector = mixer.connector if gate == "context" else "shared"
         self.connector = CONNECTORS[connector](replicas, width)
         #: What `caching/watch.py` puts between a written memory and its reading while somebody looks.
         self.watch: Callable[[Written, View], Written] | None = None
+        #: A cache for a model that was trained without one: tokens in a segment, kept states that are averaged.
+        self.post_training: tuple[int, int] | None = None
 
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
         """Read the cached memory for every token. All arguments and the result are [R, B, T, D].
@@ -48,20 +50,38 @@ class CachingLayer(nn.Module):
 
     def _read(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool) -> Tensor:
         mixer, T = self.mixer, x.shape[2]
-        segments = ConstantSegments(T, T if mixer.aggregate == "none" else mixer.segment)
+        segments = self._segments(T) if self.post_training is None else ConstantSegments(T, self.post_training[0])
         if segments.padding:  # F.pad copies even where it adds nothing
             x, q, k, v = (F.pad(z, (0, 0, 0, segments.padding)) for z in (x, q, k, v))
         q_GTK, k_GTK, v_GTV = (self._fold(z) for z in (q, k, v))
         view = self._view(x, q, k_GTK, segments)
-        if rotary:
+        if rotary or self.memory.rotary:
             q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
-        written = self.memory.write(k_GTK, v_GTV, segments, INITS[mixer.init])
+        tokens = self.memory.tokens(x, k_GTK, v_GTV)
+        if self.post_training is not None:
+            return self._unfold(self._averaged(q_GTK, tokens, segments), x.shape[0])[:, :, :T]
+        written = self.memory.write(tokens, segments, INITS[mixer.init])
         if self.watch is not None:
             written = self.watch(written, view)
         y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, view)
         return self._unfold(y_GTV, x.shape[0])[:, :, :T]
 
-    def _view(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: ConstantSegments) -> View:
+    def _averaged(self, q_GTK: Tensor, tokens: Tokens, segments: Segments) -> Tensor:
+        """The plain average of the reads of the last kept states and the online memory, which runs on."""
+        assert self.post_training is not None
+        block = segments.own_column(q_GTK.device)[:, None]
+        column = torch.arange(segments.columns, device=q_GTK.device)
+        read_TN = (column <= block) & (column >= block - self.post_training[1])
+        weights_TN = read_TN.to(q_GTK.dtype) / read_TN.sum(-1, keepdim=True)
+        written = self.memory.write(tokens, segments, INITS["checkpoint"])
+        return written.read(q_GTK, weights_TN.expand(q_GTK.shape[0], -1, -1))
+
+    def _segments(self, length: int) -> Segments:
+        if self.mixer.aggregate == "none":
+            return ConstantSegments(length, length)
+        return SEGMENTS[self.mixer.segmentation](length, self.mixer.segment)
+
+    def _view(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> View:
         scores = None
         if self.gate.needs_scores or self.mixer.aggregate == "ssc":
             u_GTK = self._fold(self.connector(x, q))

@@ -13,42 +13,80 @@ from mclab.caching.gate import InputGate
 from mclab.caching.init import INITS
 from mclab.caching.layer import CachingLayer
 from mclab.layers import linear, rotate
-from mclab.memories.base import Memory, State
+from mclab.memories.base import Memory, State, Tokens
+
+#: Blocks from the first to the one before the last.
+Span = tuple[int, int]
 
 
 def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
     """What `layer(x, q, k, v, rotary)` means. All arguments and the result are [R, B, T, D]."""
     q_GTK, k_GTK, v_GTV = (_heads(z, layer.heads) for z in (q, k, v))
     u_GTK = _heads(layer.connector(x, q), layer.heads)
-    logits_GTN = _input_logits(layer, x)
-    read_q, write_k = (rotate(q_GTK), rotate(k_GTK)) if rotary else (q_GTK, k_GTK)
+    logits_GTL = _input_logits(layer, x)
     memory, mixer, outputs = layer.memory, layer.mixer, []
-    initial = state = memory.initial(k_GTK, v_GTV)
-    kept: list[State] = []
-    pools: list[Tensor] = []
-    keys: list[Tensor] = []
-    for t in range(x.shape[2]):
-        if t and t % mixer.segment == 0 and mixer.aggregate != "none":
-            kept.append(state)
-            pools.append(_pool(keys, mixer.pool))
-            keys = []
-            state = INITS[mixer.init].start(initial, state)
-        keys.append(k_GTK[:, t])
-        state = memory.step(state, write_k[:, t], v_GTV[:, t])
-        scores = _scores(u_GTK[:, t], [*pools, _pool(keys, mixer.pool)], mixer.pool, mixer.scale)
-        logits = None if logits_GTN is None else logits_GTN[:, t]
-        outputs.append(_aggregate(layer, [*kept, state], read_q[:, t], scores, logits))
+    rotary = rotary or memory.rotary
+    read_q, write_k = (rotate(q_GTK), rotate(k_GTK)) if rotary else (q_GTK, k_GTK)
+    tokens = memory.tokens(x, write_k, v_GTV)
+    T = x.shape[2]
+    S = T if mixer.aggregate == "none" else mixer.segment
+    initial = state = memory.initial(tokens)
+    ends: list[State] = []
+    kept: dict[Span, State] = {}
+    for t in range(T):
+        block, first = t // S, t - t % S
+        if t == first:
+            state = memory.begin(INITS[mixer.init].start(initial, state))
+        state = memory.step(state, tokens.at(t))
+        if t % S == S - 1:
+            ends.append(state)
+        spans = prefix(block, mixer.segmentation)
+        for span in spans:
+            if span not in kept:
+                kept[span] = ends[span[1] - 1] if mixer.init == "checkpoint" else _alone(memory, tokens, span, S)
+        pools = [_pool(k_GTK[:, a * S : b * S], mixer.pool) for a, b in spans]
+        scores = _scores(u_GTK[:, t], [*pools, _pool(k_GTK[:, first : t + 1], mixer.pool)], mixer.pool, mixer.scale)
+        logits = None if logits_GTL is None else logits_GTL[:, t, _slots(spans, block, mixer.segmentation, logits_GTL)]
+        outputs.append(_aggregate(layer, [*(kept[span] for span in spans), state], read_q[:, t], scores, logits))
     y_GTV = torch.stack(outputs, dim=1)
     return y_GTV.unflatten(0, (*x.shape[:2], layer.heads)).transpose(2, 3).flatten(-2)
+
+
+def prefix(block: int, segments: str) -> list[Span]:
+    """The kept memories that a block reads, each by its blocks [first, end): all single ones, or the binary digits."""
+    if segments == "constant":
+        return [(n, n + 1) for n in range(block)]
+    spans, first = [], 0
+    for digit in reversed(range(block.bit_length())):
+        if block >> digit & 1:
+            spans.append((first, first + (1 << digit)))
+            first += 1 << digit
+    return spans
+
+
+def _alone(memory: Memory, tokens: Tokens, span: Span, segment: int) -> State:
+    """A memory of its own, from W^0 over the tokens of these blocks."""
+    state = memory.begin(memory.initial(tokens))
+    for t in range(span[0] * segment, span[1] * segment):
+        state = memory.step(state, tokens.at(t))
+    return state
+
+
+def _slots(spans: list[Span], block: int, segments: str, logits_GTL: Tensor) -> list[int]:
+    """The input gate's slot of each memory, the online one last: the block's number, or the bucket's size."""
+    if segments == "constant":
+        slots = [*range(block), block]
+    else:
+        slots = [*(int(math.log2(end - first)) + 1 for first, end in spans), 0]
+    return [min(slot, logits_GTL.shape[-1] - 1) for slot in slots]
 
 
 def _heads(x_RBTD: Tensor, heads: int) -> Tensor:
     return x_RBTD.unflatten(-1, (heads, -1)).transpose(2, 3).flatten(0, 2)
 
 
-def _pool(keys: list[Tensor], kind: str) -> Tensor:
-    total = torch.stack(keys).sum(0)
-    return total / len(keys) if kind == "mean" else total
+def _pool(keys_GnK: Tensor, kind: str) -> Tensor:
+    return keys_GnK.mean(1) if kind == "mean" else keys_GnK.sum(1)
 
 
 def _scores(u_GK: Tensor, pools: list[Tensor], kind: str, scale: float | None) -> Tensor:
@@ -72,8 +110,7 @@ def _aggregate(
         return torch.stack([memory.read(state, q_GK) for state in states]).sum(0)
     if mixer.gate == "input":
         assert logits is not None
-        last = logits.shape[-1] - 1
-        scores_for_gate = torch.stack([logits[:, min(i, last)] for i in range(len(states))], dim=-1)
+        scores_for_gate = logits
     else:
         scores_for_gate = scores_Gn
     gamma = torch.ones_like(scores_Gn) if mixer.gate == "none" else scores_for_gate.softmax(-1)

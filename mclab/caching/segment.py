@@ -1,39 +1,172 @@
-"""Where a sequence is cut, and which segments a token sees.
+"""Where a sequence is cut, which memories are kept, and which of them a token sees.
 
-Columns of every [.., T, N] tensor in this package are segments: t's own column stands for its online memory, earlier
-columns for kept memories, later ones are not visible.
+A sequence is cut into blocks of S tokens. A kept memory spans one block or several; a token reads those that its own
+block may read, and the online memory of its block. Columns of every [.., T, columns] tensor in this package are kept
+memories in the order of `spans`, and in one column, that differs from token to token, the online memory.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
 
+#: Blocks from the first to the one before the last.
+Span = tuple[int, int]
+
 
 @dataclass(frozen=True)
-class ConstantSegments:
-    """Segments of `segment` tokens; the last may be short (the caller pads, so that tensors stay rectangular)."""
+class Segments(ABC):
+    """Blocks of `segment` tokens; the last may be short (the caller pads, so that tensors stay rectangular)."""
 
     length: int
     segment: int
 
     @property
     def count(self) -> int:
-        """Number of segments N."""
+        """Number of blocks N."""
         return -(-self.length // self.segment)
 
     @property
     def padding(self) -> int:
-        """Tokens to add behind the sequence so that every segment is full. Nothing before them can see them."""
+        """Tokens to add behind the sequence so that every block is full. Nothing before them can see them."""
         return self.count * self.segment - self.length
 
+    @property
+    @abstractmethod
+    def spans(self) -> tuple[Span, ...]:
+        """The blocks that each kept memory holds."""
+
+    @property
+    @abstractmethod
+    def readers(self) -> tuple[Span, ...]:
+        """The blocks whose tokens read each kept memory."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """Columns of weights and scores."""
+
+    @property
+    @abstractmethod
+    def single(self) -> bool:
+        """True where every kept memory is of one block and stands in that block's column."""
+
+    @property
+    @abstractmethod
+    def most_slots(self) -> int:
+        """Slots that an input gate needs."""
+
+    @abstractmethod
+    def own_column(self, device: torch.device) -> Tensor:
+        """[T], padded: the column of t's online memory."""
+
+    @abstractmethod
+    def slots(self, device: torch.device) -> Tensor:
+        """[columns]: the input gate's slot of each column."""
+
     def own(self, device: torch.device) -> Tensor:
-        """[T, N], padded: True in the column of t's own segment."""
-        return self._block(device)[:, None] == torch.arange(self.count, device=device)
+        """[T, columns], padded: True in the column of t's online memory."""
+        return self.own_column(device)[:, None] == torch.arange(self.columns, device=device)
 
     def visible(self, device: torch.device) -> Tensor:
-        """[T, N], padded: True for t's own segment and all before it."""
-        return self._block(device)[:, None] >= torch.arange(self.count, device=device)
+        """[T, columns], padded: True for t's online memory and the kept ones that it reads."""
+        seen = self.own(device)
+        for column, (first, end) in enumerate(self.readers):
+            seen[first * self.segment : end * self.segment, column] = True
+        return seen
+
+    def holds(self, restarts: bool, device: torch.device) -> Tensor:
+        """[kept, N]: True where a kept memory holds a block's writes; all earlier ones too where nothing restarts."""
+        block = torch.arange(self.count, device=device)
+        bounds = torch.tensor(self.spans, device=device).view(-1, 2)
+        return (block >= (bounds[:, :1] if restarts else 0)) & (block < bounds[:, 1:])
 
     def _block(self, device: torch.device) -> Tensor:
         return torch.arange(self.count * self.segment, device=device) // self.segment
+
+
+@dataclass(frozen=True)
+class ConstantSegments(Segments):
+    """Every block is kept and read by all later ones; t's own column is that of its block."""
+
+    single = True
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return tuple((n, n + 1) for n in range(self.count - 1))
+
+    @property
+    def readers(self) -> tuple[Span, ...]:
+        return tuple((n + 1, self.count) for n in range(self.count - 1))
+
+    @property
+    def columns(self) -> int:
+        return self.count
+
+    @property
+    def most_slots(self) -> int:
+        return self.count
+
+    def own_column(self, device: torch.device) -> Tensor:
+        return self._block(device)
+
+    def slots(self, device: torch.device) -> Tensor:
+        """Slot = block: the gate knows positions."""
+        return torch.arange(self.count, device=device)
+
+    def visible(self, device: torch.device) -> Tensor:
+        return self._block(device)[:, None] >= torch.arange(self.count, device=device)
+
+
+@dataclass(frozen=True)
+class LogSegments(Segments):
+    """The blocks before a block are read in buckets of 2^l, by the binary digits of its index (a Fenwick tree).
+
+    Block 37 reads buckets of 32, 4 and 1 blocks. So a token sees at most log2 N + 1 memories. (The Memory Caching paper
+    cuts the whole sequence once by its length; this cuts the prefix of every block.) The last column is the online one.
+    """
+
+    single = False
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return tuple(span for span, _ in _buckets(self.count))
+
+    @property
+    def readers(self) -> tuple[Span, ...]:
+        return tuple(readers for _, readers in _buckets(self.count))
+
+    @property
+    def columns(self) -> int:
+        return len(self.spans) + 1
+
+    @property
+    def most_slots(self) -> int:
+        return (self.count - 1).bit_length() + 1
+
+    def own_column(self, device: torch.device) -> Tensor:
+        return torch.full((self.count * self.segment,), self.columns - 1, device=device)
+
+    def slots(self, device: torch.device) -> Tensor:
+        """Slot 0 is the online memory, slot l + 1 a bucket of 2^l blocks."""
+        return torch.tensor([*((end - first).bit_length() for first, end in self.spans), 0], device=device)
+
+
+@cache
+def _buckets(blocks: int) -> tuple[tuple[Span, Span], ...]:
+    """Every bucket that some block reads, with the blocks that read it; by size, then by place.
+
+    The bucket of 2^l blocks from i 2^l on, i even, is read where digit l of a block's index is set after digits i / 2.
+    """
+    found = []
+    size = 1
+    while size < blocks:
+        for first in range(0, blocks - size, 2 * size):
+            found.append(((first, first + size), (first + size, min(first + 2 * size, blocks))))
+        size *= 2
+    return tuple(found)
+
+
+SEGMENTS: dict[str, type[Segments]] = {"constant": ConstantSegments, "log": LogSegments}

@@ -38,8 +38,44 @@ def _mixer(mixer: Mixer, model: ModelConfig, length: int) -> int | None:
         return projections
     gate = "none" if mixer.aggregate in ("none", "residual") else mixer.gate
     connector = dim * dim if gate == "context" and mixer.connector == "own" else 0
-    slots = dim * model.heads * segments(mixer, length) if gate == "input" else 0
-    return projections + dim + connector + slots + (dim * dim if mixer.out_gate else 0)
+    slots = dim * model.heads * _slots(mixer, length) if gate == "input" else 0
+    memory = _memory(model, mixer)
+    return projections + dim + connector + slots + memory + (dim * dim if mixer.out_gate else 0)
+
+
+#: Rates that a memory makes of each token, for each head.
+RATES = {"swla": 3, "dla": 1, "titans": 3}
+#: Memories that descend a loss, of any depth.
+GRADIENT = ("dla", "titans")
+#: Hidden width of a deep memory in units of the head's.
+EXPANSION = 4
+
+
+def _memory(model: ModelConfig, mixer: MemoryMixer) -> int:
+    """Trained numbers of the memory itself: rates with biases, W^0 and the norm's gain of deep ones, b of vector."""
+    rates = RATES.get(mixer.memory, 0) * model.heads * (model.dim + 1)
+    if mixer.memory == "vector":
+        return model.dim
+    if mixer.memory not in GRADIENT or mixer.depth == 1:
+        return rates
+    return rates + model.heads * matrices(model, mixer) + (model.dim if mixer.memory_norm == "rms" else 0)
+
+
+def matrices(model: ModelConfig, mixer: MemoryMixer) -> int:
+    """Numbers in one head's memory."""
+    K = model.head_dim
+    if mixer.memory == "vector":
+        return K
+    if mixer.memory not in GRADIENT or mixer.depth == 1:
+        return K * K
+    widths = [K, *[EXPANSION * K] * (mixer.depth - 1), K]
+    return sum(out * into for out, into in zip(widths[1:], widths[:-1], strict=True))
+
+
+def _slots(mixer: MemoryMixer, length: int) -> int:
+    """Slots of the input gate: a segment each, or the online memory and a bucket size each."""
+    count = segments(mixer, length)
+    return count if mixer.segmentation == "constant" else (count - 1).bit_length() + 1
 
 
 def segments(mixer: MemoryMixer, length: int) -> int:
@@ -74,5 +110,12 @@ def _state(mixer: Mixer, model: ModelConfig, length: int) -> tuple[int | None, i
         kept = 2 * seen * model.dim
         return (taps, kept) if mixer.window is None else (taps + kept, 0)
     scored = mixer.aggregate == "ssc" or (mixer.aggregate in ("grm", "soup") and mixer.gate == "context")
-    one = model.heads * (model.head_dim**2 + (model.head_dim if scored else 0))
-    return taps + one, (segments(mixer, length) - 1) * one
+    head = model.head_dim
+    pool, one = (head if scored else 0), matrices(model, mixer)
+    # Titans carries momentum; between a chunk's first token and its last the weights at the first are needed too.
+    gradient = mixer.memory in GRADIENT and (mixer.memory == "titans" or mixer.depth > 1) and mixer.chunk > 1
+    copies = 1 + (mixer.memory == "titans") + gradient
+    window = 2 * head if mixer.memory == "swla" else 0
+    count = segments(mixer, length)
+    kept = count - 1 if mixer.segmentation == "constant" else (count - 1).bit_count()
+    return taps + model.heads * (one * copies + pool + window), model.heads * kept * (one + pool)

@@ -107,7 +107,9 @@ class RunConfig(Strict):
 def inert(run: RunConfig) -> frozenset[str]:
     """Dotted paths of the keys that change nothing in this run, given its other keys."""
     mixer = run.model.mixer
-    dead = _inert(mixer.aggregate, mixer.gate) if isinstance(mixer, MemoryMixer) else frozenset()
+    dead = frozenset[str]()
+    if isinstance(mixer, MemoryMixer):
+        dead = _inert(mixer.aggregate, mixer.gate) | _inert_in_memory(mixer.memory, mixer.depth)
     return dead if run.model.has_heads else dead | {"model.heads", "model.conv"}
 
 
@@ -115,7 +117,7 @@ def inert(run: RunConfig) -> frozenset[str]:
 def _inert(aggregate: str, gate: str) -> frozenset[str]:
     dead = set[str]()
     if aggregate == "none":
-        dead |= {"segment", "gate", "init"}
+        dead |= {"segment", "segmentation", "gate", "init"}
     if aggregate == "residual":
         dead |= {"gate"}
     if aggregate in ("none", "residual") or gate != "context":
@@ -124,6 +126,20 @@ def _inert(aggregate: str, gate: str) -> frozenset[str]:
         dead |= {"k", "renormalise"}
     elif gate == "none":
         dead |= {"renormalise"}
+    return frozenset(f"model.mixer.{key}" for key in dead)
+
+
+@cache
+def _inert_in_memory(memory: str, depth: int) -> frozenset[str]:
+    """Keys of memories that descend a loss; at depth 1 there is no norm, W^0 is zero, and DLA's gradient is -v k^T
+    whatever the chunk."""
+    dead = set[str]()
+    if memory not in ("dla", "titans"):
+        dead |= {"depth", "chunk", "max_lr", "decay_to", "memory_norm"}
+    elif depth == 1:
+        dead |= {"decay_to", "memory_norm"}
+    elif memory == "dla":
+        dead |= {"decay_to"}
     return frozenset(f"model.mixer.{key}" for key in dead)
 
 
@@ -152,7 +168,8 @@ def _canonical_memory(mixer: MemoryMixer) -> MemoryMixer:
     changes: dict[str, Any] = {}
     if mixer.aggregate == "grm" and mixer.gate == "none":
         changes["aggregate"] = "residual"
-    for path in _inert(changes.get("aggregate", mixer.aggregate), mixer.gate):
+    dead = _inert(changes.get("aggregate", mixer.aggregate), mixer.gate) | _inert_in_memory(mixer.memory, mixer.depth)
+    for path in dead:
         key = path.removeprefix("model.mixer.")
         default = MemoryMixer.model_fields[key].default
         if getattr(mixer, key) != default:

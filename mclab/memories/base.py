@@ -1,45 +1,99 @@
 """The contract between a memory's update rule and everything that caches it.
 
-A memory is a stack of fast-weight matrices. Its rule is given twice: token by token (`initial`, `step`, `read`,
-`mix`), which defines it, and for a whole sequence (`write`), which training uses. Shapes: G = R*B*H folded, T time,
-K key width, V value width, N segments.
+A memory is a stack of fast-weight matrices. Its rule is given twice: token by token (`initial`, `begin`, `step`,
+`read`, `mix`), which defines it, and for a whole sequence (`write`), which training uses. Shapes: R replicas, B batch,
+D model width, H heads, G = R*B*H folded, T time, K key width, V value width, N segments.
 """
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor, nn
 
-#: One matrix [G, V, K] for each layer of the memory.
-State = tuple[Tensor, ...]
+
+class Tokens(NamedTuple):
+    """What a memory is told of a sequence: keys [G, T, K], values [G, T, V], and its own rates, each [G, T]."""
+
+    k: Tensor
+    v: Tensor
+    rates: tuple[Tensor, ...] = ()
+
+    def at(self, t: int) -> "Tokens":
+        """Token t alone: [G, K], [G, V], [G]."""
+        return Tokens(self.k[:, t], self.v[:, t], tuple(rate[:, t] for rate in self.rates))
+
+
+@dataclass(frozen=True)
+class State:
+    """A memory between two tokens. `weights`: one matrix [G, O, I] a layer (a vector memory: one [G, K]).
+
+    `momentum` and `anchor` (the weights at which gradients are taken) are like `weights`; `place` counts the tokens of
+    the chunk so far; `window` is the last token's key and value, where the rule looks back; `origin` is W^0.
+    """
+
+    weights: tuple[Tensor, ...]
+    momentum: tuple[Tensor, ...] = ()
+    anchor: tuple[Tensor, ...] = ()
+    place: int = 0
+    window: tuple[Tensor, ...] = ()
+    origin: tuple[Tensor, ...] = ()
 
 
 class Segments(Protocol):
-    """How a sequence is cut, as far as a memory needs to know (caching/segment.py)."""
+    """How a sequence is cut and what is kept, as far as a memory needs to know (caching/segment.py)."""
 
     @property
     def segment(self) -> int:
-        """Tokens in a segment."""
+        """Tokens in a block."""
 
     @property
     def count(self) -> int:
-        """Number of segments N."""
+        """Number of blocks N."""
+
+    @property
+    def columns(self) -> int:
+        """Columns of weights: kept memories and the online one."""
+
+    @property
+    def single(self) -> bool:
+        """True where every kept memory is of one block and stands in that block's column."""
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """The blocks that each kept memory holds, [first, end)."""
+
+    @property
+    def readers(self) -> tuple[tuple[int, int], ...]:
+        """The blocks whose tokens read each kept memory, [first, end)."""
+
+    def own_column(self, device: torch.device) -> Tensor:
+        """[T]: the column of t's online memory."""
+
+    def visible(self, device: torch.device) -> Tensor:
+        """[T, columns]: what t sees."""
+
+    def holds(self, restarts: bool, device: torch.device) -> Tensor:
+        """[kept, N]: whether a kept memory holds a block's writes."""
 
 
 class Init(Protocol):
     """Where a segment starts (caching/init.py)."""
 
+    @property
+    def restarts(self) -> bool:
+        """True where segments do not depend on each other."""
+
     def start(self, initial: State, last: State) -> State:
         """The state that a new segment starts from."""
-
-    def spread(self, weights_GTN: Tensor | None, segments: Segments) -> Tensor | None:
-        """For a memory that only adds: from weights on memories to weights on each segment's own writes; None is 1s."""
 
 
 class Written(Protocol):
     """A whole sequence, written: every kept memory, and the online one of every token.
 
-    `weights` has one column for each segment, t's own column weighing its online memory; None is one for each of them.
+    `weights` [G, T, columns] weigh kept memories and, in t's own column, its online one; None is one for each that t
+    sees.
     """
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
@@ -53,14 +107,24 @@ class Memory(nn.Module, ABC):
     """Base of the update rules."""
 
     #: Layers of the memory; 1 is a linear map.
-    depth: int
+    depth: int = 1
+    #: True where queries and keys are rotated whatever the model's position is.
+    rotary: bool = False
+
+    def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
+        """Keys and values with the rates that the memory makes of the layer's input, if it has any."""
+        return Tokens(k_GTK, v_GTV)
 
     @abstractmethod
-    def initial(self, k_GTK: Tensor, v_GTV: Tensor) -> State:
-        """The state before the first token, W^0."""
+    def initial(self, tokens: Tokens) -> State:
+        """The state before the first token, W^0, as many as `tokens` has sequences and heads."""
+
+    def begin(self, state: State) -> State:
+        """The same state at the start of a segment, whichever state that segment starts from."""
+        return state
 
     @abstractmethod
-    def step(self, state: State, k_GK: Tensor, v_GV: Tensor) -> State:
+    def step(self, state: State, token: Tokens) -> State:
         """The state after one more token."""
 
     @abstractmethod
@@ -69,12 +133,14 @@ class Memory(nn.Module, ABC):
 
     def mix(self, states: list[State], weights: list[Tensor]) -> State:
         """Layer by layer the weighted sum of states; each weight is [G]."""
-        layers = zip(*states, strict=True)
-        return tuple(
-            sum((w[:, None, None] * m for w, m in zip(weights, layer, strict=True)), start=0 * layer[0])
-            for layer in layers
-        )
+        layers = zip(*(state.weights for state in states), strict=True)
+        return State(tuple(_weighted_sum(layer, weights) for layer in layers))
 
     @abstractmethod
-    def write(self, k_GTK: Tensor, v_GTV: Tensor, segments: Segments, init: Init) -> Written:
+    def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
         """Write all tokens; T is a multiple of the segment's length."""
+
+
+def _weighted_sum(matrices: tuple[Tensor, ...], weights: list[Tensor]) -> Tensor:
+    parts = [w.view(-1, *(1,) * (m.dim() - 1)) * m for w, m in zip(weights, matrices, strict=True)]
+    return torch.stack(parts).sum(0)

@@ -80,7 +80,7 @@ def test_other_science_other_id(change: dict[str, Any]):
 @pytest.mark.parametrize(
     ("keys", "dead"),
     [
-        ({"aggregate": "none"}, {"segment", "gate", "init", "connector", "pool", "scale", "k", "renormalise"}),
+        ({"aggregate": "none"}, {"segment", "segmentation", "gate", "init", "connector", "pool", "scale", "k", "renormalise"}),
         ({"aggregate": "residual"}, {"gate", "connector", "pool", "scale", "k", "renormalise"}),
         ({"aggregate": "grm", "gate": "none"}, {"connector", "pool", "scale", "k", "renormalise"}),
         ({"aggregate": "grm", "gate": "input"}, {"connector", "pool", "scale", "k", "renormalise"}),
@@ -93,7 +93,24 @@ def test_other_science_other_id(change: dict[str, Any]):
     ],
 )
 def test_inert_keys(keys: dict[str, Any], dead: set[str]):
-    assert inert_words(memory(**keys)) == dead
+    """Of a linear memory, which has no use for what a memory that descends a loss needs."""
+    descent = {"depth", "chunk", "max_lr", "decay_to", "memory_norm"} if "name" not in keys else set()
+    assert inert_words(memory(**keys)) == dead | descent
+
+
+@pytest.mark.parametrize(
+    ("keys", "dead"),
+    [
+        ({"memory": "swla"}, {"depth", "chunk", "max_lr", "decay_to", "memory_norm"}),
+        ({"memory": "dla"}, {"decay_to"}),
+        ({"memory": "dla", "depth": 1}, {"decay_to", "memory_norm"}),
+        ({"memory": "titans", "depth": 3}, set()),
+        ({"memory": "titans", "depth": 1}, {"decay_to", "memory_norm"}),
+    ],
+)
+def test_inert_keys_of_a_memory(keys: dict[str, Any], dead: set[str]):
+    """What forgetting leads to and what is normed means nothing where W^0 is zero and nothing is normed."""
+    assert inert_words(memory(aggregate="ssc", gate="context", **keys)) == dead
 
 
 OTHER = {

@@ -43,10 +43,11 @@ class ModelConfig(Strict):
             ways = " or ".join(map(str, _divisors_beside(self.heads, self.dim)))
             heads = f"heads {ways}, or " if ways else ""
             raise ValueError(f"heads: {self.heads} heads do not divide dim {self.dim}; take {heads}dim {near}")
-        if self.position == "rotary" and self.has_heads and (self.dim // self.heads) % 2:
+        rotated = self.position == "rotary" and self.has_heads
+        if (rotated or self._has_retnet) and (self.dim // self.heads) % 2:
             raise ValueError(
-                f"position: rotary needs an even head width, dim / heads is {self.dim // self.heads}; "
-                f"take dim {self.dim + self.heads}"
+                f"{'position: rotary' if rotated else 'mixer.memory: retnet'} needs an even head width, dim / heads is "
+                f"{self.dim // self.heads}; take dim {self.dim + self.heads}"
             )
         return self
 
@@ -76,6 +77,11 @@ class ModelConfig(Strict):
     def mixers(self) -> tuple[Mixer, ...]:
         """The mixer of each layer."""
         return tuple(mixer_of(word, self.mixer) for word in self.words)
+
+    @property
+    def _has_retnet(self) -> bool:
+        """It rotates queries and keys whatever the position is."""
+        return isinstance(self.mixer, MemoryMixer) and self.mixer.memory == "retnet"
 
     @property
     def has_heads(self) -> bool:

@@ -1,0 +1,162 @@
+"""A sequence written into a stack of fast-weight matrices in chunks; no token's own weight matrix is ever formed.
+
+Shapes: X folded batch (sequences, heads and, where segments restart, segments), M chunks, C tokens in a chunk, J writes
+that a chunk's tokens see (C, or C + 1 with one carried in), I and O a layer's widths, n and w the narrower and the
+wider of the two, s slots of a state (states.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from mclab.kernels.fastweight import fused, writing
+from mclab.kernels.fastweight.net import Net
+from mclab.kernels.fastweight.online import Slots, online
+from mclab.kernels.fastweight.rates import Coefficients
+from mclab.kernels.fastweight.states import Plan, product
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of a written sequence: what it takes to apply any token's weights.
+
+    `inputs` a [M, X, J, I], `updates` u [M, X, J, O]; `start` is W^0 as stored, where it isn't among the slots; `kept`
+    [X, len(keep), O, I] are the weights after the chunks that were asked for, None where none was.
+    """
+
+    slots: Slots
+    inputs: Tensor
+    updates: Tensor
+    writes: Tensor
+    start: Tensor | None
+    kept: Tensor | None
+
+    def online(self, x: Tensor) -> Tensor:
+        """W_t x_t for every token: [M, X, C, I] to [M, X, C, O]."""
+        y = online(x.contiguous(), self.slots, self.writes, self.inputs, self.updates)
+        if self.start is None:
+            return y
+        weight = self.start if self.slots.widens else self.start.mT
+        by_sequence = x.transpose(0, 1).flatten(1, 2)
+        return y + product(by_sequence, weight).unflatten(1, (x.shape[0], -1)).transpose(0, 1)
+
+
+class Source(Protocol):
+    """A sequence that is written when it is read."""
+
+    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """The last layer's output for q [M, X, C, K] under each token's own weights, [M, X, C, V], and each layer's
+        kept weights [X, len(keep), O, I] (none where none are kept)."""
+
+    def layers(self) -> list[Layer]:
+        """Each layer by itself."""
+
+
+@dataclass(frozen=True)
+class Accumulation:
+    """One matrix, from zero, whose writes `keys` [M, X, J, K], `values` [M, X, J, V] are known beforehand.
+
+    `ends[m]` is the place of the last token of chunk m; what follows it is padding (no write, no decay; but momentum
+    would go on moving the weights). `keep` are chunks whose final weights are wanted.
+    """
+
+    keys: Tensor
+    values: Tensor
+    coefficients: Coefficients
+    ends: Sequence[int]
+    keep: Sequence[int]
+
+    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
+        (layer,) = self.layers()
+        return layer.online(q), [] if layer.kept is None else [layer.kept]
+
+    def layers(self) -> list[Layer]:
+        steps = _steps(self.coefficients, self.ends)
+        widens = self.keys.shape[-1] <= self.values.shape[-1]
+        plan = Plan((widens,), steps.slots, False, 0, tuple(self.keep))
+        slots, kept = writing.accumulate(plan, self.keys, self.values, steps.ends, steps.mix)
+        return [_layer(0, plan, steps, (self.keys, self.values, slots, kept), None)]
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Descent of the loss of keys `k` and values `v` [M, X, C, K], [M, X, C, V] from `start`, W^0 [F, O, I] a layer,
+    each of X / F sequences side by side.
+
+    Every chunk's gradients are taken at the weights carried into it. With `from_zero` W^0 is 0. With `to_start` alpha
+    shrinks W - W^0, else W itself. `ends` and `keep` as for Accumulation.
+    """
+
+    net: Net
+    k: Tensor
+    v: Tensor
+    start: Sequence[Tensor]
+    coefficients: Coefficients
+    ends: Sequence[int]
+    keep: Sequence[int]
+    from_zero: bool
+    to_start: bool
+
+    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
+        plan, steps, start = self._prepared()
+        rates = (steps.writes, steps.factors, steps.ends, steps.mix)
+        y, kept = fused.descend_and_read(plan, self.net, (q, self.k, self.v), rates, start)
+        return y, [w.mT if widens else w for w, widens in zip(kept, plan.widens, strict=bool(kept))]
+
+    def layers(self) -> list[Layer]:
+        plan, steps, start = self._prepared()
+        each = zip(*writing.descend(plan, self.net, self.k, self.v, steps.ends, steps.mix, start), strict=True)
+        return [_layer(i, plan, steps, own, start[i] if plan.to_start else None) for i, own in enumerate(each)]
+
+    def _prepared(self) -> tuple[Plan, "_Steps", list[Tensor]]:
+        to_start = self.to_start and not self.from_zero and self.coefficients.decay is not None
+        steps = _steps(self.coefficients, self.ends)
+        widens = tuple(w.shape[-1] <= w.shape[-2] for w in self.start)
+        plan = Plan(widens, steps.slots, to_start, 0 if self.from_zero or to_start else 1, tuple(self.keep))
+        return plan, steps, [w.mT if wide else w for w, wide in zip(self.start, widens, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """What reads and transitions need: `writes` c [M, X, C, J], `factors` [M, X, C, s], `mix` [M, X, s, s], `ends` e
+    [M, X, J, s]."""
+
+    writes: Tensor
+    slots: int
+    factors: Tensor | None
+    mix: Tensor | None
+    ends: Tensor
+
+
+def _steps(c: Coefficients, ends: Sequence[int]) -> _Steps:
+    written = [_at(c.writes, ends)]
+    if c.decay is None and c.carry is None:
+        return _Steps(c.writes, 1, None, None, written[0].unsqueeze(-1))
+    decay = torch.ones_like(c.writes[..., 0]) if c.decay is None else c.decay
+    factors, rows = [decay], [_at(decay, ends)]
+    if c.carry is not None and c.momentum_decay is not None and c.momentum_writes is not None:
+        factors.append(c.carry)
+        written.append(c.momentum_writes)
+        last = c.momentum_decay.squeeze(-1)
+        rows += [_at(c.carry, ends), torch.zeros_like(last), last]
+    r = len(written)
+    mix = torch.stack(rows, -1).unflatten(-1, (r, r))
+    return _Steps(c.writes, len(factors), torch.stack(factors, -1), mix, torch.stack(written, -1))
+
+
+def _at(x: Tensor, ends: Sequence[int]) -> Tensor:
+    """Each chunk's row at its last token: [M, X, C, ...] to [M, X, ...]."""
+    if len(set(ends)) == 1:
+        return x[:, :, ends[0]]
+    return x[torch.arange(len(ends), device=x.device), :, torch.tensor(ends, device=x.device)]
+
+
+def _layer(
+    i: int, plan: Plan, steps: _Steps, own: tuple[Tensor, Tensor, Tensor, Tensor | None], start: Tensor | None
+) -> Layer:
+    (inputs, updates, slots, kept), widens = own, plan.widens[i]
+    kept = kept.mT if kept is not None and widens else kept
+    return Layer(Slots(slots, steps.factors, widens, plan.live), inputs, updates, steps.writes, start, kept)

@@ -1,0 +1,78 @@
+"""What a memory of depth d computes, and the gradient of its loss with respect to each layer's output.
+
+M(x) = W x at depth 1. At depth d >= 2, M(x) = x + g * RMS(W_d gelu(... gelu(W_1 x))), or without the skip and the norm.
+Shapes: X folded batch (sequences, heads, segments), C tokens, I width into a layer, O width out of it, V value width.
+Matrices are [X, O, I]; vectors of C tokens [X, C, I].
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+Objective = Literal["dot", "l2"]
+#: Added to the mean square before the root.
+EPS = 1e-6
+
+
+@dataclass(frozen=True)
+class Net:
+    """`gain` [X, 1, V] is g of the norm and its skip; None leaves both out. `objective` is the loss that is descended:
+    "dot" is -<M(k), v> (DLA), "l2" is |M(k) - v|^2 (Titans)."""
+
+    gain: Tensor | None
+    objective: Objective
+
+    def read(self, layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor) -> Tensor:
+        """M(x), given what each layer does to its input."""
+        h = layers[0](x)
+        for layer in layers[1:]:
+            h = layer(F.gelu(h))
+        return self.finish(x, h)
+
+    def finish(self, x: Tensor, h: Tensor) -> Tensor:
+        """From the last layer's output to M(x)."""
+        return h if self.gain is None else x + self.gain * h * _inverse_rms(h)
+
+    def writes(self, weights: Sequence[Tensor], k: Tensor, v: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """What one step of descent adds, as rank-1 updates: each layer's inputs a and its -dL/d(output) u.
+
+        The gradient of the layer's matrix at token j is -u_j a_j^T.
+        """
+        inputs, outputs = [k], []
+        for weight in weights[:-1]:
+            outputs.append(inputs[-1] @ weight.mT)
+            inputs.append(F.gelu(outputs[-1]))
+        u = self._last(weights[-1], inputs[-1], k, v)
+        updates = [u]
+        for weight, z in zip(reversed(weights[1:]), reversed(outputs), strict=True):
+            updates.append(updates[-1] @ weight * gelu_slope(z))
+        return inputs, updates[::-1]
+
+    def _last(self, weight: Tensor, a: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if self.objective == "dot":
+            return v if self.gain is None else self._through_norm(a @ weight.mT, v)
+        h = a @ weight.mT
+        if self.gain is None:
+            return 2 * (v - h)
+        return self._through_norm(h, 2 * (v - self.finish(k, h)))
+
+    def _through_norm(self, h: Tensor, u: Tensor) -> Tensor:
+        """u = (g u - h_hat mean(g u h_hat)) / rms, h_hat = h / rms."""
+        assert self.gain is not None
+        inverse = _inverse_rms(h)
+        unit, scaled = h * inverse, self.gain * u
+        return inverse * (scaled - unit * (scaled * unit).mean(-1, keepdim=True))
+
+
+def _inverse_rms(h: Tensor) -> Tensor:
+    return torch.rsqrt(h.square().mean(-1, keepdim=True) + EPS)
+
+
+def gelu_slope(z: Tensor) -> Tensor:
+    """d gelu(z) / dz of the exact form: Phi(z) + z phi(z)."""
+    return 0.5 * (1 + torch.erf(z * math.sqrt(0.5))) + z * torch.exp(-0.5 * z * z) * (1 / math.sqrt(2 * math.pi))

@@ -1,0 +1,128 @@
+"""Memories that descend a loss, deep or not: what DLA and Titans share.
+
+The rates of a token are made of the layer's input, one of each a head, shared by the memory's matrices. Shapes as in
+memories/base.py; a memory of depth d has widths K, 4K, ..., 4K, V. W^0 is learned at depth 2 and more, zero at depth 1.
+"""
+
+import math
+from abc import abstractmethod
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from mclab.config.model import MemoryMixer
+from mclab.kernels.fastweight import chunkwise, recurrent
+from mclab.kernels.fastweight.chunkwise import Source
+from mclab.kernels.fastweight.net import Net, Objective
+from mclab.kernels.fastweight.rates import Rates, coefficients
+from mclab.layers import Constant, Normal, Values, linear, parameter
+from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
+from mclab.memories.written import Chunks, FastWritten, Fold, chunks_of
+
+#: Hidden width of a deep memory in units of K.
+EXPANSION = 4
+#: Where g of the norm starts.
+GAIN = 0.5
+
+
+class GradientMemory(Memory):
+    """`objective` is what is descended; `starts` gives each head's rates their biases."""
+
+    objective: Objective
+
+    def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
+        super().__init__()
+        self.heads, self.depth, self.max_lr = heads, mixer.depth, mixer.max_lr
+        self.chunk = mixer.chunk if mixer.aggregate == "none" else min(mixer.chunk, mixer.segment)
+        self.to_zero = mixer.decay_to == "zero"
+        starts = self.starts(heads)
+        self.project = parameter(replicas, width, heads * len(starts[0]), init=Normal(1 / math.sqrt(width)))
+        self.bias = parameter(replicas, heads, len(starts[0]), init=Values(starts), decays=False)
+        K, deep = width // heads, self.depth > 1
+        widths = [K, *[EXPANSION * K] * (self.depth - 1), K]
+        sizes = list(zip(widths[1:], widths[:-1], strict=True)) if deep else []
+        self.start = nn.ParameterList(
+            parameter(replicas, heads, out, into, init=Normal(1 / math.sqrt(into))) for out, into in sizes
+        )
+        normed = deep and mixer.memory_norm == "rms"
+        self.gain = parameter(replicas, heads, K, init=Constant(GAIN), decays=False) if normed else None
+
+    @staticmethod
+    @abstractmethod
+    def starts(heads: int) -> tuple[tuple[float, ...], ...]:
+        """The biases that the logits of each head's rates start from."""
+
+    @abstractmethod
+    def rates(self, logits: tuple[Tensor, ...]) -> Rates:
+        """From the logits of every rate to the rates."""
+
+    def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
+        logits = linear(x_RBTD, self.project).unflatten(-1, (self.heads, -1)) + self.bias[:, None, None]
+        return Tokens(k_GTK, v_GTV, logits.transpose(2, 3).flatten(0, 2).unbind(-1))
+
+    def initial(self, tokens: Tokens) -> State:
+        first = self._first(tokens)
+        return State(first, recurrent.zeros(first), first, origin=first)
+
+    def begin(self, state: State) -> State:
+        return replace(state, anchor=state.weights, place=0)
+
+    def step(self, state: State, token: Tokens) -> State:
+        rates = self.rates(token.rates)
+        ones = torch.ones_like(rates.eta)
+        alpha = ones if rates.log_alpha is None else rates.log_alpha.exp()
+        beta = 0 * ones if rates.log_beta is None else rates.log_beta.exp()
+        anchor = state.anchor if state.place % self.chunk else state.weights
+        rest = recurrent.zeros(state.origin) if self.to_zero else state.origin
+        net = self._net(token.k.shape[0])
+        weights, momentum = recurrent.step(
+            net, anchor, state.weights, state.momentum, rest, (token.k, token.v), (rates.eta, alpha, beta)
+        )
+        return State(weights, momentum, anchor, state.place + 1, origin=state.origin)
+
+    def read(self, state: State, q_GK: Tensor) -> Tensor:
+        return recurrent.read(self._net(q_GK.shape[0]), state.weights, q_GK)
+
+    def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
+        fold = Fold(self.project.shape[0], self.heads)
+        tokens = Tokens(fold(tokens.k), fold(tokens.v), tuple(fold(rate) for rate in tokens.rates))
+        chunks, buckets = chunks_of(segments, self.chunk, init)
+        beside = [(bucket, self._source(bucket.tokens(tokens), bucket.chunks)) for bucket in buckets]
+        net = self._side_by_side(tokens.k.shape[0])
+        return FastWritten(net, segments, self._source(tokens, chunks), chunks, beside, fold)
+
+    def _source(self, tokens: Tokens, chunks: Chunks) -> Source:
+        k, v = chunks.cut(tokens.k), chunks.cut(tokens.v)
+        net = self._side_by_side(k.shape[1])
+        first = [w.flatten(0, 1) for w in self.start]
+        if self.depth == 1:
+            first = [k.new_zeros(1, v.shape[-1], k.shape[-1])]
+        eta, *logs = self.rates(tokens.rates)
+        rates = Rates(chunks.cut(eta), *(None if log is None else chunks.cut(log) for log in logs))
+        return chunkwise.Descent(
+            net, k, v, first, coefficients(rates), chunks.ends, chunks.keep, self.depth == 1, not self.to_zero
+        )
+
+    def _first(self, tokens: Tokens) -> tuple[Tensor, ...]:
+        """W^0 of every sequence and head, one [G, O, I] a layer."""
+        G, _, K = tokens.k.shape
+        if self.depth == 1:
+            return (tokens.k.new_zeros(G, tokens.v.shape[-1], K),)
+        return tuple(self._each(w, G) for w in self.start)
+
+    def _net(self, folded: int) -> Net:
+        gain = None if self.gain is None else self._each(self.gain, folded).unsqueeze(1)
+        return Net(gain, self.objective)
+
+    def _each(self, parameter_RH: Tensor, folded: int) -> Tensor:
+        """[R, H, ...] to [G, ...]."""
+        R, H = parameter_RH.shape[:2]
+        return parameter_RH.unsqueeze(1).expand(-1, folded // (R * H), *parameter_RH.shape[1:]).flatten(0, 2)
+
+    def _side_by_side(self, sequences: int) -> Net:
+        """The net of sequences in the order of `Fold`."""
+        if self.gain is None:
+            return Net(None, self.objective)
+        R, H, V = self.gain.shape
+        return Net(self.gain.unsqueeze(2).expand(R, H, sequences // (R * H), V).reshape(-1, 1, V), self.objective)

@@ -1,0 +1,32 @@
+"""Titans: S_t = beta_t S_{t-1} - eta_t grad L, M_t = alpha_t M_{t-1} + S_t, L = |M(k) - v|^2 (arXiv 2501.00663).
+
+The Memory Caching paper prints M_t = alpha_t M_{t-1} - S_t, which climbs the loss; this descends, as Titans does.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mclab.kernels.fastweight.rates import Rates
+from mclab.memories.gradient import GradientMemory
+
+#: Where the decay's logit starts, and between what the heads' momentum logits do.
+ALPHA, BETA = 5.0, (0.0, 2.0)
+
+
+class TitansMemory(GradientMemory):
+    """Step size, decay and momentum. What a chunk's steps add up to is at most `max_lr`, momentum included:
+    eta = sigmoid(.) max_lr (1 - beta) / C (measured: a bound on eta alone is not enough)."""
+
+    objective = "l2"
+
+    @staticmethod
+    def starts(heads: int) -> tuple[tuple[float, ...], ...]:
+        low, high = BETA
+        step = (high - low) / (heads + 1)
+        return tuple((0.0, ALPHA, low + step * (head + 1)) for head in range(heads))
+
+    def rates(self, logits: tuple[Tensor, ...]) -> Rates:
+        eta, alpha, beta = logits
+        bound = torch.sigmoid(-beta) * (self.max_lr / self.chunk)
+        return Rates(torch.sigmoid(eta) * bound, F.logsigmoid(alpha), F.logsigmoid(beta))

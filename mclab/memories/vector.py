@@ -1,0 +1,62 @@
+"""The vector memory: M_t = M_{t-1} + k_t from a learned b, read M * q (MC, arXiv 2602.24281; V = K).
+
+With segments of one token, a context gate and grm it is q * (b + softmax attention of u over the keys).
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from mclab.config.model import MemoryMixer
+from mclab.layers import Constant, parameter
+from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
+
+
+@dataclass(frozen=True)
+class VectorWritten:
+    """`online` [G, T, K] is every token's own memory, `kept` [G, M, K] the kept ones."""
+
+    online: Tensor
+    kept: Tensor
+    segments: Segments
+
+    def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
+        if weights_GTN is None:
+            weights_GTN = self.segments.visible(q_GTK.device).to(q_GTK.dtype).expand(q_GTK.shape[0], -1, -1)
+        column_GT1 = self.segments.own_column(q_GTK.device)[None, :, None].expand(q_GTK.shape[0], -1, 1)
+        own = weights_GTN.gather(-1, column_GT1)
+        past = weights_GTN.scatter(-1, column_GT1, 0.0)[..., : self.kept.shape[1]]
+        return q_GTK * (own * self.online + past @ self.kept)
+
+    # The memory acts linearly: mixing memories and mixing reads are the same sum.
+    read_mixed = read
+
+
+class VectorMemory(Memory):
+    """Sums the keys."""
+
+    def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
+        super().__init__()
+        self.bias = parameter(replicas, heads, width // heads, init=Constant(0.0), decays=False)
+
+    def initial(self, tokens: Tokens) -> State:
+        return State((self._first(tokens),))
+
+    def step(self, state: State, token: Tokens) -> State:
+        return State((state.weights[0] + token.k,))
+
+    def read(self, state: State, q_GK: Tensor) -> Tensor:
+        return state.weights[0] * q_GK
+
+    def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
+        first_G1K = self._first(tokens)[:, None]
+        own_GNSK = tokens.k.unflatten(1, (segments.count, segments.segment)).cumsum(2)
+        blocks_GNK = own_GNSK[:, :, -1]
+        if not init.restarts:
+            own_GNSK = own_GNSK + (blocks_GNK.cumsum(1) - blocks_GNK).unsqueeze(2)
+        kept = segments.holds(init.restarts, tokens.k.device).to(tokens.k.dtype) @ blocks_GNK
+        return VectorWritten(own_GNSK.flatten(1, 2) + first_G1K, kept + first_G1K, segments)
+
+    def _first(self, tokens: Tokens) -> Tensor:
+        R, H, K = self.bias.shape
+        return self.bias.unsqueeze(1).expand(R, tokens.k.shape[0] // (R * H), H, K).flatten(0, 2)

@@ -1,0 +1,226 @@
+"""Every memory in the caching layer: equal to its definition over the axes, causal, and the identities between them."""
+
+import pytest
+import torch
+
+from mclab.caching.init import INITS
+from mclab.caching.layer import CachingLayer
+from mclab.caching.post_training import post_training
+from mclab.caching.recurrent import recurrent
+from mclab.config.model import MemoryMixer
+from mclab.kernels.fastweight.net import gelu_slope
+from mclab.layers import initialise, rotate
+from mclab.memories import MEMORIES
+from tests.covering import full, label, pairwise
+from tests.tolerances import FP64
+
+AXES = {
+    "memory": ["retnet", "swla", "dla", "titans", "vector"],
+    "depth": [1, 2, 3],
+    "chunk": [1, 4, 16],
+    "segmentation": ["constant", "log"],
+    "aggregate": ["none", "residual", "grm", "soup", "ssc"],
+    "gate": ["context", "input", "none"],
+    "init": ["restart", "checkpoint"],
+    "pool": ["mean", "sum"],
+    "decay_to": ["init", "zero"],
+    "memory_norm": ["rms", "none"],
+    "segment": [1, 3, 5, 40],
+    "length": [1, 13, 16, 17],
+    "heads": [1, 2],
+}
+DIM = 8
+
+
+def layer_and_inputs(length=13, heads=2, replicas=2, batch=1, **mixer):
+    """Rates far from their starts, so that no product of them is near 0 or 1."""
+    layer = CachingLayer(replicas, DIM, heads, length, MemoryMixer(**mixer))
+    initialise(layer, range(replicas))
+    generator = torch.Generator().manual_seed(length)
+    for name, value in layer.named_parameters():
+        if name.endswith("bias"):
+            value.data.copy_(torch.randn(value.shape, generator=generator))
+    inputs = [
+        torch.randn(replicas, batch, length, DIM, generator=generator, dtype=torch.float64, requires_grad=True)
+        for _ in range(4)
+    ]
+    return layer.double(), inputs
+
+
+def sensible(case):
+    """Mixing weights without a gate means nothing in a deep memory, and the config refuses it."""
+    deep = case["memory"] in ("dla", "titans") and case["depth"] > 1
+    return case | {"gate": "context"} if deep and (case["aggregate"], case["gate"]) == ("soup", "none") else case
+
+
+def assert_equals_definition(case):
+    layer, inputs = layer_and_inputs(**sensible(case))
+    fast, slow = layer(*inputs), recurrent(layer, *inputs)
+    torch.testing.assert_close(fast, slow, atol=FP64, rtol=FP64)
+    upstream = torch.randn(fast.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    sources = [*inputs, *layer.parameters()]
+    grads = [torch.autograd.grad(y, sources, upstream, allow_unused=True, materialize_grads=True) for y in (fast, slow)]
+    for mine, definition in zip(*grads, strict=True):
+        torch.testing.assert_close(mine, definition, atol=FP64, rtol=FP64)
+
+
+@pytest.mark.parametrize("case", pairwise(AXES), ids=label)
+def test_equals_definition(case):
+    assert_equals_definition(case)
+
+
+@pytest.mark.product
+def test_equals_definition_everywhere():
+    some = {"pool": ["mean"], "length": [17], "heads": [2], "segment": [3, 5, 40], "depth": [1, 2]}
+    for case in full(AXES | some):
+        assert_equals_definition(case)
+
+
+@pytest.mark.parametrize(
+    "case", pairwise({k: AXES[k] for k in ("memory", "depth", "segmentation", "aggregate", "init", "chunk")}), ids=label
+)
+def test_causal(case):
+    """Changing token t changes nothing before t."""
+    layer, inputs = layer_and_inputs(segment=3, **case)
+    before = layer(*inputs)
+    for t in (0, 1, 5, 6, 11, 12):
+        changed = [x.detach().clone() for x in inputs]
+        for x in changed:
+            x[:, :, t] += 1.0
+        after = layer(*changed)
+        torch.testing.assert_close(after[:, :, :t], before[:, :, :t], atol=FP64, rtol=0)
+        assert not torch.equal(after[:, :, t], before[:, :, t])
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("aggregate", ["grm", "soup", "ssc"])
+def test_one_segment_is_the_plain_memory(memory, aggregate):
+    layer, inputs = layer_and_inputs(segment=13, chunk=4, memory=memory, aggregate=aggregate)
+    plain, _ = layer_and_inputs(chunk=4, memory=memory, aggregate="none")
+    torch.testing.assert_close(layer(*inputs), plain(*inputs), atol=FP64, rtol=0)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_checkpoint_is_restart_on_the_first_segment_and_not_after(memory):
+    restart, inputs = layer_and_inputs(segment=4, memory=memory, init="restart")
+    checkpoint, _ = layer_and_inputs(segment=4, memory=memory, init="checkpoint")
+    a, b = restart(*inputs), checkpoint(*inputs)
+    torch.testing.assert_close(a[:, :, :4], b[:, :, :4], atol=FP64, rtol=0)
+    assert (a[:, :, 4:] - b[:, :, 4:]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_soup_is_grm_at_depth_one(memory):
+    soup, inputs = layer_and_inputs(segment=4, memory=memory, depth=1, aggregate="soup")
+    grm, _ = layer_and_inputs(segment=4, memory=memory, depth=1, aggregate="grm")
+    torch.testing.assert_close(soup(*inputs), grm(*inputs), atol=FP64, rtol=FP64)
+
+
+@pytest.mark.parametrize("memory", ["dla", "titans"])
+def test_soup_is_not_grm_in_a_deep_memory(memory):
+    soup, inputs = layer_and_inputs(segment=4, memory=memory, aggregate="soup")
+    grm, _ = layer_and_inputs(segment=4, memory=memory, aggregate="grm")
+    assert (soup(*inputs) - grm(*inputs)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("segmentation", ["constant", "log"])
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_ssc_is_grm_when_k_covers_the_past_and_no_gate_is_residual(memory, segmentation):
+    """Four kept segments at most."""
+    grm, inputs = layer_and_inputs(segment=3, segmentation=segmentation, memory=memory)
+    ssc, _ = layer_and_inputs(segment=3, segmentation=segmentation, memory=memory, aggregate="ssc", k=4)
+    torch.testing.assert_close(ssc(*inputs), grm(*inputs), atol=FP64, rtol=FP64)
+    gateless, _ = layer_and_inputs(segment=3, segmentation=segmentation, memory=memory, gate="none")
+    residual, _ = layer_and_inputs(segment=3, segmentation=segmentation, memory=memory, aggregate="residual")
+    torch.testing.assert_close(gateless(*inputs), residual(*inputs), atol=FP64, rtol=FP64)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_two_segments_are_one_bucket(memory):
+    """With one kept segment both ways of cutting keep the same."""
+    constant, inputs = layer_and_inputs(segment=7, memory=memory)
+    log, _ = layer_and_inputs(segment=7, memory=memory, segmentation="log")
+    torch.testing.assert_close(log(*inputs), constant(*inputs), atol=FP64, rtol=FP64)
+
+
+@pytest.mark.parametrize("init", ["restart", "checkpoint"])
+def test_vector_memory_with_segments_of_one_token_is_softmax_attention(init):
+    """EQUATIONS 6: q * (b + softmax attention of u over k with values k; checkpoint: with their running sums)."""
+    layer, (x, q, k, v) = layer_and_inputs(
+        heads=1, segment=1, memory="vector", connector="shared", pool="sum", scale=0.7, init=init
+    )
+    scores = 0.7 * q @ k.mT
+    weights = scores.masked_fill(torch.ones(13, 13).triu(1).bool(), -torch.inf).softmax(-1)
+    values = k if init == "restart" else k.cumsum(2)
+    bias = layer.memory.bias[:, None]
+    torch.testing.assert_close(layer(x, q, k, v), q * (bias + weights @ values), atol=FP64, rtol=0)
+
+
+def test_dla_with_unit_steps_is_the_linear_memory():
+    """EQUATIONS 6: eta = sigmoid(0) * 2 / 1 = 1."""
+    dla, inputs = layer_and_inputs(segment=4, memory="dla", depth=1, chunk=1, max_lr=2.0)
+    linear, _ = layer_and_inputs(segment=4)
+    for value in (dla.memory.project, dla.memory.bias):
+        value.data.zero_()
+    torch.testing.assert_close(dla(*inputs), linear(*inputs), atol=FP64, rtol=0)
+
+
+def test_titans_without_momentum_and_decay_is_the_delta_rule():
+    """EQUATIONS 6: S_t = S_{t-1} (I - beta k k^T) + beta v k^T with beta = 2 eta, written out as a token loop."""
+    layer, inputs = layer_and_inputs(heads=1, memory="titans", depth=1, chunk=1, aggregate="none", max_lr=0.3)
+    layer.memory.project.data.zero_()
+    layer.memory.bias.data.copy_(torch.tensor([0.0, 60.0, -60.0]))  # eta = 0.15, alpha = 1, beta of momentum = 0
+    _, q, k, v = (z[:, 0] for z in inputs)
+    state = torch.zeros(2, DIM, DIM, dtype=torch.float64)
+    for t in range(13):
+        kt, vt = k[:, t, :, None], v[:, t, :, None]
+        state = state @ (torch.eye(DIM) - 0.3 * kt @ kt.mT) + 0.3 * vt @ kt.mT
+        torch.testing.assert_close(
+            (state @ q[:, t, :, None]).squeeze(-1), layer(*inputs)[:, 0, t], atol=FP64, rtol=FP64
+        )
+
+
+@pytest.mark.parametrize(("init", "sees"), [("restart", False), ("checkpoint", True)])
+def test_the_window_of_swla_stops_at_a_restart(init, sees):
+    """Nothing but the look back is written: token 4 opens a segment and shows token 3 only where that goes on."""
+    layer, (x, q, k, v) = layer_and_inputs(segment=4, memory="swla", aggregate="ssc", gate="none", k=1, init=init)
+    layer.memory.project.data.zero_()
+    layer.memory.bias.data.copy_(torch.tensor([-60.0, 60.0, -60.0]))
+    online_only = torch.zeros(4, 16, 4, dtype=torch.float64).scatter_(
+        2, (torch.arange(16) // 4)[None, :, None].expand(4, -1, 1), 1.0
+    )
+    folded = [layer._fold(torch.nn.functional.pad(z, (0, 0, 0, 3))) for z in (q, k, v)]
+    tokens = layer.memory.tokens(torch.nn.functional.pad(x, (0, 0, 0, 3)), folded[1], folded[2])
+    y = layer.memory.write(tokens, layer._segments(13), INITS[init]).read(folded[0], online_only)
+    assert bool(y[:, 4].abs().max() > 1e-3) == sees
+    assert y[:, 5].abs().max() > 1e-3
+
+
+def test_gelu_slope_is_the_derivative():
+    z = torch.linspace(-6, 6, 41, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(torch.nn.functional.gelu(z).sum(), z)
+    torch.testing.assert_close(gelu_slope(z), slope, atol=FP64, rtol=0)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_caching_after_training_averages_the_last_states(memory):
+    """Segments of 4 on 13 tokens, the mean over the last two kept states and the online one, by a token loop."""
+    layer, inputs = layer_and_inputs(aggregate="none", memory=memory, chunk=2)
+    x, q, k, v = inputs
+    rule = layer.memory
+    q_GTK, k_GTK, v_GTV = (layer._fold(z) for z in (q, k, v))
+    if rule.rotary:
+        q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
+    tokens = rule.tokens(x, k_GTK, v_GTV)
+    state, kept, wanted = rule.initial(tokens), [], []
+    for t in range(13):
+        if t and t % 4 == 0:
+            kept.append(state)
+            state = rule.begin(state)
+        state = rule.step(state, tokens.at(t))
+        wanted.append(torch.stack([rule.read(s, q_GTK[:, t]) for s in (*kept[-2:], state)]).mean(0))
+    before = layer(*inputs)
+    with post_training(layer, 4, 2):
+        found = layer(*inputs)
+    torch.testing.assert_close(layer._fold(found), torch.stack(wanted, 1), atol=FP64, rtol=FP64)
+    assert torch.equal(layer(*inputs), before)
