@@ -67,6 +67,8 @@ def _check_start(run: RunConfig) -> None:
     """Equal seeds, equal starts: what is drawn by another generator than torch's would differ."""
     one, other = _made(run), _made(run)
     for (name, values), again in zip(_held(one), (values for _, values in _held(other)), strict=True):
+        if not torch.isfinite(values).all():
+            raise ConfigError(f"{_name(run)} starts {name} at NaN or inf; mend its start or its arguments")
         if not torch.equal(values, again):
             raise ConfigError(f"{_name(run)} starts {name} by other random numbers than torch's; draw it with torch")
     for name, values in one.named_parameters():
@@ -122,7 +124,7 @@ class _Look:
         given = self.x if x is None else x
         try:
             y = self.module(given)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ConfigError(f"{self.name} fails on an input {list(given.shape)}: {told(error)}") from error
         if not isinstance(y, Tensor):
             raise ConfigError(f"{self.name} returns a {type(y).__name__}; it must return one tensor [B, T, D]")

@@ -14,6 +14,12 @@ from mclab.tasks import NO_ANSWER, TASKS, Role
 #: Tokens in a printed line.
 LINE = 16
 LEGEND = "k key, v value, . filler; ?x=y where the model is asked: it has read as far as x and must name y next"
+#: What else stands in a task's sequences.
+MARKS = {
+    "ar": "| ends the pairs; behind it stands the key that is asked",
+    "niah": "KEY k IS ...: a needle, a key and its value digit by digit; ASK k: the end asks for the value of that "
+    "key, of several values all in the order in which they stood; .w haystack",
+}
 
 Row = Mapping[str, Any]
 #: What a run says of a task that is too small for its evaluation sets.
@@ -64,6 +70,7 @@ def rows_of(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[
         answers = {at: answer for at, answer in sorted(asked) if answer != NO_ANSWER}
         tokens = batch.tokens[0, i].tolist()
         row: dict[str, Any] = {
+            "task": task.name,
             "sample": i,
             "split": split,
             "seed": seed,
@@ -92,7 +99,9 @@ def as_text(rows: Sequence[Row]) -> str:
     """The sequences in lines of 16 tokens, what the marks mean, and how many queries have no clear answer."""
     contradicted, asked = sum(row["contradicted"] for row in rows), sum(len(row["answers"]) for row in rows)
     flaw = f"{contradicted} of {asked} queries contradicted: before them their key stands as filler, with another token"
-    return "\n\n".join([*map(row_text, rows), "\n".join([LEGEND, *[f"{flaw} behind it"] * bool(contradicted)])])
+    marks = [MARKS[row["task"]] for row in rows[:1] if row["task"] in MARKS]
+    legend = [LEGEND, *marks, *[f"{flaw} behind it"] * bool(contradicted)]
+    return "\n\n".join([*map(row_text, rows), "\n".join(legend)])
 
 
 def row_text(row: Row, remarks: Mapping[int, str] | None = None) -> str:

@@ -182,3 +182,30 @@ def test_a_start_that_torch_does_not_draw_is_refused(own: Any) -> None:
     assert fault(run_of("Mixer")) == (
         "mixer own_mixers.Mixer starts rate by other random numbers than torch's; draw it with torch"
     )
+
+
+def test_a_start_at_nan_is_told_as_such(own: Any) -> None:
+    own(
+        "class Mixer(nn.Module):\n"
+        "    def __init__(self, dim):\n"
+        "        super().__init__()\n"
+        "        self.rate = nn.Parameter(torch.full((dim,), 1.5).logit())\n"
+        "    def forward(self, x):\n"
+        "        return self.rate * x\n"
+    )
+    line = "mixer own_mixers.Mixer starts rate at NaN or inf; mend its start or its arguments"
+    assert fault(run_of("Mixer")) == line
+
+
+def test_a_script_that_ends_itself_is_no_end_of_ours(own: Any) -> None:
+    """`sys.exit` in a user's file would else end the command without a word, and with success."""
+    own("import sys\nsys.exit('a script')\n")
+    assert "cannot be imported: SystemExit: a script" in fault(run_of("Mixer"))
+
+
+def test_a_forward_that_ends_the_program_is_a_fault(own: Any) -> None:
+    own(
+        "import sys\nclass Mixer(nn.Module):\n    def __init__(self, dim):\n        super().__init__()\n"
+        "    def forward(self, x):\n        sys.exit(0)\n"
+    )
+    assert "fails on an input" in fault(run_of("Mixer"))

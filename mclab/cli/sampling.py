@@ -146,7 +146,7 @@ def _draw(found: "Predicted", path: Path, form: str) -> None:
     from mclab.files import write_whole
 
     if found.gateless:
-        return remark(f"--plot: nothing to draw; {found.gateless}")
+        raise ConfigError(f"--plot: nothing to draw; {found.gateless}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, picture(found, form))

@@ -44,6 +44,6 @@ def _drop(stream: TextIO) -> None:
 
 
 def width() -> int:
-    """Columns of the terminal, 120 where there is none."""
+    """Columns of the terminal, or what COLUMNS says; 120 where there is neither."""
     at_terminal = sys.stdout is not None and sys.stdout.isatty()
-    return get_terminal_size().columns if at_terminal else 120
+    return get_terminal_size().columns if at_terminal or "COLUMNS" in os.environ else 120

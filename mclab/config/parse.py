@@ -219,8 +219,9 @@ def _guesses(path: str, of: str | None, value: Any) -> Iterator[Any]:
         yield int(value)
     if isinstance(value, list | dict):
         return
-    yield from [True] * (value in _YES) + [False] * (value in _NO) + [None] * (value in _NOTHING)
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    yield from [True] * (value in _YES) + [False] * (value in _NO) + [None] * (value in _NOTHING and not number)
+    if number:
         yield from sorted(bounds(path, of), key=lambda bound: abs(bound - value))
 
 

@@ -53,6 +53,12 @@ class EvalConfig(Strict):
     valid: int = Field(256, ge=1, description="sequences per slice, for choices (learning rate, early stop)")
     test: int = Field(1024, ge=1, description="sequences per slice, for the table")
     task: Variants = Field((), description="further slices on test: the task with keys changed, e.g. {length: 128}")
+    post_training: int | None = Field(
+        None, ge=1, description="test with a cache, aggregate none: how many last kept states the online one is averaged with"
+    )
+    post_segment: int | None = Field(
+        None, ge=1, description="tokens between those states; null: the training length, task.length"
+    )
 
 
 class RunConfig(Strict):
@@ -73,6 +79,28 @@ class RunConfig(Strict):
     def exams(self) -> tuple[Variant, ...]:
         """What `eval.task` adds to the test."""
         return variants(self.task, self.eval.task)
+
+    @property
+    def cached_after(self) -> int:
+        """Tokens between the states that a cache after training keeps."""
+        return self.eval.post_segment or self.task.length
+
+    @model_validator(mode="after")
+    def _cache_after_training(self) -> "RunConfig":
+        if self.eval.post_training is None:
+            return self
+        cached = {mixer.aggregate for mixer in self.model.mixers if isinstance(mixer, MemoryMixer)}
+        if not cached:
+            raise ValueError(
+                f"eval.post_training: keeps states of a memory, and mixer {self.model.mixer.name} has none; "
+                f"leave it out or take model.mixer.name memory"
+            )
+        if cached != {"none"}:
+            raise ValueError(
+                f"eval.post_training: is for a model trained without a cache, and aggregate is {min(cached)}; "
+                f"take model.mixer.aggregate none"
+            )
+        return self
 
     @model_validator(mode="after")
     def _variants_fit(self) -> "RunConfig":
@@ -107,74 +135,39 @@ class RunConfig(Strict):
 def inert(run: RunConfig) -> frozenset[str]:
     """Dotted paths of the keys that change nothing in this run, given its other keys."""
     mixer = run.model.mixer
-    dead = frozenset[str]()
-    if isinstance(mixer, MemoryMixer):
-        dead = _inert(mixer.aggregate, mixer.gate) | _inert_in_memory(mixer.memory, mixer.depth)
+    dead = frozenset(f"model.mixer.{key}" for key in mixer.inert) if isinstance(mixer, MemoryMixer) else frozenset()
+    dead |= {"eval.post_segment"} if run.eval.post_training is None else frozenset()
     return dead if run.model.has_heads else dead | {"model.heads", "model.conv"}
 
 
-@cache
-def _inert(aggregate: str, gate: str) -> frozenset[str]:
-    dead = set[str]()
-    if aggregate == "none":
-        dead |= {"segment", "segmentation", "gate", "init"}
-    if aggregate == "residual":
-        dead |= {"gate"}
-    if aggregate in ("none", "residual") or gate != "context":
-        dead |= {"connector", "pool", "scale"}
-    if aggregate != "ssc":
-        dead |= {"k", "renormalise"}
-    elif gate == "none":
-        dead |= {"renormalise"}
-    return frozenset(f"model.mixer.{key}" for key in dead)
-
-
-@cache
-def _inert_in_memory(memory: str, depth: int) -> frozenset[str]:
-    """Keys of memories that descend a loss; at depth 1 there is no norm, W^0 is zero, and DLA's gradient is -v k^T
-    whatever the chunk."""
-    dead = set[str]()
-    if memory not in ("dla", "titans"):
-        dead |= {"depth", "chunk", "max_lr", "decay_to", "memory_norm"}
-    elif depth == 1:
-        dead |= {"decay_to", "memory_norm"}
-    elif memory == "dla":
-        dead |= {"decay_to"}
-    return frozenset(f"model.mixer.{key}" for key in dead)
-
-
 def canonical(run: RunConfig) -> RunConfig:
-    """The one config that stands for every config with the same science: inert keys at their defaults.
-
-    GRM without a gate is Residual (EQUATIONS 1: gamma = 1 for every visible memory).
-    """
+    """The one config that stands for every config with the same science: inert keys at their defaults."""
     if run.train.checkpoint_every is not None:
         run = run.model_copy(update={"train": run.train.model_copy(update={"checkpoint_every": None})})
     if (task := run.task.canonical()) != run.task:
         run = run.model_copy(update={"task": task})
+    after = run.eval.post_training is not None
+    if run.eval.post_segment is not None and not (after and run.eval.post_segment != run.task.length):
+        run = run.model_copy(update={"eval": run.eval.model_copy(update={"post_segment": None})})
     changes = {key: value for key, value in _canonical(run.model) if getattr(run.model, key) != value}
     return run.model_copy(update={"model": run.model.model_copy(update=changes)}) if changes else run
 
 
 def _canonical(model: ModelConfig) -> Iterator[tuple[str, Any]]:
-    yield "mixer", _canonical_memory(model.mixer) if isinstance(model.mixer, MemoryMixer) else model.mixer
+    yield "mixer", model.mixer.canonical() if isinstance(model.mixer, MemoryMixer) else model.mixer
     yield "pattern", shortest(model.pattern, model.layers, model.mixer)
     if not model.has_heads:
         yield from ((key, ModelConfig.model_fields[key].default) for key in ("heads", "conv"))
-        yield "position", "none" if model.position == "rotary" else model.position
+    if model.position == "rotary" and not _turns(model):
+        yield "position", "none"
 
 
-def _canonical_memory(mixer: MemoryMixer) -> MemoryMixer:
-    changes: dict[str, Any] = {}
-    if mixer.aggregate == "grm" and mixer.gate == "none":
-        changes["aggregate"] = "residual"
-    dead = _inert(changes.get("aggregate", mixer.aggregate), mixer.gate) | _inert_in_memory(mixer.memory, mixer.depth)
-    for path in dead:
-        key = path.removeprefix("model.mixer.")
-        default = MemoryMixer.model_fields[key].default
-        if getattr(mixer, key) != default:
-            changes[key] = default
-    return mixer.model_copy(update=changes) if changes else mixer
+def _turns(model: ModelConfig) -> bool:
+    """Whether rotary positions change a layer: RetNet turns its queries and keys whatever the position is."""
+    return any(
+        isinstance(mixer, AttentionMixer) or (isinstance(mixer, MemoryMixer) and mixer.memory != "retnet")
+        for mixer in model.mixers
+    )
 
 
 def science(run: RunConfig) -> dict[str, Leaf]:
@@ -218,7 +211,8 @@ def shape_key(run: RunConfig) -> str:
 
 def oddities(run: RunConfig) -> list[str]:
     """Harmless settings that a researcher may not have meant, one line each."""
-    return [*_model_oddities(run.model, run.task.length), *_mixer_oddities(run.model.mixer, run.task.length)]
+    model, length = run.model, run.task.length
+    return [*_model_oddities(model, length), *_mixer_oddities(model.mixer, length), *_cache_oddities(run)]
 
 
 def _model_oddities(model: ModelConfig, length: int) -> Iterator[str]:
@@ -232,8 +226,9 @@ def _model_oddities(model: ModelConfig, length: int) -> Iterator[str]:
         mixer = mixer_of(word, model.mixer)
         if word != MIXER and isinstance(mixer, AttentionMixer) and mixer.window is not None and mixer.window >= length:
             yield f"model.pattern: the window of {word} is not below task.length {length}: as attention without one"
-    if model.position == "rotary" and not model.has_heads:
-        yield "model.position: rotary turns queries and keys, and no layer has any: as with none"
+    if model.position == "rotary" and not _turns(model):
+        why = "retnet turns its own in any case" if model.has_heads else "no layer has any"
+        yield f"model.position: rotary turns queries and keys, and {why}: as with none"
 
 
 def _mixer_oddities(mixer: Mixer, length: int) -> list[str]:
@@ -242,11 +237,15 @@ def _mixer_oddities(mixer: Mixer, length: int) -> list[str]:
             f"model.mixer.window: {mixer.window} is not below task.length {length}: "
             f"a token sees all before it, as with null"
         ]
-    if not isinstance(mixer, MemoryMixer) or mixer.aggregate == "none":
-        return []
-    segments = -(-length // mixer.segment)
-    if segments == 1:
-        return [f"model.mixer.segment: {mixer.segment} is not below task.length {length}: nothing is ever cached"]
-    if mixer.aggregate == "ssc" and mixer.k >= segments - 1:
-        return [f"model.mixer.k: {mixer.k} of at most {segments - 1} kept memories: ssc reads them all, as grm does"]
-    return []
+    return [f"model.mixer.{line}" for line in mixer.oddities(length)] if isinstance(mixer, MemoryMixer) else []
+
+
+def _cache_oddities(run: RunConfig) -> Iterator[str]:
+    """Of a cache after training that is never filled."""
+    longest = max(run.task.length, *(exam.task.length for exam in run.exams), 0)
+    if run.eval.post_training is not None and run.cached_after >= longest:
+        key = "eval.post_training" if run.eval.post_segment is None else "eval.post_segment"
+        yield (
+            f"{key}: a state is kept every {run.cached_after} tokens and the longest test has {longest}: "
+            f"nothing is ever cached; add longer tests (eval.task) or take a smaller eval.post_segment"
+        )

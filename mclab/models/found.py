@@ -37,7 +37,7 @@ def make(mixer: ModuleMixer, dim: int, length: int) -> nn.Module:
     try:
         with torch.device("cpu"):
             made = build(*first, **named)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(f"mixer {mixer.module} cannot be made: {told(error)}") from error
     if not isinstance(made, nn.Module):
         raise ConfigError(f"{_KEY}: {mixer.module} makes no torch module but {type(made).__name__}")
@@ -52,7 +52,7 @@ def seeded(seed: int) -> Iterator[None]:
         yield
 
 
-def told(error: Exception) -> str:
+def told(error: BaseException) -> str:
     """An exception of the user's code in a line, with the last place outside torch that it went through."""
     text = " ".join(str(error).split())
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
@@ -91,7 +91,7 @@ def _imported(where: str) -> ModuleType:
         if error.name and f"{where}.".startswith(f"{error.name}."):
             raise ConfigError(_missing(error.name)) from None
         raise ConfigError(f"{_KEY}: {where} cannot be imported: {told(error)}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script may end itself
         raise ConfigError(f"{_KEY}: {where} cannot be imported: {told(error)}") from error
 
 

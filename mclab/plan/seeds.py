@@ -36,6 +36,8 @@ def seeds_from_text(text: str) -> tuple[int, ...]:
         return ConfigError(f"--{message}")
 
     bare = text.strip()
+    if bare == "0":  # no seeds at all would be nothing to ask for
+        return (0,)
     value = parse_value(f"[{bare}]" if "," in bare and not bare.startswith("[") else bare)
     return seeds_from(value, error)
 

@@ -49,7 +49,8 @@ def sheet(
     `titles` are the panels', by default one for each of `panels`.
     """
     if titles is None:
-        titles = ["all slices" if part == ALL else part for part in panels(summary)]
+        whole = "mean of own slices" if summary.extras else "all slices"
+        titles = [whole if part == ALL else part for part in panels(summary)]
     across = min(across, len(titles))
     down = -(-len(titles) // across)
     title = fill(summary.plan.question or summary.plan.name, TITLE_LETTERS)
@@ -98,6 +99,8 @@ def seeds_caption(summary: Summary) -> str:
     words = [f"Mean with 95 % t interval, n = {n}", "each small dot is a seed"]
     if any(seeds_in(row, ALL)[1] for row in summary.rows):
         words.append("×: diverged, counts as 0")
+    if left := set(summary.slices) - set(panels(summary)):
+        words.append(f"{len(left)} further slices stand in the tables")
     return "; ".join(words) + "."
 
 

@@ -172,6 +172,8 @@ def comparable(row: Row, baseline: Row) -> bool:
 
 def _difference(row: Row, baseline: Row) -> Difference:
     gap = paired(scores(row.records), scores(baseline.records))
+    if row.lost and baseline.lost:
+        return Difference(gap.n, "lost")
     if gap.kind != "same":
         return gap
     both = scores(row.records).keys() & scores(baseline.records).keys()

@@ -6,7 +6,7 @@ from textwrap import fill
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
 from mclab.report.advice import MORE_SEEDS, commands
-from mclab.report.display import Shown, shown_columns, slice_columns
+from mclab.report.display import Shown, row_heads, shown_columns, slice_columns
 from mclab.report.notes import alarms
 from mclab.report.row import SOLVED
 from mclab.report.summary import Summary, summarise
@@ -15,6 +15,8 @@ from mclab.report.verdict import verdict
 GAP = "  "
 #: Names and values longer than this are cut; the files hold all of them.
 LONGEST = 28
+#: More blocks of slices than this are left to the files.
+MOST_BLOCKS = 4
 #: How to read a column, under the table where the column is shown.
 READING = {
     "test accuracy": "mean ± standard deviation (seeds), a diverged run is 0",
@@ -48,11 +50,24 @@ def terminal_of(summary: Summary, width: int = 120, again: str | None = None) ->
     words = [line for line in verdict(summary) if again is None or not line.startswith(MORE_SEEDS)]
     lines = [_wrapped(line, width) for line in [*words, *(f"! {line}" for line in alarms(summary))]]
     lines += commands(summary, again) if again else []
-    slices = slice_columns(summary)
     parts = [_wrapped(summary.plan.question or summary.plan.name, width), grid(columns), "\n".join(under)]
-    if slices and _width(slices) <= width:
-        parts.append(f"test accuracy by slice\n\n{grid(slices)}")
+    parts += _slices(summary, width)
     return "\n\n".join([*parts, *["\n".join(lines)] * bool(lines)]) + "\n"
+
+
+def _slices(summary: Summary, width: int) -> list[str]:
+    """The table of slices in blocks that are no wider than `width`, each behind the rows' names."""
+    if not (columns := slice_columns(summary)):
+        return []
+    heads = list(row_heads(summary))
+    blocks, rest = [heads], columns[len(heads) :]
+    for column in rest:
+        if len(blocks[-1]) > len(heads) and _width([*blocks[-1], column]) > width:
+            blocks.append(heads)
+        blocks[-1] = [*blocks[-1], column]
+    if len(blocks) > MOST_BLOCKS:
+        return [f"test accuracy by slice: {len(rest)} columns; see table.md, or mclab plot --kind heat or slices"]
+    return ["\n\n".join(["test accuracy by slice", *map(grid, blocks)])]
 
 
 def _wrapped(text: str, width: int) -> str:

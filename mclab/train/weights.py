@@ -29,8 +29,8 @@ def to_bytes(pack: Pack, r: int) -> bytes:
 def load_model(path: str | Path, run: str | None = None) -> tuple[LM, RunConfig]:
     """A trained model, one replica, in eval on the CPU, and its run; from a file of weights or from a run folder.
 
-    A folder with the weights of several runs needs the run's id. Raises `ConfigError` where there are no such weights
-    or they are no file of this version's.
+    A folder with the weights of several runs needs the run's id, of which the first digits are enough. Raises
+    `ConfigError` where there are no such weights or they are no file of this version's.
     """
     file = _file(Path(path), run)
     try:
@@ -39,7 +39,7 @@ def load_model(path: str | Path, run: str | None = None) -> tuple[LM, RunConfig]
         reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(f"{file}: {reason}") from error
     config = _config(file, facts)
-    if run is not None and facts["run_id"] != run:
+    if run is not None and not str(facts["run_id"]).startswith(run):
         raise ConfigError(f"{file}: holds the weights of run {facts['run_id']}, not {run}")
     return _model(file, config, values), config
 
@@ -52,10 +52,14 @@ def _file(path: Path, run: str | None) -> Path:
     found = sorted(each.stem for each in (path / "weights").glob("[!.]*.safetensors"))
     if run is None and len(found) > 1:
         raise ConfigError(f"{path}: holds the weights of {len(found)} runs; give a run id, e.g. {found[0]}")
-    if not found or (run is not None and run not in found):
-        whose = f"no weights of run {run}" if found else "no weights"
-        raise ConfigError(f"{path}: {whose}; {_WAY}")
-    return path / "weights" / f"{run or found[0]}.safetensors"
+    if not found:
+        raise ConfigError(f"{path}: holds no weights; {_WAY}")
+    meant = [name for name in found if name.startswith(run)] if run else found[: run is None]
+    if len(meant) != 1:
+        near = ", ".join((meant or found)[:3])
+        what = f"{len(meant)} runs begin with" if meant else "holds no weights of a run that begins with"
+        raise ConfigError(f"{path}: {what} {run!r}; e.g. {near}; {_WAY}")
+    return path / "weights" / f"{meant[0]}.safetensors"
 
 
 def _config(file: Path, facts: dict[str, Any]) -> RunConfig:

@@ -58,7 +58,7 @@ def work(
             progress(0, 0)
         with _one_thread(device):
             return train(pack, device=device, progress=progress, keep=keep)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a user's own module may end itself
         failure = Failure("oom" if _is_oom(error) else "failed", _one_line(error))
     _free_memory()
     return failure
@@ -85,13 +85,13 @@ def _one_thread(device: str) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _is_oom(error: Exception) -> bool:
+def _is_oom(error: BaseException) -> bool:
     """Torch's own class by name, since torch may not be loaded; its CPU allocator raises a bare RuntimeError."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"OutOfMemoryError", "MemoryError"}) or "can't allocate memory" in str(error)
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {text} ({Path(last.filename).name}:{last.lineno} in {last.name})"

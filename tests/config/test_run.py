@@ -80,7 +80,10 @@ def test_other_science_other_id(change: dict[str, Any]):
 @pytest.mark.parametrize(
     ("keys", "dead"),
     [
-        ({"aggregate": "none"}, {"segment", "segmentation", "gate", "init", "connector", "pool", "scale", "k", "renormalise"}),
+        (
+            {"aggregate": "none"},
+            {"segment", "segmentation", "gate", "init", "connector", "pool", "scale", "k", "renormalise"},
+        ),
         ({"aggregate": "residual"}, {"gate", "connector", "pool", "scale", "k", "renormalise"}),
         ({"aggregate": "grm", "gate": "none"}, {"connector", "pool", "scale", "k", "renormalise"}),
         ({"aggregate": "grm", "gate": "input"}, {"connector", "pool", "scale", "k", "renormalise"}),

@@ -3,6 +3,7 @@
 import pytest
 
 from mclab.plan.grid import plan_from
+from mclab.plan.seeds import seeds_from_text
 from tests.plan.conftest import Fault, Make
 
 
@@ -39,7 +40,6 @@ def test_a_seed_in_the_base_is_the_one_seed(plan: Make):
     ("text", "message"),
     [
         ("5", "seeds: 5 could mean seed 5 or 5 seeds; write [5] or 0..4"),
-        ("0", "seeds: 0 could mean seed 0 or no seeds; write [0]"),
         ("1", "seeds: 1 could mean seed 1 or 1 seeds; write [1] or 0..0"),
         ("-1", "seeds: needs seeds from 0 to 2147483647, got -1"),
         ("-1..3", "seeds: needs seeds from 0 to 2147483647, got -1"),
@@ -73,3 +73,8 @@ def test_what_seeds_cannot_be(fault: Fault, text: str, message: str):
 )
 def test_the_seed_is_no_axis(fault: Fault, text: str):
     assert fault(text).endswith("seed: is no axis; list the seeds under seeds, e.g. seeds: 0..4")
+
+
+def test_seed_0_alone_on_the_command_line():
+    """No seeds at all is nothing to ask for, so it can mean one thing alone."""
+    assert seeds_from_text("0") == (0,)

@@ -77,10 +77,11 @@ def test_what_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
         pass
     torn = tmp_path / "torn.safetensors"
     torn.write_bytes((tmp_path / "two/weights" / f"{names[0]}.safetensors").read_bytes()[:99])
+    assert load_model(tmp_path / "two", names[1][:12])[1].seed == runs[[run_id(r) for r in runs].index(names[1])].seed
     for path, run, told in (
         (tmp_path / "nowhere", None, "no such file of weights and no such run folder"),
-        (tmp_path / "none", None, "no weights; --save-weights keeps them; "),
-        (tmp_path / "two", "0" * 16, f"no weights of run {'0' * 16}; --save-weights keeps them; "),
+        (tmp_path / "none", None, "holds no weights; --save-weights keeps them; "),
+        (tmp_path / "two", "x", f"holds no weights of a run that begins with 'x'; e.g. {names[0]}, {names[1]}; --save"),
         (tmp_path / "two", None, f"holds the weights of 2 runs; give a run id, e.g. {names[0]}"),
         (torn, None, "is torn or no safetensors file"),
         (tmp_path / "two/weights" / f"{names[0]}.safetensors", names[1], f"holds the weights of run {names[0]}, not "),

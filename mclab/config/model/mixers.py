@@ -1,5 +1,7 @@
 """The sequence mixers: one model each, with its keys."""
 
+from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -29,7 +31,7 @@ class MemoryMixer(Strict):
     decay_to: DecayTo = Field("init", description="titans, depth 2 and more: what forgetting leads back to")
     memory_norm: MemoryNorm = Field("rms", description="dla, titans, depth 2 and more: x + g RMS(MLP(x)), or MLP(x)")
     segment: int = Field(8, ge=1, description="tokens in a segment")
-    segmentation: Segmentation = Field("constant", description="keep every segment, or buckets of 1, 2, 4, ... segments")
+    segmentation: Segmentation = Field("constant", description="keep every segment, or buckets of 1, 2, 4, ... of them")
     aggregate: Aggregate = Field("grm", description="how a token reads the kept memories beside the online one")
     gate: Gate = Field("context", description="what the read weights see: token and segment, the token alone, nothing")
     connector: Connector = Field("own", description="u of the context score: its own projection, or the query")
@@ -42,9 +44,61 @@ class MemoryMixer(Strict):
     out_gate: bool = Field(False, description="multiply the output by SiLU of a projection of the input")
 
     @property
+    def descends(self) -> bool:
+        """Whether the memory descends a loss; the others write without looking at what they hold."""
+        return self.memory in ("dla", "titans")
+
+    @property
     def deep(self) -> bool:
         """Whether the memory is more than one matrix."""
-        return self.memory in ("dla", "titans") and self.depth > 1
+        return self.descends and self.depth > 1
+
+    @property
+    def tokens_a_chunk(self) -> int:
+        """Chunks end with their segment."""
+        return self.chunk if self.aggregate == "none" else min(self.chunk, self.segment)
+
+    def segments(self, length: int) -> int:
+        """Segments of a sequence of `length` tokens; one without caching."""
+        return 1 if self.aggregate == "none" else -(-length // self.segment)
+
+    @property
+    def inert(self) -> frozenset[str]:
+        """The keys that change nothing beside the others."""
+        return _inert_axes(self.aggregate, self.gate, self.segmentation) | _inert_rules(self.memory, self.depth)
+
+    def canonical(self) -> "MemoryMixer":
+        """The one mixer that stands for every mixer which does the same: inert keys at their defaults.
+
+        GRM without a gate is Residual (EQUATIONS 1: gamma = 1 for every visible memory).
+        """
+        if self.aggregate == "grm" and self.gate == "none":
+            return self.model_copy(update={"aggregate": "residual"}).canonical()
+        fields = MemoryMixer.model_fields
+        wanted = {key: fields[key].default for key in self.inert}
+        if self.descends and self.aggregate != "none":
+            usual = min(fields["chunk"].default, self.segment)
+            wanted["chunk"] = fields["chunk"].default if self.tokens_a_chunk == usual else self.tokens_a_chunk
+        changes = {key: value for key, value in wanted.items() if getattr(self, key) != value}
+        return self.model_copy(update=changes) if changes else self
+
+    def oddities(self, length: int) -> Iterator[str]:
+        """Harmless settings that may not be meant on sequences of `length` tokens, a line each that begins with the
+        key."""
+        usual = self.chunk == MemoryMixer.model_fields["chunk"].default
+        if self.descends and self.tokens_a_chunk < self.chunk and not usual:
+            yield f"chunk: {self.chunk} is above segment {self.segment}, where chunks end: as with {self.segment}"
+        if self.aggregate == "none":
+            return
+        segments = self.segments(length)
+        if segments == 1:
+            yield f"segment: {self.segment} is not below task.length {length}: nothing is ever cached"
+            return
+        if self.segmentation == "log" and segments == 2:
+            yield f"segmentation: log of 2 segments keeps what constant does; task.length {length} holds no more"
+        most = segments - 1 if self.segmentation == "constant" else max(n.bit_count() for n in range(segments))
+        if self.aggregate == "ssc" and self.k >= most:
+            yield f"k: {self.k} of at most {most} kept memories: ssc reads them all, as grm does"
 
     @model_validator(mode="after")
     def _soup_is_defined(self) -> "MemoryMixer":
@@ -54,6 +108,34 @@ class MemoryMixer(Strict):
                 f"{self.depth}; take gate context or input, aggregate grm, or depth 1"
             )
         return self
+
+
+@cache
+def _inert_axes(aggregate: str, gate: str, segmentation: str) -> frozenset[str]:
+    dead = set[str]()
+    if aggregate == "none":
+        dead |= {"segment", "segmentation", "gate", "init"}
+    if aggregate == "residual":
+        dead |= {"gate"}
+    if aggregate in ("none", "residual") or gate != "context":
+        dead |= {"connector", "pool", "scale"}
+    if aggregate != "ssc":
+        dead |= {"k", "renormalise"}
+    elif gate == "none":
+        dead |= {"renormalise"}
+    if aggregate == "ssc" and segmentation == "log":
+        dead -= {"pool"}  # the sum favours large buckets; of segments that are all alike both choose the same
+    return frozenset(dead)
+
+
+@cache
+def _inert_rules(memory: str, depth: int) -> frozenset[str]:
+    """Keys of memories that descend a loss; at depth 1 there is no norm and W^0 is zero."""
+    if memory not in ("dla", "titans"):
+        return frozenset({"depth", "chunk", "max_lr", "decay_to", "memory_norm"})
+    if depth == 1:
+        return frozenset({"decay_to", "memory_norm"})
+    return frozenset({"decay_to"} if memory == "dla" else ())
 
 
 class AttentionMixer(Strict):
