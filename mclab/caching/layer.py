@@ -17,7 +17,7 @@ from mclab.caching.segment import SEGMENTS, ConstantSegments, Segments
 from mclab.config.model import MemoryMixer
 from mclab.layers import rotate
 from mclab.memories import MEMORIES
-from mclab.memories.base import Tokens, Written
+from mclab.memories.base import Written
 
 
 class CachingLayer(nn.Module):
@@ -26,6 +26,8 @@ class CachingLayer(nn.Module):
     def __init__(self, replicas: int, width: int, heads: int, length: int, mixer: MemoryMixer) -> None:
         super().__init__()
         self.mixer, self.heads = mixer, heads
+        #: A cache for a model that was trained without one: tokens in a segment, kept states that are averaged.
+        self.post_training: tuple[int, int] | None = None
         self.memory = MEMORIES[mixer.memory](replicas, width, heads, mixer)
         gate = "none" if mixer.aggregate in ("none", "residual") else mixer.gate
         slots = self._segments(length).most_slots
@@ -35,8 +37,6 @@ class CachingLayer(nn.Module):
         self.connector = CONNECTORS[connector](replicas, width)
         #: What `caching/watch.py` puts between a written memory and its reading while somebody looks.
         self.watch: Callable[[Written, View], Written] | None = None
-        #: A cache for a model that was trained without one: tokens in a segment, kept states that are averaged.
-        self.post_training: tuple[int, int] | None = None
 
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
         """Read the cached memory for every token. All arguments and the result are [R, B, T, D].
@@ -50,7 +50,7 @@ class CachingLayer(nn.Module):
 
     def _read(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool) -> Tensor:
         mixer, T = self.mixer, x.shape[2]
-        segments = self._segments(T) if self.post_training is None else ConstantSegments(T, self.post_training[0])
+        segments = self._segments(T)
         if segments.padding:  # F.pad copies even where it adds nothing
             x, q, k, v = (F.pad(z, (0, 0, 0, segments.padding)) for z in (x, q, k, v))
         q_GTK, k_GTK, v_GTV = (self._fold(z) for z in (q, k, v))
@@ -58,25 +58,28 @@ class CachingLayer(nn.Module):
         if rotary or self.memory.rotary:
             q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
         tokens = self.memory.tokens(x, k_GTK, v_GTV)
-        if self.post_training is not None:
-            return self._unfold(self._averaged(q_GTK, tokens, segments), x.shape[0])[:, :, :T]
-        written = self.memory.write(tokens, segments, INITS[mixer.init])
+        init = mixer.init if self.post_training is None else "checkpoint"
+        written = self.memory.write(tokens, segments, INITS[init])
         if self.watch is not None:
             written = self.watch(written, view)
-        y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, view)
+        if self.post_training is not None:
+            y_GTV = written.read(q_GTK, self._alike(segments, q_GTK))
+        else:
+            y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, view)
         return self._unfold(y_GTV, x.shape[0])[:, :, :T]
 
-    def _averaged(self, q_GTK: Tensor, tokens: Tokens, segments: Segments) -> Tensor:
-        """The plain average of the reads of the last kept states and the online memory, which runs on."""
+    def _alike(self, segments: Segments, q_GTK: Tensor) -> Tensor:
+        """Equal weights [G, T, N] on the last kept states and the online memory, which runs on."""
         assert self.post_training is not None
         block = segments.own_column(q_GTK.device)[:, None]
         column = torch.arange(segments.columns, device=q_GTK.device)
         read_TN = (column <= block) & (column >= block - self.post_training[1])
         weights_TN = read_TN.to(q_GTK.dtype) / read_TN.sum(-1, keepdim=True)
-        written = self.memory.write(tokens, segments, INITS["checkpoint"])
-        return written.read(q_GTK, weights_TN.expand(q_GTK.shape[0], -1, -1))
+        return weights_TN.expand(q_GTK.shape[0], -1, -1)
 
     def _segments(self, length: int) -> Segments:
+        if self.post_training is not None:
+            return ConstantSegments(length, min(length, self.post_training[0]))
         if self.mixer.aggregate == "none":
             return ConstantSegments(length, length)
         return SEGMENTS[self.mixer.segmentation](length, self.mixer.segment)

@@ -1,7 +1,7 @@
 """Looking at the weights gamma that the caching layers read with, from the forward pass itself.
 
 Nothing is computed twice: what is recorded is what the memory was handed. A model that nobody watches pays one
-comparison a layer. Shapes: G = R*B*H folded, T time, N segments.
+comparison a layer. Shapes: G = R*B*H folded, T time, N columns.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,8 @@ class Watched(NamedTuple):
     heads: int
     """H; the weights of one sequence's heads stand side by side in G."""
     weights: Tensor
-    """[G, T, N], detached; padded to full segments, as caching/segment.py cuts them. Zero where nothing was read."""
+    """[G, T, N], detached; padded to full segments, and with the columns, of caching/segment.py: constant segments in
+    their order, or every bucket and behind them the online memory. Zero where nothing was read."""
 
 
 @contextmanager
@@ -32,7 +33,8 @@ def watching(model: nn.Module) -> Iterator[list[Watched]]:
     """Within the block every forward pass of `model` adds one `Watched` for each caching layer, in their order.
 
     Softmax gates give rows that sum to 1; without a gate a memory that is read weighs 1. For `soup` these are the
-    weights of the mixed matrices, for `ssc` they are zero outside the selection, and `none` has one column of ones.
+    weights of the mixed matrices, for `ssc` they are zero outside the selection, and `none` has one column of ones, or
+    with a cache after training the weights of its average.
     Outputs and gradients are what they are unwatched. Raises `ValueError` for a model that is watched already.
     """
     layers = [module for module in model.modules() if isinstance(module, CachingLayer)]

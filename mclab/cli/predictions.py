@@ -78,8 +78,11 @@ def _legend(found: "Predicted", marks: Marks) -> Iterator[str]:
         yield found.gateless
         return
     scale = f"{marks.levels[0]} to {marks.levels[-1]} the gate's weight"
+    each = f"segment of {found.mixer.segment} tokens that the query sees"
+    if found.mixer.segmentation == "log":
+        each = f"bucket of 1, 2, 4 and more segments of {found.mixer.segment} tokens, oldest first, and its own segment"
     yield (
-        f"a strip has a cell for each segment of {found.mixer.segment} tokens that the query sees: {scale}, "
+        f"a strip has a cell for each {each}: {scale}, "
         f"{marks.zero} not read; [ ] hold what the query needs, the number is their share of the weight"
     )
     if found.mixer.init == "checkpoint":

@@ -45,8 +45,6 @@ def _mixer(mixer: Mixer, model: ModelConfig, length: int) -> int | None:
 
 #: Rates that a memory makes of each token, for each head.
 RATES = {"swla": 3, "dla": 1, "titans": 3}
-#: Memories that descend a loss, of any depth.
-GRADIENT = ("dla", "titans")
 #: Hidden width of a deep memory in units of the head's.
 EXPANSION = 4
 
@@ -56,7 +54,7 @@ def _memory(model: ModelConfig, mixer: MemoryMixer) -> int:
     rates = RATES.get(mixer.memory, 0) * model.heads * (model.dim + 1)
     if mixer.memory == "vector":
         return model.dim
-    if mixer.memory not in GRADIENT or mixer.depth == 1:
+    if not mixer.deep:
         return rates
     return rates + model.heads * matrices(model, mixer) + (model.dim if mixer.memory_norm == "rms" else 0)
 
@@ -66,7 +64,7 @@ def matrices(model: ModelConfig, mixer: MemoryMixer) -> int:
     K = model.head_dim
     if mixer.memory == "vector":
         return K
-    if mixer.memory not in GRADIENT or mixer.depth == 1:
+    if not mixer.deep:
         return K * K
     widths = [K, *[EXPANSION * K] * (mixer.depth - 1), K]
     return sum(out * into for out, into in zip(widths[1:], widths[:-1], strict=True))
@@ -74,22 +72,19 @@ def matrices(model: ModelConfig, mixer: MemoryMixer) -> int:
 
 def _slots(mixer: MemoryMixer, length: int) -> int:
     """Slots of the input gate: a segment each, or the online memory and a bucket size each."""
-    count = segments(mixer, length)
+    count = mixer.segments(length)
     return count if mixer.segmentation == "constant" else (count - 1).bit_length() + 1
-
-
-def segments(mixer: MemoryMixer, length: int) -> int:
-    """Segments of a sequence of `length` tokens; one without caching."""
-    return 1 if mixer.aggregate == "none" else -(-length // mixer.segment)
 
 
 def state_floats(run: RunConfig) -> tuple[int | None, int | None]:
     """Floats that a sequence of the task's length leaves behind for its next token: (fixed, cached).
 
-    Fixed does not grow with the sequence: convolution taps, the online memory, its running pool. Cached does: kept
-    memories and their pools, or attention's keys and values. `None` where a module of the user's own holds some.
+    Fixed does not grow with the sequence: convolution taps; the online memory with all that its next write needs, in
+    the middle of a chunk and of a segment; its running pool. Cached does: the kept memories that the last segment reads
+    and their pools, or attention's keys and values. Buckets of `segmentation: log` that are still being written for
+    later segments to read are not counted. `None` where a module of the user's own holds some.
     """
-    found = [_state(mixer, run.model, run.task.length) for mixer in run.model.mixers]
+    found = [_state(mixer, run) for mixer in run.model.mixers]
     return _total(fixed for fixed, _ in found), _total(cached for _, cached in found)
 
 
@@ -99,7 +94,8 @@ def _total(numbers: Iterable[int | None]) -> int | None:
     return sum(known) if len(known) == len(found) else None
 
 
-def _state(mixer: Mixer, model: ModelConfig, length: int) -> tuple[int | None, int | None]:
+def _state(mixer: Mixer, run: RunConfig) -> tuple[int | None, int | None]:
+    model, length = run.model, run.task.length
     if isinstance(mixer, ModuleMixer):
         return None, None
     if isinstance(mixer, ConvMixer):
@@ -110,12 +106,22 @@ def _state(mixer: Mixer, model: ModelConfig, length: int) -> tuple[int | None, i
         kept = 2 * seen * model.dim
         return (taps, kept) if mixer.window is None else (taps + kept, 0)
     scored = mixer.aggregate == "ssc" or (mixer.aggregate in ("grm", "soup") and mixer.gate == "context")
-    head = model.head_dim
-    pool, one = (head if scored else 0), matrices(model, mixer)
-    # Titans carries momentum; between a chunk's first token and its last the weights at the first are needed too.
-    gradient = mixer.memory in GRADIENT and (mixer.memory == "titans" or mixer.depth > 1) and mixer.chunk > 1
-    copies = 1 + (mixer.memory == "titans") + gradient
-    window = 2 * head if mixer.memory == "swla" else 0
-    count = segments(mixer, length)
-    kept = count - 1 if mixer.segmentation == "constant" else (count - 1).bit_count()
-    return taps + model.heads * (one * copies + pool + window), model.heads * kept * (one + pool)
+    pool = model.head_dim if scored else 0
+    online, kept = _online(model, mixer) + pool, _kept(mixer, run) * (matrices(model, mixer) + pool)
+    return taps + model.heads * online, model.heads * kept
+
+
+def _online(model: ModelConfig, mixer: MemoryMixer) -> int:
+    """One head's memory and what else its next write needs: momentum; the weights at which gradients are taken, where
+    they are those at the first token of a chunk and matter; the last key and value."""
+    anchored = (mixer.memory == "titans" or mixer.deep) and mixer.tokens_a_chunk > 1
+    copies = 1 + (mixer.memory == "titans") + anchored
+    return copies * matrices(model, mixer) + (2 * model.head_dim if mixer.memory == "swla" else 0)
+
+
+def _kept(mixer: MemoryMixer, run: RunConfig) -> int:
+    """Kept memories that the last token reads, on test."""
+    if run.eval.post_training is not None:
+        return min(run.eval.post_training, -(-run.task.length // run.cached_after) - 1)
+    past = mixer.segments(run.task.length) - 1
+    return past if mixer.segmentation == "constant" else past.bit_count()

@@ -54,10 +54,10 @@ class EvalConfig(Strict):
     test: int = Field(1024, ge=1, description="sequences per slice, for the table")
     task: Variants = Field((), description="further slices on test: the task with keys changed, e.g. {length: 128}")
     post_training: int | None = Field(
-        None, ge=1, description="test with a cache, aggregate none: how many last kept states the online one is averaged with"
+        None, ge=1, description="aggregate none: test with a cache, the last so many kept states averaged in; null: off"
     )
     post_segment: int | None = Field(
-        None, ge=1, description="tokens between those states; null: the training length, task.length"
+        None, ge=1, description="tokens between kept states; null: the training length, task.length"
     )
 
 
@@ -146,8 +146,7 @@ def canonical(run: RunConfig) -> RunConfig:
         run = run.model_copy(update={"train": run.train.model_copy(update={"checkpoint_every": None})})
     if (task := run.task.canonical()) != run.task:
         run = run.model_copy(update={"task": task})
-    after = run.eval.post_training is not None
-    if run.eval.post_segment is not None and not (after and run.eval.post_segment != run.task.length):
+    if run.eval.post_segment is not None and (run.eval.post_training is None or run.cached_after == run.task.length):
         run = run.model_copy(update={"eval": run.eval.model_copy(update={"post_segment": None})})
     changes = {key: value for key, value in _canonical(run.model) if getattr(run.model, key) != value}
     return run.model_copy(update={"model": run.model.model_copy(update=changes)}) if changes else run

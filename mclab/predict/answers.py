@@ -5,6 +5,7 @@ Shapes: B batch, T time, H heads, N segments, Q scored positions; one replica.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -16,10 +17,12 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.config.task import TaskConfig
 from mclab.models.lm import LM
+from mclab.predict.columns import strip
 from mclab.predict.needed import needed
 from mclab.report.strip import Strip
 from mclab.sample import rows_of
 from mclab.tasks import NO_ANSWER, TASKS, Batch
+from mclab.train.evaluate import as_examined
 
 #: Tokens in one forward pass; the gates' weights of all of them are held at once.
 TOKENS = 2**14
@@ -104,7 +107,7 @@ class Predicted:
 def predicted(
     model: LM, run: RunConfig, task: TaskConfig, split: str, count: int, *, layer: int | None, head: int | None
 ) -> Predicted:
-    """The first `count` sequences of a split, under the run's seed, with the model's answers.
+    """The first `count` sequences of a split, under the run's seed, with the answers that the model is scored for.
 
     `layer` and `head` keep one of each; None keeps all. Raises `ConfigError` for a layer or head that the model has
     not, for an unknown split, and for a task too small for the split.
@@ -118,9 +121,10 @@ def predicted(
         raise ConfigError(str(error)) from None
     per_pass = max(1, TOKENS // task.length)
     samples: list[Sample] = []
-    for start in range(0, count, per_pass):
-        part = slice(start, start + per_pass)
-        samples += _samples(model, run, task, rows[part], Batch(*(field[:, part] for field in batch)), keep)
+    with as_examined(model, run, split):
+        for start in range(0, count, per_pass):
+            part = slice(start, start + per_pass)
+            samples += _samples(model, run, task, rows[part], Batch(*(field[:, part] for field in batch)), keep)
     return Predicted(run, task, tuple(samples), reason)
 
 
@@ -129,6 +133,8 @@ def _gateless(run: RunConfig) -> str | None:
     if not isinstance(mixer, MemoryMixer):
         return f"mixer {mixer.name} has no gate"
     if mixer.aggregate == "none":
+        if run.eval.post_training is not None:
+            return "no gate: a cache after training averages the memories that a token sees"
         return "aggregate none: there is one memory and no gate"
     if mixer.aggregate == "residual" or (mixer.gate == "none" and mixer.aggregate != "ssc"):
         return "no gate: every memory that a token sees counts once"
@@ -179,13 +185,13 @@ def _answer(
     run: RunConfig, row: Mapping[str, Any], group: Sequence[tuple[int, int, int, Mapping[Head, Sequence[float]]]]
 ) -> tuple[Query, ...]:
     needs = needed(row["tokens"], row["roles"], [(at, wanted) for at, wanted, *_ in group])
+    place = partial(_strip, run, len(row["tokens"]))
     return tuple(
-        Query(at, wanted, said, needs[at], {head: _strip(run, each, at, needs[at]) for head, each in weights.items()})
+        Query(at, wanted, said, needs[at], {head: place(each, at, needs[at]) for head, each in weights.items()})
         for at, wanted, said, weights in group
     )
 
 
-def _strip(run: RunConfig, weights: Sequence[float], at: int, needs: Sequence[int]) -> Strip:
+def _strip(run: RunConfig, length: int, weights: Sequence[float], at: int, needs: Sequence[int]) -> Strip:
     assert isinstance(run.model.mixer, MemoryMixer)
-    segment = run.model.mixer.segment
-    return Strip(weights, at // segment + 1, frozenset(place // segment for place in needs))
+    return strip(run.model.mixer, length, weights, at, needs)

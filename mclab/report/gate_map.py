@@ -67,7 +67,7 @@ def gate_map(title: str, labels: Sequence[str], right: Sequence[bool], panels: S
 
 def _caption(left_out: int) -> str:
     more = f" The first {MOST_ROWS} queries; {left_out} more are not drawn." if left_out else ""
-    return f"Outlined: the segment that holds what the query needs; grey: not yet seen; coloured label: wrong.{more}"
+    return f"Outlined: the memory that holds what the query needs; grey: none there; coloured label: wrong.{more}"
 
 
 def _panel(axes: Axes, panel: GatePanel, rows: int) -> AxesImage:
@@ -82,7 +82,7 @@ def _panel(axes: Axes, panel: GatePanel, rows: int) -> AxesImage:
         for x in strip.held:
             axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor=HELD, linewidth=1.4, zorder=3))
     axes.set_title(panel.title)
-    axes.set_xlabel("segment")
+    axes.set_xlabel("memory, oldest first")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.tick_params(length=0)
     axes.grid(visible=False)

@@ -8,11 +8,11 @@ class Strip(NamedTuple):
     """What one head of one layer reads for one query."""
 
     weights: Sequence[float]
-    """One for each segment of the sequence."""
+    """One for each memory that a query may see, the oldest first; zero behind those that it sees."""
     visible: int
-    """Segments that the query sees, its own included: the first so many."""
+    """Memories that the query sees, its online one included: the first so many."""
     held: frozenset[int]
-    """Segments that hold what the query needs; empty where nobody knows."""
+    """Memories that hold what the query needs; empty where nobody knows."""
 
     @property
     def share(self) -> float:

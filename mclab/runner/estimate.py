@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from mclab.config.model import AttentionMixer, MemoryMixer, Mixer
-from mclab.config.params import rough_parameters
+from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
+from mclab.config.params import matrices, rough_parameters
 from mclab.config.run import RunConfig
 from mclab.plan.size import tokens
 
@@ -14,6 +14,16 @@ PER_STEP, PER_TOKEN, PER_TOKEN_AND_PARAMETER = 0.9e-3, 0.9e-6, 1.5e-10
 #: them, and for a gate that sees them. Within 15 % of one another's times at lengths 64 to 256 and widths 16 to 64.
 ATTENTION, KEY = -0.6e-6, 3.7e-9
 READ, KEPT, CONTEXT = 0.45e-6, 0.03e-6, 0.2e-6
+#: What fast weights cost beside, all memories but linear and vector. For each number in them, a token: what writes and
+#: reads it, what steps over it once a chunk, what reads it in each kept memory. For each of their matrices, a step: a
+#: chunk that waits for the one before it, a kept memory. Forward and backward; good to a factor of two at depths 1 to
+#: 3, chunks of 1 to 64, lengths of 64 and 256, widths of 16 to 64.
+WRITE, CHUNK, KEPT_READ = 0.3e-9, 12e-9, 0.25e-9
+CHUNK_CALL, KEPT_CALL = 0.5e-3, 0.2e-3
+#: Memories that are no fast weights here: their reads are attention and sums of keys.
+DIRECT = ("linear", "vector")
+#: Tokens in a chunk of RetNet's and SWLA's.
+DECAYED = 64
 
 
 def seconds(runs: Iterable[RunConfig]) -> float:
@@ -29,7 +39,8 @@ def after_training(run: RunConfig) -> float:
 def _seconds(run: RunConfig) -> float:
     """Steps and tokens cost by the layer whatever its width."""
     looks = run.train.steps / run.eval.every
-    training = run.train.steps * run.model.layers * PER_STEP + tokens(run) * _token(run)
+    step = sum(PER_STEP + _calls(mixer, run.task.length) for mixer in run.model.mixers)
+    training = run.train.steps * step + tokens(run) * _token(run)
     return training + _reading(run, looks * run.eval.valid) + _test(run)
 
 
@@ -39,7 +50,8 @@ def _test(run: RunConfig) -> float:
 
 
 def _token(run: RunConfig) -> float:
-    layers = sum(PER_TOKEN + _mixing(mixer, run.task.length) for mixer in run.model.mixers)
+    length = run.task.length
+    layers = sum(PER_TOKEN + _mixing(mixer, length) + _fast(run.model, mixer, length) for mixer in run.model.mixers)
     return layers + rough_parameters(run) * PER_TOKEN_AND_PARAMETER
 
 
@@ -49,6 +61,36 @@ def _mixing(mixer: Mixer, length: int) -> float:
     if not isinstance(mixer, MemoryMixer) or mixer.aggregate in ("none", "residual"):
         return 0.0
     return READ + KEPT * -(-length // mixer.segment) + CONTEXT * (mixer.gate == "context")
+
+
+def _fast(model: ModelConfig, mixer: Mixer, length: int) -> float:
+    """What a token's fast weights cost a layer."""
+    if not isinstance(mixer, MemoryMixer) or mixer.memory in DIRECT:
+        return 0.0
+    past = mixer.segments(length) - 1
+    log = mixer.segmentation == "log" and past > 0
+    read = past.bit_length() / 2 if log else past / 2
+    # Buckets of two segments and more are written by themselves where they restart, those of a size in half the tokens.
+    writes = 1 + (past.bit_length() - 1) / 2 if log and mixer.init == "restart" else 1.0
+    each = writes * (WRITE + CHUNK / _chunk(mixer, length)) + KEPT_READ * read
+    return model.heads * matrices(model, mixer) * each
+
+
+def _calls(mixer: Mixer, length: int) -> float:
+    """What a layer's fast weights cost a step, whatever their width: all that is done one after the other."""
+    if not isinstance(mixer, MemoryMixer) or mixer.memory in DIRECT:
+        return 0.0
+    segments = mixer.segments(length)
+    each = -(-min(length, mixer.segment if segments > 1 else length) // _chunk(mixer, length))
+    log = mixer.segmentation == "log" and segments > 1
+    waits = each * segments if mixer.init == "checkpoint" or log else each
+    return (mixer.depth if mixer.deep else 1) * (CHUNK_CALL * waits + KEPT_CALL * (segments - 1))
+
+
+def _chunk(mixer: MemoryMixer, length: int) -> int:
+    """Tokens in a chunk; those that only decay have long ones."""
+    segment = length if mixer.aggregate == "none" else min(length, mixer.segment)
+    return min(segment, mixer.chunk if mixer.descends else DECAYED)
 
 
 def _reading(run: RunConfig, sequences: float) -> float:

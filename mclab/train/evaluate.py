@@ -1,11 +1,13 @@
 """Accuracy and loss per slice on a split's fixed set; replicas see their own seeds' sequences."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mclab.caching.post_training import post_training
 from mclab.config.outcome import ALL, Score
 from mclab.config.run import RunConfig
 from mclab.config.task import TaskConfig
@@ -16,6 +18,14 @@ from mclab.tasks import NO_ANSWER, TASKS, Batch
 CHUNK, CHUNK_LOGITS = 4, 2**27
 #: Tokens of a slice up to which its sequences are kept; those of larger ones are made anew, a chunk at a time.
 KEPT = 2**24
+
+
+def as_examined(model: LM, run: RunConfig, split: str) -> AbstractContextManager[None]:
+    """Within the block `model` is what a split is scored with: as trained, on test with the cache that
+    `eval.post_training` asks for."""
+    if split != "test" or run.eval.post_training is None:
+        return nullcontext()
+    return post_training(model, run.cached_after, run.eval.post_training)
 
 
 def loss_per_replica(logits_RBQV: Tensor, answers_RBQ: Tensor) -> Tensor:
@@ -32,7 +42,7 @@ class EvalSet:
     """A split's sequences, slice by slice: the task's own slices, on test also those that `eval.task` adds."""
 
     def __init__(self, run: RunConfig, seeds: Sequence[int], split: str, count: int, device: torch.device) -> None:
-        self.own = run.task.slices
+        self.run, self.split, self.own = run, split, run.task.slices
         self.tokens = CHUNK * run.train.batch * run.task.length
         tasks: dict[str, TaskConfig] = {name: run.task.only(name) for name in self.own}
         if split == "test":
@@ -49,7 +59,8 @@ class EvalSet:
     @torch.no_grad()
     def scores(self, model: LM, autocast: torch.autocast) -> list[dict[str, Score]]:
         """For each replica a score per slice, and the mean of the task's own under `ALL`: each counts alike."""
-        per_slice = {name: self._slice_scores(model, part, autocast) for name, part in self.slices.items()}
+        with as_examined(model, self.run, self.split):
+            per_slice = {name: self._slice_scores(model, part, autocast) for name, part in self.slices.items()}
         replicas = len(per_slice[self.own[0]])
         return [self._with_mean({name: scores[r] for name, scores in per_slice.items()}) for r in range(replicas)]
 

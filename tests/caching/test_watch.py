@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from mclab.caching import recurrent as definition
+from mclab.caching.post_training import post_training
 from mclab.caching.watch import watching
 from mclab.config.run import RunConfig
 from mclab.layers import initialise
@@ -66,6 +67,21 @@ def test_they_are_those_of_the_definition(case, monkeypatch):
         assert (weights[:, t, row_Gn.shape[1] :] == 0).all()
 
 
+@pytest.mark.parametrize(
+    "case", pairwise({**AXES, "aggregate": ["grm", "soup", "ssc"], "segment": [1, 3, 40]}), ids=label
+)
+def test_of_buckets_too_a_column_each_and_the_online_memory_last(case, monkeypatch):
+    layer, inputs = layer_and_inputs(length=LENGTH, segmentation="log", **case)
+    weights = watched(layer, inputs)
+    spans = layer._segments(LENGTH).spans
+    assert weights.shape[2] == len(spans) + 1
+    for t, row_Gn in enumerate(defined(layer, inputs, monkeypatch)):
+        columns = [spans.index(span) for span in definition.prefix(t // case["segment"], "log")]
+        expected = torch.zeros_like(weights[:, t])
+        expected[:, [*columns, len(spans)]] = row_Gn
+        torch.testing.assert_close(weights[:, t], expected, atol=FP64, rtol=0)
+
+
 @pytest.mark.parametrize("case", pairwise(AXES), ids=label)
 def test_what_a_row_sums_to(case):
     layer, inputs = layer_and_inputs(length=LENGTH, **case)
@@ -89,6 +105,17 @@ def test_a_memory_without_a_cache_has_one_column():
     layer, inputs = layer_and_inputs(length=LENGTH, aggregate="none")
     weights = watched(layer, inputs)
     assert torch.equal(weights, torch.ones(8, LENGTH, 1, dtype=torch.float64))
+
+
+def test_a_cache_after_training_weighs_what_it_reads_alike():
+    """13 tokens in segments of 4: up to two kept states and the online memory."""
+    layer, inputs = layer_and_inputs(length=LENGTH, aggregate="none")
+    with post_training(layer, 4, 2):
+        weights = watched(layer, inputs)
+    third = 1 / 3
+    rows = [[1, 0, 0, 0], [0.5, 0.5, 0, 0], [third, third, third, 0], [0, third, third, third]]
+    wanted = torch.tensor(rows, dtype=torch.float64).repeat_interleave(4, 0).expand(8, -1, -1)
+    torch.testing.assert_close(weights, wanted, atol=FP64, rtol=0)
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,10 @@ def test_other_model_other_id(one: dict[str, Any], other: dict[str, Any]) -> Non
 
 
 def test_what_queries_and_keys_alone_have_is_inert_without_them() -> None:
-    assert inert(of(mixer={"name": "conv"})) == inert(of(mixer=OWN)) == {"model.heads", "model.conv"}
-    assert inert(of(mixer={"name": "conv"}, pattern=["mixer", "attention"])) == set()
-    assert inert(of(mixer={"name": "attention"})) == set()
+    cache = {"eval.post_segment"}
+    assert inert(of(mixer={"name": "conv"})) == inert(of(mixer=OWN)) == {"model.heads", "model.conv"} | cache
+    assert inert(of(mixer={"name": "conv"}, pattern=["mixer", "attention"])) == cache
+    assert inert(of(mixer={"name": "attention"})) == cache
     with pytest.raises(ConfigError, match="rotary needs an even head width"):
         of(dim=5, position="rotary", mixer={"name": "conv"}, pattern=["attention", "mixer"])
     of(dim=5, position="rotary", mixer={"name": "conv"})
@@ -161,6 +162,11 @@ def test_faults_in_a_line(model: dict[str, Any], line: str) -> None:
             {"position": "rotary", "mixer": OWN},
             "model.position: rotary turns queries and keys, and no layer has any: as with none",
         ),
+        (
+            {"position": "rotary", "mixer": {"memory": "retnet"}},
+            "model.position: rotary turns queries and keys, and retnet turns its own in any case: as with none",
+        ),
+        ({"position": "rotary", "mixer": {"memory": "retnet"}, "pattern": ["attention", "mixer"]}, None),
     ],
 )
 def test_oddities(model: dict[str, Any], line: str | None) -> None:

@@ -8,7 +8,7 @@ import pytest
 from mclab.config.model import Aggregate, Gate
 from mclab.config.parse import parse_run
 from mclab.config.run import PACKABLE, RunConfig, canonical, inert, oddities, run_id, science, shape_key
-from mclab.config.strict import leaves
+from mclab.config.strict import ConfigError, leaves
 
 
 def memory(**keys: Any) -> RunConfig:
@@ -16,7 +16,7 @@ def memory(**keys: Any) -> RunConfig:
 
 
 def inert_words(run: RunConfig) -> set[str]:
-    return {path.removeprefix("model.mixer.") for path in inert(run)}
+    return {path.removeprefix("model.mixer.") for path in inert(run) if path.startswith("model.mixer.")}
 
 
 def test_ids_stay_what_they_are():
@@ -55,6 +55,20 @@ def test_science_holds_what_differs_from_the_defaults_and_the_names():
         ({"model": {"dim": 32}}, {}),
         ({"model": {"mixer": {"k": 5}}}, {}),
         ({"model": {"mixer": {"gate": "none"}}}, {"model": {"mixer": {"aggregate": "residual"}}}),
+        ({"model": {"mixer": {"memory": "titans", "chunk": 8}}}, {"model": {"mixer": {"memory": "titans"}}}),
+        (
+            {"model": {"mixer": {"memory": "dla", "chunk": 99, "segment": 32}}},
+            {"model": {"mixer": {"memory": "dla", "chunk": 32, "segment": 32}}},
+        ),
+        (
+            {"model": {"position": "rotary", "mixer": {"memory": "retnet"}}},
+            {"model": {"mixer": {"memory": "retnet"}}},
+        ),
+        ({"eval": {"post_segment": 8}}, {}),
+        (
+            {"model": {"mixer": {"aggregate": "none"}}, "eval": {"post_training": 2, "post_segment": 64}},
+            {"model": {"mixer": {"aggregate": "none"}}, "eval": {"post_training": 2}},
+        ),
     ],
 )
 def test_one_science_one_id(one: dict[str, Any], other: dict[str, Any]):
@@ -71,10 +85,46 @@ def test_one_science_one_id(one: dict[str, Any], other: dict[str, Any]):
         {"eval": {"test": 512}},
         {"model": {"mixer": {"segment": 16}}},
         {"model": {"mixer": {"name": "attention"}}},
+        {"model": {"mixer": {"memory": "titans"}}},
+        {"model": {"mixer": {"segmentation": "log"}}},
     ],
 )
 def test_other_science_other_id(change: dict[str, Any]):
     assert run_id(parse_run(change)) != run_id(RunConfig())
+
+
+def test_other_memory_other_id():
+    """Chunks below the segment, and a cache after training, change what comes out."""
+    titans, plain = memory(memory="titans", segment=16), memory(aggregate="none")
+    for keys in ({"chunk": 4}, {"depth": 3}, {"max_lr": 0.5}, {"decay_to": "zero"}, {"memory_norm": "none"}):
+        assert run_id(memory(memory="titans", segment=16, **keys)) != run_id(titans), keys
+    for keys in ({"post_training": 1}, {"post_training": 2, "post_segment": 32}):
+        cached = parse_run({"model": {"mixer": {"aggregate": "none"}}, "eval": keys})
+        assert run_id(cached) != run_id(plain)
+        assert shape_key(cached) != shape_key(plain)
+    turned = {"position": "rotary", "pattern": ["attention", "mixer"], "mixer": {"memory": "retnet"}}
+    assert run_id(parse_run({"model": turned})) != run_id(parse_run({"model": turned | {"position": "none"}}))
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        (
+            {},
+            "eval.post_training: is for a model trained without a cache, and aggregate is grm; "
+            "take model.mixer.aggregate none",
+        ),
+        (
+            {"mixer": {"name": "attention"}},
+            "eval.post_training: keeps states of a memory, and mixer attention has none; "
+            "leave it out or take model.mixer.name memory",
+        ),
+    ],
+)
+def test_a_cache_after_training_is_for_memories_trained_without(model: dict[str, Any], line: str):
+    with pytest.raises(ConfigError) as caught:
+        parse_run({"model": model, "eval": {"post_training": 1}})
+    assert str(caught.value) == line
 
 
 @pytest.mark.parametrize(
@@ -109,11 +159,14 @@ def test_inert_keys(keys: dict[str, Any], dead: set[str]):
         ({"memory": "dla", "depth": 1}, {"decay_to", "memory_norm"}),
         ({"memory": "titans", "depth": 3}, set()),
         ({"memory": "titans", "depth": 1}, {"decay_to", "memory_norm"}),
+        # Buckets of different sizes: the sum of their keys and the mean may choose differently.
+        ({"memory": "titans", "segmentation": "log", "gate": "input"}, {"connector", "scale"}),
+        ({"memory": "titans", "segmentation": "log", "gate": "none"}, {"connector", "scale", "renormalise"}),
     ],
 )
 def test_inert_keys_of_a_memory(keys: dict[str, Any], dead: set[str]):
     """What forgetting leads to and what is normed means nothing where W^0 is zero and nothing is normed."""
-    assert inert_words(memory(aggregate="ssc", gate="context", **keys)) == dead
+    assert inert_words(memory(**{"aggregate": "ssc", "gate": "context", **keys})) == dead
 
 
 OTHER = {
@@ -169,6 +222,16 @@ def test_runs_that_may_share_a_pack():
         ({"segment": 100}, "model.mixer.segment"),
         ({"aggregate": "ssc", "k": 7}, "model.mixer.k"),
         ({"aggregate": "ssc", "k": 6}, None),
+        ({"aggregate": "ssc", "k": 3, "segmentation": "log"}, "model.mixer.k"),
+        ({"aggregate": "ssc", "k": 2, "segmentation": "log"}, None),
+        ({"segment": 32, "segmentation": "log"}, "model.mixer.segmentation"),
+        ({"segment": 31, "segmentation": "log"}, None),
+        ({"segment": 64, "segmentation": "log"}, "model.mixer.segment"),
+        ({"memory": "titans"}, None),
+        ({"memory": "titans", "chunk": 8}, None),
+        ({"memory": "titans", "chunk": 32}, "model.mixer.chunk"),
+        ({"memory": "linear", "chunk": 32}, None),
+        ({"memory": "titans", "chunk": 32, "aggregate": "none"}, None),
         ({"aggregate": "none", "segment": 64}, None),
         ({"name": "attention"}, None),
         ({"name": "attention", "window": 63}, None),
@@ -179,3 +242,21 @@ def test_runs_that_may_share_a_pack():
 def test_oddities(keys: dict[str, Any], word: str | None):
     found = oddities(memory(**keys))
     assert [line.partition(":")[0] for line in found] == ([word] if word else [])
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        ({"post_training": 1}, "eval.post_training: a state is kept every 64 tokens and the longest test has 64: "),
+        ({"post_training": 1, "task": {"length": 128}}, None),
+        (
+            {"post_training": 1, "post_segment": 200, "task": {"length": 128}},
+            "eval.post_segment: a state is kept every 200 tokens and the longest test has 128: ",
+        ),
+        ({"post_training": 1, "post_segment": 63}, None),
+        ({"post_segment": 200}, None),
+    ],
+)
+def test_a_cache_after_training_that_is_never_filled(keys: dict[str, Any], line: str | None):
+    found = oddities(parse_run({"model": {"mixer": {"aggregate": "none"}}, "eval": keys}))
+    assert [text.startswith(line or "-") for text in found] == [True] * (line is not None)

@@ -1,5 +1,6 @@
 """The language model: arithmetic against real tensors, causality, replicas that never meet, gradients everywhere."""
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -10,7 +11,10 @@ from mclab.caching.connector import CONNECTORS
 from mclab.caching.gate import GATES
 from mclab.caching.init import INITS
 from mclab.caching.pool import POOLS
+from mclab.caching.recurrent import prefix
+from mclab.caching.segment import SEGMENTS
 from mclab.config import model as config_model
+from mclab.config.model import MemoryMixer
 from mclab.config.params import parameters, state_floats
 from mclab.config.run import RunConfig
 from mclab.config.task import TASKS as TASK_CONFIGS
@@ -19,7 +23,8 @@ from mclab.memories import MEMORIES
 from mclab.models.lm import LM
 from mclab.models.mixers import MIXERS
 from mclab.tasks import TASKS
-from tests.covering import label, pairwise
+from tests.caching.test_memories import layer_and_inputs, sensible
+from tests.covering import full, label, pairwise
 
 MIXER_AXES = {
     "aggregate": ["none", "residual", "grm", "soup", "ssc"],
@@ -41,6 +46,14 @@ ATTENTION_AXES = {"window": [None, 3], **AROUND}
 CONV_AXES = {"kernel": [1, 3], **AROUND}
 PATTERNS = [["conv/3", "mixer"], ["attention/3", "mixer", "conv/2"], ["mixer", "attention"]]
 PATTERN_AXES = {"pattern": PATTERNS, "layers": [3], **AROUND}
+MEMORY_AXES = {
+    "memory": list(MEMORIES),
+    "depth": [1, 2, 3],
+    "aggregate": ["none", "residual", "grm", "soup", "ssc"],
+    "gate": ["context", "input", "none"],
+    "segmentation": ["constant", "log"],
+    "memory_norm": ["rms", "none"],
+}
 OWN = {"module": "torch.nn.Linear", "args": {"out_features": 8}}
 
 
@@ -170,6 +183,57 @@ def test_state_arithmetic_of_memories(case, expected):
     assert state_floats(config("memory", case)) == expected
 
 
+def test_parameter_arithmetic_of_every_memory():
+    """20 tokens in segments of 3: seven slots of an input gate, or four for buckets."""
+    for case in full(MEMORY_AXES):
+        run = config("memory", {**sensible(case), "segment": 3, "layers": 1, "heads": 2})
+        assert parameters(run) == sum(p[0].numel() for p in LM(run, 1).parameters()), label(case)
+
+
+@pytest.mark.parametrize(
+    "case", pairwise(MEMORY_AXES | {"chunk": [1, 3], "init": ["restart", "checkpoint"]}), ids=label
+)
+def test_state_arithmetic_is_what_the_definition_needs(case):
+    """20 tokens in segments of 6, in the middle of a chunk. A tensor of the state counts when later tokens feel it."""
+    case = sensible(case) | {"segment": 6, "heads": 2}
+    run = config("memory", case | {"layers": 1, "conv": 0})
+    layer, (x, q, k, v) = layer_and_inputs(length=20, replicas=1, **case)
+    memory, q_GTK = layer.memory, layer._fold(q)
+    tokens = memory.tokens(x, layer._fold(k), layer._fold(v))
+    state = memory.begin(memory.initial(tokens))
+    for t in range(4):
+        state = memory.step(state, tokens.at(t))
+
+    def later(state):
+        reads = []
+        for t in range(4, 8):
+            state = memory.step(state, tokens.at(t))
+            reads.append(memory.read(state, q_GTK[:, t]))
+        return torch.stack(reads)
+
+    def felt(name, i):
+        moved = [value + 0.1 * (i == j) for j, value in enumerate(getattr(state, name))]
+        return not torch.equal(later(replace(state, **{name: tuple(moved)})), later(state))
+
+    names = ("weights", "momentum", "anchor", "window")
+    online = sum(value.numel() for name in names for i, value in enumerate(getattr(state, name)) if felt(name, i))
+    past = prefix(3, case["segmentation"]) if case["aggregate"] != "none" else []
+    pool = x.shape[-1] if layer.gate.needs_scores or case["aggregate"] == "ssc" else 0
+    kept = len(past) * (sum(value.numel() for value in state.weights) + pool)
+    assert state_floats(run) == (online + pool, kept)
+
+
+def test_state_arithmetic_of_a_cache_after_training():
+    """The longest sequence that is counted is the training length: 20 tokens, a state every 6, the last two."""
+    run = config("memory", {"aggregate": "none"})
+    changed = {**run.model_dump(), "eval": {"post_training": 2, "post_segment": 6}}
+    assert state_floats(RunConfig.model_validate(changed)) == (2 * (72 + 64), 2 * 2 * 64)
+    changed["eval"] = {"post_training": 9, "post_segment": 7}
+    assert state_floats(RunConfig.model_validate(changed)) == (2 * (72 + 64), 2 * 2 * 64)
+    changed["eval"] = {"post_training": 2}
+    assert state_floats(RunConfig.model_validate(changed)) == state_floats(run)
+
+
 def test_state_arithmetic_of_attention():
     assert state_floats(config("attention", {"conv": 0})) == (0, 2 * 2 * 20 * 8)
     assert state_floats(config("attention", {"conv": 0, "window": 3})) == (2 * 2 * 3 * 8, 0)
@@ -191,6 +255,7 @@ def test_state_arithmetic_of_patterns():
         (config_model.Connector, CONNECTORS),
         (config_model.Init, INITS),
         (config_model.Pool, POOLS),
+        (MemoryMixer.model_fields["segmentation"].annotation, SEGMENTS),
     ],
 )
 def test_config_names_what_the_registries_hold(literal, registry):

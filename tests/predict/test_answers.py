@@ -23,8 +23,12 @@ def look(tmp_path, run, *, split="test", count=4, layer=None, head=None, slice_n
         small_run(train={"steps": 30, "precision": "bf16"}),
         small_run(seed=5, model={"mixer": {"name": "attention"}}, train={"steps": 30}),
         small_run(task={"name": "niah", "vocab": 64, "length": 32, "pairs": None}, train={"steps": 5}),
+        small_run(model={"mixer": {"segment": 2, "segmentation": "log"}}, train={"steps": 30}),
+        small_run(
+            model={"mixer": {"aggregate": "none"}}, train={"steps": 30}, eval={"post_training": 2, "post_segment": 4}
+        ),
     ],
-    ids=["memory", "bf16", "attention", "niah"],
+    ids=["memory", "bf16", "attention", "niah", "buckets", "cache after training"],
 )
 def test_a_whole_slice_scores_what_the_record_says(tmp_path, run):
     for name in run.task.slices[:2]:
@@ -79,6 +83,7 @@ def test_layers_keep_their_numbers_in_a_pattern(tmp_path):
         ({"aggregate": "none"}, "one memory and no gate"),
         ({"aggregate": "residual"}, "every memory that a token sees counts once"),
         ({"gate": "none"}, "every memory that a token sees counts once"),
+        ({"memory": "titans", "aggregate": "none"}, "one memory and no gate"),
     ],
 )
 def test_without_a_gate_there_are_answers_alone(tmp_path, mixer, reason):
@@ -86,6 +91,24 @@ def test_without_a_gate_there_are_answers_alone(tmp_path, mixer, reason):
     assert reason in found.gateless
     assert found.heads == []
     assert all(query.wanted is not None for sample in found.samples for query in sample.queries)
+
+
+def test_a_cache_after_training_is_read_where_it_is_scored(tmp_path):
+    """On test, not on valid."""
+    model, eval_ = {"mixer": {"aggregate": "none"}}, {"post_training": 1, "post_segment": 4}
+    plain, cached = small_run(model=model), small_run(model=model, eval=eval_)
+    for split, same in (("valid", True), ("test", False)):
+        said = [
+            [
+                query.predicted
+                for sample in look(tmp_path / str(n), run, split=split, count=16).samples
+                for query in sample.queries
+            ]
+            for n, run in enumerate((plain, cached))
+        ]
+        assert (said[0] == said[1]) == same
+        tmp_path = tmp_path / "next"
+    assert "a cache after training averages" in look(tmp_path / "a", cached).gateless
 
 
 def test_a_longer_sequence_than_trained_and_many_passes(tmp_path, monkeypatch):

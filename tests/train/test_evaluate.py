@@ -21,12 +21,12 @@ MQAR = {"vocab": 64, "length": 16, "pairs": [1, 2]}
 NIAH = {"name": "niah", "length": 32, "depth": [0, 100]}
 
 
-def run_config(task=MQAR, model=None, train=None, exams=()):
+def run_config(task=MQAR, model=None, train=None, exams=(), **evaluation):
     return RunConfig.model_validate({
         "task": task,
         "model": {"dim": 8, **(model or {})},
         "train": {"steps": 4, "batch": 4, **(train or {})},
-        "eval": {"every": 2, "valid": 8, "test": 16, "task": exams},
+        "eval": {"every": 2, "valid": 8, "test": 16, "task": exams, **evaluation},
     })  # fmt: skip
 
 
@@ -132,16 +132,60 @@ def test_a_chunk_of_a_long_exam_has_fewer_sequences():
     assert sizes["length=64 pairs=1"] == [4] * 10
 
 
+PLAIN = {"mixer": {"memory": "titans", "aggregate": "none", "chunk": 4}}
+
+
+@pytest.mark.parametrize(
+    ("cache", "changed"),
+    [
+        ({"post_training": 2}, {"length=32"}),
+        ({"post_training": 2, "post_segment": 32}, set()),
+        ({"post_training": 1, "post_segment": 28}, {"length=32"}),
+        ({"post_training": 1, "post_segment": 8}, {"pairs=1", "pairs=2", "length=32"}),
+    ],
+    ids=["training length", "never filled", "nearly", "filled"],
+)
+def test_a_cache_after_training_tells_on_test_where_a_sequence_is_longer_than_its_segment(cache, changed):
+    """Trained on 16 tokens without a cache; segments are multiples of the chunk, which the online memory keeps."""
+    exams = {"length": 32}
+    (plain,) = train_pack([run_config(model=PLAIN, exams=exams)], device="cpu")
+    (cached,) = train_pack([run_config(model=PLAIN, exams=exams, **cache)], device="cpu")
+    assert cached.valid == plain.valid
+    assert cached.curve == plain.curve
+    for part, score in plain.test.items():
+        differs = cached.test[part].loss != score.loss
+        assert differs == any(part.startswith(name) for name in changed) or part == ALL
+    assert (cached.test[ALL] == plain.test[ALL]) == ("pairs=1" not in changed)
+
+
+def test_what_a_cache_after_training_reads_is_all_that_it_changes():
+    """Without one a longer test is that of the model as trained, and with one the model is left as it was."""
+    run = run_config(model=PLAIN, exams={"length": 32}, post_training=1)
+    model = untrained(run)
+    before = EvalSet(run, [0], "valid", 8, CPU).scores(model, OFF)
+    test = EvalSet(run, [0], "test", 16, CPU)
+    assert test.scores(model, OFF) == test.scores(model, OFF)
+    assert EvalSet(run, [0], "valid", 8, CPU).scores(model, OFF) == before
+
+
 MEMORIES = [
     {"aggregate": aggregate, "gate": gate, "init": init}
     for aggregate, gate, init in product(
         ("grm", "soup", "ssc", "residual", "none"), ("context", "input", "none"), ("restart", "checkpoint")
     )
 ]
-MIXERS = [{"segment": 4, **memory} for memory in MEMORIES] + [
-    {"name": "attention"},
-    {"name": "attention", "window": 6},
-]
+MIXERS = (
+    [{"segment": 4, **memory} for memory in MEMORIES]
+    + [
+        {"segment": 3, "memory": memory, "segmentation": segmentation}
+        for memory in ("retnet", "swla", "dla", "titans", "vector")
+        for segmentation in ("constant", "log")
+    ]
+    + [
+        {"name": "attention"},
+        {"name": "attention", "window": 6},
+    ]
+)
 
 
 @pytest.mark.parametrize("mixer", MIXERS, ids=lambda mixer: "-".join(map(str, mixer.values())))

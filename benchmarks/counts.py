@@ -1,0 +1,72 @@
+"""Multiply-adds: predicted by formula, and counted while the work runs. Products alone; elementwise work is left out.
+
+T time, S segment length, N = T / S segments, K = V head width, E hidden width, C chunk; for one sequence and head.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+#: States that Titans carries: the weights' distance from W^0, and the momentum.
+SLOTS = 2
+
+
+class Count(NamedTuple):
+    """Of the forward pass: writing, reading online memories, reading kept ones, and the rest of the layer."""
+
+    write: int
+    online: int
+    kept: int
+    around: int
+
+
+def kept_reads(T: int, S: int) -> int:
+    """Reads of kept memories: every token of a segment reads all earlier ones, T (N - 1) / 2, so about T^2 / 2S."""
+    return T * (T // S - 1) // 2
+
+
+def linear(T: int, S: int, K: int, restart: bool) -> Count:
+    """In the cached-state form. Checkpoints are the sums of segments' own states, weighted by sums of gates, [T, N]."""
+    N = T // S
+    return Count((T - S) * K * K, 2 * T * S * K, kept_reads(T, S) * K * K, T * N * K + (0 if restart else T * N * N))
+
+
+def titans(T: int, S: int, K: int, E: int, C: int, restart: bool) -> Count:
+    """Depth 2, C a divisor of S, decay to W^0."""
+    each, N, P = S // C, T // S, 2 * K * E
+    write = online = 0
+    runs, chunks = (N, each) if restart else (1, N * each)
+    for m in range(chunks):
+        live = SLOTS if m else 0
+        last = m + 1 == chunks
+        made = SLOTS if not last else int(restart)  # of the last state only weights are kept, and only for readers
+        descent = C * P + C * P // 2
+        write += descent + made * C * P + made * live * P + C**3
+        online += (1 + live) * C * P + 2 * C * C * (K + E)
+    return Count(runs * write, runs * online, kept_reads(T, S) * P, T * N * K)
+
+
+def counted(work: Callable[[], object]) -> int:
+    """Multiply-adds of the matrix products that torch makes in `work`, whoever asks for them."""
+    with _Counter() as counter:
+        work()
+    return counter.total
+
+
+class _Counter(TorchDispatchMode):
+    """torch's own counter follows modules by hooks, which `torch.autograd.grad` does not take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        aten = torch.ops.aten
+        #: Where the left factor stands among the arguments; the right one is next.
+        self.left = {aten.mm: 0, aten.bmm: 0, aten.addmm: 1, aten.baddbmm: 1, aten.addmm_: 1, aten.baddbmm_: 1}
+        self.total = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        place = self.left.get(func.overloadpacket)
+        if place is not None:
+            self.total += args[place].numel() * args[place + 1].shape[-1]
+        return func(*args, **(kwargs or {}))

@@ -1,0 +1,100 @@
+"""Every pair of choices trains: a few steps, finite, every parameter told by the loss, and nothing sees the future."""
+
+from functools import cache
+
+import pytest
+import torch
+
+from mclab.config.keep import Keep
+from mclab.config.run import RunConfig, canonical
+from mclab.layers import initialise
+from mclab.memories import MEMORIES
+from mclab.models.lm import LM
+from mclab.tasks import TASKS
+from mclab.train import train_pack
+from mclab.train.tensors import read
+from tests.caching.test_memories import sensible
+from tests.covering import full, label, pairwise
+from tests.tolerances import FP64
+
+AXES = {
+    "memory": list(MEMORIES),
+    "depth": [1, 2, 3],
+    "aggregate": ["none", "residual", "grm", "soup", "ssc"],
+    "gate": ["context", "input", "none"],
+    "connector": ["own", "shared"],
+    "init": ["restart", "checkpoint"],
+    "segmentation": ["constant", "log"],
+    "pool": ["mean", "sum"],
+}
+#: What the pairs vary beside; 16 is above the segment.
+BESIDE = {"chunk": [3, 1, 16], "decay_to": ["init", "zero"], "memory_norm": ["rms", "none"], "k": [1, 9]}
+#: 14 tokens in segments of 4, the last one short, of chunks of 3, the last one short.
+TASK = {"vocab": 16, "length": 14, "pairs": [2]}
+MIXER = {"segment": 4, "chunk": 3, "k": 1}
+
+
+def run_of(case):
+    return RunConfig.model_validate({
+        "task": TASK,
+        "model": {"dim": 8, "layers": 1, "heads": 2, "mixer": MIXER | sensible(case)},
+        "train": {"steps": 3, "batch": 4, "warmup": 0.0, "weight_decay": 0.0},
+        "eval": {"every": 3, "valid": 4, "test": 4},
+    })  # fmt: skip
+
+
+def assert_trains(run, tmp_path):
+    """Without weight decay a parameter moves by its gradient alone."""
+    (outcome,) = train_pack([run], device="cpu", keep=Keep(weights=True))
+    assert outcome.status == "done"
+    assert all(torch.isfinite(torch.tensor([point["loss"], point["grad_norm"]])).all() for point in outcome.curve)
+    file = tmp_path / "weights"
+    file.write_bytes(outcome.weights)
+    trained, _ = read(file)
+    start = dict(untrained(run).named_parameters())
+    assert trained.keys() == start.keys()
+    for name, values in trained.items():
+        assert torch.isfinite(values).all(), name
+        assert not torch.equal(values, start[name][0].data), f"{name} does not learn"
+
+
+def assert_causal(run):
+    """The token at t changes no logit before t, and those at t."""
+    model, T = untrained(run).double(), run.task.length
+    tokens = TASKS["mqar"].batch(run.task, [0], "train", 0, 2, "cpu").tokens
+    everywhere = torch.arange(T).expand(1, 2, T)
+    with torch.no_grad():
+        before = model(tokens, everywhere)
+        for t in (0, 3, 4, 9, 13):
+            changed = tokens.clone()
+            changed[..., t] = (changed[..., t] + 1) % run.task.vocab
+            after = model(changed, everywhere)
+            torch.testing.assert_close(after[:, :, :t], before[:, :, :t], atol=FP64, rtol=0)
+            assert not torch.equal(after[:, :, t], before[:, :, t])
+
+
+def untrained(run):
+    model = LM(run, 1)
+    initialise(model, [run.seed])
+    return model
+
+
+@pytest.mark.parametrize("case", pairwise(AXES | BESIDE), ids=label)
+def test_a_pairwise_cover_trains_and_sees_no_future(case, tmp_path):
+    run = run_of(case)
+    assert_trains(run, tmp_path)
+    assert_causal(run)
+
+
+@cache
+def different():
+    """The product without what is the same science twice."""
+    return list(dict.fromkeys(canonical(run_of(case)) for case in full(AXES)))
+
+
+@pytest.mark.product
+def test_the_product_trains_and_sees_no_future(tmp_path):
+    assert len(different()) > 500
+    for run in different():
+        assert_trains(run, tmp_path)
+        assert_causal(run)
