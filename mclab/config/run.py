@@ -100,6 +100,14 @@ class RunConfig(Strict):
                 f"eval.post_training: is for a model trained without a cache, and aggregate is {min(cached)}; "
                 f"take model.mixer.aggregate none"
             )
+        for mixer in self.model.mixers:
+            if isinstance(mixer, MemoryMixer) and mixer.anchored and self.cached_after % mixer.chunk:
+                key = "eval.post_segment" if self.eval.post_segment else "task.length"
+                fitting = -(-self.cached_after // mixer.chunk) * mixer.chunk
+                raise ValueError(
+                    f"{key}: {self.cached_after} is no multiple of model.mixer.chunk {mixer.chunk}, so that keeping "
+                    f"states would move the chunks; take eval.post_segment {fitting}"
+                )
         return self
 
     @model_validator(mode="after")
@@ -144,7 +152,8 @@ def canonical(run: RunConfig) -> RunConfig:
     """The one config that stands for every config with the same science: inert keys at their defaults."""
     if run.train.checkpoint_every is not None:
         run = run.model_copy(update={"train": run.train.model_copy(update={"checkpoint_every": None})})
-    if (task := run.task.canonical()) != run.task:
+    # Variants change keys of the task as it was written.
+    if not (run.train.task or run.eval.task) and (task := run.task.canonical()) != run.task:
         run = run.model_copy(update={"task": task})
     if run.eval.post_segment is not None and (run.eval.post_training is None or run.cached_after == run.task.length):
         run = run.model_copy(update={"eval": run.eval.model_copy(update={"post_segment": None})})
@@ -211,7 +220,12 @@ def shape_key(run: RunConfig) -> str:
 def oddities(run: RunConfig) -> list[str]:
     """Harmless settings that a researcher may not have meant, one line each."""
     model, length = run.model, run.task.length
-    return [*_model_oddities(model, length), *_mixer_oddities(model.mixer, length), *_cache_oddities(run)]
+    return [
+        *run.task.oddities,
+        *_model_oddities(model, length),
+        *_mixer_oddities(model.mixer, length),
+        *_cache_oddities(run),
+    ]
 
 
 def _model_oddities(model: ModelConfig, length: int) -> Iterator[str]:

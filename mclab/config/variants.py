@@ -160,13 +160,13 @@ def check_exams(task: TaskConfig, exams: Sequence[Variant], count: int) -> None:
     that have no `count` sequences of their own."""
     names, tasks = (
         dict.fromkeys(task.slices, "the task's own"),
-        {task.only(own).canonical(): own for own in task.slices},
+        {task.only(own).exam(): own for own in task.slices},
     )
     for exam in exams:
         if exam.weight != 1:
             raise ValueError(f"{WEIGHT}={exam.weight}: is a share of training, an exam has none; leave it out")
         for name, own in exam.slices.items():
-            alone = exam.task.only(own).canonical()
+            alone = exam.task.only(own).exam()
             if name in names or alone in tasks:
                 first = names.get(name) or f"the same as {tasks[alone]}, {names[tasks[alone]]}"
                 raise ValueError(f"{name}: is {first} slice already; leave it out")

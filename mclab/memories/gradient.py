@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from mclab.config.model import MemoryMixer
+from mclab.config.params import EXPANSION
 from mclab.kernels.fastweight import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net, Objective
@@ -20,8 +21,6 @@ from mclab.layers import Constant, Normal, Values, linear, parameter
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.written import Chunks, FastWritten, Fold, chunks_of
 
-#: Hidden width of a deep memory in units of K.
-EXPANSION = 4
 #: Where g of the norm starts.
 GAIN = 0.5
 

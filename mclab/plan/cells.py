@@ -122,8 +122,9 @@ def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, s
             made = _as_trained(same, run)
             found[same] = Candidate(values, {seed: made.model_copy(update={"seed": seed}) for seed in ground.seeds})
     values = _values(draft, axes)
-    alive = {path: value for path, value in values.items() if path not in (dead or ())} or values
-    return Cell(_name(draft, alive, labels), alive, tuple(found.values()))
+    if draft.change is None:  # a crossed cell keeps all its values: they say which cells are compared with each other
+        values = {path: value for path, value in values.items() if path not in (dead or ())} or values
+    return Cell(_name(draft, values, labels), values, tuple(found.values()))
 
 
 def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
@@ -196,11 +197,11 @@ def _faults(faults: dict[str, list[str]], count: int) -> str:
 
 def _merged(rows: Sequence[_Row], listed: int, notes: list[str]) -> tuple[Cell, ...]:
     """The first of each set of equal cells. Notes what became of the cells as listed, where some are gone."""
-    first: dict[frozenset[RunConfig], _Row] = {}
+    first: dict[tuple[str, frozenset[RunConfig]], _Row] = {}
     same: list[str] = []
     for row in rows:
         runs = frozenset(canonical(next(iter(candidate.runs.values()))) for candidate in row.cell.candidates)
-        kept = first.setdefault(runs, row)
+        kept = first.setdefault((_beside(row.cell), runs), row)
         if kept is not row:
             same.append(f"{row.written} is {kept.written}")
     excluded = [f"{listed - len(rows)} excluded"] * (listed > len(rows))
@@ -209,3 +210,10 @@ def _merged(rows: Sequence[_Row], listed: int, notes: list[str]) -> tuple[Cell, 
         named = f": {'; '.join(same[:_MOST_NAMED])}{more}" if same else ""
         notes.append(f"{', '.join([f'{listed} cells', *excluded, f'{len(first)} distinct'])}{named}")
     return tuple(row.cell for row in first.values())
+
+
+def _beside(cell: Cell) -> str:
+    """The other values beside a crossed change: each of their cells has a baseline of its own."""
+    return shown(
+        {path: value for path, value in cell.values.items() if path != CHANGE} if CHANGE in cell.values else {}
+    )

@@ -80,11 +80,6 @@ def edges(cell: Cell, candidate: Candidate) -> dict[str, bool]:
     return found
 
 
-def at_edge(cell: Cell, candidate: Candidate) -> bool:
-    """True where some selected key's value is an end of its range (see `edges`)."""
-    return any(edges(cell, candidate).values())
-
-
 def runs_needed(plan: Plan, lookup: Lookup) -> list[RunConfig]:
     """Every run that the plan asks for, stored or not, each once: what choosing needs, then the winners' other seeds.
 

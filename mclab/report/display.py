@@ -123,6 +123,8 @@ def difference_text(row: Row) -> str:
     gap = row.difference
     if gap is None:
         return "baseline"
+    if gap.kind == "alone":
+        return "no baseline"
     if gap.kind == "lost":
         return "both diverged"
     if gap.kind == "slices":

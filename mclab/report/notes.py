@@ -17,6 +17,8 @@ MIXABLE = (
     ("science versions", ("science",)),
 )
 
+#: Kinds of differences that are none: nothing is compared and nothing counted.
+ASIDE = ("slices", "alone")
 #: A seed this far below solved did something else than the seeds that solved.
 FAR = 0.2
 
@@ -39,7 +41,7 @@ def _reading(summary: Summary) -> Iterator[str]:
         f"diverged run counts as 0. 95 %: Student's t interval of the mean, clipped to [0, 1]."
     )
     yield from _scored(summary)
-    if others := sum(row.difference is not None and row.difference.kind != "slices" for row in summary.rows):
+    if others := sum(row.difference is not None and row.difference.kind not in ASIDE for row in summary.rows):
         yield (
             f"Difference: row less {_baseline(summary)}, paired by seed, with its 95 % t interval "
             f"(per row, not adjusted). p: paired t test, Holm-adjusted over {others} row{'s' * (others > 1)}."
@@ -82,6 +84,8 @@ def _words(summary: Summary) -> Iterator[str]:
         yield "identical: accuracy and test loss agree on every seed and slice, so it is the same function; no p."
     if "same" in kinds:
         yield "same accuracy: equal on every seed, but the test losses or slices are not; nothing to test, no p."
+    if "alone" in kinds:
+        yield "no baseline: the first change has no cell with the same other values."
     if "slices" in kinds:
         yield "other slices: not scored on the slices of the baseline, so not compared, and not counted by Holm."
 

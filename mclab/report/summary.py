@@ -139,23 +139,24 @@ def _counted(records: Sequence[Record | None]) -> str:
 def _compared(rows: Sequence[Row]) -> list[Row]:
     """The rows with their differences to their baseline, paired by seed; Holm over all that have its slices."""
     baselines = _baselines(rows)
-    others = [(place, baseline) for place, baseline in enumerate(baselines) if rows[place] is not baseline]
-    gaps = {place: _difference(rows[place], base) for place, base in others if comparable(rows[place], base)}
+    others = [(place, base) for place, base in enumerate(baselines) if rows[place] is not base]
+    gaps = {place: _difference(rows[place], base) for place, base in others if base and comparable(rows[place], base)}
     adjusted = dict(zip(gaps, holm([gap.p for gap in gaps.values()]), strict=True))
     compared = list(rows)
     for place, base in others:
         row, gap = rows[place], gaps.get(place)
-        if gap is None:
-            compared[place] = replace(row, difference=Difference(0, "slices"))
+        if base is None or gap is None:
+            compared[place] = replace(row, difference=Difference(0, "slices" if base else "alone"))
         else:
             compared[place] = replace(row, difference=gap, p=adjusted[place], ceiling=_high(row) and _high(base))
     return compared
 
 
-def _baselines(rows: Sequence[Row]) -> list[Row]:
-    """The baseline of each row: the first row, or among crossed changes the first of those with equal other values."""
-    first: dict[str, Row] = {}
-    return [first.setdefault(_beside(row), row) for row in rows]
+def _baselines(rows: Sequence[Row]) -> list[Row | None]:
+    """The baseline of each row: the first row; with crossed changes the first change beside it, if there is one."""
+    first = rows[0].values.get(CHANGE)
+    own = {_beside(row): row for row in reversed(rows) if row.values.get(CHANGE) == first}
+    return [own.get(_beside(row)) for row in rows]
 
 
 def _beside(row: Row) -> str:

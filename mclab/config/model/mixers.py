@@ -49,6 +49,11 @@ class MemoryMixer(Strict):
         return self.memory in ("dla", "titans")
 
     @property
+    def anchored(self) -> bool:
+        """Whether gradients depend on the state that the chunk began with; DLA's at depth 1 is -v k^T in any case."""
+        return self.memory == "titans" or self.deep
+
+    @property
     def deep(self) -> bool:
         """Whether the memory is more than one matrix."""
         return self.descends and self.depth > 1

@@ -17,12 +17,19 @@ def _dotted(value: str) -> str:
     return value
 
 
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 def _as_args(value: Any) -> Any:
     """A mapping of names to JSON values as texts. Inner mappings are sorted: their order carries no meaning."""
     if value is None:
         return ()
     if isinstance(value, list | tuple) and all(isinstance(text, str) and "=" in text for text in value):
-        return tuple(value)
+        value = {name: _json(text) for name, _, text in (each.partition("=") for each in value)}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) and key.isidentifier() for key in value):
         raise ValueError("needs a mapping of the module's arguments, e.g. {width: 16}")
     try:

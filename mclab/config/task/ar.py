@@ -33,6 +33,10 @@ class ArTask(TaskConfig):
             raise ValueError(f"length: ar needs an even length, got {self.length}; take {self.length + 1}")
         return self
 
+    def exam(self) -> "ArTask":
+        """Tests score the answer alone, whatever the training does."""
+        return self.model_copy(update={"loss": "all"})
+
     @property
     def pairs(self) -> int:
         """Key-value pairs in a sequence, repeated ones included."""

@@ -34,3 +34,12 @@ class TaskConfig(Strict):
     def answer_tokens(self) -> int:
         """Scored positions, side by side in a batch, that are right or wrong together: the tokens of one answer."""
         return 1
+
+    @property
+    def oddities(self) -> list[str]:
+        """Harmless settings that may not have been meant, one line each."""
+        return []
+
+    def exam(self) -> Self:
+        """The task as a test sees it: without what changes the training alone."""
+        return self.canonical()

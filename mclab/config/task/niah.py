@@ -167,6 +167,21 @@ class NiahTask(TaskConfig):
         return (depth * (self.places - 1) + 50) // 100
 
     @property
+    def oddities(self) -> list[str]:
+        """Depths that come to one place, where little filler leaves few of them."""
+        at: dict[int, int] = {}
+        twice = [
+            (at[place], depth) for depth in self.depth if at.setdefault(place := self.place(depth), depth) != depth
+        ]
+        if not twice:
+            return []
+        first, other = twice[0]
+        return [
+            f"task.depth: {first} and {other} are one place of the {self.places} at task.length {self.length}, so that "
+            f"their slices are the same; take a larger length or fewer depths"
+        ]
+
+    @property
     def slices(self) -> tuple[str, ...]:
         """The depths, as they stand in records and column names."""
         return tuple(f"depth={depth}" for depth in self.depth)
