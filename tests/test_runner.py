@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from mclab.config.keep import checkpoint
 from mclab.config.outcome import ALL, Outcome, Score
-from mclab.config.run import RunConfig, shape_key
+from mclab.config.run import RunConfig, run_id, shape_key
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Plan
 from mclab.runner import Progress, Start, Summary, execute
@@ -143,6 +144,23 @@ def test_automatic_packs() -> None:
     for wrong in ("all", 0, True, 2.0):
         with pytest.raises(ValueError, match="pack: needs auto or a whole number from 1"):
             packs_of(runs, wrong, device="cpu", workers=1)
+
+
+def test_runs_whose_checkpoints_reach_equally_far_train_together(tmp_path: Path) -> None:
+    """Two of six at step 8, one at 4: no pack mixes them, and no pack is smaller for it than it must be."""
+    plan = plan_from({"grid": {"train.lr": [0.001, 0.01]}, "seeds": "0..2"}, "g")
+    runs, far = list(plan.first_runs()), {1: 8, 4: 8, 2: 4}
+    with Store(tmp_path) as store:
+        for number, step in far.items():
+            path = checkpoint(store.checkpoints, run_id(runs[number]), step)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(b"")
+    train = Trainer()
+    run(plan, tmp_path, train, pack=4)
+    together = sorted(sorted(runs.index(each) for each in pack) for pack in train.packs)
+    assert together == [[0, 3, 5], [1, 4], [2]]
+    found = packs_of(runs, "auto", device="cuda", workers=2, step=lambda each: far.get(runs.index(each)))
+    assert sorted(map(len, found)) == [1, 2, 3]
 
 
 def test_the_dearest_pack_starts_first() -> None:

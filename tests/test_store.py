@@ -65,8 +65,8 @@ def test_weights_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
         assert b"weights" not in (tmp_path / "records" / f"{run_id(run_of(0))}.json").read_bytes()
 
 
-def checkpointed(folder: Path, seed: int) -> Path:
-    path = checkpoint(folder / "checkpoints", run_id(run_of(seed)))
+def checkpointed(folder: Path, seed: int, step: int = 8) -> Path:
+    path = checkpoint(folder / "checkpoints", run_id(run_of(seed)), step)
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"state")
     return path
@@ -75,7 +75,10 @@ def checkpointed(folder: Path, seed: int) -> Path:
 def test_a_checkpoint_goes_when_its_run_is_over_and_stays_where_it_may_be_tried_again(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         done, failed, other = (checkpointed(tmp_path, seed) for seed in range(3))
+        older = checkpointed(tmp_path, 0, 4)  # of a kill while the pack saved
+        assert store.begun() == {run_id(run_of(0)): 4, run_id(run_of(1)): 8, run_id(run_of(2)): 8}
         store.put(run_of(0), DONE)
+        assert not older.exists()
         store.put(run_of(1), Outcome("failed", error="x"))
         assert [path.exists() for path in (done, failed, other)] == [False, True, True]
         store.put(run_of(1), Outcome("diverged"))
@@ -87,12 +90,13 @@ def test_a_checkpoint_goes_when_its_run_is_over_and_stays_where_it_may_be_tried_
 
 
 def test_what_killed_processes_left_of_checkpoints_is_tidied(tmp_path: Path) -> None:
-    """A temporary file, a checkpoint of a run that is stored; what is not ours stays."""
+    """A temporary file, checkpoints of a run that is stored, one that says no step; what is not ours stays."""
     with Store(tmp_path) as store:
         store.put(run_of(0), DONE)
     over, open_ = checkpointed(tmp_path, 0), checkpointed(tmp_path, 1)
+    checkpointed(tmp_path, 0, 12)
     torn, notes = over.with_name(".x.safetensors.0.tmp"), over.with_name("notes.safetensors")
-    for path in (torn, notes):
+    for path in (torn, notes, open_.with_name(f"{run_id(run_of(1))}.safetensors")):
         path.write_bytes(b"")
     Store(tmp_path).close()
     assert sorted(path.name for path in over.parent.iterdir()) == sorted([open_.name, notes.name])

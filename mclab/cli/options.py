@@ -25,6 +25,12 @@ def folder(text: str) -> Path:
     return Path(text)
 
 
+def _file(text: str) -> Path:
+    if not text.strip():
+        raise typer.BadParameter("is empty; give a file")
+    return Path(text)
+
+
 def _out(meaning: str) -> Any:
     return typer.Option("--out", metavar="FOLDER", parser=folder, help=meaning)
 
@@ -60,6 +66,36 @@ MaxFailures = Annotated[
 ]
 Retry = Annotated[bool, typer.Option("--retry-failed", help="Run again what failed or ran out of memory.")]
 Extend = Annotated[bool, typer.Option("--extend", help="Allow another grid in a folder that holds one.")]
+
+SampleTask = Annotated[
+    str | None,
+    typer.Argument(metavar="TASK", help="Task, e.g. mqar; with --run the run's own.", show_default=False),
+]
+TaskOverrides = Annotated[
+    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override keys of the task, e.g. pairs=4.")
+]
+StoredRun = Annotated[
+    str | None, typer.Option("--run", metavar="ID", help="A stored run, by the first digits of its id.")
+]
+Within = Annotated[
+    Path | None, typer.Option("--in", metavar="FOLDER", parser=folder, help="Its run folder; by default any in runs.")
+]
+Count = Annotated[int, typer.Option("--count", metavar="N", min=1, max=10_000, help="Sequences.")]
+SampleSeed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Seed; with --run the run's own. [default: 0]"),
+]
+Split = Annotated[
+    str | None,
+    typer.Option("--split", metavar="SPLIT", help="train, valid or test. [default: train; with --run test]"),
+]
+Slice = Annotated[str | None, typer.Option("--slice", metavar="NAME", help="With --run: one slice, e.g. pairs=4.")]
+Layer = Annotated[int | None, typer.Option("--layer", metavar="N", min=0, help="With --run: gates of one.")]
+Head = Annotated[int | None, typer.Option("--head", metavar="N", min=0, help="With --run: gates of one.")]
+Plot = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE", parser=_file, help="With --run: draw the gates, png, svg or pdf."),
+]
 
 
 def run_options(

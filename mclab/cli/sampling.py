@@ -2,9 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from mclab.cli import options as of
 from mclab.cli.streams import remark, result, result_json
@@ -16,45 +14,18 @@ _PICTURES = ("png", "svg", "pdf")
 _RUN_ONLY = ("--in", "--slice", "--layer", "--head", "--plot")
 
 
-def _file(text: str) -> Path:
-    if not text.strip():
-        raise typer.BadParameter("is empty; give a file")
-    return Path(text)
-
-
 def sample(
-    task: Annotated[
-        str | None,
-        typer.Argument(metavar="TASK", help="Task, e.g. mqar; with --run the run's own.", show_default=False),
-    ] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override keys of the task, e.g. pairs=4.")
-    ] = None,
-    run: Annotated[
-        str | None, typer.Option("--run", metavar="ID", help="A stored run, by the first digits of its id.")
-    ] = None,
-    within: Annotated[
-        Path | None,
-        typer.Option("--in", metavar="FOLDER", parser=of.folder, help="Its run folder; by default any in runs."),
-    ] = None,
-    count: Annotated[int, typer.Option("--count", metavar="N", min=1, max=10_000, help="Sequences.")] = 3,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Seed; with --run the run's own. [default: 0]"),
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option("--split", metavar="SPLIT", help="train, valid or test. [default: train; with --run test]"),
-    ] = None,
-    slice_: Annotated[
-        str | None, typer.Option("--slice", metavar="NAME", help="With --run: one slice, e.g. pairs=4.")
-    ] = None,
-    layer: Annotated[int | None, typer.Option("--layer", metavar="N", min=0, help="With --run: gates of one.")] = None,
-    head: Annotated[int | None, typer.Option("--head", metavar="N", min=0, help="With --run: gates of one.")] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", parser=_file, help="With --run: draw the gates, png, svg or pdf."),
-    ] = None,
+    task: of.SampleTask = None,
+    overrides: of.TaskOverrides = None,
+    run: of.StoredRun = None,
+    within: of.Within = None,
+    count: of.Count = 3,
+    seed: of.SampleSeed = None,
+    split: of.Split = None,
+    slice_: of.Slice = None,
+    layer: of.Layer = None,
+    head: of.Head = None,
+    plot: of.Plot = None,
     as_json: of.Json = False,
 ) -> None:
     """Print sequences of a task so that a person can read them; with --run what a trained model answers, and why."""
@@ -125,8 +96,8 @@ def _of_run(
     from mclab.predict import chosen, find, load_model, predicted
     from mclab.report.strip import marks_for
 
-    form = of.one_of("--plot", plot.suffix.removeprefix(".").lower(), _PICTURES) if plot else ""
-    stored = find(digits, within)
+    form = _form(plot)
+    stored = find(digits, within, remark)
     model, run = load_model(stored.folder, stored.run_id)
     if task not in (None, run.task.name):
         raise ConfigError(f"{task}: run {stored.run_id} was trained on {run.task.name}; leave the task out")

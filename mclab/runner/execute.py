@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mclab.config.keep import Keep
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, Status
+from mclab.config.run import RunConfig, Status, run_id
 from mclab.plan.plan import Plan
 from mclab.runner.estimate import seconds
 from mclab.runner.eta import Ahead
@@ -143,10 +143,10 @@ class _Execution:
         begin: Callable[[Start], None],
     ) -> str | None:
         """Run everything that is needed; the reason where it stops before."""
-        count = worker_count(workers, device)
+        count, begun = worker_count(workers, device), self.store.begun()
 
         def packed(runs: list[RunConfig]) -> list[Pack]:
-            return packs_of(runs, pack, device=device, workers=count)
+            return packs_of(runs, pack, device=device, workers=count, step=lambda run: begun.get(run_id(run)))
 
         first = packed(self.needs.all())
         if not first:

@@ -1,7 +1,7 @@
 """Which runs train together, and which packs start first."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from mclab.config.params import rough_parameters
 from mclab.config.run import RunConfig, shape_key
@@ -12,21 +12,31 @@ from mclab.workers import Pack
 _MOST = 16
 
 
-def packs_of(runs: Iterable[RunConfig], pack: int | str, *, device: str, workers: int) -> list[Pack]:
+def packs_of(
+    runs: Iterable[RunConfig],
+    pack: int | str,
+    *,
+    device: str,
+    workers: int,
+    step: Callable[[RunConfig], int | None] = lambda run: None,
+) -> list[Pack]:
     """Group runs of one shape, whatever cells they belong to, into packs of at most `pack` runs.
 
+    `step` says to which step the checkpoints of a run reach, `None` where it has none: those of one step train
+    together, since a pack resumes together or not at all.
     `auto` is 1 on CPU, where packing gains nothing and a kill would lose more; on CUDA it fills the workers first.
     Raises `ValueError` for another word or a number below one.
     """
     if pack != "auto" and (isinstance(pack, bool) or not isinstance(pack, int) or pack < 1):
         raise ValueError(f"pack: needs auto or a whole number from 1, got {pack!r}")
-    alike: dict[str, list[RunConfig]] = defaultdict(list)
+    alike: dict[str, dict[int | None, list[RunConfig]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
-        alike[shape_key(run)].append(run)
+        alike[shape_key(run)][step(run)].append(run)
     packs: list[Pack] = []
-    for group in alike.values():
-        size = _auto(len(group), device, workers) if isinstance(pack, str) else pack
-        packs += [tuple(group[start : start + size]) for start in range(0, len(group), size)]
+    for groups in alike.values():
+        size = _auto(sum(map(len, groups.values())), device, workers) if isinstance(pack, str) else pack
+        for group in groups.values():
+            packs += [tuple(group[start : start + size]) for start in range(0, len(group), size)]
     return packs
 
 

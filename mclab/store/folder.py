@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from mclab.config.keep import checkpoint
+from mclab.config.keep import checkpoints
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import SCIENCE, RunConfig, run_id
 from mclab.config.strict import ConfigError
@@ -144,6 +144,15 @@ class Records:
         """Where the state of runs that train is kept."""
         return self.path / "checkpoints"
 
+    def begun(self) -> dict[str, int]:
+        """Run id -> the step to which its checkpoints reach, by the files' names alone.
+
+        Of several the oldest: a pack that was killed while it saved has the newer ones of some of its runs alone, and
+        goes on together at the step before.
+        """
+        with plainly(self.checkpoints, "read"):
+            return {run: min(steps) for run, steps in checkpoints(self.checkpoints).items()}
+
 
 class Store(Records):
     """A run folder to write, and its lock, from construction to `close` (or the end of `with`).
@@ -167,19 +176,26 @@ class Store(Records):
             raise
 
     def _tidy(self) -> None:
-        """Remove what killed writers left of weights and checkpoints, and checkpoints of runs that are over."""
+        """Remove what killed writers left of weights and checkpoints, and checkpoints that nothing will resume.
+
+        Those are of runs that are over, or without a step in their name, as earlier versions wrote them.
+        """
         for folder in (self.path / "weights", self.checkpoints):
             if folder.is_dir():
                 remove_leftovers(folder)
-        for path in self.checkpoints.glob("*.safetensors"):
-            record = self.lookup(path.stem) if _RUN.fullmatch(path.stem) else None
+        with plainly(self.checkpoints, "remove a checkpoint"):
+            for path in self.checkpoints.glob("*.safetensors"):
+                if _RUN.fullmatch(path.stem):
+                    path.unlink(missing_ok=True)
+        for run in self.begun():
+            record = self.lookup(run)
             if record and record["status"] in FINAL:
-                self._forget(path.stem)
+                self._forget(run)
 
     def _forget(self, run: str) -> None:
-        path = checkpoint(self.checkpoints, run)
-        with plainly(path, "remove a checkpoint"):
-            path.unlink(missing_ok=True)
+        with plainly(self.checkpoints, "remove a checkpoint"):
+            for path in checkpoints(self.checkpoints).get(run, {}).values():
+                path.unlink(missing_ok=True)
 
     def adopt(self, plan: Plan, grid: bytes | None = None, *, extend: bool = False) -> None:
         """Make this the folder's plan: `plan.json`, and `grid.yaml` with the grid's bytes as they were given.

@@ -1,10 +1,12 @@
-"""The state of a pack in the middle of its training: one file a run, and back.
+"""The state of a pack in the middle of its training: one file a run and step, and back.
 
-What is resumed ends as it would have ended without a stop, bit for bit, on the same device and version of torch.
+What is resumed ends as it would have ended without a stop, bit for bit, on the same device and versions of mclab and
+torch. A user's own module is known by its `version` key, which is in the run's id: other changes go unnoticed.
 Shapes: R replicas, P trained numbers, L steps since the last look.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mclab.config.keep import checkpoint
+import mclab
+from mclab.config.keep import checkpoint, checkpoints
 from mclab.config.outcome import Score
 from mclab.config.run import SCIENCE, RunConfig, run_id
 from mclab.files import write_whole
@@ -50,11 +53,30 @@ class _Read:
 
 
 def save(folder: Path, pack: Pack, course: Course) -> None:
-    """Write the state of every replica, each file whole or not at all. Raises `OSError`.
+    """Write the state of every replica, then remove what there was of other steps. Raises `OSError`.
 
-    Makes the folder, not what it lies in: a run folder that this machine does not have is not made up.
+    A kill in between leaves a step that all replicas have; an error leaves nothing new. Makes the folder, not what it
+    lies in: a run folder that this machine does not have is not made up.
     """
     folder.mkdir(exist_ok=True)
+    names = [run_id(run) for run in pack.runs]
+    paths = [checkpoint(folder, name, course.step) for name in names]
+    try:
+        for path, data in zip(paths, _files(pack, course), strict=True):
+            write_whole(path, data)
+    except OSError:  # the files of a step that is not whole would pile up on a full disk
+        with suppress(OSError):
+            for path in paths:
+                path.unlink(missing_ok=True)
+        raise
+    there = checkpoints(folder)
+    for name, path in zip(names, paths, strict=True):
+        for other in there.get(name, {}).values():
+            if other.name != path.name:
+                other.unlink(missing_ok=True)
+
+
+def _files(pack: Pack, course: Course) -> Iterator[bytes]:
     losses_LR = torch.stack(course.losses) if course.losses else pack.values_RP.new_empty(0, len(pack.runs))
     alive, diverged = pack.alive_R.tolist(), pack.diverged_R.tolist()
     for r, run in enumerate(pack.runs):
@@ -69,28 +91,34 @@ def save(folder: Path, pack: Pack, course: Course) -> None:
             "wall_s": course.wall_s,
             "log": asdict(course.logs[r]),
         }
-        write_whole(checkpoint(folder, run_id(run)), to_bytes(tensors, facts))
+        yield to_bytes(tensors, facts)
 
 
 def restore(folder: Path, pack: Pack) -> Course | str | None:
-    """Put the pack where its files left it, and how far that is; the reason where the files there are do not do.
+    """Put the pack where the newest step that all its runs have left it, and how far that is.
 
-    `None` where there are none. The pack is as it was unless a `Course` comes back.
+    The reason where the files there are do not do, `None` where there are none. The pack is as it was unless a `Course`
+    comes back.
     """
-    paths = [checkpoint(folder, run_id(run)) for run in pack.runs]
-    missing = [path for path in paths if not path.exists()]
-    if len(missing) == len(paths):
+    try:
+        there = checkpoints(folder)
+    except OSError as error:
+        return f"{folder}: {error.strerror or error}; started over"
+    files = [there.get(run_id(run), {}) for run in pack.runs]
+    missing = files.count({})
+    if missing == len(files):
         return None
     if missing:
-        return f"{len(missing)} of the {len(paths)} runs that train together have no checkpoint; started over"
-    found = []
-    for path, run in zip(paths, pack.runs, strict=True):
-        try:
-            found.append(_checked(path, run, pack))
-        except (ValueError, OSError) as error:
-            return f"{path}: {error}; started over"
-    if len({each.facts["step"] for each in found}) > 1:
+        return f"{missing} of the {len(files)} runs that train together have no checkpoint; started over"
+    step = max(set(files[0]).intersection(*files), default=None)
+    if step is None:
         return "the checkpoints of the runs that train together are of different steps; started over"
+    found = []
+    for steps, run in zip(files, pack.runs, strict=True):
+        try:
+            found.append(_checked(steps[step], {**_origin(run, pack), "step": step}, pack))
+        except (ValueError, OSError) as error:
+            return f"{steps[step]}: {error}; started over"
     return _resume(pack, found)
 
 
@@ -101,13 +129,14 @@ def _state(pack: Pack) -> dict[str, Tensor]:
 def _origin(run: RunConfig, pack: Pack) -> dict[str, Any]:
     """What a checkpoint must agree in: everything else that matters is in the run's id."""
     device = pack.values_RP.device.type
-    return {"run_id": run_id(run), "science": SCIENCE, "torch": torch.__version__, "device": device}
+    versions = {"science": SCIENCE, "mclab": mclab.__version__, "torch": torch.__version__}
+    return {"run_id": run_id(run), **versions, "device": device}
 
 
-def _checked(path: Path, run: RunConfig, pack: Pack) -> _Read:
-    """Raises `ValueError` with the reason why a file is not this run's checkpoint."""
+def _checked(path: Path, agreed: dict[str, Any], pack: Pack) -> _Read:
+    """Raises `ValueError` with the reason why a file is not the checkpoint with the facts `agreed`."""
     tensors, facts = read(path)
-    for key, own in _origin(run, pack).items():
+    for key, own in agreed.items():
         if facts.get(key) != own:
             raise ValueError(f"is of {key} {facts.get(key)}, not {own}")
     for name, state_RP in _state(pack).items():
@@ -115,7 +144,7 @@ def _checked(path: Path, run: RunConfig, pack: Pack) -> _Read:
             raise ValueError(f"holds other {name} than this model's")
     try:
         _log(facts["log"])
-        numbers = [facts[key] for key in ("step", "count", "alive", "diverged", "training_s", "wall_s")]
+        numbers = [facts[key] for key in ("count", "alive", "diverged", "training_s", "wall_s")]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("is not mclab's") from error
     if not all(isinstance(number, int | float) for number in numbers) or "losses" not in tensors:

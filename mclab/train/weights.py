@@ -32,6 +32,8 @@ def load_model(path: str | Path, run: str | None = None) -> tuple[LM, RunConfig]
     A folder with the weights of several runs needs the run's id, of which the first digits are enough. Raises
     `ConfigError` where there are no such weights or they are no file of this version's.
     """
+    if run is not None:
+        run = run.strip().lower().removesuffix(".json")
     file = _file(Path(path), run)
     try:
         values, facts = tensors.read(file)

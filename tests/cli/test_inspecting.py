@@ -48,9 +48,11 @@ def test_an_unknown_or_unclear_run_is_one_line_with_near_ones(runs: Path, here: 
     first = ids(runs)[0]
     other = ("0" if first[3] != "0" else "1") + first[4:]
     one_line(mclab("show", first[:3] + other), "no run in runs begins so; did you mean", first)
-    one_line(mclab("show", "xyz"), "xyz: is no run id")
+    one_line(mclab("show", "xyz"), "'xyz' is no run id")
     shutil.copytree(runs, here / "runs/copy")
-    one_line(mclab("show", first), f"run {first} is stored in runs/copy and runs/tiny; give the folder too")
+    done = fine("show", first.upper() + ".json")
+    assert done.out.startswith(f"run {first} in runs/copy")
+    assert done.err == f"run {first} is stored in runs/copy and runs/tiny; this is the one in runs/copy\n"
     assert fine("show", first, "runs/copy").out.startswith(f"run {first} in runs/copy")
     one_line(mclab("show", first, "runs/none"), "runs/none: no such run folder")
 

@@ -104,8 +104,8 @@ def test_other_keys_of_the_task(run: str) -> None:
 
 
 BAD = {
-    "no digits": ("--run nothing", "--run: 'nothing' is no run id"),
-    "no run": ("--run 0123456789abcdef", "no run in runs/* begins with"),
+    "no digits": ("--run nothing", "'nothing' is no run id"),
+    "no run": ("--run 0123456789abcdef", "no run in runs begins so"),
     "no folder": ("--run {} --in nowhere", "nowhere: no such run folder"),
     "another task": ("niah --run {}", "was trained on mqar; leave the task out"),
     "vocabulary": ("vocab=32 --run {}", "vocab cannot change"),

@@ -9,11 +9,17 @@ from mclab.config.outcome import Outcome
 from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
-from mclab.predict.stored import Stored, find, training
+from mclab.predict import stored as room
+from mclab.predict.stored import training
+from mclab.store.ids import Stored
 from tests.predict.bench import small_run, stored
 
 DONE = Outcome("done")
 KEPT = Outcome("done", weights=b"here")
+
+
+def find(digits, folder=None, said=None):
+    return room.find(digits, folder, [].append if said is None else said.append)
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +39,12 @@ def test_in_a_folder_and_below_runs_by_its_digits(here):
 def test_of_two_copies_the_one_with_weights(here):
     name = stored(here / "runs/bare", small_run(), DONE)
     stored(here / "runs/kept", small_run(), KEPT)
-    assert find(name).folder.name == "kept"
+    said = []
+    assert find(name, said=said).folder.name == "kept"
+    assert said == []
+    stored(here / "runs/zebra", small_run(), KEPT)
+    assert find(f"{name.upper()}.json", said=said).folder.name == "kept"
+    assert said == [f"run {name} is stored in runs/kept and runs/zebra; this is the one in runs/kept"]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +53,7 @@ def test_of_two_copies_the_one_with_weights(here):
         ("xyz", "'xyz' is no run id"),
         ("", "'' is no run id"),
         ("0" * 17, "is no run id"),
-        ("0" * 16, r"no run in runs/\* begins with 0000000000000000; mclab list FOLDER"),
+        ("0" * 16, "no run in runs begins so; mclab list FOLDER prints the ids"),
     ],
 )
 def test_digits_that_name_none(here, digits, message):
@@ -54,7 +65,7 @@ def test_digits_that_name_none(here, digits, message):
 def test_digits_that_name_several(here):
     names = sorted(stored(here / "runs/many", small_run(seed=seed), KEPT) for seed in range(17))
     first = next(a[0] for a, b in pairwise(names) if a[0] == b[0])  # 17 ids, 16 first digits
-    with pytest.raises(ConfigError, match=rf"--run: {first} fits \d+ runs: {first}\w+, {first}") as caught:
+    with pytest.raises(ConfigError, match=rf"{first}: \d+ runs in runs begin so: {first}\w+, {first}") as caught:
         find(first)
     assert "\n" not in str(caught.value)
 

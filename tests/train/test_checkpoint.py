@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import mclab
 from mclab.config.keep import Keep, checkpoint
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig, run_id
@@ -96,8 +97,9 @@ def test_two_stops_and_times_that_go_on(tmp_path: Path, monkeypatch: pytest.Monk
     runs = [run_config(checkpoint_every=3)]
     for at in (8, 14):
         stopped(runs, tmp_path, at, monkeypatch)
-    _, facts = read(checkpoint(tmp_path, run_id(runs[0])))
+    _, facts = read(checkpoint(tmp_path, run_id(runs[0]), 12))
     assert facts["step"] == 12
+    assert len(list(tmp_path.iterdir())) == 1
     (found,) = trained(runs, tmp_path)
     assert_same([found], trained(runs, None))
     assert found.wall_s > facts["wall_s"] > facts["training_s"] > 0
@@ -123,6 +125,8 @@ def spoilt(path: Path, how: str) -> None:
         "no safetensors": b"x" * len(data),
         "another run's": to_bytes(tensors, {**facts, "run_id": "0" * 16}),
         "of another science": to_bytes(tensors, {**facts, "science": 0}),
+        "of another mclab": to_bytes(tensors, {**facts, "mclab": "0.0.1"}),
+        "of another step": to_bytes(tensors, {**facts, "step": 14}),
         "of another torch": to_bytes(tensors, {**facts, "torch": "1.0"}),
         "of another device": to_bytes(tensors, {**facts, "device": "cuda"}),
         "no curve": to_bytes(tensors, {key: value for key, value in facts.items() if key != "log"}),
@@ -137,6 +141,8 @@ REASONS = {
     **dict.fromkeys(("empty", "torn", "torn at the end", "no safetensors"), "is torn or no safetensors file"),
     "another run's": "is of run_id 0000000000000000, not ",
     "of another science": "is of science 0, not ",
+    "of another mclab": f"is of mclab 0.0.1, not {mclab.__version__}",
+    "of another step": "is of step 14, not 7",
     "of another torch": "is of torch 1.0, not ",
     "of another device": "is of device cuda, not cpu",
     **dict.fromkeys(("no curve",), "is not mclab's"),
@@ -151,7 +157,7 @@ def test_what_does_not_fit_is_told_and_the_run_starts_over(
 ) -> None:
     runs = [run_config(checkpoint_every=7)]
     stopped(runs, tmp_path, 9, monkeypatch)
-    path = checkpoint(tmp_path, run_id(runs[0]))
+    path = checkpoint(tmp_path, run_id(runs[0]), 7)
     spoilt(path, how)
     found = trained(runs, tmp_path)
     assert_same(found, trained(runs, None))
@@ -159,12 +165,13 @@ def test_what_does_not_fit_is_told_and_the_run_starts_over(
     assert remark.startswith(f"{path}: {REASONS[how]}")
     assert remark.endswith("; started over")
     assert "resumed_at" not in found[0].provenance
-    assert read(path)[1]["step"] == 14  # a good one stands in its place
+    (good,) = tmp_path.iterdir()  # stands in its place
+    assert read(good)[1]["step"] == 14
 
 
 def test_a_foreign_safetensors_file_is_not_taken(tmp_path: Path) -> None:
     runs = [run_config()]
-    path = checkpoint(tmp_path, run_id(runs[0]))
+    path = checkpoint(tmp_path, run_id(runs[0]), 3)
     save_file({"values": torch.zeros(3)}, path)
     (found,) = trained(runs, tmp_path)
     assert found.provenance["remarks"] == [f"{path}: is not mclab's; started over"]
@@ -175,14 +182,15 @@ def test_a_pack_resumes_together_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     runs = [run_config(seed, checkpoint_every=4) for seed in range(2)]
     whole = trained(runs, None)
     stopped(runs, tmp_path, 7, monkeypatch)
-    early = checkpoint(tmp_path, run_id(runs[0])).read_bytes()
+    early = checkpoint(tmp_path, run_id(runs[0]), 4).read_bytes()
     stopped(runs, tmp_path, 14, monkeypatch)
-    checkpoint(tmp_path, run_id(runs[0])).write_bytes(early)
+    checkpoint(tmp_path, run_id(runs[0]), 12).unlink()
+    checkpoint(tmp_path, run_id(runs[0]), 4).write_bytes(early)
     found = trained(runs, tmp_path)
     assert_same(found, whole)
     told = "the checkpoints of the runs that train together are of different steps; started over"
     assert [outcome.provenance["remarks"] for outcome in found] == [[told]] * 2
-    checkpoint(tmp_path, run_id(runs[0])).unlink()
+    checkpoint(tmp_path, run_id(runs[0]), 20).unlink()
     found = trained(runs, tmp_path)
     assert_same(found, whole)
     assert found[0].provenance["remarks"] == ["1 of the 2 runs that train together have no checkpoint; started over"]
@@ -204,8 +212,35 @@ def test_a_kill_in_the_middle_of_a_write_leaves_the_checkpoint_before(
         patched.setattr(os, "replace", dying)
         with pytest.raises(StoppedError):
             trained(runs, tmp_path)
-    assert read(checkpoint(tmp_path, run_id(runs[0])))[1]["step"] == 8
+    assert read(checkpoint(tmp_path, run_id(runs[0]), 8))[1]["step"] == 8
     assert_same(trained(runs, tmp_path), trained(runs, None))
+
+
+@pytest.mark.parametrize(("call", "name", "step"), [(5, "replace", 4), (2, "unlink", 8)])
+def test_a_pack_killed_while_it_saves_goes_on_from_a_step_that_all_of_it_has(
+    call: int, name: str, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the second of three files of the second save (the fifth of all); at the second of those that it removes."""
+    runs = [run_config(seed, checkpoint_every=4) for seed in range(3)]
+    holder, calls = {"replace": os, "unlink": Path}[name], 0
+    real = getattr(holder, name)
+
+    def dying(*paths: Any, **options: Any) -> None:
+        nonlocal calls
+        calls += ".tmp" not in str(paths[0]) or name == "replace"
+        if calls == call:
+            raise StoppedError
+        real(*paths, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(holder, name, dying)
+        with pytest.raises(StoppedError):
+            trained(runs, tmp_path)
+    assert len(list(tmp_path.iterdir())) == (4 if name == "replace" else 5)
+    found = trained(runs, tmp_path)
+    assert_same(found, trained(runs, None))
+    assert [outcome.provenance["resumed_at"] for outcome in found] == [step] * 3
+    assert sorted(tmp_path.iterdir()) == sorted(checkpoint(tmp_path, run_id(run), 20) for run in runs)
 
 
 def test_a_disk_that_is_full_costs_the_checkpoint_and_not_the_run(
@@ -221,5 +256,6 @@ def test_a_disk_that_is_full_costs_the_checkpoint_and_not_the_run(
         found = trained(runs, tmp_path)
     assert_same(found, trained(runs, None))
     assert found[0].provenance["remarks"] == [f"no checkpoint in {tmp_path}: No space left on device"]
+    assert list(tmp_path.iterdir()) == []
     found = trained(runs, tmp_path / "not" / "there")
     assert found[0].provenance["remarks"] == [f"no checkpoint in {tmp_path}/not/there: No such file or directory"]
