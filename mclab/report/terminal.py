@@ -44,7 +44,7 @@ def terminal_of(summary: Summary, width: int = 120, again: str | None = None) ->
     columns = fit(every, width)
     left = [column.head for column in every if column not in columns]
     under = [
-        reading(columns, width),
+        reading(columns, width, summary.crossed),
         *[_wrapped(f"left out for width: {', '.join(left)}; see table.md", width)] * bool(left),
     ]
     words = [line for line in verdict(summary) if again is None or not line.startswith(MORE_SEEDS)]
@@ -95,9 +95,11 @@ def grid(columns: Sequence[Shown]) -> str:
     return "\n".join(GAP.join(line).rstrip() for line in zip(*body, strict=True))
 
 
-def reading(columns: Sequence[Shown], width: int) -> str:
+def reading(columns: Sequence[Shown], width: int, crossed: bool = False) -> str:
     """What the columns say, in lines of `width` letters."""
     words = [f"{column.head}: {READING[column.head]}" for column in columns if column.head in READING]
+    if crossed:
+        words = [word.replace("to the first row", "to the first change with the same other values") for word in words]
     return fill("; ".join(words) + ".", width, break_on_hyphens=False)
 
 

@@ -4,6 +4,7 @@ from mclab.plan.grid import plan_from
 from mclab.report.axis import numeric_axis
 from mclab.report.markdown import markdown
 from mclab.report.summary import summarise
+from mclab.report.terminal import terminal_of
 from mclab.report.verdict import verdict
 from tests.report.bench import record
 
@@ -45,6 +46,7 @@ def test_words_say_which_baseline_is_meant():
     assert "below cached there" in " ".join(verdict(found))
     assert "Difference: row less cached with the same other values" in markdown(found)
     assert markdown(found).splitlines()[2].startswith("| change")
+    assert "to the first change with the same other values" in " ".join(terminal_of(found).split())
 
 
 def test_the_width_makes_an_axis_and_the_changes_lines():
