@@ -1,7 +1,7 @@
 """What has bitten people doing this job elsewhere, each as a test of the whole kind of fault.
 
 What takes the whole way through the command line stands in tests/traps; `ELSEWHERE` names the tests of the parts. Not
-yet: searches, memories deeper than one matrix, Triton kernels, reproductions.
+yet: searches, Triton kernels, reproductions.
 """
 
 import pytest
@@ -87,6 +87,10 @@ ELSEWHERE = {
         " test_the_data_has_not_changed",
     ),
     # ---- models, kernels, determinism, tables ----
+    "titans-pytorch#22, #29: NaN in deep memories and long sequences": (
+        "caching/test_memories.py: test_a_long_sequence_overflows_nothing",
+        "train/test_cover.py: test_a_pairwise_cover_trains_and_sees_no_future",
+    ),
     "titans-pytorch#53, #29: NaN, and no gradient norm to see it coming": (
         "train/test_loop.py: test_a_diverged_run_says_where_and_its_mate_is_unharmed test_an_outcome_says_everything",
         "report/test_tables.py: test_a_diverged_run_counts_as_zero",

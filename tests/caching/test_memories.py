@@ -224,3 +224,24 @@ def test_caching_after_training_averages_the_last_states(memory):
         found = layer(*inputs)
     torch.testing.assert_close(layer._fold(found), torch.stack(wanted, 1), atol=FP64, rtol=FP64)
     assert torch.equal(layer(*inputs), before)
+
+
+@pytest.mark.parametrize("init", ["restart", "checkpoint"])
+@pytest.mark.parametrize("depth", [1, 4])
+@pytest.mark.parametrize("memory", ["dla", "titans"])
+def test_a_long_sequence_overflows_nothing(memory, depth, init):
+    """titans-pytorch#22, #29: NaN at depth 4, at length 4096. As it starts, in fp32, with unit keys as in a model."""
+    layer = CachingLayer(
+        1, 8, 1, 4096, MemoryMixer(memory=memory, depth=depth, init=init, segment=512, aggregate="grm")
+    )
+    initialise(layer, [0])
+    generator = torch.Generator().manual_seed(0)
+    x, q, k, v = (torch.randn(1, 1, 4096, 8, generator=generator) for _ in range(4))
+    q, k = (torch.nn.functional.normalize(z, dim=-1) for z in (q, k))
+    v.requires_grad_()
+    y = layer(x, q, k, v)
+    grads = torch.autograd.grad(y.square().mean(), [v, *layer.parameters()])
+    assert y.isfinite().all()
+    assert all(grad.isfinite().all() for grad in grads)
+    # What decays or is normed stays near its values; a DLA of one matrix only adds, so it grows with the length.
+    assert y.abs().max() < (4096 if (memory, depth) == ("dla", 1) else 100)
