@@ -4,3 +4,5 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
+# Tables are as wide as COLUMNS says, whatever the terminal is that the tests are started from.
+os.environ.pop("COLUMNS", None)
