@@ -18,6 +18,8 @@ from mclab.workers.pool import PackProgress
 from mclab.workers.signals import interrupts_held
 from mclab.workers.work import Failure, Pack, Result, Train, work
 
+#: A level that nothing is logged at: a scheduler calls it critical when a client leaves before a worker's last word.
+NEVER = logging.CRITICAL + 1
 #: Seconds in which a scheduler must answer.
 _PATIENCE = 10
 
@@ -61,12 +63,16 @@ class DaskPool:
         """Each pack with its result, as they come. Raises `ConfigError` when the scheduler is lost."""
         while self._packs:
             future = next(self._done)
-            if future.status in ("lost", "pending"):  # its worker died with the result: Dask runs it again
-                self._done.add(future)
-                continue
-            result = _result(future)
-            future.release()
-            yield self._packs.pop(future), result
+            with interrupts_held():  # a Ctrl-C that meets a future's finaliser is dropped by Python
+                lost = future.status in ("lost", "pending")
+                if lost:  # its worker died with the result: Dask runs it again
+                    self._done.add(future)
+                else:
+                    result, pack = _result(future), self._packs.pop(future)
+                    future.release()
+                del future
+            if not lost:
+                yield pack, result
 
 
 def _tell(topic: str, number: int, step: int, steps: int) -> None:
@@ -115,7 +121,7 @@ def quiet() -> Iterator[None]:
     before = {name: logging.getLogger(name).level for name in names}
     try:
         for name in names:
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+            logging.getLogger(name).setLevel(NEVER)
         yield
     finally:
         for name, level in before.items():

@@ -1,7 +1,6 @@
 """Packs in worker processes on this machine, under a Dask scheduler in this process."""
 
 # mypy: allow-untyped-calls
-import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from distributed import Client, Nanny, Scheduler, SpecCluster
 
 from mclab.config.keep import Keep
 from mclab.config.strict import ConfigError
-from mclab.workers.cluster import DaskPool, quiet
+from mclab.workers.cluster import NEVER, DaskPool, quiet
 from mclab.workers.pool import PackProgress
 from mclab.workers.signals import interrupts_held
 from mclab.workers.work import Train
@@ -67,13 +66,13 @@ def local(
 def _start(workers: int, device: str) -> SpecCluster:
     """What `LocalCluster` builds, but with an environment of its own for each worker."""
     here = {"host": "127.0.0.1", "dashboard": False}
-    worker = {**here, "nthreads": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
+    worker = {**here, "nthreads": 1, "memory_limit": 0, "silence_logs": NEVER}
     specs = {
         number: {"cls": Nanny, "options": {**worker, "env": env}}
         for number, env in enumerate(_environments(workers, device))
     }
     scheduler = {"cls": _Scheduler, "options": {**here, "port": 0, "dashboard_address": "127.0.0.1:0"}}
-    return SpecCluster(workers=specs, scheduler=scheduler, silence_logs=logging.CRITICAL, name="mclab")
+    return SpecCluster(workers=specs, scheduler=scheduler, silence_logs=NEVER, name="mclab")
 
 
 def _environments(workers: int, device: str) -> list[dict[str, str]]:
