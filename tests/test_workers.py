@@ -192,6 +192,8 @@ from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 from mclab.workers import open_pool
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in the background without it
+
 def say(*words):  # several processes write to the one pipe
     os.write(1, (" ".join(map(str, words)) + "\\n").encode())
 
