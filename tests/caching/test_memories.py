@@ -33,16 +33,19 @@ DIM = 8
 
 
 def layer_and_inputs(length=13, heads=2, replicas=2, batch=1, **mixer):
-    """Rates far from their starts, so that no product of them is near 0 or 1."""
+    """Rates far from their starts, so that no product of them is near 0 or 1; queries and keys of about unit length, as
+    the model's are: with longer ones Titans without a norm runs away, in the definition as in the chunk form.
+    """
     layer = CachingLayer(replicas, DIM, heads, length, MemoryMixer(**mixer))
     initialise(layer, range(replicas))
     generator = torch.Generator().manual_seed(length)
     for name, value in layer.named_parameters():
         if name.endswith("bias"):
             value.data.copy_(torch.randn(value.shape, generator=generator))
+    shape = (replicas, batch, length, DIM)
     inputs = [
-        torch.randn(replicas, batch, length, DIM, generator=generator, dtype=torch.float64, requires_grad=True)
-        for _ in range(4)
+        (scale * torch.randn(shape, generator=generator, dtype=torch.float64)).requires_grad_()
+        for scale in (1.0, 0.35, 0.35, 1.0)
     ]
     return layer.double(), inputs
 
