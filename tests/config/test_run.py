@@ -9,7 +9,6 @@ from mclab.config.model import Aggregate, Gate
 from mclab.config.parse import parse_run
 from mclab.config.run import PACKABLE, RunConfig, canonical, inert, oddities, run_id, science, shape_key
 from mclab.config.strict import ConfigError, leaves
-from mclab.config.variants import check_exams
 
 
 def memory(**keys: Any) -> RunConfig:
@@ -261,43 +260,3 @@ def test_oddities(keys: dict[str, Any], word: str | None):
 def test_a_cache_after_training_that_is_never_filled(keys: dict[str, Any], line: str | None):
     found = oddities(parse_run({"model": {"mixer": {"aggregate": "none"}}, "eval": keys}))
     assert [text.startswith(line or "-") for text in found] == [True] * (line is not None)
-
-
-@pytest.mark.parametrize("preset", ["niah1", "mk2"])
-@pytest.mark.parametrize("given", [{}, {"haystack": "text"}, {"needles": 8}])
-@pytest.mark.parametrize("change", [{"preset": "mk2"}, {"haystack": "text"}, {"depth": [10]}])
-def test_exams_and_mixes_are_those_of_the_task_as_written(preset: str, given: dict[str, Any], change: dict[str, Any]):
-    """A variant changes keys of the task that stands there, not of the form that stands for all equal ones."""
-    task = {"name": "niah", "preset": preset, "length": 200, **given}
-    run = parse_run({"task": task, "eval": {"task": change}, "train": {"task": [change, {"depth": [90]}]}})
-    for found, written in zip((canonical(run).exams, canonical(run).mix), (run.exams, run.mix), strict=True):
-        assert [each.task.canonical() for each in found] == [each.task.canonical() for each in written]
-
-
-def test_a_cache_after_training_may_not_move_the_chunks():
-    """States kept off the chunks' ends would change what the online memory itself is."""
-    keys = {"aggregate": "none", "memory": "titans"}
-    with pytest.raises(
-        ConfigError, match=r"eval\.post_segment: 40 is no multiple of model\.mixer\.chunk 16.*take .* 48"
-    ):
-        parse_run({"model": {"mixer": keys}, "eval": {"post_training": 2, "post_segment": 40}})
-    for other in ({"memory": "dla", "depth": 1}, {"memory": "swla"}, {"memory": "titans", "chunk": 8}):
-        parse_run({"model": {"mixer": keys | other}, "eval": {"post_training": 2, "post_segment": 40}})
-
-
-def test_depths_that_are_one_place_are_told():
-    (line,) = oddities(parse_run({"task": {"name": "niah", "length": 20}, "model": {"mixer": {"segment": 4}}}))
-    assert line.startswith("task.depth: 25 and 50 are one place of the 3 at task.length 20")
-
-
-def test_an_exam_of_ar_that_differs_in_training_alone_is_refused():
-    run = parse_run({"task": {"name": "ar"}, "eval": {"task": {"loss": "answer"}}})
-    with pytest.raises(ValueError, match="the same as pairs=19"):
-        check_exams(run.task, run.exams, 8)
-
-
-def test_arguments_of_a_module_have_one_form():
-    one, other = (
-        {"name": "module", "module": "a.B", "args": args} for args in (["b=1", "a=word"], {"a": "word", "b": 1})
-    )
-    assert parse_run({"model": {"mixer": one}}) == parse_run({"model": {"mixer": other}})
