@@ -66,6 +66,9 @@ class CachingLayer(nn.Module):
             y_GTV = written.read(q_GTK, self._alike(segments, q_GTK))
         else:
             y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, view)
+        skipped = self.memory.skip(tokens)
+        if skipped is not None:
+            y_GTV = y_GTV + skipped
         return self._unfold(y_GTV, x.shape[0])[:, :, :T]
 
     def _alike(self, segments: Segments, q_GTK: Tensor) -> Tensor:

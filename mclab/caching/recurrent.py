@@ -49,6 +49,9 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
         logits = None if logits_GTL is None else logits_GTL[:, t, _slots(spans, block, mixer.segmentation, logits_GTL)]
         outputs.append(_aggregate(layer, [*(kept[span] for span in spans), state], read_q[:, t], scores, logits))
     y_GTV = torch.stack(outputs, dim=1)
+    skipped = memory.skip(tokens)
+    if skipped is not None:
+        y_GTV = y_GTV + skipped
     return y_GTV.unflatten(0, (*x.shape[:2], layer.heads)).transpose(2, 3).flatten(-2)
 
 

@@ -44,19 +44,28 @@ def _mixer(mixer: Mixer, model: ModelConfig, length: int) -> int | None:
 
 
 #: Rates that a memory makes of each token, for each head.
-RATES = {"swla": 3, "dla": 1, "titans": 3}
+RATES = {"swla": 3, "dla": 1, "titans": 3, "delta": 1, "gated_delta": 2, "mamba2": 1, "memora": 2}
+#: Numbers of a head that no token changes: the rate of decay, and what mamba2 passes by its memory.
+CONSTANTS = {"gated_delta": 1, "mamba2": 2}
 #: Hidden width of a deep memory in units of the head's.
 EXPANSION = 4
 
 
 def _memory(model: ModelConfig, mixer: MemoryMixer) -> int:
     """Trained numbers of the memory itself: rates with biases, W^0 and the norm's gain of deep ones, b of vector."""
-    rates = RATES.get(mixer.memory, 0) * model.heads * (model.dim + 1)
+    rates = model.heads * (RATES.get(mixer.memory, 0) * (model.dim + 1) + CONSTANTS.get(mixer.memory, 0))
     if mixer.memory == "vector":
         return model.dim
+    if mixer.memory == "rwkv7":  # two projections of low rank with biases, two vectors
+        return 4 * model.dim * low_rank(model.dim) + 4 * model.dim
     if not mixer.deep:
         return rates
     return rates + model.heads * matrices(model, mixer) + (model.dim if mixer.memory_norm == "rms" else 0)
+
+
+def low_rank(dim: int) -> int:
+    """Rank of the projections that make rwkv7's decay and step size of each channel."""
+    return max(1, dim // 4)
 
 
 def matrices(model: ModelConfig, mixer: MemoryMixer) -> int:
@@ -114,8 +123,7 @@ def _state(mixer: Mixer, run: RunConfig) -> tuple[int | None, int | None]:
 def _online(model: ModelConfig, mixer: MemoryMixer) -> int:
     """One head's memory and what else its next write needs: momentum; the weights at which gradients are taken, where
     they are those at the first token of a chunk and matter; the last key and value."""
-    anchored = (mixer.memory == "titans" or mixer.deep) and mixer.tokens_a_chunk > 1
-    copies = 1 + (mixer.memory == "titans") + anchored
+    copies = 1 + (mixer.memory == "titans") + (mixer.anchored and mixer.tokens_a_chunk > 1)
     return copies * matrices(model, mixer) + (2 * model.head_dim if mixer.memory == "swla" else 0)
 
 

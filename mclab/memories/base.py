@@ -14,14 +14,15 @@ from torch import Tensor, nn
 
 
 class Tokens(NamedTuple):
-    """What a memory is told of a sequence: keys [G, T, K], values [G, T, V], and its own rates, each [G, T]."""
+    """What a memory is told of a sequence: keys [G, T, K], values [G, T, V], and its own rates, each [G, T] or, where
+    every channel of the keys has its own, [G, T, K]."""
 
     k: Tensor
     v: Tensor
     rates: tuple[Tensor, ...] = ()
 
     def at(self, t: int) -> "Tokens":
-        """Token t alone: [G, K], [G, V], [G]."""
+        """Token t alone: [G, K], [G, V], [G] or [G, K]."""
         return Tokens(self.k[:, t], self.v[:, t], tuple(rate[:, t] for rate in self.rates))
 
 
@@ -114,6 +115,10 @@ class Memory(nn.Module, ABC):
     def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
         """Keys and values with the rates that the memory makes of the layer's input, if it has any."""
         return Tokens(k_GTK, v_GTV)
+
+    def skip(self, tokens: Tokens) -> Tensor | None:
+        """What reaches every token's output beside whatever is read of memories, once: [G, T, V]; mostly nothing."""
+        return None
 
     @abstractmethod
     def initial(self, tokens: Tokens) -> State:

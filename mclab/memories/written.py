@@ -104,8 +104,14 @@ class Bucket:
 
     def tokens(self, tokens: Tokens) -> Tokens:
         """Those tokens, one memory's behind the other's."""
-        rates = (ranges.gathered(rate.unsqueeze(-1), self.bounds).squeeze(-1) for rate in tokens.rates)
+        rates = (self._own(rate) for rate in tokens.rates)
         return Tokens(ranges.gathered(tokens.k, self.bounds), ranges.gathered(tokens.v, self.bounds), tuple(rates))
+
+    def _own(self, rate: Tensor) -> Tensor:
+        """[G, T] or, of every channel its own, [G, T, K]."""
+        if rate.dim() == 3:
+            return ranges.gathered(rate, self.bounds)
+        return ranges.gathered(rate.unsqueeze(-1), self.bounds).squeeze(-1)
 
 
 def chunks_of(segments: Segments, chunk: int, init: Init) -> tuple[Chunks, list[Bucket]]:

@@ -9,7 +9,9 @@ from pydantic import BeforeValidator, Field, model_validator
 from mclab.config.model.module import ModuleMixer
 from mclab.config.strict import Strict
 
-Memory = Literal["linear", "retnet", "swla", "dla", "titans", "vector"]
+Memory = Literal[
+    "linear", "retnet", "swla", "dla", "titans", "vector", "delta", "gated_delta", "rwkv7", "mamba2", "memora"
+]
 Segmentation = Literal["constant", "log"]
 DecayTo = Literal["init", "zero"]
 MemoryNorm = Literal["rms", "none"]
@@ -26,8 +28,10 @@ class MemoryMixer(Strict):
     name: Literal["memory"] = "memory"
     memory: Memory = Field("linear", description="the update rule")
     depth: int = Field(2, ge=1, le=8, description="dla, titans: matrices in the memory, 1 is linear; hidden width 4 K")
-    chunk: int = Field(16, ge=1, description="dla, titans: tokens that share the state at which gradients are taken")
-    max_lr: float = Field(1.0, gt=0, description="dla, titans: most that the step sizes of a chunk add up to")
+    chunk: int = Field(
+        16, ge=1, description="dla, titans, memora: tokens that share the state at which gradients are taken"
+    )
+    max_lr: float = Field(1.0, gt=0, description="dla, titans, memora: most that the step sizes of a chunk add up to")
     decay_to: DecayTo = Field("init", description="titans, depth 2 and more: what forgetting leads back to")
     memory_norm: MemoryNorm = Field("rms", description="dla, titans, depth 2 and more: x + g RMS(MLP(x)), or MLP(x)")
     segment: int = Field(8, ge=1, description="tokens in a segment")
@@ -46,17 +50,17 @@ class MemoryMixer(Strict):
     @property
     def descends(self) -> bool:
         """Whether the memory descends a loss; the others write without looking at what they hold."""
-        return self.memory in ("dla", "titans")
+        return self.memory in ("dla", "titans", "memora")
 
     @property
     def anchored(self) -> bool:
         """Whether gradients depend on the state that the chunk began with; DLA's at depth 1 is -v k^T in any case."""
-        return self.memory == "titans" or self.deep
+        return self.memory in ("titans", "memora") or self.deep
 
     @property
     def deep(self) -> bool:
         """Whether the memory is more than one matrix."""
-        return self.descends and self.depth > 1
+        return self.memory in ("dla", "titans") and self.depth > 1
 
     @property
     def tokens_a_chunk(self) -> int:
@@ -136,6 +140,8 @@ def _inert_axes(aggregate: str, gate: str, segmentation: str) -> frozenset[str]:
 @cache
 def _inert_rules(memory: str, depth: int) -> frozenset[str]:
     """Keys of memories that descend a loss; at depth 1 there is no norm and W^0 is zero."""
+    if memory == "memora":
+        return frozenset({"depth", "decay_to", "memory_norm"})
     if memory not in ("dla", "titans"):
         return frozenset({"depth", "chunk", "max_lr", "decay_to", "memory_norm"})
     if depth == 1:
