@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FORMATS = ("png", "svg", "pdf")
 #: What `table --format` prints, and the file that holds the same.
 TABLES = {"text": None, "md": "table.md", "tex": "table.tex", "csv": "table.csv", "parquet": "table.parquet"}
-KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity")
+KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state")
 #: Folders that are named where one of them was probably meant.
 _MOST_NAMED = 3
 

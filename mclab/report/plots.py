@@ -19,13 +19,14 @@ from mclab.report.lines import lines_figure
 from mclab.report.marks import STYLE
 from mclab.report.points import points_figure
 from mclab.report.slices import capacity_figure, slices_figure
+from mclab.report.state import state_figure
 from mclab.report.summary import Summary, summarise
 from mclab.report.write import write_files
 
 #: Per format, the metadata that would hold the time of writing, switched off.
 METADATA: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 #: The kinds of figure, each also the name of its file.
-KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity")
+KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state")
 
 
 def write_plots(
@@ -81,6 +82,7 @@ def figure_of(summary: Summary, kind: str, curve: Curve | None = None) -> Figure
         "slices": slices_figure,
         "heat": heat_figure,
         "capacity": capacity_figure,
+        "state": state_figure,
     }
     return figures[kind](summary)
 

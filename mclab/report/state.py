@@ -1,0 +1,98 @@
+"""Accuracy against the floats that a model keeps of a sequence: what a row's recall costs in state."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log2
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mclab.config.strict import ConfigError
+from mclab.report.axis import MOST_DASHES
+from mclab.report.lines import draw_line, thinned
+from mclab.report.marks import COLOURS, WIDTH, limits, panels
+from mclab.report.names import full_label, is_number, plain, value_text
+from mclab.report.row import Row
+from mclab.report.sheet import legend, legend_columns, sheet
+from mclab.report.summary import Summary
+
+#: More lines than colours times dashes cannot be told apart.
+MOST_LINES = len(COLOURS) * MOST_DASHES
+#: How far a row's seeds stand to the right of its mean, in doublings of the state.
+ASIDE = 0.06
+
+
+@dataclass(frozen=True)
+class Path:
+    """Rows that differ in one numeric key alone, by the size of their state."""
+
+    label: str
+    rows: tuple[Row, ...]
+
+
+def state_of(row: Row) -> int | None:
+    """Floats kept of a sequence, fixed and cached; `None` where no run has told."""
+    known = [row.first(key) for key in ("state_fixed", "state_cached")]
+    return None if None in known else sum(known)
+
+
+def state_figure(summary: Summary) -> Figure:
+    """One panel per slice, state on a logarithmic axis, a line per group of rows. Raises `ConfigError`."""
+    found = paths(summary)
+    sizes = [size for path in found for row in path.rows if (size := state_of(row))]
+    if len(set(sizes)) < 2:
+        raise ConfigError("state: needs two rows whose finished runs keep different numbers of floats")
+    if len(found) > MOST_LINES:
+        raise ConfigError(f"state: {len(found)} lines cannot be told apart, the most is {MOST_LINES}")
+    across = legend_columns([path.label for path in found])
+    page = sheet(summary, 2.8 if summary.has_slices else 3.4, -(-len(found) // across), across=2)
+    ticks = {float(power): _tick(power) for power in range(floor(log2(min(sizes))), ceil(log2(max(sizes))) + 1)}
+    for place, (panel, part) in enumerate(zip(page.panels, panels(summary), strict=True)):
+        _panel(panel, found, part, ticks, page.across)
+        panel.set_ylim(*limits(summary))
+        if place % page.across == 0:
+            panel.set_ylabel("test accuracy")
+        if page.lowest(place):
+            panel.set_xlabel("floats kept of a sequence, fixed and cached")
+            panel.tick_params(labelbottom=True)
+    legend(page, across)
+    return page.figure
+
+
+def paths(summary: Summary) -> list[Path]:
+    """The rows that keep something, gathered; a key that says nothing but how large a model is makes no line."""
+    along = _along(summary)
+    names = {path: name for path, name in summary.names.items() if path in summary.plan.axes and path != along}
+    gathered: dict[str, list[Row]] = {}
+    for row in summary.rows:
+        if state_of(row):
+            told = {path: value for path, value in row.values.items() if path != along}
+            name = row.label if summary.plan.named else full_label(told, names) or row.label
+            gathered.setdefault(name, []).append(row)
+    return [Path(name, tuple(sorted(rows, key=lambda row: state_of(row) or 0))) for name, rows in gathered.items()]
+
+
+def _along(summary: Summary) -> str | None:
+    """The numeric key with the most values, two at least, along which lines run."""
+    counts: dict[str, int] = {}
+    for path in summary.plan.axes:
+        known = [row.values[path] for row in summary.rows if path in row.values]
+        if known and all(map(is_number, known)):
+            counts[path] = len({value_text(plain(value)) for value in known})
+    best = max(counts, key=lambda path: counts[path], default=None)
+    return best if best is not None and counts[best] > 1 else None
+
+
+def _panel(panel: Axes, found: Sequence[Path], part: str, ticks: Mapping[float, str], across: int) -> None:
+    for number, path in enumerate(found):
+        style = (number % len(COLOURS), number // len(COLOURS))
+        at = [log2(state_of(row) or 1) for row in path.rows]
+        draw_line(panel, path.label, style, at, [(row, part) for row in path.rows], ASIDE)
+    panel.set_xticks(list(ticks), thinned(ticks, 0.9 * WIDTH / across))
+    panel.yaxis.set_major_formatter("{x:g}")
+
+
+def _tick(power: int) -> str:
+    """256, 4k, 2M: powers of two in units of 1024."""
+    unit = min(power // 10, 3)
+    return f"{2 ** (power - 10 * unit):g}{('', 'k', 'M', 'G')[unit]}"
