@@ -1,0 +1,121 @@
+"""The delta rules in chunks (WY form): no token's own matrix is formed, and no loop runs over tokens.
+
+One decay a token (`Scalar`): S_t = alpha_t S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T writes beta_t e_t k_t^T
+with the residual e_t = v_t - alpha_t S_{t-1} k_t. With c_tj = L_tj beta_j, L the products of decays over j < m <= t
+(differences of running logarithms, masked, never a quotient) and A_t their product from the chunk's start on,
+(I + tril(c * K K^T, -1)) E = V - A K S_0^T, y = A Q S_0^T + (c * Q K^T) E, S_C = A_C S_0 + E^T (c_C K).
+
+Shapes: X folded batch (sequences, heads and, where segments restart, segments), M chunks, C tokens, K key width, V
+value width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mclab.kernels.delta import reading
+from mclab.kernels.delta.erasing import erased
+from mclab.kernels.delta.passing import Passed, passed
+from mclab.kernels.delta.scaling import scaled
+from mclab.kernels.delta.triangular import solve
+from mclab.kernels.fastweight.chunkwise import Layer
+from mclab.kernels.fastweight.online import Slots
+from mclab.kernels.fastweight.rates import Coefficients
+
+#: Tokens in a chunk, on which the result does not depend. Measured forward and backward on one core: 16 is the fastest
+#: for many narrow heads (64 sequences of 256 tokens, K = 16: 32 takes 1.3 times as long, 64 twice), 13 % behind 32 for
+#: a few wide ones (4 of 1024, K = 64).
+CHUNK = 16
+#: Most tokens in a chunk where every channel has its own decay (scaling.py).
+CHANNELS_CHUNK = 16
+
+
+@dataclass(frozen=True)
+class DeltaLayer(Layer):
+    """A layer whose tokens all read at once. `scale` [M, X, C, K], None is one, is put on what reads."""
+
+    scale: Tensor | None
+
+    def online(self, x: Tensor) -> Tensor:
+        """As of a `Layer`."""
+        states, factors = self.slots.values, self.slots.factors
+        return reading.read(
+            x if self.scale is None else x * self.scale,
+            self.inputs,
+            self.updates,
+            self.writes,
+            None if states is None else states.squeeze(2),
+            None if factors is None else factors.squeeze(-1),
+        )
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """Keys [M, X, C, K] and values [M, X, C, V] written with one step size and one decay a token, `coefficients` of
+    Rates(beta, log alpha). Padded tokens have keys, values and betas of 0 and decays of 1. `keep` are chunks whose
+    final matrices are wanted, `start` S_0 [X, V, K], None is zero."""
+
+    keys: Tensor
+    values: Tensor
+    coefficients: Coefficients
+    keep: Sequence[int]
+    start: Tensor | None = None
+
+    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """As of a `Source`."""
+        (layer,) = self.layers()
+        return layer.online(q), [] if layer.kept is None else [layer.kept]
+
+    def layers(self) -> list[Layer]:
+        """As of a `Source`: one layer, whose inputs are the keys and whose updates are the residuals."""
+        k, (writes, decay) = self.keys, self.coefficients[:2]
+        heavy = k if decay is None else k * decay.unsqueeze(-1)
+        solved = solve((k @ k.mT) * writes, torch.cat((heavy, self.values), -1))
+        reads, own = solved.split([k.shape[-1], self.values.shape[-1]], -1)
+        ends = k * writes[:, :, -1].unsqueeze(-1)
+        last = None if decay is None else decay[:, :, -1:]
+        start = None if self.start is None else self.start.mT
+        made = passed(own, reads, ends, last, start, self.keep)
+        slots = _slots(made, decay, self.start)
+        return [DeltaLayer(slots, k, made.updates, writes, None, _kept(made), None)]
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Values [M, X, C, V] written under `keys` k, and taken from by `reads` a and `erases` b, with logarithms of decays
+    `logs` of every channel, all [M, X, C, K]. Padded tokens have zeros everywhere. `keep` and `start` as in Scalar."""
+
+    logs: Tensor
+    reads: Tensor
+    erases: Tensor
+    keys: Tensor
+    values: Tensor
+    keep: Sequence[int]
+    start: Tensor | None = None
+
+    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """As of a `Source`."""
+        (layer,) = self.layers()
+        return layer.online(q), [] if layer.kept is None else [layer.kept]
+
+    def layers(self) -> list[Layer]:
+        """As of a `Source`: one layer; its inputs are b' and k', its updates -s and v, its queries scaled by A."""
+        C = self.keys.shape[2]
+        a, inputs, ends, scale = scaled(self.logs, self.reads, self.erases, self.keys)
+        reads, own = erased(a, inputs, self.values)
+        start = None if self.start is None else self.start.mT
+        made = passed(own, reads, ends, scale[:, :, -1], start, self.keep)
+        writes = torch.ones(C, C, dtype=a.dtype, device=a.device).tril().repeat(1, 2)
+        return [DeltaLayer(_slots(made, None, self.start), inputs, made.updates, writes, None, _kept(made), scale)]
+
+
+def _slots(made: Passed, decay: Tensor | None, start: Tensor | None) -> Slots:
+    states = None if made.states is None else made.states.unsqueeze(2)
+    factors = None if decay is None or states is None else decay.unsqueeze(-1)
+    return Slots(states, factors, True, int(start is not None))
+
+
+def _kept(made: Passed) -> Tensor | None:
+    return None if made.kept is None else made.kept.mT

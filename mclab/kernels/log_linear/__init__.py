@@ -1,0 +1,1 @@
+"""Log-linear attention: the past in buckets of doubling size, each read with a weight of its own."""

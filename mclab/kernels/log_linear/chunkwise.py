@@ -1,0 +1,72 @@
+"""Log-linear attention in chunks: no loop over tokens, and as many states as the number of chunks has digits.
+
+y_t = sum over levels l of lambda_t^(l) S_t^(l) q_t, with S^(l) the matrix that the rule makes of level l's tokens
+alone, moved on by the transitions of all tokens since (Guo et al. 2025, arXiv 2506.04761). Within a chunk of C = 2^c
+tokens levels 0 to c stand in the [C, C] matrix of what a token reads of another; a bucket of 2^l chunks is level
+c + l + 1.
+
+Shapes: M chunks, X folded batch, C tokens, K key width, V value width, n states that a chunk reads, L levels.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mclab.kernels.delta import effective
+from mclab.kernels.fastweight.rates import Coefficients
+from mclab.kernels.log_linear import levels
+
+
+class Parts(NamedTuple):
+    """Every chunk by itself: `own` P [M, X, C, C], of whose rows times V a token reads what its chunk wrote; `queries`
+    [M, X, C, K], with which it reads a state H = S^T [K, V] that was carried in; what a state becomes, `moves`
+    [M, X, K, K] or [M, X, 1, 1] times H; and what is written, `written` [M, X, K, V]."""
+
+    own: Tensor
+    queries: Tensor
+    moves: Tensor
+    written: Tensor
+
+
+def decayed(q: Tensor, k: Tensor, v: Tensor, coefficients: Coefficients) -> Parts:
+    """S_t = alpha_t S_{t-1} + eta_t v_t k_t^T, from Rates(eta, log alpha); q, k [M, X, C, K], v [M, X, C, V]."""
+    writes, decay = coefficients.writes, coefficients.decay
+    assert decay is not None
+    ends = k * writes[:, :, -1].unsqueeze(-1)
+    return Parts((q @ k.mT) * writes, q * decay.unsqueeze(-1), decay[:, :, -1:, None], ends.mT @ v)
+
+
+def delta(q: Tensor, k: Tensor, v: Tensor, coefficients: Coefficients) -> Parts:
+    """S_t = alpha_t S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T, from Rates(beta, log alpha)."""
+    made = effective.chunk(q, k, coefficients)
+    return Parts(made.scores, made.queries, made.transition.mT, made.keys.mT @ v)
+
+
+def read(parts: Parts, v: Tensor, weights: Tensor) -> Tensor:
+    """[M, X, C, V], from the levels' `weights` lambda [M, X, C, L]. Levels beyond the last weigh what it weighs."""
+    M, _, C, _ = v.shape
+    c, last = (C - 1).bit_length(), weights.shape[-1] - 1
+    near = levels.table(C, v.device).clamp(max=last)
+    weighted = parts.own * weights.gather(-1, near.expand_as(parts.own))
+    y = list((weighted @ v).unbind())
+    states: Tensor | None = None
+    for m in range(M):
+        held = [c + digit + 1 for digit in reversed(range(m.bit_length())) if m >> digit & 1]
+        if states is not None:
+            far = weights[m, :, :, [min(level, last) for level in held]].unsqueeze(-1)
+            y[m] = y[m] + ((parts.queries[m] @ states).unflatten(-1, (len(held), -1)) * far).sum(2)
+        states = _passed(parts, states, m, v.shape[-1])
+    return torch.stack(y)
+
+
+def _passed(parts: Parts, states: Tensor | None, m: int, width: int) -> Tensor:
+    """[X, K, n * V], largest bucket first: moved on by chunk m; it and the buckets below the first gap become one."""
+    if states is None:
+        return parts.written[m]
+    moves = parts.moves[m]
+    moved = states * moves if moves.shape[-1] == 1 else moves @ states
+    merged = (~m & (m + 1)).bit_length() - 1
+    kept, ending = moved.split([moved.shape[-1] - merged * width, merged * width], -1)
+    new = ending.unflatten(-1, (merged, width)).sum(2) + parts.written[m] if merged else parts.written[m]
+    return torch.cat((kept, new), -1)

@@ -1,0 +1,41 @@
+"""The delta rule: S_t = S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T, beta = sigmoid(.) of each head.
+
+DeltaNet (Schlag et al. 2021, arXiv 2102.11174; in chunks Yang et al. 2024, arXiv 2406.06484, there beta has no bias).
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from mclab.config.model import MemoryMixer
+from mclab.kernels.delta import chunkwise, recurrent
+from mclab.kernels.fastweight.chunkwise import Source
+from mclab.kernels.fastweight.rates import Rates, coefficients
+from mclab.layers import Constant, Normal, linear, parameter
+from mclab.memories.base import State, Tokens
+from mclab.memories.erasing import ErasingMemory
+from mclab.memories.written import Chunks
+
+
+class DeltaMemory(ErasingMemory):
+    """One rate, the share of what the key held that is replaced; it starts at a half."""
+
+    chunk = chunkwise.CHUNK
+
+    def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
+        super().__init__(replicas, width, heads, mixer)
+        self.project = parameter(replicas, width, heads, init=Normal(1 / math.sqrt(width)))
+        self.bias = parameter(replicas, heads, init=Constant(0.0))
+
+    def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
+        logits_RBTH = linear(x_RBTD, self.project) + self.bias[:, None, None]
+        return Tokens(k_GTK, v_GTV, (torch.sigmoid(logits_RBTH).transpose(2, 3).flatten(0, 2),))
+
+    def source(self, tokens: Tokens, chunks: Chunks) -> Source:
+        beta = chunks.cut(tokens.rates[0])
+        return chunkwise.Scalar(chunks.cut(tokens.k), chunks.cut(tokens.v), coefficients(Rates(beta)), chunks.keep)
+
+    def step(self, state: State, token: Tokens) -> State:
+        k, v, beta = token.k, token.v, token.rates[0].unsqueeze(-1)
+        return State((recurrent.step(state.weights[0], torch.ones_like(beta), beta * k, k, beta * k, v),))

@@ -1,0 +1,40 @@
+"""Linear memories that take from what a key held before they write: what the delta rules and RWKV-7 share.
+
+Depth 1, from zero, exact in chunks. Shapes as in memories/base.py.
+"""
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from mclab.config.model import MemoryMixer
+from mclab.kernels.fastweight.chunkwise import Source
+from mclab.kernels.fastweight.net import Net
+from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
+from mclab.memories.written import Chunks, FastWritten, Fold, chunks_of
+
+
+class ErasingMemory(Memory):
+    """`chunk`: tokens in a chunk, on which the result does not depend."""
+
+    chunk: int
+
+    def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
+        super().__init__()
+        self.heads = heads
+
+    @abstractmethod
+    def source(self, tokens: Tokens, chunks: Chunks) -> Source:
+        """The tokens, cut into chunks and written."""
+
+    def initial(self, tokens: Tokens) -> State:
+        return State((tokens.k.new_zeros(tokens.k.shape[0], tokens.v.shape[-1], tokens.k.shape[-1]),))
+
+    def read(self, state: State, q_GK: Tensor) -> Tensor:
+        return torch.einsum("gvk,gk->gv", state.weights[0], q_GK)
+
+    def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
+        chunks, buckets = chunks_of(segments, self.chunk, init)
+        beside = [(bucket, self.source(bucket.tokens(tokens), bucket.chunks)) for bucket in buckets]
+        return FastWritten(Net(None, "dot"), segments, self.source(tokens, chunks), chunks, beside, Fold(1, 1))

@@ -1,0 +1,61 @@
+"""The gated delta rule: S_t = alpha_t S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T (arXiv 2412.06464).
+
+beta = sigmoid(.), log alpha = -A softplus(.), A = exp(A_log) of each head. The published code starts A uniformly
+between 0 and 16 and the softplus log-uniformly between 0.001 and 0.1; most of that forgets a sequence of 64 tokens.
+Here the A of H heads stand in the middles of H parts of 1 to 16, even in their logarithm (4 with one head), and every
+softplus starts at 0.001: of what a head held 64 tokens ago it keeps between e^-0.06 and e^-1, with one head e^-0.26.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mclab.config.model import MemoryMixer
+from mclab.kernels.delta import chunkwise, recurrent
+from mclab.kernels.fastweight.chunkwise import Source
+from mclab.kernels.fastweight.rates import Rates, coefficients
+from mclab.layers import Normal, Values, linear, parameter
+from mclab.memories.base import State, Tokens
+from mclab.memories.erasing import ErasingMemory
+from mclab.memories.written import Chunks
+
+#: Between what the heads' A start, and where every softplus does.
+DECAYS, STEP = (1.0, 16.0), 0.001
+
+
+class GatedDeltaMemory(ErasingMemory):
+    """Two rates, what is replaced and what is kept, and A."""
+
+    chunk = chunkwise.CHUNK
+
+    def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
+        super().__init__(replicas, width, heads, mixer)
+        self.project = parameter(replicas, width, heads * 2, init=Normal(1 / math.sqrt(width)))
+        self.bias = parameter(
+            replicas, heads, 2, init=Values(((0.0, math.log(math.expm1(STEP))),) * heads), decays=False
+        )
+        self.A_log = parameter(replicas, heads, 1, init=Values(_spread(heads)), decays=False)
+
+    def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
+        logits = linear(x_RBTD, self.project).unflatten(-1, (self.heads, 2)) + self.bias[:, None, None]
+        beta_RBTH, step_RBTH = logits.unbind(-1)
+        log_alpha = -F.softplus(step_RBTH) * self.A_log.exp()[:, None, None, :, 0]
+        rates = (torch.sigmoid(beta_RBTH), log_alpha)
+        return Tokens(k_GTK, v_GTV, tuple(rate.transpose(2, 3).flatten(0, 2) for rate in rates))
+
+    def source(self, tokens: Tokens, chunks: Chunks) -> Source:
+        beta, log_alpha = (chunks.cut(rate) for rate in tokens.rates)
+        known = coefficients(Rates(beta, log_alpha))
+        return chunkwise.Scalar(chunks.cut(tokens.k), chunks.cut(tokens.v), known, chunks.keep)
+
+    def step(self, state: State, token: Tokens) -> State:
+        beta, log_alpha = (rate.unsqueeze(-1) for rate in token.rates)
+        k, alpha = token.k, log_alpha.exp()
+        return State((recurrent.step(state.weights[0], alpha, alpha * beta * k, k, beta * k, token.v),))
+
+
+def _spread(heads: int) -> tuple[tuple[float, ...], ...]:
+    low, high = (math.log(decay) for decay in DECAYS)
+    return tuple((low + (high - low) * (head + 0.5) / heads,) for head in range(heads))
