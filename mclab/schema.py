@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mclab.config.keys import Key, adapter, by_path, choices, default_name, rooms, shown
+from mclab.config.model.attention import PRESETS
+from mclab.config.model.mixers import mixer_heads
+from mclab.config.model.pattern import words_schema
 from mclab.config.variants import WEIGHT, holds_variants
 from mclab.plan.grid import KEYS
 from mclab.plan.over import METRICS
@@ -14,6 +17,9 @@ from mclab.plan.quick import KEYS as QUICK_KEYS
 from mclab.plan.quick import QUICK
 
 Schema = dict[str, Any]
+
+#: The mapping that a word alone may stand for.
+WORDED = "model.mixer"
 
 #: What stands under each key at the top of a grid.
 MEANING = {
@@ -105,7 +111,8 @@ def _room(room: str, way: str) -> Schema:
     """A mapping in a mapping: opened, or in a row and in a list of values taken as a whole."""
     if way == "axes":
         return _any(_ref(f"axes:{room}"), _list(_whole(room)))
-    return _whole(room) if way == "row" else _or_null(_ref(f"{way}:{room}"))
+    opened = _or_null(_ref(f"{way}:{room}"))
+    return _whole(room) if way == "row" else _any(opened, _word()) if (way, room) == ("base", WORDED) else opened
 
 
 def _whole(room: str) -> Schema:
@@ -119,7 +126,19 @@ def _value(room: str) -> Schema:
         keys = {word: _leaf_of(by_path()[f"{room}.{word}"][name]) for word in model.model_fields if word != "name"}
         required = {} if name == default_name(room) else {"required": ["name"]}
         kinds.append(_closed({"name": {"const": name}, **keys}) | required)
-    return _any(*kinds)
+    return _any(*kinds, *_presets(), _word()) if room == WORDED else _any(*kinds)
+
+
+def _presets() -> Iterator[Schema]:
+    """A mixer under a name that stands for some of its keys: the others may be given."""
+    for preset, meant in PRESETS.items():
+        own = rooms()[WORDED][meant["name"]].model_fields.keys() - meant.keys()
+        keys = {word: _leaf_of(by_path()[f"{WORDED}.{word}"][meant["name"]]) for word in sorted(own)}
+        yield _closed({"name": {"const": preset}, **keys}) | {"required": ["name"]}
+
+
+def _word() -> Schema:
+    return words_schema(mixer_heads()) | {"description": "a mixer by its word, other keys at their defaults"}
 
 
 def _leaf(path: str, keys: dict[str | None, Key]) -> Schema:
@@ -141,6 +160,8 @@ def _type(key: Key) -> Schema:
     if word != "name" and holds_variants(rooms()[room][key.of].model_fields[word].metadata):
         return _any(_variant(), _list(_variant()))
     kind: Schema = adapter(key.path, key.of).json_schema()
+    if key.path == f"{WORDED}.name":
+        return {"enum": [*kind["enum"], *PRESETS]}
     if kind.get("type") != "array":
         return kind
     if key.default == ():

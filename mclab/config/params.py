@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from mclab.config.model import AttentionMixer, ConvMixer, MemoryMixer, Mixer, ModelConfig, ModuleMixer
+from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.config.run import RunConfig
 
 
@@ -28,19 +28,25 @@ def _around(run: RunConfig) -> int:
 
 
 def _mixer(mixer: Mixer, model: ModelConfig, length: int) -> int | None:
+    if not isinstance(mixer, MemoryMixer):
+        return mixer.parameters(model, length)
     dim = model.dim
-    projections = 4 * dim * dim + 3 * model.conv * dim
-    if isinstance(mixer, ModuleMixer):
-        return None
-    if isinstance(mixer, ConvMixer):
-        return dim * dim + (mixer.kernel + 2) * dim
-    if isinstance(mixer, AttentionMixer):
-        return projections
     gate = "none" if mixer.aggregate in ("none", "residual") else mixer.gate
     connector = dim * dim if gate == "context" and mixer.connector == "own" else 0
     slots = dim * model.heads * _slots(mixer, length) if gate == "input" else 0
-    memory = _memory(model, mixer)
-    return projections + dim + connector + slots + memory + (dim * dim if mixer.out_gate else 0)
+    around = 4 * dim * dim + 3 * model.conv * dim + dim + (dim * dim if mixer.out_gate else 0)
+    return around + connector + slots + _memory(model, mixer) + _beside(mixer, model, length)
+
+
+#: Norms between a memory and the attention of its hybrid.
+NORMS = {"mal": 1, "mag": 2}
+
+
+def _beside(mixer: MemoryMixer, model: ModelConfig, length: int) -> int:
+    """Trained numbers of what a hybrid has beside the memory."""
+    if mixer.hybrid == "none":
+        return 0
+    return AttentionMixer(window=mixer.window).parameters(model, length) + NORMS[mixer.hybrid] * model.dim
 
 
 #: Rates that a memory makes of each token, for each head.
@@ -105,19 +111,14 @@ def _total(numbers: Iterable[int | None]) -> int | None:
 
 def _state(mixer: Mixer, run: RunConfig) -> tuple[int | None, int | None]:
     model, length = run.model, run.task.length
-    if isinstance(mixer, ModuleMixer):
-        return None, None
-    if isinstance(mixer, ConvMixer):
-        return (mixer.kernel - 1) * model.dim, 0
+    if not isinstance(mixer, MemoryMixer):
+        return mixer.state(model, length)
     taps = max(0, model.conv - 1) * 3 * model.dim
-    if isinstance(mixer, AttentionMixer):
-        seen = length if mixer.window is None else min(mixer.window, length)
-        kept = 2 * seen * model.dim
-        return (taps, kept) if mixer.window is None else (taps + kept, 0)
+    window = 0 if mixer.hybrid == "none" else sum(AttentionMixer(window=mixer.window).state(model, length))
     scored = mixer.aggregate == "ssc" or (mixer.aggregate in ("grm", "soup") and mixer.gate == "context")
     pool = model.head_dim if scored else 0
     online, kept = _online(model, mixer) + pool, _kept(mixer, run) * (matrices(model, mixer) + pool)
-    return taps + model.heads * online, model.heads * kept
+    return taps + window + model.heads * online, model.heads * kept
 
 
 def _online(model: ModelConfig, mixer: MemoryMixer) -> int:

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
-from mclab.config.model.pattern import MIXER, mixer_of, shortest
+from mclab.config.model import MemoryMixer, Mixer, ModelConfig
+from mclab.config.model.canonical import canonical_model, inert_keys
+from mclab.config.model.oddities import model_oddities
 from mclab.config.strict import Leaf, Strict, leaves
 from mclab.config.task import MqarTask, Task
 from mclab.config.variants import Variant, Variants, variants
@@ -91,8 +92,9 @@ class RunConfig(Strict):
             return self
         cached = {mixer.aggregate for mixer in self.model.mixers if isinstance(mixer, MemoryMixer)}
         if not cached:
+            names = " and ".join(dict.fromkeys(mixer.name for mixer in self.model.mixers))
             raise ValueError(
-                f"eval.post_training: keeps states of a memory, and mixer {self.model.mixer.name} has none; "
+                f"eval.post_training: keeps states of a memory, and mixer {names} has none; "
                 f"leave it out or take model.mixer.name memory"
             )
         if cached != {"none"}:
@@ -142,10 +144,8 @@ class RunConfig(Strict):
 
 def inert(run: RunConfig) -> frozenset[str]:
     """Dotted paths of the keys that change nothing in this run, given its other keys."""
-    mixer = run.model.mixer
-    dead = frozenset(f"model.mixer.{key}" for key in mixer.inert) if isinstance(mixer, MemoryMixer) else frozenset()
-    dead |= {"eval.post_segment"} if run.eval.post_training is None else frozenset()
-    return dead if run.model.has_heads else dead | {"model.heads", "model.conv"}
+    dead = frozenset(f"model.{key}" for key in inert_keys(run.model))
+    return dead | {"eval.post_segment"} if run.eval.post_training is None else dead
 
 
 def canonical(run: RunConfig) -> RunConfig:
@@ -157,25 +157,8 @@ def canonical(run: RunConfig) -> RunConfig:
         run = run.model_copy(update={"task": task})
     if run.eval.post_segment is not None and (run.eval.post_training is None or run.cached_after == run.task.length):
         run = run.model_copy(update={"eval": run.eval.model_copy(update={"post_segment": None})})
-    changes = {key: value for key, value in _canonical(run.model) if getattr(run.model, key) != value}
-    return run.model_copy(update={"model": run.model.model_copy(update=changes)}) if changes else run
-
-
-def _canonical(model: ModelConfig) -> Iterator[tuple[str, Any]]:
-    yield "mixer", model.mixer.canonical() if isinstance(model.mixer, MemoryMixer) else model.mixer
-    yield "pattern", shortest(model.pattern, model.layers, model.mixer)
-    if not model.has_heads:
-        yield from ((key, ModelConfig.model_fields[key].default) for key in ("heads", "conv"))
-    if model.position == "rotary" and not _turns(model):
-        yield "position", "none"
-
-
-def _turns(model: ModelConfig) -> bool:
-    """Whether rotary positions change a layer: RetNet turns its queries and keys whatever the position is."""
-    return any(
-        isinstance(mixer, AttentionMixer) or (isinstance(mixer, MemoryMixer) and mixer.memory != "retnet")
-        for mixer in model.mixers
-    )
+    model = canonical_model(run.model)
+    return run if model is run.model else run.model_copy(update={"model": model})
 
 
 def science(run: RunConfig) -> dict[str, Leaf]:
@@ -219,38 +202,7 @@ def shape_key(run: RunConfig) -> str:
 
 def oddities(run: RunConfig) -> list[str]:
     """Harmless settings that a researcher may not have meant, one line each."""
-    model, length = run.model, run.task.length
-    return [
-        *run.task.oddities,
-        *_model_oddities(model, length),
-        *_mixer_oddities(model.mixer, length),
-        *_cache_oddities(run),
-    ]
-
-
-def _model_oddities(model: ModelConfig, length: int) -> Iterator[str]:
-    unused = model.pattern[model.layers :]
-    if unused:
-        yield (
-            f"model.pattern: has {len(model.pattern)} words for {model.layers} layers: "
-            f"{', '.join(unused)} stands for none"
-        )
-    for word in dict.fromkeys(model.words):
-        mixer = mixer_of(word, model.mixer)
-        if word != MIXER and isinstance(mixer, AttentionMixer) and mixer.window is not None and mixer.window >= length:
-            yield f"model.pattern: the window of {word} is not below task.length {length}: as attention without one"
-    if model.position == "rotary" and not _turns(model):
-        why = "retnet turns its own in any case" if model.has_heads else "no layer has any"
-        yield f"model.position: rotary turns queries and keys, and {why}: as with none"
-
-
-def _mixer_oddities(mixer: Mixer, length: int) -> list[str]:
-    if isinstance(mixer, AttentionMixer) and mixer.window is not None and mixer.window >= length:
-        return [
-            f"model.mixer.window: {mixer.window} is not below task.length {length}: "
-            f"a token sees all before it, as with null"
-        ]
-    return [f"model.mixer.{line}" for line in mixer.oddities(length)] if isinstance(mixer, MemoryMixer) else []
+    return [*run.task.oddities, *model_oddities(run.model, run.task.length), *_cache_oddities(run)]
 
 
 def _cache_oddities(run: RunConfig) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Causal softmax attention, the baseline mixer (Vaswani et al. 2017; window as in Longformer).
 
-Shapes: R replicas, B batch, T time, D model width, H heads.
+Shapes: R replicas, B batch, T time, D model width, H heads, K head width, N blocks, C tokens in a block,
+J = 2 C. In `window_attention` B stands for R*B.
 """
 
 import torch
@@ -10,32 +11,57 @@ from torch.nn import functional as F
 from mclab.config.model import AttentionMixer, Mixer, ModelConfig
 from mclab.layers import Linear, ShortConv, rotate
 
+#: A window is read in blocks of its own length, at least this many tokens, where at least so many blocks fit; in fewer
+#: one mask over all tokens is as fast.
+BLOCK, FEWEST = 32, 8
+
 
 class Attention(nn.Module):
-    """Rotary where `position: rotary`; the short convolution, without activation, where `conv` is not 0."""
+    """Rotary and a short convolution, without activation, as the mixer says, else as the model does."""
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
         super().__init__()
         assert isinstance(mixer, AttentionMixer)
-        self.heads, self.window, self.rotary = model.heads, mixer.window, model.position == "rotary"
+        self.heads, self.window, self.rotary = model.heads, mixer.window, mixer.turns(model.position)
+        taps = mixer.taps(model.conv)
         self.qkv = Linear(replicas, model.dim, 3 * model.dim)
-        self.conv = ShortConv(replicas, 3 * model.dim, model.conv) if model.conv else nn.Identity()
+        self.conv = ShortConv(replicas, 3 * model.dim, taps) if taps else nn.Identity()
         self.out = Linear(replicas, model.dim, model.dim, gain)
 
     def forward(self, x_RBTD: Tensor) -> Tensor:
         q, k, v = (self._split(z) for z in self.conv(self.qkv(x_RBTD)).chunk(3, dim=-1))
         if self.rotary:
             q, k = rotate(q), rotate(k)
-        mask = None if self.window is None else self._band(x_RBTD)
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
+        if self.window is None:
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            y = window_attention(q, k, v, self.window)
         mixed: Tensor = self.out(y.transpose(1, 2).flatten(-2).view_as(x_RBTD))
         return mixed
 
     def _split(self, x_RBTD: Tensor) -> Tensor:
         return x_RBTD.unflatten(-1, (self.heads, -1)).flatten(0, 1).transpose(1, 2)
 
-    def _band(self, x_RBTD: Tensor) -> Tensor:
-        assert self.window is not None
-        at = torch.arange(x_RBTD.shape[2], device=x_RBTD.device)
-        back = at[:, None] - at
-        return (back >= 0) & (back < self.window)
+
+def window_attention(q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, window: int) -> Tensor:
+    """Softmax attention of every token to itself and the `window - 1` tokens before it, [..., T, K]."""
+    T, size = q_BHTK.shape[-2], max(window, BLOCK)
+    if FEWEST * size > T:
+        return F.scaled_dot_product_attention(q_BHTK, k_BHTK, v_BHTK, attn_mask=_band(T, T, window, q_BHTK.device))
+    short = -T % size
+    q = F.pad(q_BHTK, (0, 0, 0, short)).unflatten(-2, (-1, size))
+    k, v = (_with_last(F.pad(z, (0, 0, size, short)).unflatten(-2, (-1, size))) for z in (k_BHTK, v_BHTK))
+    mask_NCJ = _band(size, 2 * size, window, q.device).repeat(q.shape[-3], 1, 1)
+    mask_NCJ[0, :, :size] = False  # before the first token there is nothing
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_NCJ).flatten(-3, -2)[..., :T, :]
+
+
+def _band(queries: int, keys: int, window: int, device: torch.device) -> Tensor:
+    """[queries, keys]: what the last `queries` of `keys` tokens see."""
+    back = torch.arange(keys - queries, keys, device=device)[:, None] - torch.arange(keys, device=device)
+    return (back >= 0) & (back < window)
+
+
+def _with_last(x_BHNCK: Tensor) -> Tensor:
+    """Each block but the first behind the one before it: [..., N - 1, 2 C, K]."""
+    return torch.cat((x_BHNCK[..., :-1, :, :], x_BHNCK[..., 1:, :, :]), -2)

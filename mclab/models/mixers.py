@@ -2,15 +2,14 @@
 
 from typing import Protocol
 
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import nn
 
-from mclab.caching.layer import CachingLayer
 from mclab.config.model import MemoryMixer, Mixer, ModelConfig
-from mclab.kernels.norm import unit
-from mclab.layers import Linear, RMSNorm, ShortConv
 from mclab.models.attention import Attention
 from mclab.models.conv import GatedConv
+from mclab.models.hybrid import HYBRIDS
+from mclab.models.log_linear import LogLinear
+from mclab.models.memory import CachedMemory
 from mclab.models.module import Modules
 
 
@@ -20,41 +19,17 @@ class MixerType(Protocol):
     def __call__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> nn.Module: ...
 
 
-class CachedMemory(nn.Module):
-    """Projections, short convolution, SiLU, L2-norm on q and k, cached memory, per-head norm, output projection.
-
-    The recipe is that of Titans (arXiv 2501.00663); the Memory Caching paper does not give one.
-    """
-
-    def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
-        super().__init__()
-        assert isinstance(mixer, MemoryMixer)
-        dim, self.heads, self.rotary = model.dim, model.heads, model.position == "rotary"
-        self.qk_norm = mixer.qk_norm
-        self.qkv = Linear(replicas, dim, 3 * dim)
-        self.conv = ShortConv(replicas, 3 * dim, model.conv) if model.conv else nn.Identity()
-        self.caching = CachingLayer(replicas, dim, model.heads, length, mixer)
-        self.norm = RMSNorm(replicas, dim, groups=model.heads)
-        self.out_gate = Linear(replicas, dim, dim) if mixer.out_gate else None
-        self.out = Linear(replicas, dim, dim, gain)
-
-    def forward(self, x_RBTD: Tensor) -> Tensor:
-        q, k, v = F.silu(self.conv(self.qkv(x_RBTD))).chunk(3, dim=-1)
-        if self.qk_norm:
-            q, k = self._unit(q), self._unit(k)
-        y = self.norm(self.caching(x_RBTD, q, k, v, self.rotary))
-        if self.out_gate is not None:
-            y = y * F.silu(self.out_gate(x_RBTD))
-        mixed: Tensor = self.out(y)
-        return mixed
-
-    def _unit(self, x_RBTD: Tensor) -> Tensor:
-        return unit(x_RBTD.unflatten(-1, (self.heads, -1))).flatten(-2)
+def memory(replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> nn.Module:
+    """A cached memory, alone or with the attention of its hybrid."""
+    assert isinstance(mixer, MemoryMixer)
+    kind: MixerType = CachedMemory if mixer.hybrid == "none" else HYBRIDS[mixer.hybrid]
+    return kind(replicas, model, mixer, length, gain)
 
 
 MIXERS: dict[str, MixerType] = {
-    "memory": CachedMemory,
+    "memory": memory,
     "attention": Attention,
+    "log_linear": LogLinear,
     "conv": GatedConv,
     "module": Modules,
 }

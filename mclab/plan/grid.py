@@ -18,7 +18,7 @@ from mclab.plan.plan import Cell, Plan
 from mclab.plan.quick import NOTE, QUICK, reduced
 from mclab.plan.rows import Rows, rows
 from mclab.plan.seeds import seeds_from, seeds_from_text
-from mclab.plan.settings import Flat, Setting, laid, nested, pairs
+from mclab.plan.settings import Flat, Setting, laid, nested, pairs, written_out
 from mclab.plan.source import Source
 
 #: What stands at the top of a grid.
@@ -139,7 +139,7 @@ def _base(data: Any, source: Source) -> tuple[Flat, int | None]:
         return {}, None
     if not isinstance(data, Mapping):
         raise source.error("base", f"base: needs a mapping of keys to values, got {quoted(data)}")
-    flat = dict(pairs(data, rooms(), "", f"{source.at('base')}: base"))
+    flat = written_out(dict(pairs(data, rooms(), "", f"{source.at('base')}: base")))
     for path in flat:
         if path.rpartition(".")[0] in by_path():
             check_path(path, source.at(f"base.{path}"))

@@ -7,7 +7,7 @@ from typing import Any
 from mclab.config.keys import choices, rooms
 from mclab.config.parse import quoted
 from mclab.config.strict import ConfigError
-from mclab.plan.settings import pairs, within
+from mclab.plan.settings import pairs, within, written_out
 from mclab.plan.source import Source
 
 QUICK = "quick"
@@ -59,8 +59,8 @@ def _base(full: Any, over: Any, source: Source) -> Any:
         raise source.error("quick.base", f"quick.base: needs a mapping of keys to values, got {quoted(over)}")
     if not isinstance(full, Mapping | None):
         return full
-    below = dict(pairs(full or {}, rooms(), "", f"{source.at('base')}: base"))
-    above = dict(pairs(over, rooms(), "", f"{source.at('quick.base')}: quick.base"))
+    below = written_out(dict(pairs(full or {}, rooms(), "", f"{source.at('base')}: base")))
+    above = written_out(dict(pairs(over, rooms(), "", f"{source.at('quick.base')}: quick.base")))
     named = [room for room in choices() if f"{room}.name" in above]
     return {path: value for path, value in below.items() if not any(within(path, room) for room in named)} | above
 

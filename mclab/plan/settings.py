@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mclab.config.keys import by_path, choices, default_name, rooms, sections
+from mclab.config.model.mixers import opened
 from mclab.config.parse import check_path, quoted, typed
 from mclab.config.strict import ConfigError
 from mclab.plan.source import Source
@@ -54,9 +55,29 @@ def setting(path: str, value: Any, where: str, top: str = "") -> Setting:
         inner = [setting(full, part, where, top) for full, part in pairs(value, sections(), path, prefix)]
         clears = tuple(gone for part in inner for gone in part.clears)
         return Setting(path, value, clears, {key: v for part in inner for key, v in part.flat.items()}, where)
+    flat = {path: value}
     if path in choices() and isinstance(value, Mapping):
-        return Setting(path, value, (path,), dict(pairs(value, rooms(), path, prefix)), where)
-    return Setting(path, value, (), {path: value}, where)
+        flat = dict(pairs(value, rooms(), path, prefix))
+    flat = written_out(flat)
+    return Setting(path, value, () if path in flat else (path,), flat, where)
+
+
+def written_out(flat: Flat) -> Flat:
+    """`flat` with a mixer's word or preset as the keys that it stands for; a wrong one stays, to be found out later."""
+    room = "model.mixer"
+    word, inside = flat.get(room), f"{room}."
+    given = {path.removeprefix(inside): value for path, value in flat.items() if path.startswith(inside)}
+    try:
+        if isinstance(word, str):
+            keys = {**opened(word), **given}
+        elif "name" in given:
+            keys = opened(given)
+        else:
+            return flat
+    except ValueError:
+        return flat
+    rest = {path: value for path, value in flat.items() if not within(path, room)}
+    return rest | {f"{inside}{key}": value for key, value in keys.items()}
 
 
 def settings(data: Any, source: Source, at: str) -> tuple[Setting, ...]:
@@ -71,7 +92,11 @@ def settings(data: Any, source: Source, at: str) -> tuple[Setting, ...]:
 
 def parents_first(items: Iterable[Setting]) -> tuple[Setting, ...]:
     """Whole mappings before the keys in them, else as given."""
-    return tuple(sorted(items, key=lambda item: item.path.count(".") if isinstance(item.value, Mapping) else 99))
+    return tuple(sorted(items, key=lambda item: item.path.count(".") if _is_whole(item) else 99))
+
+
+def _is_whole(item: Setting) -> bool:
+    return isinstance(item.value, Mapping) or item.path in rooms()
 
 
 def pairs(data: Mapping[Any, Any], into: Container[str], path: str, where: str) -> Iterator[tuple[str, Any]]:

@@ -129,6 +129,7 @@ def predicted(
 
 
 def _gateless(run: RunConfig) -> str | None:
+    """Of `model.mixer`, which alone can have a gate: a memory that a pattern names has no cache."""
     mixer = run.model.mixer
     if not isinstance(mixer, MemoryMixer):
         return f"mixer {mixer.name} has no gate"
@@ -150,7 +151,12 @@ def _kept(run: RunConfig, layer: int | None, head: int | None) -> list[Head]:
 
 
 def _gated(run: RunConfig) -> list[int]:
-    """The layers that a watch sees, in its order: a pattern may have others between them."""
+    """The layers of `model.mixer`: a pattern may have others between them."""
+    return [place for place, mixer in enumerate(run.model.mixers) if mixer == run.model.mixer]
+
+
+def _watched(run: RunConfig) -> list[int]:
+    """The layers that a watch sees, in its order: every memory."""
     return [place for place, mixer in enumerate(run.model.mixers) if isinstance(mixer, MemoryMixer)]
 
 
@@ -160,7 +166,7 @@ def _samples(
     bf16 = torch.autocast("cpu", torch.bfloat16, enabled=run.train.precision == "bf16")  # as it was tested
     with torch.inference_mode(), bf16, watching(model) as seen:
         said_BQ = model(batch.tokens, batch.positions)[0].argmax(-1)
-    layers = dict(zip(_gated(run), seen, strict=False))
+    layers = dict(zip(_watched(run), seen, strict=False))
     gates = {head: _weights(layers[head.layer], head.head, batch.positions[0]).tolist() for head in keep}
     for b, row in enumerate(rows):
         asked = zip(batch.positions[0, b].tolist(), batch.answers[0, b].tolist(), said_BQ[b].tolist(), strict=True)

@@ -58,9 +58,12 @@ def _token(run: RunConfig) -> float:
 def _mixing(mixer: Mixer, length: int) -> float:
     if isinstance(mixer, AttentionMixer):
         return ATTENTION + KEY * length
-    if not isinstance(mixer, MemoryMixer) or mixer.aggregate in ("none", "residual"):
+    if not isinstance(mixer, MemoryMixer):
         return 0.0
-    return READ + KEPT * -(-length // mixer.segment) + CONTEXT * (mixer.gate == "context")
+    beside = PER_TOKEN + ATTENTION + KEY * length if mixer.hybrid != "none" else 0.0
+    if mixer.aggregate in ("none", "residual"):
+        return beside
+    return beside + READ + KEPT * -(-length // mixer.segment) + CONTEXT * (mixer.gate == "context")
 
 
 def _fast(model: ModelConfig, mixer: Mixer, length: int) -> float:

@@ -1,15 +1,18 @@
 """Layer patterns, the mixers' keys, and what of them a run's id holds."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from mclab.config.model import Memory
 from mclab.config.params import parameters, rough_parameters, state_floats
 from mclab.config.parse import parse_run
 from mclab.config.run import RunConfig, canonical, inert, oddities, run_id, science
 from mclab.config.strict import ConfigError
 
-FORMS = "mixer, conv/K, attention, attention/W"
+FORMS = ", ".join(
+    ("mixer, attention, attention/W, log_linear, conv, conv/K, transformer++, transformer++/W", *get_args(Memory))
+)
 OWN = {"name": "module", "module": "my.Mixer"}
 
 
@@ -96,32 +99,66 @@ def test_what_queries_and_keys_alone_have_is_inert_without_them() -> None:
     ("model", "line"),
     [
         (
-            {"pattern": ["conv/3"]},
-            "model.pattern: names no mixer, so model.mixer would change nothing; write e.g. [conv/3, mixer]",
+            {"pattern": ["conv/3"], "mixer": {}},
+            "model.pattern: names no mixer, so model.mixer would change nothing; "
+            "write e.g. [conv/3, mixer], or leave model.mixer out",
         ),
         (
-            {"pattern": ["conv/3", "mixer"], "layers": 1},
+            {"pattern": ["conv/3", "mixer"], "layers": 1, "mixer": "titans"},
             "model.pattern: names no mixer but beyond the last layer, so model.mixer would change nothing; "
-            "write e.g. [mixer]",
+            "write e.g. [mixer], or leave model.mixer out",
         ),
         (
             {"pattern": ["conv/0", "mixer"]},
-            "model.pattern: knows no 'conv/0'; conv/ wants a whole number from 1; "
-            f"the words are {FORMS}, got [conv/0, mixer]",
+            "model.pattern: knows no 'conv/0'; conv/ wants a whole number from 1, got [conv/0, mixer]",
         ),
         (
             {"pattern": ["memory"]},
-            "model.pattern: knows no 'memory'; put mixer and set model.mixer: {name: memory}; "
-            f"the words are {FORMS}, got [memory]",
+            "model.pattern: knows no 'memory'; put mixer and set model.mixer: {name: memory}, got [memory]",
         ),
         (
             {"pattern": ["atention/8", "mixer"]},
-            "model.pattern: knows no 'atention/8'; did you mean attention?; "
-            f"the words are {FORMS}, got [atention/8, mixer]",
+            "model.pattern: knows no 'atention/8'; did you mean attention?, got [atention/8, mixer]",
         ),
+        ({"pattern": ["mixr"]}, "model.pattern: knows no 'mixr'; did you mean mixer?, got [mixr]"),
+        ({"pattern": ["mamba3"]}, "model.pattern: knows no 'mamba3'; did you mean mamba2?, got [mamba3]"),
+        ({"pattern": ["titans/4"]}, "model.pattern: knows no 'titans/4'; titans takes no number, got [titans/4]"),
+        ({"pattern": ["xyz"]}, f"model.pattern: knows no 'xyz'; it is one of {FORMS}, got [xyz]"),
         (
             {"pattern": [3]},
             f"model.pattern: needs a list of words, one a layer: {FORMS}, got [3]",
+        ),
+        ({"mixer": "titan"}, "model.mixer: knows no 'titan'; did you mean titans?"),
+        ({"mixer": "attention/x"}, "model.mixer: knows no 'attention/x'; attention/ wants a whole number from 1"),
+        ({"mixer": "module"}, "model.mixer.module: is missing; name the class, e.g. my_mixers.Mixer"),
+        (
+            {"mixer": {"name": "titans", "segment": 4}},
+            "model.mixer.name: titans is a memory; write {name: memory, memory: titans} or, alone, mixer: titans",
+        ),
+        (
+            {"mixer": {"name": "transformer++", "conv": 4}},
+            "model.mixer.conv: transformer++ has 0 there; write name: attention for another",
+        ),
+        (
+            {"mixer": {"name": "transformer++", "segment": 4}},
+            "model.mixer.segment: is a key of mixer memory, here it is attention; "
+            "to replace the mixer as a whole, write model.mixer: {name: attention}",
+        ),
+        (
+            {"dim": 6, "heads": 2, "mixer": "transformer++"},
+            "model.mixer.rotary: true needs an even head width, dim / heads is 3; take dim 8",
+        ),
+        (
+            {"dim": 5, "pattern": ["titans", "transformer++/4"]},
+            "model.pattern: transformer++/4 needs an even head width, dim / heads is 5; take dim 6",
+        ),
+        (
+            {"dim": 5, "pattern": ["retnet", "conv/3"]},
+            "model.pattern: retnet needs an even head width, dim / heads is 5; take dim 6",
+        ),
+        (
+            {"dim": 5, "position": "rotary", "mixer": {"hybrid": "mal"}},
+            "model.position: rotary needs an even head width, dim / heads is 5; take dim 6",
         ),
         ({"mixer": {"name": "module"}}, "model.mixer.module: is missing; name the class, e.g. my_mixers.Mixer"),
         (
@@ -156,7 +193,7 @@ def test_faults_in_a_line(model: dict[str, Any], line: str) -> None:
         ),
         (
             {"pattern": ["attention/64", "mixer"]},
-            "model.pattern: the window of attention/64 is not below task.length 64: as attention without one",
+            "model.pattern: the window of attention/64 is not below task.length 64: as attention alone",
         ),
         (
             {"position": "rotary", "mixer": OWN},
@@ -167,6 +204,16 @@ def test_faults_in_a_line(model: dict[str, Any], line: str) -> None:
             "model.position: rotary turns queries and keys, and retnet turns its own in any case: as with none",
         ),
         ({"position": "rotary", "mixer": {"memory": "retnet"}, "pattern": ["attention", "mixer"]}, None),
+        ({"position": "rotary", "mixer": {"memory": "retnet", "hybrid": "mal"}}, None),
+        (
+            {"position": "rotary", "mixer": "transformer++"},
+            "model.position: rotary turns queries and keys, and every attention has its own rotary: as with none",
+        ),
+        (
+            {"pattern": ["transformer++/99", "titans"]},
+            "model.pattern: the window of transformer++/99 is not below task.length 64: as transformer++ alone",
+        ),
+        ({"pattern": ["mamba2", "attention/16"]}, None),
     ],
 )
 def test_oddities(model: dict[str, Any], line: str | None) -> None:

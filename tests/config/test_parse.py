@@ -55,8 +55,8 @@ def test_a_key_of_another_mixer():
         "model.mixer.gate: is a key of mixer memory, here it is attention; "
         "to replace the mixer as a whole, write model.mixer: {name: attention}"
     ]
-    assert faults(mixer(window=3)) == [
-        "model.mixer.window: is a key of mixer attention, here it is memory; add name: attention"
+    assert faults(mixer(rotary=True)) == [
+        "model.mixer.rotary: is a key of mixer attention, here it is memory; add name: attention"
     ]
 
 
@@ -71,13 +71,15 @@ def test_a_key_of_another_mixer():
         (mixer(gate=[1]), "model.mixer.gate: needs context | input | none, got [1]"),
         (
             mixer(name="attn"),
-            'model.mixer.name: needs attention | memory | conv | module, got "attn"; did you mean attention?',
+            "model.mixer.name: needs attention | memory | log_linear | conv | module, "
+            'got "attn"; did you mean attention?',
         ),
-        (mixer(name=3), "model.mixer.name: needs memory | attention | conv | module, got 3"),
+        (mixer(name=3), "model.mixer.name: needs memory | attention | log_linear | conv | module, got 3"),
         ({"task": {"name": "mqra"}}, 'task.name: needs mqar | ar | niah, got "mqra"; did you mean mqar?'),
         ({"model": 3}, "model: needs a mapping, got 3"),
         ({"model": {"mixer": None}}, "model.mixer: needs a mapping, got null; take {name: memory}"),
-        ({"model": {"mixer": "attention"}}, 'model.mixer: needs a mapping, got "attention"; take {name: attention}'),
+        ({"model": {"mixer": 3}}, "model.mixer: needs a mapping, got 3; take {name: memory}"),
+        ({"model": {"mixer": "atention"}}, "model.mixer: knows no 'atention'; did you mean attention?"),
         ({"train": {"lr": "2e-5"}}, 'train.lr: needs float > 0, got "2e-5"; take 2e-05'),
         ({"train": {"lr": True}}, "train.lr: needs float > 0, got true"),
         ({"train": {"lr": float("nan")}}, "train.lr: needs float > 0, got nan"),

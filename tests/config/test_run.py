@@ -147,7 +147,7 @@ def test_a_cache_after_training_is_for_memories_trained_without(model: dict[str,
 )
 def test_inert_keys(keys: dict[str, Any], dead: set[str]):
     """Of a linear memory, which has no use for what a memory that descends a loss needs."""
-    descent = {"depth", "chunk", "max_lr", "decay_to", "memory_norm"} if "name" not in keys else set()
+    descent = {"depth", "chunk", "max_lr", "decay_to", "memory_norm", "window"} if "name" not in keys else set()
     assert inert_words(memory(**keys)) == dead | descent
 
 
@@ -166,7 +166,8 @@ def test_inert_keys(keys: dict[str, Any], dead: set[str]):
 )
 def test_inert_keys_of_a_memory(keys: dict[str, Any], dead: set[str]):
     """What forgetting leads to and what is normed means nothing where W^0 is zero and nothing is normed."""
-    assert inert_words(memory(**{"aggregate": "ssc", "gate": "context", **keys})) == dead
+    found = inert_words(memory(**{"aggregate": "ssc", "gate": "context", "hybrid": "mal", **keys}))
+    assert found == dead
 
 
 OTHER = {
@@ -233,6 +234,9 @@ def test_runs_that_may_share_a_pack():
         ({"memory": "linear", "chunk": 32}, None),
         ({"memory": "titans", "chunk": 32, "aggregate": "none"}, None),
         ({"aggregate": "none", "segment": 64}, None),
+        ({"window": 64}, None),
+        ({"hybrid": "mal", "window": 63}, None),
+        ({"hybrid": "mag", "window": 64}, "model.mixer.window"),
         ({"name": "attention"}, None),
         ({"name": "attention", "window": 63}, None),
         ({"name": "attention", "window": 64}, "model.mixer.window"),

@@ -55,7 +55,7 @@ def test_the_table_of_levels_is_the_papers_recursion(length):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_token_loop_is_the_sum_over_pairs_of_tokens(rule):
-    """lambda of the pair's level, times what is left of s's write at t: v_s k_s^T moved on by every transition since."""
+    """lambda of the pair's level times what is left of s's write, v_s k_s^T moved on by every transition since."""
     q, k, v, log_alpha, eta, weights = inputs(13, rule, 5)
     y = slow(rule, q, k, v, log_alpha, eta, weights)
     for t in (0, 1, 7, 12):

@@ -20,6 +20,7 @@ from mclab.config.run import RunConfig
 from mclab.config.task import TASKS as TASK_CONFIGS
 from mclab.layers import initialise
 from mclab.memories import MEMORIES
+from mclab.models.hybrid import HYBRIDS
 from mclab.models.lm import LM
 from mclab.models.mixers import MIXERS
 from mclab.tasks import TASKS
@@ -42,9 +43,23 @@ MIXER_AXES = {
 }
 MODEL_KEYS = ("position", "conv", "mlp", "heads", "pattern", "layers")
 AROUND = {key: MIXER_AXES[key] for key in ("position", "conv", "mlp", "heads")}
-ATTENTION_AXES = {"window": [None, 3], **AROUND}
+HYBRID_AXES = {
+    "hybrid": ["mal", "mag"],
+    "window": [1, 3, 40],
+    "memory": list(MEMORIES),
+    "aggregate": ["none", "grm", "soup", "ssc"],
+    "gate": ["context", "input"],
+    "out_gate": [False, True],
+    **AROUND,
+}
+ATTENTION_AXES = {"window": [None, 3], "rotary": [None, True, False], "taps": [None, 0, 3], **AROUND}
 CONV_AXES = {"kernel": [1, 3], **AROUND}
-PATTERNS = [["conv/3", "mixer"], ["attention/3", "mixer", "conv/2"], ["mixer", "attention"]]
+PATTERNS = [
+    ["conv/3", "mixer"],
+    ["attention/3", "mixer", "conv/2"],
+    ["mixer", "attention"],
+    ["transformer++/3", "mixer"],
+]
 PATTERN_AXES = {"pattern": PATTERNS, "layers": [3], **AROUND}
 MEMORY_AXES = {
     "memory": list(MEMORIES),
@@ -59,7 +74,7 @@ OWN = {"module": "torch.nn.Linear", "args": {"out_features": 8}}
 
 def config(name, case):
     model = {key: value for key, value in case.items() if key in MODEL_KEYS}
-    mixer = {key: value for key, value in case.items() if key not in MODEL_KEYS}
+    mixer = {key.replace("taps", "conv"): value for key, value in case.items() if key not in MODEL_KEYS}
     task = {"vocab": 32, "length": 20, "pairs": [2, 4]}
     return RunConfig.model_validate({"task": task, "model": {"dim": 8, **model, "mixer": {"name": name, **mixer}}})
 
@@ -68,6 +83,7 @@ CASES = [
     *(pytest.param(config("memory", c), id="memory-" + label(c)) for c in pairwise(MIXER_AXES)),
     *(pytest.param(config("attention", c), id="attention-" + label(c)) for c in pairwise(ATTENTION_AXES)),
     *(pytest.param(config("conv", c), id="conv-" + label(c)) for c in pairwise(CONV_AXES)),
+    *(pytest.param(config("memory", c), id="hybrid-" + label(c)) for c in pairwise(HYBRID_AXES)),
     *(pytest.param(config("memory", c), id="pattern-" + label(c)) for c in pairwise(PATTERN_AXES)),
 ]
 OWN_CASES = [
@@ -136,7 +152,15 @@ def test_head_at_scored_positions_equals_full_head():
 
 
 @pytest.mark.parametrize(
-    "run", [config("memory", {}), config("attention", {}), config("conv", {}), config("module", OWN)]
+    "run",
+    [
+        config("memory", {}),
+        config("memory", {"memory": "titans", "hybrid": "mal", "window": 3}),
+        config("memory", {"memory": "titans", "hybrid": "mag", "window": 3}),
+        config("attention", {"rotary": True, "taps": 0}),
+        config("conv", {}),
+        config("module", OWN),
+    ],
 )
 def test_replicas_never_meet(run):
     """A replica's logits are those of a pack of its own; NaN in one replica stays there."""
@@ -255,6 +279,7 @@ def test_state_arithmetic_of_patterns():
         (config_model.Connector, CONNECTORS),
         (config_model.Init, INITS),
         (config_model.Pool, POOLS),
+        (config_model.Hybrid, ["none", *HYBRIDS]),
         (MemoryMixer.model_fields["segmentation"].annotation, SEGMENTS),
     ],
 )

@@ -145,7 +145,8 @@ def test_cells_that_changed_differently_are_only_counted(plan: Make):
     assert str(difference(old, plan("grid: {model.dim: [64, 128]}"))) == "+2 −2 cells"
     assert str(difference(old, plan("grid: {model.dim: [16, 64]}"))) == "+1 −1 cells (model.dim 32 → 64)"
     other = plan("base: {model.mixer: {name: attention}}\ngrid: {model.dim: [16, 32]}")
-    assert str(difference(old, other)) == "+2 −2 cells (model.mixer.name memory → attention)"
+    moved = "model.mixer.name memory → attention, model.mixer.window 16 → null"
+    assert str(difference(old, other)) == f"+2 −2 cells ({moved})"
 
 
 def test_what_cells_choose_is_not_what_changed(plan: Make):

@@ -136,8 +136,13 @@ def test_words_that_yaml_1_1_takes_for_booleans_are_refused_as_what_they_are(fau
             'g.yaml:3: model.mixer.gate: needs context | input | none, got "nothing" (cell b)',
         ),
         (
-            "grid: {model.mixer: [memory]}",
-            'g.yaml:1: model.mixer: needs a mapping, got "memory"; take {name: memory}',
+            "grid: {model.mixer: [3]}",
+            "g.yaml:1: model.mixer: needs a mapping, got 3; take {name: memory}",
+        ),
+        (
+            "base: {model.mixer: titens}\ngrid: {model.mixer: [titans, {name: tranformer++}]}",
+            'g.yaml:2: model.mixer.name: needs memory | attention | log_linear | conv | module, got "tranformer++" '
+            "(cell mixer={name: tranformer++})",
         ),
         (
             "runs:\n- {}\n- {model.mixer: {name: attention, gate: none}}",

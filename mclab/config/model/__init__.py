@@ -1,19 +1,12 @@
 """What a model looks like to a config: the mixers' axes, the mixer of each layer, the language model around them."""
 
+from mclab.config.model.attention import AttentionMixer
+from mclab.config.model.base import MixerConfig
+from mclab.config.model.conv import ConvMixer
 from mclab.config.model.lm import ModelConfig, Position
-from mclab.config.model.mixers import (
-    MIXERS,
-    Aggregate,
-    AttentionMixer,
-    Connector,
-    ConvMixer,
-    Gate,
-    Init,
-    Memory,
-    MemoryMixer,
-    Mixer,
-    Pool,
-)
+from mclab.config.model.log_linear import LogLinearMixer, Rule
+from mclab.config.model.memory import Aggregate, Connector, Gate, Hybrid, Init, Memory, MemoryMixer, Pool
+from mclab.config.model.mixers import MIXERS, Mixer
 from mclab.config.model.module import ModuleMixer
 
 __all__ = [
@@ -23,12 +16,16 @@ __all__ = [
     "Connector",
     "ConvMixer",
     "Gate",
+    "Hybrid",
     "Init",
+    "LogLinearMixer",
     "Memory",
     "MemoryMixer",
     "Mixer",
+    "MixerConfig",
     "ModelConfig",
     "ModuleMixer",
     "Pool",
     "Position",
+    "Rule",
 ]

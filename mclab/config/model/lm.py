@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mclab.config.model.mixers import AttentionMixer, MemoryMixer, Mixer
+from mclab.config.model.memory import MemoryMixer
+from mclab.config.model.mixers import Mixer, forms, layer_heads
 from mclab.config.model.module import ModuleMixer
 from mclab.config.model.pattern import MIXER, Pattern, cycled, mixer_of
 from mclab.config.strict import Strict
@@ -31,9 +32,14 @@ class ModelConfig(Strict):
     mlp: int = Field(2, ge=0, description="hidden width of the SwiGLU MLP in units of dim; 0 leaves it out")
     position: Position = Field("none", description="rotary on q and k, a learned table on the embedding, or none")
     conv: int = Field(4, ge=0, description="taps of the causal depthwise convolution on q, k and v; 0 leaves it out")
-    mixer: Mixer = Field(default_factory=MemoryMixer, description="the sequence mixer")
+    mixer: Mixer = Field(
+        default_factory=MemoryMixer,
+        description="the sequence mixer, a mapping or a word: its name, transformer++, or a memory such as titans",
+    )
     pattern: Pattern = Field(
-        (), description="mixer of each layer, cycled: mixer, conv/K, attention, attention/W; null: mixer in all"
+        (),
+        description=f"mixer of each layer, cycled, null: mixer in all; words: mixer, {', '.join(forms(layer_heads()))} "
+        "(a memory without caching)",
     )
 
     @model_validator(mode="after")
@@ -43,23 +49,38 @@ class ModelConfig(Strict):
             ways = " or ".join(map(str, _divisors_beside(self.heads, self.dim)))
             heads = f"heads {ways}, or " if ways else ""
             raise ValueError(f"heads: {self.heads} heads do not divide dim {self.dim}; take {heads}dim {near}")
-        rotated = self.position == "rotary" and self.has_heads
-        if (rotated or self._has_retnet) and (self.dim // self.heads) % 2:
+        return self
+
+    @model_validator(mode="after")
+    def _turns_pairs(self) -> "ModelConfig":
+        """Rotary positions turn the channels of a head in pairs."""
+        turned = [word for word, mixer in zip(self.words, self.mixers, strict=True) if mixer.turns(self.position)]
+        if turned and self.head_dim % 2:
             raise ValueError(
-                f"{'position: rotary' if rotated else 'mixer.memory: retnet'} needs an even head width, dim / heads is "
-                f"{self.dim // self.heads}; take dim {self.dim + self.heads}"
+                f"{self._turned_by(turned[0])} needs an even head width, dim / heads is {self.head_dim}; "
+                f"take dim {self.dim + self.heads}"
             )
         return self
+
+    def _turned_by(self, word: str) -> str:
+        """The key that turns a layer."""
+        mixer = mixer_of(word, self.mixer)
+        if self.position == "rotary" and "position" in mixer.obeys:
+            return "position: rotary"
+        if word != MIXER:
+            return f"pattern: {word}"
+        return f"mixer.memory: {mixer.memory}" if isinstance(mixer, MemoryMixer) else "mixer.rotary: true"
 
     @model_validator(mode="after")
     def _mixer_is_used(self) -> "ModelConfig":
         if isinstance(self.mixer, ModuleMixer) and not self.mixer.module:
             raise ValueError("mixer.module: is missing; name the class, e.g. my_mixers.Mixer")
-        if MIXER not in self.words:
+        if MIXER not in self.words and "mixer" in self.model_fields_set:
             beyond = " but beyond the last layer" if MIXER in self.pattern else ""
             better = ", ".join((*self.pattern[: max(0, self.layers - 1)], MIXER))
             raise ValueError(
-                f"pattern: names no mixer{beyond}, so model.mixer would change nothing; write e.g. [{better}]"
+                f"pattern: names no mixer{beyond}, so model.mixer would change nothing; "
+                f"write e.g. [{better}], or leave model.mixer out"
             )
         return self
 
@@ -77,13 +98,3 @@ class ModelConfig(Strict):
     def mixers(self) -> tuple[Mixer, ...]:
         """The mixer of each layer."""
         return tuple(mixer_of(word, self.mixer) for word in self.words)
-
-    @property
-    def _has_retnet(self) -> bool:
-        """It rotates queries and keys whatever the position is."""
-        return isinstance(self.mixer, MemoryMixer) and self.mixer.memory == "retnet"
-
-    @property
-    def has_heads(self) -> bool:
-        """True where a layer has queries and keys; elsewhere `heads`, `conv` and `position: rotary` mean nothing."""
-        return any(isinstance(mixer, MemoryMixer | AttentionMixer) for mixer in self.mixers)

@@ -1,177 +1,130 @@
-"""The sequence mixers: one model each, with its keys."""
+"""Every mixer by its name, and the words that name one with its keys: `titans`, `attention/16`, `transformer++`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, cast, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
+from mclab.config.model.attention import PRESETS, AttentionMixer
+from mclab.config.model.base import MixerConfig
+from mclab.config.model.conv import ConvMixer
+from mclab.config.model.log_linear import LogLinearMixer
+from mclab.config.model.memory import Memory, MemoryMixer
 from mclab.config.model.module import ModuleMixer
-from mclab.config.strict import Strict
-
-Memory = Literal[
-    "linear", "retnet", "swla", "dla", "titans", "vector", "delta", "gated_delta", "rwkv7", "mamba2", "memora"
-]
-Segmentation = Literal["constant", "log"]
-DecayTo = Literal["init", "zero"]
-MemoryNorm = Literal["rms", "none"]
-Aggregate = Literal["none", "residual", "grm", "soup", "ssc"]
-Gate = Literal["context", "input", "none"]
-Connector = Literal["own", "shared"]
-Init = Literal["restart", "checkpoint"]
-Pool = Literal["mean", "sum"]
 
 
-class MemoryMixer(Strict):
-    """A recurrent memory, read with or without a cache of its segments (arXiv 2602.24281)."""
+def opened(value: Any) -> Any:
+    """A mapping with the name of a mixer, from a word or a mapping, also a preset's; anything else is left as it is.
 
-    name: Literal["memory"] = "memory"
-    memory: Memory = Field("linear", description="the update rule")
-    depth: int = Field(2, ge=1, le=8, description="dla, titans: matrices in the memory, 1 is linear; hidden width 4 K")
-    chunk: int = Field(
-        16, ge=1, description="dla, titans, memora: tokens that share the state at which gradients are taken"
-    )
-    max_lr: float = Field(1.0, gt=0, description="dla, titans, memora: most that the step sizes of a chunk add up to")
-    decay_to: DecayTo = Field("init", description="titans, depth 2 and more: what forgetting leads back to")
-    memory_norm: MemoryNorm = Field("rms", description="dla, titans, depth 2 and more: x + g RMS(MLP(x)), or MLP(x)")
-    segment: int = Field(8, ge=1, description="tokens in a segment")
-    segmentation: Segmentation = Field("constant", description="keep every segment, or buckets of 1, 2, 4, ... of them")
-    aggregate: Aggregate = Field("grm", description="how a token reads the kept memories beside the online one")
-    gate: Gate = Field("context", description="what the read weights see: token and segment, the token alone, nothing")
-    connector: Connector = Field("own", description="u of the context score: its own projection, or the query")
-    init: Init = Field("restart", description="a segment starts from scratch, or from the last segment's end")
-    pool: Pool = Field("mean", description="how a segment's keys become one vector for the context score")
-    scale: float | None = Field(None, gt=0, description="factor on context scores; null: sqrt(K) for mean, 1 for sum")
-    k: int = Field(2, ge=1, description="ssc: kept memories that a token reads beside the online one")
-    renormalise: bool = Field(True, description="ssc: softmax over the chosen memories alone")
-    qk_norm: bool = Field(True, description="L2-normalise queries and keys")
-    out_gate: bool = Field(False, description="multiply the output by SiLU of a projection of the input")
-
-    @property
-    def descends(self) -> bool:
-        """Whether the memory descends a loss; the others write without looking at what they hold."""
-        return self.memory in ("dla", "titans", "memora")
-
-    @property
-    def anchored(self) -> bool:
-        """Whether gradients depend on the state that the chunk began with; DLA's at depth 1 is -v k^T in any case."""
-        return self.memory in ("titans", "memora") or self.deep
-
-    @property
-    def deep(self) -> bool:
-        """Whether the memory is more than one matrix."""
-        return self.memory in ("dla", "titans") and self.depth > 1
-
-    @property
-    def tokens_a_chunk(self) -> int:
-        """Chunks end with their segment."""
-        return self.chunk if self.aggregate == "none" else min(self.chunk, self.segment)
-
-    def segments(self, length: int) -> int:
-        """Segments of a sequence of `length` tokens; one without caching."""
-        return 1 if self.aggregate == "none" else -(-length // self.segment)
-
-    @property
-    def inert(self) -> frozenset[str]:
-        """The keys that change nothing beside the others."""
-        return _inert_axes(self.aggregate, self.gate, self.segmentation) | _inert_rules(self.memory, self.depth)
-
-    def canonical(self) -> "MemoryMixer":
-        """The one mixer that stands for every mixer which does the same: inert keys at their defaults.
-
-        GRM without a gate is Residual (EQUATIONS 1: gamma = 1 for every visible memory).
-        """
-        if self.aggregate == "grm" and self.gate == "none":
-            return self.model_copy(update={"aggregate": "residual"}).canonical()
-        fields = MemoryMixer.model_fields
-        wanted = {key: fields[key].default for key in self.inert}
-        if self.descends and self.aggregate != "none":
-            usual = min(fields["chunk"].default, self.segment)
-            wanted["chunk"] = fields["chunk"].default if self.tokens_a_chunk == usual else self.tokens_a_chunk
-        changes = {key: value for key, value in wanted.items() if getattr(self, key) != value}
-        return self.model_copy(update=changes) if changes else self
-
-    def oddities(self, length: int) -> Iterator[str]:
-        """Harmless settings that may not be meant on sequences of `length` tokens, a line each that begins with the
-        key."""
-        usual = self.chunk == MemoryMixer.model_fields["chunk"].default
-        if self.descends and self.tokens_a_chunk < self.chunk and not usual:
-            yield f"chunk: {self.chunk} is above segment {self.segment}, where chunks end: as with {self.segment}"
-        if self.aggregate == "none":
-            return
-        segments = self.segments(length)
-        if segments == 1:
-            yield f"segment: {self.segment} is not below task.length {length}: nothing is ever cached"
-            return
-        if self.segmentation == "log" and segments == 2:
-            yield f"segmentation: log of 2 segments keeps what constant does; task.length {length} holds no more"
-        most = segments - 1 if self.segmentation == "constant" else max(n.bit_count() for n in range(segments))
-        if self.aggregate == "ssc" and self.k >= most:
-            yield f"k: {self.k} of at most {most} kept memories: ssc reads them all, as grm does"
-
-    @model_validator(mode="after")
-    def _soup_is_defined(self) -> "MemoryMixer":
-        if self.deep and self.aggregate == "soup" and self.gate == "none":
-            raise ValueError(
-                "gate: soup mixes weights, and without a gate their sum over segments is no memory of depth "
-                f"{self.depth}; take gate context or input, aggregate grm, or depth 1"
-            )
-        return self
-
-
-@cache
-def _inert_axes(aggregate: str, gate: str, segmentation: str) -> frozenset[str]:
-    dead = set[str]()
-    if aggregate == "none":
-        dead |= {"segment", "segmentation", "gate", "init"}
-    if aggregate == "residual":
-        dead |= {"gate"}
-    if aggregate in ("none", "residual") or gate != "context":
-        dead |= {"connector", "pool", "scale"}
-    if aggregate != "ssc":
-        dead |= {"k", "renormalise"}
-    elif gate == "none":
-        dead |= {"renormalise"}
-    if aggregate == "ssc" and segmentation == "log":
-        dead -= {"pool"}  # the sum favours large buckets; of segments that are all alike both choose the same
-    return frozenset(dead)
-
-
-@cache
-def _inert_rules(memory: str, depth: int) -> frozenset[str]:
-    """Keys of memories that descend a loss; at depth 1 there is no norm and W^0 is zero."""
-    if memory == "memora":
-        return frozenset({"depth", "decay_to", "memory_norm"})
-    if memory not in ("dla", "titans"):
-        return frozenset({"depth", "chunk", "max_lr", "decay_to", "memory_norm"})
-    if depth == 1:
-        return frozenset({"decay_to", "memory_norm"})
-    return frozenset({"decay_to"} if memory == "dla" else ())
-
-
-class AttentionMixer(Strict):
-    """Causal softmax attention."""
-
-    name: Literal["attention"] = "attention"
-    window: int | None = Field(None, ge=1, description="tokens that a token sees, itself included; null: all before it")
-
-
-class ConvMixer(Strict):
-    """A short causal convolution, gated by a projection (Zoology's BaseConv, arXiv 2312.04927)."""
-
-    name: Literal["conv"] = "conv"
-    kernel: int = Field(3, ge=1, description="taps of the causal depthwise convolution")
-
-
-#: Every mixer by the word that stands under `model.mixer.name`.
-MIXERS = {"memory": MemoryMixer, "attention": AttentionMixer, "conv": ConvMixer, "module": ModuleMixer}
-
-
-def _default_name(value: Any) -> Any:
-    return {"name": "memory", **value} if isinstance(value, dict) else value
+    Raises `ValueError` for a word or a preset that is none.
+    """
+    if isinstance(value, str):
+        return spelled(value)
+    if not isinstance(value, dict):
+        return value
+    name = value.get("name", "memory")
+    if isinstance(name, str) and name in get_args(Memory):
+        raise ValueError(f"name: {name} is a memory; write {{name: memory, memory: {name}}} or, alone, mixer: {name}")
+    return unfolded(value) if isinstance(name, str) and name in PRESETS else {**value, "name": name}
 
 
 Mixer = Annotated[
-    Annotated[MemoryMixer | AttentionMixer | ConvMixer | ModuleMixer, Field(discriminator="name")],
-    BeforeValidator(_default_name),
+    Annotated[MemoryMixer | AttentionMixer | LogLinearMixer | ConvMixer | ModuleMixer, Field(discriminator="name")],
+    BeforeValidator(opened),
 ]
+
+#: Every mixer by the word that stands under `model.mixer.name`.
+MIXERS: dict[str, type[MixerConfig]] = {
+    kind.model_fields["name"].default: kind for kind in get_args(get_args(Mixer)[0])
+}
+#: No words of a pattern: `mixer` stands for the one with keys of its own.
+UNNAMED = ("memory", "module")
+
+
+def unfolded(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The mapping that one with a preset's name stands for. Raises `ValueError` where a key contradicts the preset."""
+    meant = PRESETS[value["name"]]
+    for key, given in value.items():
+        if key != "name" and key in meant and repr(given) != repr(meant[key]):
+            right = str(meant[key]).lower()
+            raise ValueError(f"{key}: {value['name']} has {right} there; write name: {meant['name']} for another")
+    return {**value, **meant}
+
+
+def spelled(word: str) -> dict[str, Any]:
+    """The mapping that a word alone stands for under `model.mixer`: `attention/16` is {name: attention, window: 16},
+    `titans` is {name: memory, memory: titans}.
+
+    Raises `ValueError` that names the nearest right word.
+    """
+    head, slash, number = word.partition("/")
+    if head not in _heads():
+        raise ValueError(f"knows no {word!r}; {nearest(head, tuple(_heads()))}")
+    key = _number(head)
+    if slash and key is None:
+        raise ValueError(f"knows no {word!r}; {head} takes no number")
+    if slash and not (number.isascii() and number.isdigit() and int(number) > 0):
+        raise ValueError(f"knows no {word!r}; {head}/ wants a whole number from 1")
+    return {**_heads()[head], **({str(key): int(number)} if slash else {})}
+
+
+def nearest(head: str, heads: tuple[str, ...]) -> str:
+    """What was probably meant, or all that there is."""
+    near = get_close_matches(head, heads, 1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"it is one of {', '.join(forms(heads))}"
+
+
+@cache
+def _heads() -> Mapping[str, Mapping[str, Any]]:
+    """What may stand before the `/` of a word: a mixer's name, a preset's, a memory's."""
+    memories = {word: {"name": "memory", "memory": word} for word in get_args(Memory)}
+    return {**{name: {"name": name} for name in MIXERS}, **PRESETS, **memories}
+
+
+def layer_heads() -> tuple[str, ...]:
+    """Those that name a layer of a pattern."""
+    return tuple(head for head in _heads() if head not in UNNAMED)
+
+
+def mixer_heads() -> tuple[str, ...]:
+    """Those that stand alone under `model.mixer`; a module cannot, it needs its path."""
+    return tuple(head for head in _heads() if head != "module")
+
+
+def forms(heads: tuple[str, ...]) -> Iterator[str]:
+    """The words that begin so, as people are told of them: `attention`, `attention/W`, `titans`."""
+    for head in heads:
+        yield head
+        if key := _number(head):
+            yield f"{head}/{key[0].upper()}"
+
+
+def numbered(heads: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that take a number."""
+    return tuple(head for head in heads if _number(head))
+
+
+def _number(head: str) -> str | None:
+    return MIXERS[_heads()[head]["name"]].number if head in _heads() else None
+
+
+@cache
+def layer_mixer(word: str) -> Mixer:
+    """The mixer of a layer that a pattern names by this word: keys at their defaults, a memory without caching.
+
+    Raises `ValueError` as `spelled` does.
+    """
+    keys = spelled(word)
+    bare = {"aggregate": "none"} if keys["name"] == "memory" else {}
+    return cast("Mixer", MIXERS[keys["name"]].model_validate({**keys, **bare}).canonical())
+
+
+@cache
+def word_of(mixer: Mixer) -> str | None:
+    """The word by which a pattern can name this mixer, in its one spelling; None for one that has none."""
+    number = getattr(mixer, mixer.number) if mixer.number else None
+    tail = "" if number is None else f"/{number}"
+    words = (f"{head}{tail}" for head in layer_heads() if _heads()[head]["name"] == mixer.name)
+    return next((word for word in words if layer_mixer(word) == mixer.canonical()), None)

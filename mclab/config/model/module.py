@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from mclab.config.strict import Strict, as_texts
+from mclab.config.model.base import Around, MixerConfig
+from mclab.config.strict import as_texts
 
 
 def _dotted(value: str) -> str:
@@ -42,7 +43,7 @@ def _as_args(value: Any) -> Any:
 Args = Annotated[tuple[str, ...], BeforeValidator(_as_args), WithJsonSchema({"type": "object"})]
 
 
-class ModuleMixer(Strict):
+class ModuleMixer(MixerConfig):
     """Any torch module [B, T, D] to [B, T, D]; `mclab.conform` says what it must keep to.
 
     The run's id holds path, arguments and version. It cannot see the code behind them.
@@ -54,6 +55,17 @@ class ModuleMixer(Strict):
     )
     args: Args = Field((), description="its arguments; dim (or d_model) and length are given where it takes them")
     version: int = Field(1, ge=1, description="raise it when the module's code changes: the run id cannot see code")
+
+    @property
+    def obeys(self) -> frozenset[str]:
+        return frozenset()
+
+    def parameters(self, model: Around, length: int) -> None:
+        """Only the module itself can count them."""
+
+    def state(self, model: Around, length: int) -> tuple[None, None]:
+        """Only the module itself knows."""
+        return None, None
 
     @property
     def keywords(self) -> dict[str, Any]:

@@ -1,0 +1,28 @@
+"""The gated convolution's keys."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from mclab.config.model.base import Around, MixerConfig
+
+
+class ConvMixer(MixerConfig):
+    """A short causal convolution, gated by a projection (Zoology's BaseConv, arXiv 2312.04927)."""
+
+    number: ClassVar[str | None] = "kernel"
+
+    name: Literal["conv"] = "conv"
+    kernel: int = Field(3, ge=1, description="taps of the causal depthwise convolution")
+
+    @property
+    def obeys(self) -> frozenset[str]:
+        return frozenset()
+
+    def parameters(self, model: Around, length: int) -> int:
+        """The gate's matrix, taps, two biases."""
+        return model.dim**2 + (self.kernel + 2) * model.dim
+
+    def state(self, model: Around, length: int) -> tuple[int, int]:
+        """The inputs before the next one that its filter reaches."""
+        return (self.kernel - 1) * model.dim, 0

@@ -1,0 +1,36 @@
+"""The keys of log-linear attention."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from mclab.config.model.base import Around, MixerConfig
+
+Rule = Literal["mamba2", "gated_delta"]
+#: Of a head: rates that are made of each token, and numbers that no token changes.
+_RATES, _CONSTANTS = {"mamba2": 1, "gated_delta": 2}, {"mamba2": 2, "gated_delta": 1}
+
+
+class LogLinearMixer(MixerConfig):
+    """A decayed memory read by levels of doubling size, each with a weight of its own (arXiv 2506.04761)."""
+
+    name: Literal["log_linear"] = "log_linear"
+    rule: Rule = Field("mamba2", description="the update rule of every level")
+    qk_norm: bool = Field(True, description="L2-normalise queries and keys")
+    out_gate: bool = Field(False, description="multiply the output by SiLU of a projection of the input")
+
+    def levels(self, length: int) -> int:
+        """Levels of a sequence, ceil(log2 T) + 1."""
+        return (length - 1).bit_length() + 1
+
+    def parameters(self, model: Around, length: int) -> int:
+        """Projections, taps, norm, the rule's rates, and the levels' weights, of the training length."""
+        dim, heads = model.dim, model.heads
+        rule = heads * (_RATES[self.rule] * (dim + 1) + _CONSTANTS[self.rule])
+        weights = heads * self.levels(length) * (dim + 1)
+        return (4 + self.out_gate) * dim**2 + (3 * model.conv + 1) * dim + rule + weights
+
+    def state(self, model: Around, length: int) -> tuple[int, int]:
+        """Last inputs of the convolution, and a matrix for each level that the last token reads."""
+        size = model.dim**2 // model.heads
+        return max(0, model.conv - 1) * 3 * model.dim + size, (length - 1).bit_count() * size

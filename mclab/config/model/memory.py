@@ -1,0 +1,160 @@
+"""The keys of a recurrent memory: its rule, how it is cached, and the attention beside it."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from mclab.config.model.base import MixerConfig
+
+Memory = Literal[
+    "linear", "retnet", "swla", "dla", "titans", "vector", "delta", "gated_delta", "rwkv7", "mamba2", "memora"
+]
+Segmentation = Literal["constant", "log"]
+DecayTo = Literal["init", "zero"]
+MemoryNorm = Literal["rms", "none"]
+Aggregate = Literal["none", "residual", "grm", "soup", "ssc"]
+Gate = Literal["context", "input", "none"]
+Connector = Literal["own", "shared"]
+Init = Literal["restart", "checkpoint"]
+Pool = Literal["mean", "sum"]
+Hybrid = Literal["none", "mal", "mag"]
+
+
+class MemoryMixer(MixerConfig):
+    """A recurrent memory, read with or without a cache of its segments (arXiv 2602.24281)."""
+
+    name: Literal["memory"] = "memory"
+    memory: Memory = Field("linear", description="the update rule")
+    depth: int = Field(2, ge=1, le=8, description="dla, titans: matrices in the memory, 1 is linear; hidden width 4 K")
+    chunk: int = Field(
+        16, ge=1, description="dla, titans, memora: tokens that share the state at which gradients are taken"
+    )
+    max_lr: float = Field(1.0, gt=0, description="dla, titans, memora: most that the step sizes of a chunk add up to")
+    decay_to: DecayTo = Field("init", description="titans, depth 2 and more: what forgetting leads back to")
+    memory_norm: MemoryNorm = Field("rms", description="dla, titans, depth 2 and more: x + g RMS(MLP(x)), or MLP(x)")
+    segment: int = Field(8, ge=1, description="tokens in a segment")
+    segmentation: Segmentation = Field("constant", description="keep every segment, or buckets of 1, 2, 4, ... of them")
+    aggregate: Aggregate = Field("grm", description="how a token reads the kept memories beside the online one")
+    gate: Gate = Field("context", description="what the read weights see: token and segment, the token alone, nothing")
+    connector: Connector = Field("own", description="u of the context score: its own projection, or the query")
+    init: Init = Field("restart", description="a segment starts from scratch, or from the last segment's end")
+    pool: Pool = Field("mean", description="how a segment's keys become one vector for the context score")
+    scale: float | None = Field(None, gt=0, description="factor on context scores; null: sqrt(K) for mean, 1 for sum")
+    k: int = Field(2, ge=1, description="ssc: kept memories that a token reads beside the online one")
+    renormalise: bool = Field(True, description="ssc: softmax over the chosen memories alone")
+    qk_norm: bool = Field(True, description="L2-normalise queries and keys")
+    out_gate: bool = Field(False, description="multiply the output by SiLU of a projection of the input")
+    hybrid: Hybrid = Field("none", description="mal: window attention reads the memory's output; mag: memory gates it")
+    window: int = Field(16, ge=1, description="mal, mag: tokens that the attention sees, the current one included")
+
+    @property
+    def obeys(self) -> frozenset[str]:
+        """RetNet turns queries and keys whatever the position is."""
+        return super().obeys - ({"position"} if self.memory == "retnet" and self.hybrid == "none" else set())
+
+    def turns(self, position: str) -> bool:
+        return position == "rotary" or self.memory == "retnet"
+
+    @property
+    def descends(self) -> bool:
+        """Whether the memory descends a loss; the others write without looking at what they hold."""
+        return self.memory in ("dla", "titans", "memora")
+
+    @property
+    def anchored(self) -> bool:
+        """Whether gradients depend on the state that the chunk began with; DLA's at depth 1 is -v k^T in any case."""
+        return self.memory in ("titans", "memora") or self.deep
+
+    @property
+    def deep(self) -> bool:
+        """Whether the memory is more than one matrix."""
+        return self.memory in ("dla", "titans") and self.depth > 1
+
+    @property
+    def tokens_a_chunk(self) -> int:
+        """Chunks end with their segment."""
+        return self.chunk if self.aggregate == "none" else min(self.chunk, self.segment)
+
+    def segments(self, length: int) -> int:
+        """Segments of a sequence of `length` tokens; one without caching."""
+        return 1 if self.aggregate == "none" else -(-length // self.segment)
+
+    @property
+    def inert(self) -> frozenset[str]:
+        alone = frozenset({"window"} if self.hybrid == "none" else ())
+        rules = _inert_rules(self.memory, self.depth)
+        return _inert_axes(self.aggregate, self.gate, self.segmentation) | rules | alone
+
+    def canonical(self) -> "MemoryMixer":
+        """The one mixer that stands for every mixer which does the same: inert keys at their defaults.
+
+        GRM without a gate is Residual (EQUATIONS 1: gamma = 1 for every visible memory).
+        """
+        if self.aggregate == "grm" and self.gate == "none":
+            return self.model_copy(update={"aggregate": "residual"}).canonical()
+        fields = MemoryMixer.model_fields
+        wanted = {key: fields[key].default for key in self.inert}
+        if self.descends and self.aggregate != "none":
+            usual = min(fields["chunk"].default, self.segment)
+            wanted["chunk"] = fields["chunk"].default if self.tokens_a_chunk == usual else self.tokens_a_chunk
+        changes = {key: value for key, value in wanted.items() if getattr(self, key) != value}
+        return self.model_copy(update=changes) if changes else self
+
+    def oddities(self, length: int) -> Iterator[str]:
+        if self.hybrid != "none" and self.window >= length:
+            yield f"window: {self.window} is not below task.length {length}: the attention sees all before it"
+        usual = self.chunk == MemoryMixer.model_fields["chunk"].default
+        if self.descends and self.tokens_a_chunk < self.chunk and not usual:
+            yield f"chunk: {self.chunk} is above segment {self.segment}, where chunks end: as with {self.segment}"
+        if self.aggregate == "none":
+            return
+        segments = self.segments(length)
+        if segments == 1:
+            yield f"segment: {self.segment} is not below task.length {length}: nothing is ever cached"
+            return
+        if self.segmentation == "log" and segments == 2:
+            yield f"segmentation: log of 2 segments keeps what constant does; task.length {length} holds no more"
+        most = segments - 1 if self.segmentation == "constant" else max(n.bit_count() for n in range(segments))
+        if self.aggregate == "ssc" and self.k >= most:
+            yield f"k: {self.k} of at most {most} kept memories: ssc reads them all, as grm does"
+
+    @model_validator(mode="after")
+    def _soup_is_defined(self) -> "MemoryMixer":
+        if self.deep and self.aggregate == "soup" and self.gate == "none":
+            raise ValueError(
+                "gate: soup mixes weights, and without a gate their sum over segments is no memory of depth "
+                f"{self.depth}; take gate context or input, aggregate grm, or depth 1"
+            )
+        return self
+
+
+@cache
+def _inert_axes(aggregate: str, gate: str, segmentation: str) -> frozenset[str]:
+    dead = set[str]()
+    if aggregate == "none":
+        dead |= {"segment", "segmentation", "gate", "init"}
+    if aggregate == "residual":
+        dead |= {"gate"}
+    if aggregate in ("none", "residual") or gate != "context":
+        dead |= {"connector", "pool", "scale"}
+    if aggregate != "ssc":
+        dead |= {"k", "renormalise"}
+    elif gate == "none":
+        dead |= {"renormalise"}
+    if aggregate == "ssc" and segmentation == "log":
+        dead -= {"pool"}  # the sum favours large buckets; of segments that are all alike both choose the same
+    return frozenset(dead)
+
+
+@cache
+def _inert_rules(memory: str, depth: int) -> frozenset[str]:
+    """Keys of memories that descend a loss; at depth 1 there is no norm and W^0 is zero."""
+    if memory == "memora":
+        return frozenset({"depth", "decay_to", "memory_norm"})
+    if memory not in ("dla", "titans"):
+        return frozenset({"depth", "chunk", "max_lr", "decay_to", "memory_norm"})
+    if depth == 1:
+        return frozenset({"decay_to", "memory_norm"})
+    return frozenset({"decay_to"} if memory == "dla" else ())

@@ -1,0 +1,123 @@
+"""Mixers by their words, wherever a grid or the command line takes a mixer."""
+
+from typing import Any
+
+import pytest
+
+from mclab.config.model import AttentionMixer, MemoryMixer
+from mclab.config.strict import ConfigError
+from mclab.plan.grid import plan_from
+from mclab.report.names import label
+from tests.plan.conftest import Make
+
+PLUS = AttentionMixer(rotary=True, conv=0)
+
+
+def mixers(found: Any) -> list[Any]:
+    """The mixers of each cell's layers with its model's keys in them: what is the same is lifted to the model."""
+    runs = [next(iter(cell.candidates[0].runs.values())) for cell in found.cells]
+    return [
+        mixer.model_copy(update={"rotary": mixer.turns(run.model.position), "conv": mixer.taps(run.model.conv)})
+        if isinstance(mixer := run.model.mixers[0], AttentionMixer)
+        else mixer
+        for run in runs
+    ]
+
+
+def test_a_grid_of_words(plan: Make) -> None:
+    found = plan(
+        """
+        base: {model.mixer.segment: 4}
+        grid: {model.mixer: [transformer++, titans, attention/8, {name: transformer++, window: 8}]}
+        """
+    )
+    assert mixers(found) == [
+        PLUS,
+        MemoryMixer(memory="titans"),
+        AttentionMixer(window=8, rotary=False, conv=4),
+        PLUS.model_copy(update={"window": 8}),
+    ]
+    names = [cell.name for cell in found.cells]
+    assert names == [
+        "mixer=transformer++",
+        "mixer=titans",
+        "mixer=attention/8",
+        "mixer={name: transformer++, window: 8}",
+    ]
+    assert [label(cell.values, {"model.mixer": "mixer"}) for cell in found.cells] == [
+        "transformer++",
+        "titans",
+        "attention/8",
+        "transformer++ window=8",
+    ]
+    assert not found.warnings
+
+
+def test_a_word_replaces_the_mixer_as_a_whole_and_keys_beside_it_change_it(plan: Make) -> None:
+    """In whichever order they are written."""
+    found = plan(
+        """
+        base: {model: {mixer: {memory: swla, segment: 16, gate: input}}}
+        changes:
+          one: {model.mixer: titans, model.mixer.segment: 4}
+          two: {model.mixer.segment: 4, model.mixer: titans}
+          three: {model: {mixer: mamba2}}
+        """
+    )
+    titans, mamba = MemoryMixer(memory="titans", segment=4), MemoryMixer(memory="mamba2")
+    assert mixers(found) == [titans, mamba]
+    assert "two is one" in found.notes[-1]
+
+
+def test_a_word_in_the_base_can_be_changed_by_key(plan: Make) -> None:
+    """By the command line, the grid, and the reduced form."""
+    text = (
+        "base: {model: {mixer: titans}}\ngrid: {model.mixer.gate: [context, input]}\nquick: {base: {model.mixer: swla}}"
+    )
+    found = plan(text, "model.mixer.segment=4", "model.mixer.depth=1")
+    assert mixers(found)[1] == MemoryMixer(memory="titans", segment=4, depth=1, gate="input")
+    assert mixers(plan(text, quick=True))[0] == MemoryMixer(memory="swla")
+
+
+def test_words_on_the_command_line() -> None:
+    def of(*overrides: str) -> Any:
+        return mixers(plan_from({"base": {"model": {"mixer": {"segment": 4}}}}, "x", overrides))[0]
+
+    assert of("model.mixer=titans") == MemoryMixer(memory="titans")
+    assert of("model.mixer.segment=16", "model.mixer=titans") == MemoryMixer(memory="titans", segment=16)
+    assert of("model.mixer=transformer++") == PLUS
+    assert of("model.mixer={name: transformer++, window: 4}").window == 4
+    assert of("model.mixer=attention", "model.mixer.window=4").window == 4
+    assert plan_from({}, "x", ["model.pattern=[mamba2, attention/16]"]).cells[0].name == "base"
+    with pytest.raises(ConfigError, match=r"model\.mixer=titens: model\.mixer: knows no 'titens'; did you mean titans"):
+        of("model.mixer=titens")
+
+
+def test_words_and_what_they_stand_for_are_one_cell(plan: Make) -> None:
+    found = plan(
+        "grid: {model.mixer: [transformer++, {name: attention, rotary: true, conv: 0}, titans, {memory: titans}]}"
+    )
+    assert [cell.name for cell in found.cells] == ["mixer=transformer++", "mixer=titans"]
+    assert any("lists {name: attention, rotary: true, conv: 0} twice" in note for note in found.notes)
+
+
+def test_conditions_see_what_a_word_stands_for(plan: Make) -> None:
+    found = plan(
+        """
+        grid: {model.mixer: [transformer++, {name: transformer++, window: 8}, titans], model.mixer.window: [8, 16]}
+        when: {model.mixer.window: {model.mixer.name: attention}}
+        exclude: [{model.mixer.memory: titans}]
+        """
+    )
+    assert [mixer.window for mixer in mixers(found)] == [8, 16]
+
+
+def test_a_grid_of_patterns(plan: Make) -> None:
+    found = plan("grid: {model.pattern: [[titans], [titans, attention/16], [transformer++]]}")
+    assert [cell.name for cell in found.cells] == [
+        "pattern=[titans]",
+        "pattern=[titans, attention/16]",
+        "pattern=[transformer++]",
+    ]
+    with pytest.raises(ConfigError, match=r"g\.yaml:1: model\.pattern: names no mixer.*leave model\.mixer out"):
+        plan("changes: {a: {}, b: {model.pattern: [titans, attention/16], model.mixer.segment: 4}}")
