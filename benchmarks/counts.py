@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from mclab.kernels.chosen import blocks_at_most, rows_in_block
+
 #: States that Titans carries: the weights' distance from W^0, and the momentum.
 SLOTS = 2
 
@@ -27,10 +29,26 @@ def kept_reads(T: int, S: int) -> int:
     return T * (T // S - 1) // 2
 
 
+def chosen_reads(T: int, S: int, k: int) -> int:
+    """Reads of kept memories when every token chooses k of those it sees."""
+    return S * sum(min(k, n) for n in range(T // S))
+
+
+def sorted_reads(reads: int, memories: int) -> int:
+    """Rows that are multiplied for so many reads of all sequences' memories, sorted into blocks of one memory each."""
+    rows = rows_in_block(reads, memories)
+    return rows * blocks_at_most(reads, memories, rows)
+
+
 def linear(T: int, S: int, K: int, restart: bool) -> Count:
     """In the cached-state form. Checkpoints are the sums of segments' own states, weighted by sums of gates, [T, N]."""
     N = T // S
     return Count((T - S) * K * K, 2 * T * S * K, kept_reads(T, S) * K * K, T * N * K + (0 if restart else T * N * N))
+
+
+def linear_chosen(T: int, S: int, K: int, restart: bool) -> Count:
+    """What is read of kept memories left out; a checkpoint's online memory adds what its segment began with."""
+    return Count(T * K * K, 2 * T * S * K + (0 if restart else T * K * K), 0, T * (T // S) * K)
 
 
 def titans(T: int, S: int, K: int, E: int, C: int, restart: bool) -> Count:

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from benchmarks import process, results
-from benchmarks.counts import Count, counted, linear, titans
+from benchmarks.counts import Count, chosen_reads, counted, linear, linear_chosen, sorted_reads, titans
 from benchmarks.timing import both_ways, seconds
 
 BATCH, DIM, HEADS, SEGMENT, CHUNK, CHOSEN = 1, 64, 2, 64, 16, 2
 LENGTHS = (256, 512, 1024, 2048, 4096)
 MEMORIES, AGGREGATES, INITS = ("linear", "titans"), ("grm", "ssc"), ("restart", "checkpoint")
 #: Passes of a length; the fastest counts.
-REPEATS = 2
+REPEATS = 5
 NOTE = (
     f"Layer alone, forward + backward, B={BATCH}, D={DIM}, {HEADS} heads, S={SEGMENT}, titans: depth 2, chunk {CHUNK};"
     f" ssc: k={CHOSEN}. Millions of multiply-adds of the forward pass, predicted by formula (benchmarks/counts.py):"
@@ -23,17 +23,20 @@ NOTE = (
     " checked against what torch multiplies. *Both ways* is counted, forward + backward. *Growth* is that of a row over"
     " the row above it: of the forward count, and of the time. Process time, fastest of"
     f" {REPEATS}; peak memory above the start of the process.\n\n"
-    "Kept reads grow as T²/2S, the rest as T. **ssc costs as much as grm**: its read is masked, so kept memories whose"
-    f" weight is zero are read all the same; the k={CHOSEN} that are chosen would need T k reads, the last column.\n"
+    "Kept reads of grm grow as T²/2S. ssc sorts its tokens into blocks by the memory that they chose, so its kept reads"
+    " grow as T, as all else but the scores does; *filled up* are the rows of blocks that hold no token. *Reads* says"
+    " which it did: where few memories are kept, reading all of them, those not chosen with weight zero, costs less."
+    " Each memory, aggregate and init is a process of its own; what both read alike differs by chance.\n"
 )
 HEAD = (
-    "memory | aggregate | init | T | write | online | kept | rest | forward | both ways | growth of count | ms |"
-    " growth of time | peak MB | kept reads of the chosen alone"
+    "memory | aggregate | init | T | reads | write | online | kept | filled up | rest | forward | both ways |"
+    " growth of count | ms | growth of time | of grm's time | peak MB"
 )
 
 
 class Measured(NamedTuple):
     length: int
+    reads: str
     forward: Count
     both: int
     seconds: float
@@ -71,48 +74,78 @@ def measure(memory: str, aggregate: str, init: str) -> list[Measured]:
         with torch.no_grad():
             x = torch.randn(1, BATCH, T, DIM)
             forward = counted(lambda x=x: layer(x))
-        count = predicted(memory, init, T)
-        if forward != sum(count):
-            raise ArithmeticError(f"{memory} {aggregate} {init} T={T}: {sum(count)} predicted, {forward} multiplied")
-        found.append(Measured(T, count, counted(work), fastest, peak))
+        forms = predicted(memory, aggregate, init, T)
+        reads = next((name for name, count in forms.items() if sum(count) == forward), None)
+        if reads is None:
+            sums = [sum(count) for count in forms.values()]
+            raise ArithmeticError(f"{memory} {aggregate} {init} T={T}: {sums} predicted, {forward} multiplied")
+        found.append(Measured(T, reads, forms[reads], counted(work), fastest, peak))
     return found
 
 
-def predicted(memory: str, init: str, T: int) -> Count:
-    """Multiply-adds of the whole layer's forward pass; ssc and grm do the same ones."""
-    K, restart = DIM // HEADS, init == "restart"
-    each = linear(T, SEGMENT, K, restart) if memory == "linear" else titans(T, SEGMENT, K, 4 * K, CHUNK, restart)
-    # q, k, v, u and the output; three rates a head.
-    projections = T * DIM * (5 * DIM + (3 * HEADS if memory == "titans" else 0))
+def predicted(memory: str, aggregate: str, init: str, T: int) -> dict[str, Count]:
+    """Multiply-adds of the whole layer's forward pass, for each way of reading that it may choose."""
+    K, N, restart = DIM // HEADS, T // SEGMENT, init == "restart"
+    rates = 3 * HEADS if memory == "titans" else 0  # three a head
+    projections = BATCH * T * DIM * (5 * DIM + rates)  # q, k, v, u and the output
+    if memory == "linear":
+        every, few = linear(T, SEGMENT, K, restart), linear_chosen(T, SEGMENT, K, restart)
+    else:
+        every = few = titans(T, SEGMENT, K, 4 * K, CHUNK, restart)
+    forms = {"all": _layer(every, projections)}
+    if aggregate == "ssc":
+        # Of a memory that restarts, and of the linear one, the last segment's is there too, though nobody reads it.
+        memories = BATCH * HEADS * (N if restart or memory == "linear" else N - 1)
+        rows = sorted_reads(BATCH * HEADS * chosen_reads(T, SEGMENT, CHOSEN), memories)
+        forms["chosen"] = _layer(few, projections)._replace(kept=rows * _size(memory))
+    return forms
+
+
+def _layer(each: Count, projections: int) -> Count:
+    """From one sequence and head to the layer."""
     own = Count(*(BATCH * HEADS * number for number in each))
-    return own._replace(around=own.around + BATCH * projections)
+    return own._replace(around=own.around + projections)
+
+
+def _size(memory: str) -> int:
+    """Entries of one memory's matrices."""
+    K = DIM // HEADS
+    return K * K if memory == "linear" else 8 * K * K
 
 
 def rows() -> Iterator[list[str]]:
+    grm: dict[tuple[str, str, int], float] = {}
     for memory in MEMORIES:
         for aggregate in AGGREGATES:
             for init in INITS:
                 line = process.alone("growth", "measure", memory, aggregate, init)
-                found = [Measured(T, Count(*count), *rest) for T, count, *rest in line]
+                found = [Measured(T, reads, Count(*count), *rest) for T, reads, count, *rest in line]
                 for i, each in enumerate(found):
-                    yield [memory, aggregate, init, *cells(each, found[i - 1] if i else None, memory, aggregate)]
+                    beside = grm.setdefault((memory, init, each.length), each.seconds)
+                    own = cells(each, found[i - 1] if i else None, memory)
+                    part = f"{each.seconds / beside:.2f}" if aggregate == "ssc" else ""
+                    yield [memory, aggregate, init, *own, part, f"{each.peak / 1e6:.0f}"]
 
 
-def cells(each: Measured, before: Measured | None, memory: str, aggregate: str) -> list[str]:
-    K = DIM // HEADS
-    one = K * K if memory == "linear" else 8 * K * K
-    chosen = BATCH * HEADS * one * sum(min(CHOSEN, t // SEGMENT) for t in range(each.length))
+def cells(each: Measured, before: Measured | None, memory: str) -> list[str]:
+    write, online, kept, around = each.forward
+    wanted = BATCH * HEADS * chosen_reads(each.length, SEGMENT, CHOSEN) * _size(memory)
+    filled = kept - wanted if each.reads == "chosen" else 0
+    numbers = (write, online, kept, filled, around, sum(each.forward), each.both)
     return [
         str(each.length),
-        *(f"{number / 1e6:.1f}" for number in (*each.forward, sum(each.forward), each.both)),
+        each.reads,
+        *(f"{number / 1e6:.1f}" for number in numbers),
         f"{sum(each.forward) / sum(before.forward):.2f} x" if before else "",
         f"{each.seconds * 1e3:.1f}",
         f"{each.seconds / before.seconds:.2f} x" if before else "",
-        f"{each.peak / 1e6:.0f}",
-        f"{chosen / 1e6:.1f}" if aggregate == "ssc" else "",
     ]
 
 
 def main() -> None:
-    text = NOTE + "\n" + results.table(HEAD.split(" | "), rows())
+    head, found = HEAD.split(" | "), list(rows())
+    name, time_of = head.index("aggregate"), head.index("of grm's time")
+    longest = [row for row in found if row[name] == "ssc" and row[head.index("T")] == str(LENGTHS[-1])]
+    shares = ", ".join(f"{row[time_of]} ({row[0]}, {row[head.index('init')]})" for row in longest)
+    text = f"{NOTE}\nAt T={LENGTHS[-1]} ssc takes this share of grm's time: {shares}.\n\n{results.table(head, found)}"
     print(f"\n{text}\nwritten to {results.write('growth', text)}")

@@ -42,19 +42,29 @@ def ssc(written: Written, q_GTK: Tensor, view: View) -> Tensor:
     all visible memories.
     """
     assert view.scores_GTN is not None
-    chosen_GTN = select(view.scores_GTN.detach(), view.visible_TN & ~view.own_TN, view.k) | view.own_TN
-    if view.logits_GTN is None:
-        return written.read(q_GTK, chosen_GTN.to(q_GTK.dtype))
-    if view.renormalise:
-        return written.read(q_GTK, softmax(view.logits_GTN, chosen_GTN))
-    return written.read(q_GTK, softmax(view.logits_GTN, view.visible_TN) * chosen_GTN)
+    columns_GTJ = select(view.scores_GTN.detach(), view.visible_TN & ~view.own_TN, view.own_TN, view.k)
+    return written.read_chosen(q_GTK, _chosen_weights(view, columns_GTJ).to(q_GTK.dtype), columns_GTJ)
 
 
-def select(scores_GTN: Tensor, past_TN: Tensor, k: int) -> Tensor:
-    """True for the k highest scores among the past of each token, all of it when k exceeds it: [G, T, N]."""
+def select(scores_GTN: Tensor, past_TN: Tensor, own_TN: Tensor, k: int) -> Tensor:
+    """The columns of the k highest scores among the past of each token, its own where the past is shorter, and behind
+    them its own: [G, T, J], J = k + 1, or every column where k exceeds them."""
+    own_GT1 = own_TN.byte().argmax(-1, keepdim=True).expand(len(scores_GTN), -1, -1)
     masked = scores_GTN.masked_fill(~past_TN, -torch.inf)
-    best = masked.topk(min(k, masked.shape[-1]), dim=-1).indices
-    return torch.zeros_like(masked, dtype=torch.bool).scatter_(-1, best, True) & past_TN
+    best_GTk = masked.topk(min(k, masked.shape[-1] - 1), dim=-1).indices
+    past_GTk = past_TN.expand_as(masked).gather(-1, best_GTk)
+    return torch.cat((torch.where(past_GTk, best_GTk, own_GT1), own_GT1), -1)
+
+
+def _chosen_weights(view: View, columns_GTJ: Tensor) -> Tensor:
+    """gamma in the columns that were chosen, zero where a column is named only to fill up: [G, T, J]."""
+    chosen_GTJ = columns_GTJ != columns_GTJ[..., -1:]
+    chosen_GTJ[..., -1] = True
+    if view.logits_GTN is None:
+        return chosen_GTJ
+    if view.renormalise:
+        return softmax(view.logits_GTN.gather(-1, columns_GTJ), chosen_GTJ)
+    return softmax(view.logits_GTN, view.visible_TN).gather(-1, columns_GTJ).masked_fill(~chosen_GTJ, 0.0)
 
 
 def _weights(view: View) -> Tensor | None:

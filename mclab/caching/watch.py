@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from mclab.caching.aggregate import View
 from mclab.caching.layer import CachingLayer
 from mclab.memories.base import Written
+from mclab.memories.chosen import spread
 
 
 class Watched(NamedTuple):
@@ -65,6 +66,10 @@ class _Seen:
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         self._look(q_GTK, weights_GTN)
         return self.written.read(q_GTK, weights_GTN)
+
+    def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
+        self.tell(spread(weights_GTJ.detach(), columns_GTJ, self.view.visible_TN.shape[1]))
+        return self.written.read_chosen(q_GTK, weights_GTJ, columns_GTJ)
 
     def read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         self._look(q_GTK, weights_GTN)

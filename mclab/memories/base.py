@@ -100,6 +100,13 @@ class Written(Protocol):
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         """Mix outputs: sum of weight times M(q) over the memories that t sees, [G, T, V]."""
 
+    def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
+        """As `read` with these weights in these columns and zero in all others, at the cost of the memories named.
+
+        The last column is t's own, the online memory; the others are kept memories that t sees, each once, or t's own
+        again, with weight zero, where fewer are wanted.
+        """
+
     def read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         """Mix memories: every matrix is the weighted sum over the memories that t sees, then read once: [G, T, V]."""
 

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
+from mclab.kernels.fastweight.net import Net
 from mclab.kernels.linear import chunkwise
+from mclab.memories import chosen
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 
 
@@ -24,6 +26,35 @@ class LinearWritten:
         if weights is None:
             return chunkwise.plain_read(q_GTK, self.k_GTK, self.v_GTV)
         return chunkwise.weighted_read(q_GTK, self.k_GTK, self.v_GTV, weights.to(q_GTK), self.segments.segment)
+
+    def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
+        if not self._few(columns_GTJ.shape[-1] - 1):
+            return self.read(q_GTK, chosen.spread(weights_GTJ, columns_GTJ, self.segments.columns))
+        S = self.segments.segment
+        before, kept, place = self._states()
+        own_GTV = chunkwise.online_read(q_GTK, self.k_GTK, self.v_GTV, before, S)
+        return chosen.read(Net(None, "dot"), [kept], place, self.segments, q_GTK, own_GTV, weights_GTJ, columns_GTJ)
+
+    def _few(self, k: int) -> bool:
+        """Whether states and reads of k of them cost less than the cheaper form of reading all."""
+        (G, T, K), V, S = self.k_GTK.shape, self.v_GTV.shape[-1], self.segments.segment
+        if self.segments.count == 1:
+            return False
+        own = T * S * (K + V) + T * K * V * (1 if self.init.restarts else 2)
+        some = G * own + chosen.cost_of_chosen(self.segments, G, k, self.segments.count, K * V)
+        return some < min(chunkwise.weighted_costs(G, T, K, V, S))
+
+    def _states(self) -> tuple[Tensor | None, Tensor, list[int]]:
+        """What each block begins with, [G, N, V, K], if anything; the kept memories, [G, Q, V, K]; their places."""
+        blocks_GNVK = chunkwise.segment_states(self.k_GTK, self.v_GTV, self.segments.segment)
+        ends = [end - 1 for _, end in self.segments.spans]
+        if not self.init.restarts:
+            running = blocks_GNVK.cumsum(1)
+            return running - blocks_GNVK, running, ends
+        if self.segments.single:
+            return None, blocks_GNVK, ends
+        holds = self.segments.holds(True, blocks_GNVK.device).to(blocks_GNVK)
+        return None, (holds @ blocks_GNVK.flatten(2)).unflatten(2, blocks_GNVK.shape[2:]), list(range(len(ends)))
 
     # At depth 1 mixing matrices and mixing their outputs are the same sum (EQUATIONS 6).
     read_mixed = read

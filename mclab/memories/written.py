@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from mclab.kernels.fastweight import ranges
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
+from mclab.memories import chosen
 from mclab.memories.base import Init, Segments, Tokens
 
 
@@ -146,15 +147,38 @@ class FastWritten:
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         """Sum of weight times M(q)."""
         q_GTK, weights_GTN = self.fold(q_GTK), None if weights_GTN is None else self.fold(weights_GTN)
-        return self.fold.back(self._read(q_GTK, weights_GTN))
+        return self.fold.back(self._read_all(q_GTK, *self._read_own(q_GTK), weights_GTN))
 
-    def _read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
+    def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
+        """Sum of weight times M(q) over the memories named, or over all where that costs less."""
+        q_GTK, weights_GTJ, columns_GTJ = (self.fold(x) for x in (q_GTK, weights_GTJ, columns_GTJ))
+        own_GTV, made = self._read_own(q_GTK)
+        layers, place = self._states(made)
+        if self._few(layers, columns_GTJ):
+            y = chosen.read(self.net, layers, place, self.segments, q_GTK, own_GTV, weights_GTJ, columns_GTJ)
+        else:
+            weights_GTN = chosen.spread(weights_GTJ, columns_GTJ, self.segments.columns)
+            y = self._read_all(q_GTK, own_GTV, made, weights_GTN)
+        return self.fold.back(y)
+
+    def _few(self, layers: Sequence[Tensor], columns_GTJ: Tensor) -> bool:
+        """Whether reading the kept memories named costs less than reading all."""
+        if not layers:
+            return False
+        G, k, Q = len(columns_GTJ), columns_GTJ.shape[2] - 1, layers[0].shape[1]
+        size = sum(layer[0, 0].numel() for layer in layers)
+        return chosen.cost_of_chosen(self.segments, G, k, Q, size) < chosen.cost_of_all(self.segments, G, size)
+
+    def _read_own(self, q_GTK: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """What every token's own weights give, and each layer's weights after the chunks to keep."""
         h, made = self.source.read(self.chunks.cut(q_GTK))
-        y = self._own(self.net.finish(q_GTK, self.chunks.joined(h)), weights_GTN)
+        return self.net.finish(q_GTK, self.chunks.joined(h)), made
+
+    def _read_all(self, q_GTK: Tensor, own_GTV: Tensor, made: list[Tensor], weights_GTN: Tensor | None) -> Tensor:
+        y = self._own(own_GTV, weights_GTN)
         if not made:
             return y
-        x = ranges.gathered(q_GTK, self._readers)
-        h = x
+        h = x = ranges.gathered(q_GTK, self._readers)
         for i, kept in enumerate(self._kept(made)):
             h = self._apply_kept(kept, F.gelu(h) if i else h)
         return ranges.added(y, self.net.finish(x, h), weights_GTN, self._readers)
@@ -176,23 +200,24 @@ class FastWritten:
         return self.net.finish(q_GTK, h)
 
     def _kept(self, made: Sequence[Tensor]) -> list[list[Tensor]]:
-        """Each layer's weights in every kept memory, [G, O, I] each, from those after the chunks to keep."""
-        beside = [[layer.kept for layer in source.layers()] for _, source in self.buckets]
-        kept = []
-        for i, layer in enumerate(made):
-            found = dict(enumerate(self._ends(layer)))
-            for (bucket, _), layers in zip(self.buckets, beside, strict=True):
-                found |= dict(zip(bucket.columns, _each(layers[i], bucket.chunks), strict=True))
-            kept.append([found[n] for n in range(len(self.segments.spans))])
-        return kept
+        """Each layer's weights in every kept memory, [G, O, I] each."""
+        layers, place = self._states(made)
+        return [[each[i] for i in place] for each in (layer.unbind(1) for layer in layers)]
 
-    def _ends(self, layer: Tensor) -> list[Tensor]:
-        """For every kept memory the weights at the end of its last segment, which began with it or goes on."""
-        if self.chunks.restarts:
-            each = _each(layer, self.chunks)
-            return [each[end - 1] for _, end in self.segments.spans]
-        each = layer.unbind(1)
-        return [each[self.chunks.keep.index(self.chunks.each * end - 1)] for _, end in self.segments.spans]
+    def _states(self, made: Sequence[Tensor]) -> tuple[list[Tensor], list[int]]:
+        """From each layer's weights after the chunks to keep to those of all kept memories side by side, [G, Q, O, I],
+        and each one's place among the Q: it began with its last segment, goes on over it, or was written by itself."""
+        ends = [end - 1 for _, end in self.segments.spans]
+        if not self.chunks.restarts:
+            return list(made), [self.chunks.keep.index(self.chunks.each * (end + 1) - 1) for end in ends]
+        parts = [[_each(layer, self.chunks)] for layer in made]
+        for bucket, source in self.buckets:
+            first = sum(part.shape[1] for part in parts[0])
+            for n, column in enumerate(bucket.columns):
+                ends[column] = first + n
+            for part, layer in zip(parts, source.layers(), strict=True):
+                part.append(_each(layer.kept, bucket.chunks))
+        return [_side_by_side(part) for part in parts], ends
 
     @property
     def _readers(self) -> list[tuple[int, int]]:
@@ -213,8 +238,15 @@ class FastWritten:
         return y_GTV * weights_GTN.gather(-1, column[None, :, None].expand(weights_GTN.shape[0], -1, 1))
 
 
-def _each(layer: Tensor | None, chunks: Chunks) -> Sequence[Tensor]:
-    """From the weights after the last chunk of segments that restart [G * N, 1, O, I] to each one's [G, O, I]."""
+def _each(layer: Tensor | None, chunks: Chunks) -> Tensor:
+    """From the weights after the last chunk of segments that restart [G * N, 1, O, I] to each one's, [G, N, O, I]."""
     assert layer is not None
-    own: Sequence[Tensor] = layer[:, 0].unflatten(0, (-1, chunks.segments.count)).unbind(1)
+    own: Tensor = layer[:, 0].unflatten(0, (-1, chunks.segments.count))
     return own
+
+
+def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
+    """[G, ., O, I] each to [G, Q, O, I], stored as the first is."""
+    if len(parts) == 1:
+        return parts[0]
+    return torch.cat(list(parts), 1) if parts[0].stride(-1) == 1 else torch.cat([x.mT for x in parts], 1).mT

@@ -36,17 +36,20 @@ def plain_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tensor:
     q, k, v = (F.pad(x, (0, 0, 0, short)) for x in (q_GTK, k_GTK, v_GTV))
     states_GNVK = segment_states(k, v, CHUNK)
     before_GNVK = states_GNVK.cumsum(1) - states_GNVK
-    past = q.unflatten(1, (-1, CHUNK)) @ before_GNVK.transpose(-1, -2)
-    return (_within(q, k, v, CHUNK) + past.flatten(1, 2))[:, :T]
+    return online_read(q, k, v, before_GNVK, CHUNK)[:, :T]
 
 
 def weighted_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
     """The cheaper of the two forms by operation count. `weights` is [G, T, N] or [T, N]."""
     G, T, K = q_GTK.shape
-    V, turns = v_GTV.shape[-1], T // segment - 1
-    if G * quadratic_flops(T, K, V) <= G * cached_flops(T, K, V, segment) + turns * TURN:
-        return quadratic_read(q_GTK, k_GTK, v_GTV, weights, segment)
-    return cached_read(q_GTK, k_GTK, v_GTV, weights, segment)
+    quadratic, cached = weighted_costs(G, T, K, v_GTV.shape[-1], segment)
+    form = quadratic_read if quadratic <= cached else cached_read
+    return form(q_GTK, k_GTK, v_GTV, weights, segment)
+
+
+def weighted_costs(G: int, T: int, K: int, V: int, segment: int) -> tuple[int, int]:
+    """Multiply-adds of the quadratic and the cached-state form, or what takes as long."""
+    return G * quadratic_flops(T, K, V), G * cached_flops(T, K, V, segment) + (T // segment - 1) * TURN
 
 
 def quadratic_flops(T: int, K: int, V: int) -> int:
@@ -57,6 +60,15 @@ def quadratic_flops(T: int, K: int, V: int) -> int:
 def cached_flops(T: int, K: int, V: int, segment: int) -> int:
     """Multiply-adds of the cached-state form: within segments, states, across."""
     return T * segment * (K + V) + T * K * V + T * (T // segment - 1) // 2 * K * V
+
+
+def online_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, before: Tensor | None, segment: int) -> Tensor:
+    """Each token's own memory: its segment up to itself and, if anything, `before` [G, N, V, K], what the segment
+    began with: [G, T, V]."""
+    y = _within(q_GTK, k_GTK, v_GTV, segment)
+    if before is None:
+        return y
+    return y + (q_GTK.unflatten(1, (-1, segment)) @ before.transpose(-1, -2)).flatten(1, 2)
 
 
 def quadratic_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:

@@ -1,0 +1,92 @@
+"""Reading the kept memories that each token chose, and no others (SSC; EQUATIONS 1).
+
+Shapes: G sequences and heads folded, T time, K key width, V value width, k choices, J = k + 1 columns, the last of them
+t's own; Q states side by side, in which every kept memory has its place.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mclab.kernels import chosen
+from mclab.kernels.fastweight.net import Net
+from mclab.memories.base import Segments
+
+#: What each row, each gathered entry of a matrix and the sorting cost beside the products, in multiply-adds; measured
+#: on one core.
+ROW, GATHER, SORTING = 2_000, 8, 10_000_000
+
+
+def spread(weights_GTJ: Tensor, columns_GTJ: Tensor, columns: int) -> Tensor:
+    """The same weights with a column for every memory, zero where none is named: [G, T, columns]."""
+    wide = weights_GTJ.new_zeros(*weights_GTJ.shape[:2], columns)
+    return wide.scatter_add(-1, columns_GTJ, weights_GTJ)
+
+
+def chosen_reads(segments: Segments, k: int) -> int:
+    """How many kept memories the tokens of one sequence read when each takes k of those that it sees."""
+    change = [0] * (segments.count + 1)
+    for first, end in segments.readers:
+        change[first] += 1
+        change[end] -= 1
+    return segments.segment * sum(min(k, seen) for seen in accumulate(change[:-1]))
+
+
+def all_reads(segments: Segments) -> int:
+    """How many kept memories the tokens of one sequence see, added up."""
+    return segments.segment * sum(end - first for first, end in segments.readers)
+
+
+def cost_of_chosen(segments: Segments, sequences: int, k: int, states: int, size: int) -> int:
+    """Multiply-adds that reading k of them costs, or what takes as long, with `states` of `size` entries a sequence."""
+    pairs, memories = sequences * chosen_reads(segments, k), sequences * states
+    height = chosen.rows_in_block(pairs, memories)
+    count = chosen.blocks_at_most(pairs, memories, height)
+    return count * (height * (size + ROW) + GATHER * size) + SORTING
+
+
+def cost_of_all(segments: Segments, sequences: int, size: int) -> int:
+    """The same of reading every one that a token sees."""
+    return sequences * all_reads(segments) * (size + ROW)
+
+
+def read(
+    net: Net,
+    layers: Sequence[Tensor],
+    place: Sequence[int],
+    segments: Segments,
+    q_GTK: Tensor,
+    own_GTV: Tensor,
+    weights_GTJ: Tensor,
+    columns_GTJ: Tensor,
+) -> Tensor:
+    """What each token's own memory gave, `own_GTV`, and what those that it chose give, times their weights: [G, T, V].
+
+    `layers` are the kept memories' matrices [G, Q, O, I]; column n is at `place[n]`.
+    """
+    G, T, _ = q_GTK.shape
+    Q = layers[0].shape[1]
+    memory_Tk = _memories(columns_GTJ, place, Q).flatten(0, 1)
+    blocks = chosen.blocks(memory_Tk, G * Q, G * chosen_reads(segments, memory_Tk.shape[1]))
+    h = x = chosen.packed(q_GTK.flatten(0, 1), blocks)
+    for i, weights in enumerate(layers):
+        h = chosen.applied(F.gelu(h) if i else h, weights.flatten(0, 1), blocks)
+    if net.gain is not None:  # of each block its sequence's
+        net = replace(net, gain=net.gain.index_select(0, F.pad(blocks.owner // Q, (0, 1))))
+    weights_Tk = weights_GTJ[..., :-1].flatten(0, 1)
+    own_TV = (own_GTV * weights_GTJ[..., -1:]).flatten(0, 1)
+    y: Tensor = chosen.combined(own_TV, net.finish(x, h), weights_Tk, blocks).unflatten(0, (G, T))
+    return y
+
+
+def _memories(columns_GTJ: Tensor, place: Sequence[int], states: int) -> Tensor:
+    """Each choice as a number among the G Q states, G Q where there is none: [G, T, k]."""
+    kept, own = columns_GTJ[..., :-1], columns_GTJ[..., -1:]
+    first = torch.arange(len(kept), device=kept.device)[:, None, None] * states
+    # No place is looked up where columns are places; t's own column may lie beyond the kept memories.
+    table = None if list(place) == list(range(len(place))) else torch.tensor([*place, 0], device=kept.device)
+    return torch.where(kept == own, len(kept) * states, first + (kept if table is None else table[kept]))

@@ -1,0 +1,82 @@
+"""SSC reads what it chose and no more, and gives what the definition gives, whichever way it reads."""
+
+import math
+
+import pytest
+import torch
+
+from mclab.caching.aggregate import select
+from mclab.caching.layer import CachingLayer
+from mclab.config.model import MemoryMixer
+from mclab.kernels import chosen as kernel
+from mclab.layers import initialise
+from mclab.memories import MEMORIES, chosen, vector
+from tests.caching import test_layer, test_memories
+from tests.covering import label, pairwise
+
+AXES = {
+    "memory": [*MEMORIES],
+    "segmentation": ["constant", "log"],
+    "gate": ["context", "input", "none"],
+    "init": ["restart", "checkpoint"],
+    "renormalise": [True, False],
+    "depth": [1, 2, 3],
+    "k": [1, 2, 9],
+    "segment": [1, 3, 5, 40],
+    "length": [13, 16],
+    "heads": [1, 2],
+}
+
+
+@pytest.fixture
+def sorted_reads(monkeypatch):
+    """Reads are sorted however little there is to read; the list grows with each."""
+    used = []
+    blocks = kernel.blocks
+    monkeypatch.setattr(chosen, "cost_of_chosen", lambda *arguments: -math.inf)
+    monkeypatch.setattr(vector, "GATHER", 0)
+    monkeypatch.setattr(kernel, "blocks", lambda *arguments: used.append(1) or blocks(*arguments))
+    return used
+
+
+@pytest.mark.parametrize("case", pairwise(AXES), ids=label)
+def test_sorted_reads_equal_the_definition(case, sorted_reads):
+    test_memories.assert_equals_definition(case | {"aggregate": "ssc"})
+    assert bool(sorted_reads) == (case["segment"] < case["length"] and case["memory"] != "vector")
+
+
+@pytest.mark.parametrize("case", pairwise({k: AXES[k] for k in ("gate", "init", "k", "renormalise")}), ids=label)
+def test_sorted_reads_of_the_linear_memory_equal_the_definition(case, sorted_reads):
+    rest = {"connector": "own", "pool": "mean", "scale": None, "segment": 4, "length": 17, "heads": 2, "rotary": True}
+    test_layer.assert_equals_definition(case | rest | {"aggregate": "ssc"})
+    assert sorted_reads
+
+
+def layer(memory, segment, length, width=64):
+    made = CachingLayer(1, width, 2, length, MemoryMixer(memory=memory, aggregate="ssc", segment=segment))
+    initialise(made, [0])
+    generator = torch.Generator().manual_seed(0)
+    return made, [torch.randn(1, 1, length, width, generator=generator) for _ in range(4)]
+
+
+@pytest.mark.parametrize(("memory", "sorts"), [("linear", 2048), ("retnet", 2048), ("titans", 1024)])
+def test_short_sequences_are_read_as_grm_reads_them(monkeypatch, memory, sorts):
+    used = []
+    blocks = kernel.blocks
+    monkeypatch.setattr(kernel, "blocks", lambda *arguments: used.append(1) or blocks(*arguments))
+    for length in (256, sorts):
+        made, inputs = layer(memory, 64, length)
+        with torch.no_grad():
+            made(*inputs)
+        assert bool(used) == (length == sorts)
+
+
+def test_selection_by_hand():
+    """Two kept memories and the online one in columns 0, 1 and 2 of the last token; none is past for the first."""
+    own_TN = torch.tensor([[True, False, False], [False, True, False], [False, False, True]])
+    past_TN = torch.tensor([[False, False, False], [True, False, False], [True, True, False]])
+    scores_GTN = torch.tensor([[[9.0, 9, 9], [-5, 9, 9], [1, 2, 9]]])
+    one = select(scores_GTN, past_TN, own_TN, 1)
+    assert one.tolist() == [[[0, 0], [0, 1], [1, 2]]]
+    for k in (2, 7):
+        assert select(scores_GTN, past_TN, own_TN, k).tolist() == [[[0, 0, 0], [0, 1, 1], [1, 0, 2]]]
