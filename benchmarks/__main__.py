@@ -21,6 +21,7 @@ PARTS = {
     "command": (),
     "layer": MODELS,
     "titans": MODELS,
+    "baselines": (*MODELS, "tests/memories"),
     "growth": MODELS,
 }
 #: Not timed before they are known to compute what memory-caching computes.

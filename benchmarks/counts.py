@@ -81,10 +81,19 @@ class _Counter(TorchDispatchMode):
         aten = torch.ops.aten
         #: Where the left factor stands among the arguments; the right one is next.
         self.left = {aten.mm: 0, aten.bmm: 0, aten.addmm: 1, aten.baddbmm: 1, aten.addmm_: 1, aten.baddbmm_: 1}
+        attention = aten._scaled_dot_product_flash_attention_for_cpu
+        #: Where queries and keys of fused attention stand, and its products: scores, read; back, scores again and four.
+        self.attention = {attention: (0, 1, 2), aten._scaled_dot_product_flash_attention_for_cpu_backward: (1, 2, 5)}
         self.total = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         place = self.left.get(func.overloadpacket)
         if place is not None:
             self.total += args[place].numel() * args[place + 1].shape[-1]
+        if func.overloadpacket in self.attention:
+            query, key, products = self.attention[func.overloadpacket]
+            q, seen = args[query], args[key].shape[-2]
+            # Fused causal attention passes over what no token sees; a mask is multiplied out.
+            causal = (kwargs or {}).get("is_causal") or any(arg is True for arg in args)
+            self.total += products * q.numel() * (seen + 1) // 2 if causal else products * q.numel() * seen
         return func(*args, **(kwargs or {}))

@@ -45,28 +45,28 @@ def delta(q: Tensor, k: Tensor, v: Tensor, coefficients: Coefficients) -> Parts:
 
 def read(parts: Parts, v: Tensor, weights: Tensor) -> Tensor:
     """[M, X, C, V], from the levels' `weights` lambda [M, X, C, L]. Levels beyond the last weigh what it weighs."""
-    M, _, C, _ = v.shape
+    M, _, C, V = v.shape
     c, last = (C - 1).bit_length(), weights.shape[-1] - 1
     near = levels.table(C, v.device).clamp(max=last)
-    weighted = parts.own * weights.gather(-1, near.expand_as(parts.own))
-    y = list((weighted @ v).unbind())
+    y = list(((parts.own * weights.gather(-1, near.expand_as(parts.own))) @ v).unbind())
+    each = zip(parts.queries.unbind(), parts.moves.unbind(), parts.written.unbind(), weights.unbind(), strict=True)
     states: Tensor | None = None
-    for m in range(M):
-        held = [c + digit + 1 for digit in reversed(range(m.bit_length())) if m >> digit & 1]
+    for m, (queries, moves, written, own) in enumerate(each):
         if states is not None:
-            far = weights[m, :, :, [min(level, last) for level in held]].unsqueeze(-1)
-            y[m] = y[m] + ((parts.queries[m] @ states).unflatten(-1, (len(held), -1)) * far).sum(2)
-        states = _passed(parts, states, m, v.shape[-1])
+            held = [min(c + digit + 1, last) for digit in reversed(range(m.bit_length())) if m >> digit & 1]
+            far = own.index_select(-1, torch.tensor(held, device=v.device)).unsqueeze(-1)
+            y[m] = y[m] + ((queries @ states).unflatten(-1, (len(held), V)) * far).sum(2)
+        if m + 1 < M:
+            states = _passed(states, moves, written, m)
     return torch.stack(y)
 
 
-def _passed(parts: Parts, states: Tensor | None, m: int, width: int) -> Tensor:
+def _passed(states: Tensor | None, moves: Tensor, written: Tensor, m: int) -> Tensor:
     """[X, K, n * V], largest bucket first: moved on by chunk m; it and the buckets below the first gap become one."""
     if states is None:
-        return parts.written[m]
-    moves = parts.moves[m]
+        return written
     moved = states * moves if moves.shape[-1] == 1 else moves @ states
-    merged = (~m & (m + 1)).bit_length() - 1
-    kept, ending = moved.split([moved.shape[-1] - merged * width, merged * width], -1)
-    new = ending.unflatten(-1, (merged, width)).sum(2) + parts.written[m] if merged else parts.written[m]
+    merged, V = (~m & (m + 1)).bit_length() - 1, written.shape[-1]
+    kept, ending = moved.split([moved.shape[-1] - merged * V, merged * V], -1)
+    new = ending.unflatten(-1, (merged, V)).sum(2) + written if merged else written
     return torch.cat((kept, new), -1)
