@@ -1,4 +1,4 @@
-"""What came of a sweep, in plain data: the contract between the search and its reports, and what `trials.json` holds."""
+"""What came of a sweep, in plain data: the contract between search and reports, and what `trials.json` holds."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
