@@ -11,6 +11,8 @@ from mclab.workers.work import Pack, Result, Train, work
 
 #: Hears how far which pack is: (pack, step, steps), with (pack, 0, 0) when it starts. Perhaps from another thread.
 PackProgress = Callable[[Pack, int, int], None]
+#: Hears what the user should know, a line at a time.
+Say = Callable[[str], None]
 
 
 class Pool(Protocol):
@@ -56,18 +58,19 @@ def open_pool(
     train: Train | None = None,
     progress: PackProgress | None = None,
     keep: Keep | None = None,
+    say: Say | None = None,
 ) -> AbstractContextManager[Pool]:
     """The pool that the options ask for: a cluster at `scheduler`, else `workers` local processes, else this process.
 
-    `keep` goes to every training: on a cluster its folder must be one that the workers share. Raises `ConfigError`
-    where no scheduler answers at the address.
+    `keep` goes to every training: on a cluster its folder must be one that the workers share. `say` hears what of the
+    cluster costs something. Raises `ConfigError` where no scheduler answers at the address, or no worker can train.
     """
     if scheduler is None and workers == 1:
         return nullcontext(InProcess(device, train, progress, keep))
     if scheduler is not None:
         from mclab.workers.cluster import remote
 
-        return remote(scheduler, device, train, progress, keep)
+        return remote(scheduler, device, train, progress, keep, say)
     from mclab.workers.local import local
 
     return local(workers, device, train, progress, keep)
