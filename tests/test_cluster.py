@@ -13,12 +13,12 @@ import dask
 import pytest
 from distributed import LocalCluster
 
+from mclab.ablate import resolve_device
 from mclab.config.keep import Keep
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
-from mclab.workers import Failure, Pack, Pool, open_pool
-from mclab.workers.survey import device_of
+from mclab.workers import Failure, Pack, Pool, open_pool, worker_count
 from tests.clusters import Cluster, wait_until
 from tests.commands import TINY, fine, grid_file, records, started
 
@@ -281,7 +281,11 @@ def test_what_the_schedulers_settings_cost(settings: dict[str, Any], expected: l
         assert f"DASK_DISTRIBUTED__SCHEDULER__{name}=" in line
 
 
-def test_the_device_is_the_workers(cluster: Cluster) -> None:
-    assert device_of(cluster.address) == "cpu"  # there is none to ask
-    cluster.worker(CUDA_VISIBLE_DEVICES="")
-    assert device_of(cluster.address) == "cpu"
+def test_device_and_number_are_the_workers_own(cluster: Cluster) -> None:
+    assert resolve_device("auto", cluster.address) == "cpu"  # there is none to ask
+    assert worker_count("auto", "cuda", cluster.address) == 1
+    for _ in range(2):
+        cluster.worker(CUDA_VISIBLE_DEVICES="")
+    assert resolve_device("auto", cluster.address) == "cpu"
+    assert resolve_device("cuda", cluster.address) == "cuda"  # whatever this machine has
+    assert worker_count("auto", "cuda", cluster.address) == 2

@@ -89,15 +89,15 @@ def sweep(
     from mclab.sweep.command import Options, sweep
     from mclab.sweep.search import How
 
+    check_scheduler(options.scheduler)
     how = How(
-        resolve_device(options.device),
+        resolve_device(options.device, options.scheduler),
         options.workers,
         options.scheduler,
         options.pack,
         1 if fail_fast else max_failures,
         retry_failed,
     )
-    check_scheduler(options.scheduler)
     asked = Options(trials, how, storage, study, seed or 0)
     with progress() as (show, say):
         report = sweep(found, where, asked, content=content, say=say, progress=show)

@@ -76,8 +76,22 @@ def open_pool(
     return local(workers, device, train, progress, keep)
 
 
-def worker_count(workers: int | str, device: str) -> int:
-    """`auto` is the number of cores on CPU and one per GPU on CUDA. Raises `ValueError` below one."""
+def device_at(scheduler: str) -> str:
+    """The device that the workers of the scheduler at that address have: `cuda` or `cpu`. Raises `ConfigError`."""
+    from mclab.workers.survey import device_of
+
+    return device_of(scheduler)
+
+
+def worker_count(workers: int | str, device: str, scheduler: str | None = None) -> int:
+    """`auto` is the number of cores on CPU and one per GPU on CUDA; of a cluster, the workers that it has by now.
+
+    Raises `ValueError` below one, `ConfigError` for a GPU that is not there or a scheduler that does not answer.
+    """
+    if workers == "auto" and scheduler is not None:
+        from mclab.workers.survey import size_of
+
+        return max(1, size_of(scheduler))
     if workers == "auto":
         from mclab.workers.local import cores, gpus
 

@@ -66,6 +66,14 @@ def device_of(address: str) -> str:
     return "cuda" if any(seen) else "cpu"
 
 
+def size_of(address: str) -> int:
+    """The workers of the scheduler at `address`. Raises `ConfigError` where none answers."""
+    from mclab.workers.cluster import connected
+
+    with connected(address) as client:
+        return len(client.nthreads())
+
+
 async def facts(gpus: bool) -> Facts:
     """What a worker is, found out in a thread, so that its heartbeat goes on. `gpus` imports torch."""
     return await asyncio.to_thread(_facts, gpus)
