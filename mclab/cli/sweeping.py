@@ -7,15 +7,12 @@ import typer
 
 from mclab.cli import options as of
 from mclab.cli.progress import progress
-from mclab.cli.streams import remark, result, result_json
-from mclab.cli.texts import NOTHING, aligned
+from mclab.cli.streams import remark, result, result_json, width
+from mclab.cli.texts import aligned, written
 
 if TYPE_CHECKING:
     from mclab.plan.space import Space
     from mclab.sweep.command import Report
-
-#: Trials that are printed; trials.json has all.
-_BEST = 10
 
 SpaceFile = Annotated[Path, typer.Option("--space", metavar="FILE", help="YAML search space.")]
 Trials = Annotated[int, typer.Option("--trials", metavar="N", min=1, help="Finished trials that the study shall have.")]
@@ -102,9 +99,20 @@ def sweep(
     with progress() as (show, say):
         report = sweep(found, where, asked, content=content, say=say, progress=show)
     if not report.interrupted:
-        result_json(report.as_dict()) if as_json else result(_table(report))
+        _tell(report, as_json)
     remark(report.told())
+    for line in report.unwritten:
+        remark(line)
     raise typer.Exit(report.exit_code)
+
+
+def _tell(report: "Report", as_json: bool) -> None:
+    if as_json:
+        return result_json(report.as_dict())
+    from mclab.report.sweeps.terminal import terminal_text
+
+    result(terminal_text(report.found, width()).rstrip("\n"))
+    return remark(written(report.files))
 
 
 def _preview(space: "Space", out: Path, trials: int, as_json: bool) -> None:
@@ -152,27 +160,4 @@ def _preview_text(space: "Space", facts: dict[str, Any]) -> str:
         f"{facts['trials']} trials{seeds}; {facts['tokens']:,} training tokens if all are like the base; "
         f"very roughly {time} on one CPU core; into {facts['out']}"
     )
-    return "\n".join(lines)
-
-
-def _table(report: "Report") -> str:
-    """The best trials, or the Pareto front, and what matters."""
-    from mclab.config.keys import shown
-
-    found = report.found
-    chosen = found.front() if len(found.objectives) > 1 else found.best()[:_BEST]
-    if not chosen:
-        return "no trial is done"
-    paths = [axis.path for axis in found.axes]
-    names = ["valid.accuracy", "test.accuracy", *(each.metric for each in found.objectives[1:])]
-    rows = [["trial", *(path.rpartition(".")[2] for path in paths), *names]]
-    for trial in chosen:
-        live = {path: shown(value) for path, value in trial.params.items() if path not in trial.inert}
-        figures = (f"{trial.metrics[name]:.4g}" for name in names if name in trial.metrics)
-        rows.append([str(trial.number), *(live.get(path, NOTHING) for path in paths), *figures])
-    lines = [aligned(rows, right=[0])]
-    for metric, shares in found.importances.items():
-        ranked = sorted(shares.items(), key=lambda item: -item[1])
-        told = ", ".join(f"{path.rpartition('.')[2]} {share:.2f}" for path, share in ranked)
-        lines.append(f"importance for {metric}: {told}")
     return "\n".join(lines)

@@ -18,7 +18,7 @@ from mclab.plan.space import Space
 from mclab.plan.space_trials import Trials, as_dict
 from mclab.runner import Progress
 from mclab.store import Store
-from mclab.store.files import StoreError, write_whole
+from mclab.store.files import StoreError, plainly, write_whole
 from mclab.sweep import samplers
 from mclab.sweep.importance import importances
 from mclab.sweep.journal import NAME, Journal
@@ -29,6 +29,9 @@ from mclab.workers.signals import interrupts_held
 
 #: Exit codes: all done; files that could not be written; some trials failed, diverged or are missing; interrupted.
 DONE, UNWRITTEN, FAILED, INTERRUPTED = 0, 2, 3, 130
+
+#: The study in plain data, in the run folder.
+TRIALS = "trials.json"
 
 Say = Callable[[str], None]
 
@@ -49,7 +52,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a command: the study's trials, and what this command did itself."""
+    """What came of a command: the study's trials, what this command did itself, and the files that tell of it.
+
+    `unwritten` are the faults, a line each, that kept a file from being written.
+    """
 
     found: Trials
     out: Path
@@ -57,6 +63,7 @@ class Report:
     wall_s: float
     interrupted: bool
     files: tuple[Path, ...]
+    unwritten: tuple[str, ...] = ()
 
     @property
     def finished(self) -> int:
@@ -68,6 +75,8 @@ class Report:
         """The command's exit code."""
         if self.interrupted:
             return INTERRUPTED
+        if self.unwritten:
+            return UNWRITTEN
         fine = all(trial.status in ("done", "pruned") for trial in _counted(self.found))
         return DONE if fine and self.finished >= self.found.asked else FAILED
 
@@ -155,8 +164,10 @@ def _searched(
         shared.release()
     with interrupts_held():
         found = _found(space, shared, name, interrupted)
-        files = _write(store.path, found)
-    return Report(found, store.path, search.tally, time.monotonic() - began, interrupted, files)
+        write_whole(store.path / TRIALS, f"{json.dumps(as_dict(found), indent=1)}\n".encode())
+    files, faults = ([store.path / TRIALS], []) if interrupted else write(found, store.path)
+    wall = time.monotonic() - began
+    return Report(found, store.path, search.tally, wall, interrupted, tuple(files), tuple(faults))
 
 
 def _found(space: Space, shared: Shared, name: str, interrupted: bool) -> Trials:
@@ -173,10 +184,19 @@ def _found(space: Space, shared: Shared, name: str, interrupted: bool) -> Trials
     )
 
 
-def _write(out: Path, found: Trials) -> tuple[Path, ...]:
-    path = out / "trials.json"
-    write_whole(path, f"{json.dumps(as_dict(found), indent=1)}\n".encode())
-    return (path,)
+def write(found: Trials, out: Path) -> tuple[list[Path], list[str]]:
+    """The tables and plots that could be written, beside `trials.json`, and why others could not, a line each."""
+    from mclab.report.sweeps.plots import write_plots
+    from mclab.report.sweeps.write import write_tables
+
+    files, faults = [out / TRIALS], list[str]()
+    for way, folder in ((write_tables, out / "tables"), (write_plots, out / "plots")):
+        try:
+            with plainly(folder):
+                files += way(found, folder)
+        except StoreError as error:
+            faults.append(str(error))
+    return files, faults
 
 
 def _place(storage: str | None, out: Path, say: Say) -> Place:

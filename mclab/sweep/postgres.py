@@ -32,6 +32,7 @@ class Postgres:
             raise ConfigError(f"--storage: PostgreSQL needs the package {driver}: pip install 'mclab[postgres]'")
         self._url = url.set(drivername=f"postgresql+{driver}")
         self._engine = sqlalchemy.create_engine(self._url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
+        self._engines = [self._engine]
         with self.plainly():
             self._engine.connect().close()
 
@@ -42,9 +43,11 @@ class Postgres:
 
     def open(self) -> BaseStorage:
         """Optuna's storage. To be called under `guard`: two that make the tables at once trip over each other."""
-        return RDBStorage(
+        storage = RDBStorage(
             self._url.render_as_string(hide_password=False), engine_kwargs={"pool_pre_ping": True, "pool_size": 2}
         )
+        self._engines.append(storage.engine)
+        return storage
 
     @contextmanager
     def guard(self, what: str) -> Iterator[None]:
@@ -69,4 +72,5 @@ class Postgres:
 
     def close(self) -> None:
         """Let go of the connections."""
-        self._engine.dispose()
+        for engine in self._engines:
+            engine.dispose()

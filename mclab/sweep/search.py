@@ -5,13 +5,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from optuna.trial import TrialState
+
 from mclab.config.keep import Keep
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import RunConfig, run_id
 from mclab.runner import Ahead, Progress
 from mclab.runner.packing import cost, halves, packs_of
 from mclab.store import Store
-from mclab.sweep.facts import counted
 from mclab.sweep.measure import end_as, end_of
 from mclab.sweep.pruning import Pruned, medians
 from mclab.sweep.study import Claim, End, Shared
@@ -73,6 +74,7 @@ class Search:
             train=self._pruned,
             progress=self._step,
             keep=Keep(self._store.checkpoints.absolute()),
+            say=self._say,
         ) as pool:
             while self.tally.stopped is None:
                 self._fill(pool)
@@ -123,7 +125,7 @@ class Search:
     def _bars(self) -> dict[int, float]:
         """What a run has to reach, by step."""
         trials = self._shared.frozen()
-        return medians([trial.intermediate_values for trial in counted(trials) if trial.state.name == "COMPLETE"])
+        return medians([trial.intermediate_values for trial in trials if trial.state == TrialState.COMPLETE])
 
     def _begin(self, claim: Claim) -> list[RunConfig]:
         """The runs that have to be trained for a trial; none where it is answered."""
@@ -197,7 +199,7 @@ class Search:
 
     def _tell(self, step: int = 0, steps: int = 0) -> None:
         if not steps:
-            self._done = len(counted(self._shared.frozen()))
+            self._done = len(self._shared.counted(self._shared.frozen()))
         own, done, most = self.tally.ran.total(), self._done, self._shared.most
         seconds = time.monotonic() - self._began
 

@@ -105,6 +105,11 @@ class Shared:
         gone = retried(found)
         return tuple(ours(trial, gone) for trial in found)
 
+    def counted(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+        """The trials that are over and count; of a grid those at its points, whatever was searched before."""
+        found = counted(trials)
+        return [trial for trial in found if "cell" in trial.user_attrs] if self._cells else found
+
     def claim(self) -> Claim | None:
         """Take on a trial; `None` where all are finished or taken by others. Ask again while `open` says so."""
         with self._locked():
@@ -120,12 +125,12 @@ class Shared:
 
     def _wanted(self, trials: Sequence[FrozenTrial]) -> bool:
         running = sum(trial.state == TrialState.RUNNING for trial in trials)
-        return len(counted(trials)) + running < self.most
+        return len(self.counted(trials)) + running < self.most
 
     def open(self) -> bool:
         """Whether trials are still running or waiting, here or elsewhere."""
         trials = self.frozen()
-        return len(counted(trials)) < self.most and any(not trial.state.is_finished() for trial in trials)
+        return len(self.counted(trials)) < self.most and any(not trial.state.is_finished() for trial in trials)
 
     def _next(self, trials: Sequence[FrozenTrial], stubborn: bool) -> Claim | None:
         """The next trial; `None` for one whose point is refused."""
