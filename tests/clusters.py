@@ -15,7 +15,7 @@ from distributed import Client
 ROOT = Path(__file__).parents[1]
 DASK = Path(sys.executable).with_name("dask")
 #: Seconds after which what a test waits for will not come: a guard against hangs, not a bound.
-DEADLINE = 60.0
+DEADLINE = 120.0
 
 
 def wait_until(true: Callable[[], Any], what: str) -> None:

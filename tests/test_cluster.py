@@ -282,7 +282,8 @@ def test_what_the_schedulers_settings_cost(settings: dict[str, Any], expected: l
 
 
 def test_device_and_number_are_the_workers_own(cluster: Cluster) -> None:
-    assert resolve_device("auto", cluster.address) == "cpu"  # there is none to ask
+    with pytest.raises(ConfigError, match="no worker at .* can be asked yet whether it has a GPU: say cuda or cpu"):
+        resolve_device("auto", cluster.address)
     assert worker_count("auto", "cuda", cluster.address) == 1
     for _ in range(2):
         cluster.worker(CUDA_VISIBLE_DEVICES="")

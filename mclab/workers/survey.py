@@ -50,9 +50,10 @@ def survey(client: Client, address: str, say: Say) -> None:
 
 
 def device_of(address: str) -> str:
-    """`cuda` where every worker of the scheduler at `address` sees a GPU, `cpu` where none does or none is there.
+    """`cuda` where every worker of the scheduler at `address` sees a GPU, `cpu` where none does.
 
-    Raises `ConfigError` where some do, where no scheduler answers, and for workers that cannot import mclab.
+    Raises `ConfigError` where some do or there is none to ask, where no scheduler answers, and for workers that cannot
+    import mclab.
     """
     from mclab.workers.cluster import connected
 
@@ -61,6 +62,8 @@ def device_of(address: str) -> str:
         found = client.sync(_ask, client, tuple(threads), True)
     _refuse(found, len(threads))
     seen = [facts["gpus"] > 0 for facts in found.values() if isinstance(facts, dict)]
+    if not seen:
+        raise ConfigError(f"--device: no worker at {address} can be asked yet whether it has a GPU: say cuda or cpu")
     if any(seen) and not all(seen):
         raise ConfigError(f"--device: {sum(seen)} of {len(seen)} workers at {address} see a GPU: say cuda or cpu")
     return "cuda" if any(seen) else "cpu"
