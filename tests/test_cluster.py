@@ -158,6 +158,20 @@ def test_a_scheduler_that_hangs_does_not_hold_up_the_end(cluster: Cluster) -> No
     cluster.scheduler.send_signal(signal.SIGCONT)
 
 
+def test_a_scheduler_that_dies_ends_it_with_a_line(tmp_path: Path) -> None:
+    lone = Cluster(tmp_path, SETTINGS)
+    try:
+        with open_pool("cpu", scheduler=lone.address) as pool:
+            hand_in(pool, 1)
+            lone.scheduler.kill()
+            with pytest.raises(
+                ConfigError, match=r"the scheduler is gone; what is stored stays, the same command runs"
+            ):
+                results(pool)
+    finally:
+        lone.close()
+
+
 # ---- packs and their fates ----
 
 
@@ -282,7 +296,7 @@ def test_what_the_schedulers_settings_cost(settings: dict[str, Any], expected: l
 
 
 def test_device_and_number_are_the_workers_own(cluster: Cluster) -> None:
-    with pytest.raises(ConfigError, match="no worker at .* can be asked yet whether it has a GPU: say cuda or cpu"):
+    with pytest.raises(ConfigError, match=r"no worker at .* can be asked yet whether it has a GPU: say cuda or cpu"):
         resolve_device("auto", cluster.address)
     assert worker_count("auto", "cuda", cluster.address) == 1
     for _ in range(2):
