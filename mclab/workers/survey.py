@@ -181,7 +181,7 @@ def _settings(client: Client) -> Iterator[str]:
     saturation = float(_setting(client, "worker-saturation") or 1)
     if saturation > 1:
         told = "inf" if math.isinf(saturation) else f"{saturation:g}"
-        cost = "packs wait for a busy worker while another may be free, and share the blame when it dies"
+        cost = "packs wait for a busy worker, and start again when it dies, while another may be free"
         yield _asked("worker-saturation", told, "1.0", cost)
 
 
