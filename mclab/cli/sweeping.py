@@ -38,10 +38,6 @@ SweepOut = Annotated[
     Path | None,
     typer.Option("--out", metavar="FOLDER", parser=of.folder, help="Run folder; by default runs/<name of the space>."),
 ]
-SweepFlight = Annotated[
-    str,
-    typer.Option("--workers", metavar="N", help="Processes (auto: one a core, or one a GPU); on a cluster: in flight."),
-]
 
 
 def sweep(
@@ -57,7 +53,7 @@ def sweep(
     repeats: Repeats = None,
     seed: Seed = None,
     device: of.Device = "auto",
-    workers: SweepFlight = "auto",
+    workers: of.Workers = "auto",
     scheduler: of.Scheduler = None,
     pack: of.Pack = "auto",
     dry_run: of.DryRun = False,

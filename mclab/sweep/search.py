@@ -20,8 +20,6 @@ from mclab.workers import Failure, Pack, Pool, Result, open_pool, worker_count
 
 #: Trials that one worker of a GPU is asked for at once: those of one shape train together.
 BATCH = 16
-#: Trials in flight on a cluster where --workers does not say how many.
-ON_CLUSTER = 8
 #: Seconds between two looks at what other processes do.
 _POLL = 0.5
 _BAD = ("failed", "diverged", "oom")
@@ -66,10 +64,11 @@ class Search:
     def go(self) -> None:
         """Until all trials are finished, or too many have failed."""
         how = self._how
+        self._count = worker_count(how.workers, how.device, how.scheduler)
         self._width = self._flight()
         with open_pool(
             how.device,
-            workers=worker_count(how.workers, how.device) if not how.scheduler else 1,
+            workers=self._count,
             scheduler=how.scheduler,
             train=self._pruned,
             progress=self._step,
@@ -89,10 +88,7 @@ class Search:
     def _flight(self) -> int:
         """Runs that are to be in flight at once."""
         how = self._how
-        if how.scheduler:
-            return how.workers if isinstance(how.workers, int) else ON_CLUSTER
-        count = worker_count(how.workers, how.device)
-        return count * BATCH if how.device.startswith("cuda") else count
+        return self._count * BATCH if how.device.startswith("cuda") else self._count
 
     def _others(self) -> bool:
         """Wait a little for trials that other processes hold; `False` where there are none."""
@@ -116,7 +112,7 @@ class Search:
             wanted,
             self._how.pack,
             device=self._how.device,
-            workers=max(1, self._width // BATCH),
+            workers=self._count,
             step=lambda run: begun.get(run_id(run)),
         ):
             pool.submit(pack, priority=cost(pack))

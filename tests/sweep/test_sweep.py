@@ -63,6 +63,17 @@ def test_what_the_store_holds_is_not_trained_again(here: Path, training: FakeTra
     assert [trial["run_ids"] for trial in trials(here / "o")] == [[name] for name in training.asked]
 
 
+def test_what_another_folder_measured_is_answered_from_the_study(here: Path, training: FakeTraining) -> None:
+    path = space_file(here, TWELVE)
+    fine(*words(path, "--trials", 20, "--storage", "shared.log"))
+    trained = len(training.asked)
+    done = fine(*words(path, "--trials", 60, "--storage", "shared.log", "--out", "p"))
+    assert len(training.asked) == len(set(training.asked)) <= 12
+    assert len(records(here / "p")) == len(training.asked) - trained
+    assert "60 of 60 trials, 12 distinct points" in done.err
+    assert all(trial["values"] for trial in trials(here / "p"))
+
+
 def test_keys_that_change_nothing_make_no_new_point(here: Path, training: FakeTraining) -> None:
     text = (
         f"{BASE}\nspace:\n  model.mixer.gate: [input, none]\n  model.mixer.connector: [own, shared]\nsampler: random\n"
