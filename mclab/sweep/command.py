@@ -10,6 +10,7 @@ from typing import Any
 
 import optuna
 from optuna.exceptions import StorageInternalError
+from sqlalchemy.exc import SQLAlchemyError
 
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
@@ -132,7 +133,7 @@ def sweep(
             write_whole(out / "space.yaml", content)
             try:
                 return _searched(space, place, store, options, say, progress)
-            except StorageInternalError as error:
+            except (StorageInternalError, SQLAlchemyError) as error:
                 reason = " ".join(str(error.__cause__ or error).split())[:200]
                 raise ConfigError(
                     f"{place.told}: {reason}; what is stored stays, the same command goes on from there"

@@ -60,12 +60,17 @@ class Search:
         self._awaited: dict[str, list[int]] = defaultdict(list)
         space = shared.space
         self._pruned = Pruned(space.objectives[0].metric) if space.pruner == "median" else None
+        self._count = self._width = 1
+        self._done = 0
 
     def go(self) -> None:
         """Until all trials are finished, or too many have failed."""
-        how = self._how
-        self._count = worker_count(how.workers, how.device, how.scheduler)
-        self._width = self._flight()
+        how, left = self._how, self._shared.left() * len(self._shared.space.seeds)
+        if not left:
+            return
+        count = worker_count(how.workers, how.device, how.scheduler)
+        self._count = count if how.scheduler else min(count, left)
+        self._width = self._count * BATCH if how.device.startswith("cuda") else self._count
         with open_pool(
             how.device,
             workers=self._count,
@@ -84,11 +89,6 @@ class Search:
                     self._fill(pool)
                 if self.tally.stopped is None and not self._others():
                     return
-
-    def _flight(self) -> int:
-        """Runs that are to be in flight at once."""
-        how = self._how
-        return self._count * BATCH if how.device.startswith("cuda") else self._count
 
     def _others(self) -> bool:
         """Wait a little for trials that other processes hold; `False` where there are none."""
@@ -194,9 +194,8 @@ class Search:
             self._tell(step, steps)
 
     def _tell(self, step: int = 0, steps: int = 0) -> None:
-        if not steps:
-            self._done = len(self._shared.counted(self._shared.frozen()))
-        own, done, most = self.tally.ran.total(), self._done, self._shared.most
+        own, most = self.tally.ran.total(), self._shared.most
+        done = self._done = self._done if steps else most - self._shared.left()
         seconds = time.monotonic() - self._began
 
         def ahead() -> Ahead | None:

@@ -127,10 +127,13 @@ class Shared:
         running = sum(trial.state == TrialState.RUNNING for trial in trials)
         return len(self.counted(trials)) + running < self.most
 
+    def left(self) -> int:
+        """Trials that are not finished yet."""
+        return max(0, self.most - len(self.counted(self.frozen())))
+
     def open(self) -> bool:
         """Whether trials are still running or waiting, here or elsewhere."""
-        trials = self.frozen()
-        return len(self.counted(trials)) < self.most and any(not trial.state.is_finished() for trial in trials)
+        return self.left() > 0 and any(not trial.state.is_finished() for trial in self.frozen())
 
     def _next(self, trials: Sequence[FrozenTrial], stubborn: bool) -> Claim | None:
         """The next trial; `None` for one whose point is refused."""

@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from mclab.config.run import run_id
+from mclab.config.run import RunConfig, run_id
 from mclab.plan.space_load import load_space
 from mclab.plan.space_trials import from_dict
 from tests.commands import fine, mclab, one_line, records, snapshot
@@ -221,3 +222,21 @@ def test_trials_of_one_shape_train_together_and_others_apart(here: Path, trainin
         Search(study, store, How("cuda", 1), Lines(print), print).go()
     assert sum(training.packs) == 16
     assert len(training.packs) == 2
+
+
+def test_a_database_that_is_gone_is_a_line_and_what_was_measured_stays(
+    here: Path, training: FakeTraining, server: str, database: str
+) -> None:
+    def drop(run: RunConfig) -> None:
+        if len(training.asked) == 2:
+            with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+                connection.execute(f"DROP DATABASE {database.rpartition('/')[2]} WITH (FORCE)")
+
+    training.before = drop
+    done = mclab(*words(space_file(here), "--trials", 5, "--storage", database))
+    assert done.code == 2
+    last = done.err.splitlines()[-1]
+    assert last.startswith(database)
+    assert last.endswith("; what is stored stays, the same command goes on from there")
+    assert "Traceback" not in done.err
+    assert len(records(here / "o")) == 3
