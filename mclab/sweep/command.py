@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,14 +155,17 @@ def _searched(
     if options.how.retry_failed and (number := shared.retry_failed()):
         say(f"{number} failed trial{'s' * (number != 1)} to be tried again")
     search = Search(shared, store, options.how, progress, say)
-    interrupted = False
+    interrupted = ended = False
     try:
         with shared.beating():
             search.go()
+        ended = search.tally.stopped is None
     except KeyboardInterrupt:
         interrupted = True
-    if interrupted or search.tally.stopped:
-        shared.release()
+    finally:
+        if not ended:
+            with suppress(SQLAlchemyError, StorageInternalError):  # a database that is gone has been told of already
+                shared.release()
     with interrupts_held():
         found = _found(space, shared, name, interrupted)
         write_whole(store.path / TRIALS, f"{json.dumps(as_dict(found), indent=1)}\n".encode())

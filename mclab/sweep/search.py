@@ -61,7 +61,7 @@ class Search:
         space = shared.space
         self._pruned = Pruned(space.objectives[0].metric) if space.pruner == "median" else None
         self._count = self._width = 1
-        self._done = 0
+        self._done, self._waits = 0, False
 
     def go(self) -> None:
         """Until all trials are finished, or too many have failed."""
@@ -94,6 +94,9 @@ class Search:
         """Wait a little for trials that other processes hold; `False` where there are none."""
         if not self._shared.open():
             return False
+        if not self._waits:
+            self._waits = True
+            self._say("what is left is with other processes: waiting for them, or for what they give up")
         time.sleep(_POLL)
         return True
 

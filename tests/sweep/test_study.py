@@ -106,6 +106,22 @@ def test_a_process_on_another_machine_is_given_up_when_it_is_silent_by_our_clock
     assert watch.dead(None)
 
 
+def test_a_silent_process_elsewhere_loses_its_trials_to_who_has_watched_it(where: Where, tmp_path: Path) -> None:
+    now, space = [0.0], a_space(tmp_path)
+    first, second = shared(where(), space, 2), shared(where(), space, 2)
+    elsewhere(first)
+    lost, other = first.claim(), first.claim()
+    second._watch = Watch(second.me, lambda name: second.study.user_attrs.get(f"mclab:beat:{name}"), lambda: now[0])
+    assert second.claim() is None
+    assert second.open()
+    now[0] = LEASE - 1
+    assert second.claim() is None
+    now[0] = LEASE + 1
+    again = [second.claim(), second.claim()]
+    assert [claim.trial.params for claim in again if claim] == [claim.trial.params for claim in (lost, other) if claim]
+    assert second.claim() is None
+
+
 def test_a_process_counts_up_while_it_lives(where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mclab.sweep.study.SECONDS", 0.01)
     space = a_space(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from mclab.config.run import RunConfig, run_id
 from mclab.plan.space_load import load_space
 from mclab.plan.space_trials import from_dict
+from mclab.store import StoreError
 from tests.commands import fine, mclab, one_line, records, snapshot
 from tests.sweep.bench import BASE, SIX, SPACE, TWELVE, FakeTraining, frozen, journal, space_file, trials
 
@@ -240,3 +241,20 @@ def test_a_database_that_is_gone_is_a_line_and_what_was_measured_stays(
     assert last.endswith("; what is stored stays, the same command goes on from there")
     assert "Traceback" not in done.err
     assert len(records(here / "o")) == 3
+
+
+def test_a_fault_in_the_middle_gives_trials_up_for_the_next_command(
+    here: Path, training: FakeTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process that lives on, as a notebook's does: nobody could tell that nobody works on them."""
+
+    def full(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("mclab.store.folder.Store.put", full)
+        one_line(mclab(*words(space_file(here), "--trials", 3)), "the disk is full")
+    fine(*words(here / "s.yaml", "--trials", 3))
+    found = trials(here / "o")
+    assert [trial["status"] for trial in found] == ["lost", "done", "done", "done"]
+    assert (found[1]["retry_of"], found[1]["params"]) == (0, found[0]["params"])
