@@ -7,7 +7,7 @@ comma := ,
 BIN := .venv/bin
 WORKERS ?= auto
 
-.PHONY: ablate test test-all lint bench
+.PHONY: ablate sweep test test-all lint bench
 .DELETE_ON_ERROR:
 
 .venv/installed: pyproject.toml
@@ -18,6 +18,9 @@ WORKERS ?= auto
 
 ablate: .venv/installed
 	$(BIN)/mclab ablate --grid ablations/gating.yaml --workers $(WORKERS)
+
+sweep: .venv/installed
+	$(BIN)/mclab sweep --space sweeps/quick.yaml --trials 24 --workers 2
 
 test: lint
 	$(BIN)/python -m pytest -n 2

@@ -17,6 +17,7 @@ from mclab.runner import Progress, Start, Summary, execute
 from mclab.runner.estimate import duration
 from mclab.store import Store
 from mclab.store.files import StoreError, plainly
+from mclab.workers import device_at
 
 #: Exit codes: all done; tables or plots that could not be written; some runs failed, diverged or are missing;
 #: interrupted.
@@ -101,9 +102,9 @@ def ablate(
     `grid` is the grid's file as given, `None` for a plan without one. Raises `ConfigError` for a device that is not
     there and for a folder that cannot be used.
     """
-    device = resolve_device(options.device)
     check_scheduler(options.scheduler)
-    check_modules(plan, device)
+    device = resolve_device(options.device, options.scheduler)
+    check_modules(plan, resolve_device("auto") if options.scheduler else device)
     with Store(out, say=say) as store:
         store.adopt(plan, grid, extend=options.extend)
         for line in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
@@ -169,9 +170,14 @@ def check_device(name: str) -> None:
         raise ConfigError(f"--device: {name!r} is not auto, cpu, cuda or cuda:N")
 
 
-def resolve_device(name: str) -> str:
-    """`auto` is CUDA where there is one. Raises `ConfigError` for a device that this machine lacks."""
+def resolve_device(name: str, scheduler: str | None = None) -> str:
+    """`auto` is CUDA where there is one. Raises `ConfigError` for a device that this machine lacks.
+
+    With a scheduler it is a matter of its workers, whatever this machine has.
+    """
     check_device(name)
+    if scheduler is not None:
+        return device_at(scheduler) if name == "auto" else name
     import torch
 
     count = torch.cuda.device_count()

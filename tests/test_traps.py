@@ -1,7 +1,7 @@
 """What has bitten people doing this job elsewhere, each as a test of the whole kind of fault.
 
 What takes the whole way through the command line stands in tests/traps; `ELSEWHERE` names the tests of the parts. Not
-yet: searches, Triton kernels, reproductions.
+yet: Triton kernels, reproductions.
 """
 
 import pytest
@@ -60,6 +60,56 @@ ELSEWHERE = {
     "optuna#1224: one run's shortage poisons the next": (
         "test_workers.py: test_what_counts_as_out_of_memory test_torch_itself_is_out_of_memory",
         "test_runner.py: test_a_pack_that_does_not_fit_is_split_until_it_does",
+    ),
+    # ---- searches ----
+    "optuna#820: a locked database when many start": (
+        "sweep/test_study.py: test_many_start_on_a_fresh_place_and_finish_exactly_as_many_as_asked",
+        "sweep/test_processes.py: test_two_workers_measure_what_one_does",
+    ),
+    "optuna#1092, #4621: two make the tables at once": (
+        "sweep/test_study.py: test_many_start_on_a_fresh_place_and_finish_exactly_as_many_as_asked",
+        "sweep/test_processes.py: test_three_on_a_fresh_database_one_killed_finish_exactly_as_many_as_asked",
+    ),
+    "optuna#485, #1641: a killed trial runs for ever": (
+        "sweep/test_processes.py: test_a_killed_search_goes_on_with_the_same_parameters",
+        "sweep/test_study.py: test_one_that_dies_between_ask_and_its_name_is_rescued_whole"
+        " test_one_that_dies_while_it_passes_a_trial_on_does_not_double_it",
+    ),
+    "optuna#3293: no heartbeat with ask and tell": (
+        "sweep/test_study.py: test_a_killed_process_is_found_out_and_its_parameters_are_taken_over"
+        " test_a_process_on_another_machine_is_given_up_when_it_is_silent_by_our_clock"
+        " test_a_process_counts_up_while_it_lives test_a_live_process_keeps_its_trials",
+    ),
+    "optuna#6615: no heartbeat in a journal": (
+        "sweep/test_processes.py: test_a_killed_search_goes_on_with_the_same_parameters",
+        "sweep/test_study.py: test_a_killed_process_is_found_out_and_its_parameters_are_taken_over",
+    ),
+    "optuna#3256: failed cells of a grid count as visited": (
+        "sweep/test_sweep.py: test_cells_of_a_grid_that_failed_are_tried_again",
+    ),
+    "optuna#5489, #4627, #2039: several workers visit cells twice or never": (
+        "sweep/test_study.py: test_a_grid_that_several_share_visits_each_point_once",
+    ),
+    "optuna#2021, #5440: identical points again": (
+        "sweep/test_sweep.py: test_points_that_were_measured_are_answered_and_counted",
+        "sweep/test_study.py: test_a_study_draws_on_where_it_stood",
+    ),
+    "optuna#5138: a torn journal": (
+        "sweep/test_journal.py: test_a_torn_last_line_is_cut_and_said test_wherever_it_is_cut_the_study_goes_on"
+        " test_a_line_in_the_middle_that_is_none_is_refused_with_its_place",
+    ),
+    "optuna#2727, #136: the result of a NaN is lost": (
+        "sweep/test_sweep.py: test_a_diverged_trial_stays_with_its_step_and_is_none_of_the_best"
+        " test_one_bad_seed_ends_a_trial_as_that",
+    ),
+    "optuna-examples#40: a NaN that is reported": (
+        "sweep/test_study.py: test_a_look_that_is_no_number_hurts_no_study",
+        "sweep/test_pruning.py: test_a_look_that_is_no_number_stops_nothing",
+        "sweep/test_sweep.py: test_a_diverged_trial_stays_with_its_step_and_is_none_of_the_best",
+    ),
+    "optuna#6477: a missing package found in the middle": (
+        "sweep/test_samplers.py: test_a_missing_package_is_said_before_the_first_trial"
+        " test_a_missing_driver_is_said_before_the_first_trial test_what_is_asked_for_wrongly_is_a_line",
     ),
     # ---- data ----
     "zoology: filler repeats a key": (

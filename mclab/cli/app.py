@@ -15,6 +15,7 @@ from mclab.cli.reading import list_, plot, table
 from mclab.cli.running import ablate, train
 from mclab.cli.sampling import sample
 from mclab.cli.streams import remark, result
+from mclab.cli.sweeping import sweep
 
 #: Exit codes beside 0: the user's input, runs that failed (set by the verb), an interrupt, a SIGTERM.
 USER, INTERRUPTED, TERMINATED = 2, 130, 143
@@ -28,6 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(ablate)
+app.command()(sweep)
 app.command()(train)
 app.command()(table)
 app.command()(plot)

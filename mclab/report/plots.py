@@ -1,7 +1,7 @@
 """The figures of a grid, by kind. The only module that a caller of plots needs."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -65,10 +65,15 @@ def fitting(summary: Summary) -> list[str]:
 
 def render(summary: Summary, form: str, kind: str = "accuracy", curve: Curve | None = None) -> bytes:
     """The figure as a file's content; the same summary gives the same bytes, whatever matplotlibrc the user has."""
+    return drawn(lambda: figure_of(summary, kind, curve), form)
+
+
+def drawn(figure: Callable[[], Figure], form: str) -> bytes:
+    """What `figure` draws in the house's style, as a file's content."""
     buffer = BytesIO()
     with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # shown as a box; not the user's to mend
-        figure_of(summary, kind, curve).savefig(buffer, format=form, metadata=METADATA[form])
+        figure().savefig(buffer, format=form, metadata=METADATA[form])
     return buffer.getvalue()
 
 

@@ -51,11 +51,24 @@ def sheet(
     if titles is None:
         whole = "mean of own slices" if summary.extras else "all slices"
         titles = [whole if part == ALL else part for part in panels(summary)]
+    foot = " ".join([caption or seeds_caption(summary), *marks_caption(summary)])
+    return page(summary.plan.question or summary.plan.name, foot, panel_height, titles, legend_rows, across, share)
+
+
+def page(
+    title: str,
+    foot: str,
+    panel_height: float,
+    titles: Sequence[str],
+    legend_rows: int = 0,
+    across: int = MOST_ACROSS,
+    share: bool = True,
+) -> Sheet:
+    """`sheet` for any title and foot, which are broken into lines here."""
     across = min(across, len(titles))
     down = -(-len(titles) // across)
-    title = fill(summary.plan.question or summary.plan.name, TITLE_LETTERS)
+    title, foot = fill(title, TITLE_LETTERS), fill(foot, FOOT_LETTERS)
     title_height = 0.1 + 0.2 * (title.count("\n") + 1)
-    foot = fill(" ".join([caption or seeds_caption(summary), *marks_caption(summary)]), FOOT_LETTERS)
     foot_height = FOOT + 0.14 * foot.count("\n")
     above, height = title_height + LEGEND_ROW * legend_rows, panel_height * down
     total = above + height + foot_height

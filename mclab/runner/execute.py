@@ -143,7 +143,7 @@ class _Execution:
         begin: Callable[[Start], None],
     ) -> str | None:
         """Run everything that is needed; the reason where it stops before."""
-        count, begun = worker_count(workers, device), self.store.begun()
+        count, begun = worker_count(workers, device, scheduler), self.store.begun()
 
         def packed(runs: list[RunConfig]) -> list[Pack]:
             return packs_of(runs, pack, device=device, workers=count, step=lambda run: begun.get(run_id(run)))
@@ -156,7 +156,7 @@ class _Execution:
         begin(self._start(first, device, processes))
         self.forecast, self.alone = Forecast(self.needs, processes), processes == 1
         with open_pool(
-            device, workers=useful, scheduler=scheduler, train=train, progress=self._step, keep=keep
+            device, workers=useful, scheduler=scheduler, train=train, progress=self._step, keep=keep, say=self.echo
         ) as pool:
             self._submit(pool, first)
             self._tell()

@@ -31,6 +31,7 @@ class Log:
     valid: dict[str, Score] = field(default_factory=dict)
     steps_to_99: int | None = None
     stopped_at: int | None = None
+    pruned_at: int | None = None
 
 
 @dataclass
@@ -173,4 +174,4 @@ def _resume(pack: Pack, found: Sequence[_Read]) -> Course:
 
 def _log(data: dict[str, Any]) -> Log:
     valid = {name: Score(**score) for name, score in data["valid"].items()}
-    return Log(data["curve"], valid, data["steps_to_99"], data["stopped_at"])
+    return Log(data["curve"], valid, data["steps_to_99"], data["stopped_at"], data.get("pruned_at"))

@@ -1,7 +1,7 @@
 """Train a pack from its configs to its outcomes. Writes nothing but the checkpoints that are asked for."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -23,28 +23,39 @@ from mclab.train.replicas import Pack
 from mclab.train.weights import to_bytes
 
 Progress = Callable[[int, int], None]
+#: Hears each look at valid but the last, (step, each replica's scores by slice), and says which replicas go on.
+Look = Callable[[int, Sequence[Mapping[str, Score]]], Sequence[bool]]
 #: Seconds between two reports of progress where no look at valid comes between.
 _TOLD_EVERY = 1.0
 
 
 def train_pack(
-    runs: Sequence[RunConfig], *, device: str, progress: Progress | None = None, keep: Keep | None = None
+    runs: Sequence[RunConfig],
+    *,
+    device: str,
+    progress: Progress | None = None,
+    keep: Keep | None = None,
+    look: Look | None = None,
 ) -> list[Outcome]:
     """Train runs that differ in packable scalars alone; one outcome for each, in order.
 
     `progress` hears (step, steps) at the start, at every look, and once a second. With `keep.checkpoints` a run goes on
     from its checkpoint there, and leaves one every `train.checkpoint_every` steps; what comes out is the same. Where
-    that does not work, the outcome's provenance says so under `remarks`. Raises `ValueError` for runs that cannot share
+    that does not work, the outcome's provenance says so under `remarks`. A replica that `look` does not let go on ends
+    as `pruned`, its pack-mates unharmed. Raises `ValueError` for runs that cannot share
     a pack, and lets `torch.OutOfMemoryError` through.
     """
     prepare(torch.device(device).type)
-    return _Training(runs, torch.device(device), progress or (lambda step, steps: None), keep or Keep()).run()
+    return _Training(runs, torch.device(device), progress or (lambda step, steps: None), keep or Keep(), look).run()
 
 
 class _Training:
-    def __init__(self, runs: Sequence[RunConfig], device: torch.device, progress: Progress, keep: Keep) -> None:
+    def __init__(
+        self, runs: Sequence[RunConfig], device: torch.device, progress: Progress, keep: Keep, look: Look | None
+    ) -> None:
         self.since = self.told = time.perf_counter()
         self.pack, self.device, self.progress, self.keep = Pack(runs, device), device, progress, keep
+        self.look = look
         self.config = runs[0]
         self.seeds = [run.seed for run in runs]
         self.valid = EvalSet(self.config, self.seeds, "valid", self.config.eval.valid, device)
@@ -134,6 +145,15 @@ class _Training:
             if run.train.stop_at is not None and worst >= run.train.stop_at:
                 log.stopped_at = step
                 self.pack.alive_R[r] = False
+        if self.look is not None and step < self.config.train.steps:
+            self._prune(step, self.look(step, scores))
+
+    def _prune(self, step: int, goes_on: Sequence[bool]) -> None:
+        alive = self.pack.alive_R.tolist()
+        for r, log in enumerate(self.course.logs):
+            if alive[r] and not goes_on[r]:
+                log.pruned_at = step
+                self.pack.alive_R[r] = False
 
     def _outcomes(self, last_step: int) -> list[Outcome]:
         test = EvalSet(self.config, self.seeds, "test", self.config.eval.test, self.device)
@@ -150,11 +170,11 @@ class _Training:
         self, r: int, last_step: int, diverged: int, log: Log, test: dict[str, Score], overlap: float
     ) -> Outcome:
         """Times are a replica's share of its pack's: what one run cost."""
-        healthy, replicas = diverged < 0, len(self.seeds)
+        healthy, replicas = diverged < 0 and log.pruned_at is None, len(self.seeds)
         fixed, cached = state_floats(self.config)
         return Outcome(
-            status="done" if healthy else "diverged",
-            steps=(log.stopped_at or last_step) if healthy else diverged,
+            status="done" if healthy else "diverged" if diverged >= 0 else "pruned",
+            steps=(log.stopped_at or last_step) if healthy else diverged if diverged >= 0 else log.pruned_at or 0,
             valid=log.valid if healthy else {},
             test=test if healthy else {},
             steps_to_99=log.steps_to_99,
@@ -164,7 +184,7 @@ class _Training:
             state_cached=cached,
             tokens_per_s=self.data.tokens * replicas / self.course.training_s,
             wall_s=self.course.wall_s / replicas,
-            diverged_step=None if healthy else diverged,
+            diverged_step=diverged if diverged >= 0 else None,
             provenance=self._provenance(replicas),
             curve=tuple(log.curve),
             weights=to_bytes(self.pack, r) if healthy and self.keep.weights else None,

@@ -1,6 +1,17 @@
 """Where packs run: in this process, in local worker processes, or on a Dask cluster. The only user of dask."""
 
-from mclab.workers.pool import PackProgress, Pool, open_pool, worker_count
+from mclab.workers.pool import PackProgress, Pool, device_at, open_pool, worker_count
 from mclab.workers.work import Failure, Pack, Progress, Result, Train
 
-__all__ = ["Failure", "Pack", "PackProgress", "Pool", "Progress", "Result", "Train", "open_pool", "worker_count"]
+__all__ = [
+    "Failure",
+    "Pack",
+    "PackProgress",
+    "Pool",
+    "Progress",
+    "Result",
+    "Train",
+    "device_at",
+    "open_pool",
+    "worker_count",
+]

@@ -16,13 +16,12 @@ from mclab.config.strict import ConfigError
 from mclab.workers.cluster import NEVER, DaskPool, quiet
 from mclab.workers.pool import PackProgress
 from mclab.workers.signals import interrupts_held
+from mclab.workers.survey import RETRIES, TTL
 from mclab.workers.work import Train
 
-#: Deaths of a worker that a pack survives.
-ALLOWED_FAILURES = 2
 _SETTINGS = {
-    "distributed.scheduler.allowed-failures": ALLOWED_FAILURES,
-    "distributed.scheduler.worker-ttl": "30s",
+    "distributed.scheduler.allowed-failures": RETRIES,
+    "distributed.scheduler.worker-ttl": f"{TTL}s",
     # A worker holds the pack that it trains and no other.
     "distributed.scheduler.worker-saturation": 1.0,
     # Every worker dead and none restarting: an error after this, not a wait for ever.

@@ -11,6 +11,8 @@ from mclab.workers.work import Pack, Result, Train, work
 
 #: Hears how far which pack is: (pack, step, steps), with (pack, 0, 0) when it starts. Perhaps from another thread.
 PackProgress = Callable[[Pack, int, int], None]
+#: Hears what the user should know, a line at a time.
+Say = Callable[[str], None]
 
 
 class Pool(Protocol):
@@ -56,25 +58,40 @@ def open_pool(
     train: Train | None = None,
     progress: PackProgress | None = None,
     keep: Keep | None = None,
+    say: Say | None = None,
 ) -> AbstractContextManager[Pool]:
     """The pool that the options ask for: a cluster at `scheduler`, else `workers` local processes, else this process.
 
-    `keep` goes to every training: on a cluster its folder must be one that the workers share. Raises `ConfigError`
-    where no scheduler answers at the address.
+    `keep` goes to every training: on a cluster its folder must be one that the workers share. `say` hears what of the
+    cluster costs something. Raises `ConfigError` where no scheduler answers at the address, or no worker can train.
     """
     if scheduler is None and workers == 1:
         return nullcontext(InProcess(device, train, progress, keep))
     if scheduler is not None:
         from mclab.workers.cluster import remote
 
-        return remote(scheduler, device, train, progress, keep)
+        return remote(scheduler, device, train, progress, keep, say)
     from mclab.workers.local import local
 
     return local(workers, device, train, progress, keep)
 
 
-def worker_count(workers: int | str, device: str) -> int:
-    """`auto` is the number of cores on CPU and one per GPU on CUDA. Raises `ValueError` below one."""
+def device_at(scheduler: str) -> str:
+    """The device that the workers of the scheduler at that address have: `cuda` or `cpu`. Raises `ConfigError`."""
+    from mclab.workers.survey import device_of
+
+    return device_of(scheduler)
+
+
+def worker_count(workers: int | str, device: str, scheduler: str | None = None) -> int:
+    """`auto` is the number of cores on CPU and one per GPU on CUDA; of a cluster, the workers that it has by now.
+
+    Raises `ValueError` below one, `ConfigError` for a GPU that is not there or a scheduler that does not answer.
+    """
+    if workers == "auto" and scheduler is not None:
+        from mclab.workers.survey import size_of
+
+        return max(1, size_of(scheduler))
     if workers == "auto":
         from mclab.workers.local import cores, gpus
 

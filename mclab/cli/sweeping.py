@@ -1,0 +1,159 @@
+"""The verb that searches: sweep."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mclab.cli import options as of
+from mclab.cli.progress import progress
+from mclab.cli.streams import remark, result, result_json, width
+from mclab.cli.texts import aligned, written
+
+if TYPE_CHECKING:
+    from mclab.plan.space import Space
+    from mclab.sweep.command import Report
+
+SpaceFile = Annotated[Path, typer.Option("--space", metavar="FILE", help="YAML search space.")]
+Trials = Annotated[int, typer.Option("--trials", metavar="N", min=1, help="Finished trials that the study shall have.")]
+Storage = Annotated[
+    str | None,
+    typer.Option(
+        "--storage",
+        metavar="URL",
+        help="postgresql://USER:PASSWORD@HOST/DATABASE, or a journal's path; by default journal.log in the run folder.",
+    ),
+]
+Study = Annotated[str | None, typer.Option("--study", metavar="NAME", help="By default the name of the space's file.")]
+Sampler = Annotated[str | None, typer.Option("--sampler", metavar="NAME", help="tpe, random, gp, cmaes, qmc or grid.")]
+Pruner = Annotated[str | None, typer.Option("--pruner", metavar="NAME", help="none or median.")]
+Repeats = Annotated[
+    int | None, typer.Option("--repeats", metavar="N", min=1, max=100, help="Seeds that a trial averages over.")
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="The sampler's, and the first of the runs'."),
+]
+SweepOut = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FOLDER", parser=of.folder, help="Run folder; by default runs/<name of the space>."),
+]
+
+
+def sweep(
+    space: SpaceFile,
+    trials: Trials,
+    overrides: of.Overrides = None,
+    set_: of.Set = None,
+    out: SweepOut = None,
+    storage: Storage = None,
+    study: Study = None,
+    sampler: Sampler = None,
+    pruner: Pruner = None,
+    repeats: Repeats = None,
+    seed: Seed = None,
+    device: of.Device = "auto",
+    workers: of.Workers = "auto",
+    scheduler: of.Scheduler = None,
+    pack: of.Pack = "auto",
+    dry_run: of.DryRun = False,
+    as_json: of.Json = False,
+    fail_fast: of.FailFast = False,
+    max_failures: of.MaxFailures = None,
+    retry_failed: of.Retry = False,
+) -> None:
+    """Search a space by an Optuna study. The same command again goes on; others may share a study in a database."""
+    from mclab.plan.loader import read
+    from mclab.plan.space_load import load_space
+
+    content = read(space)
+    words = [*(overrides or []), *(set_ or [])]
+    found = load_space(space, words, repeats=repeats, seed=seed, sampler=sampler, pruner=pruner, content=content)
+    options = of.run_options(
+        *(device, workers, scheduler, pack, fail_fast, max_failures),
+        retry_failed=retry_failed,
+        extend=False,
+        save_weights=False,
+    )
+    where = out or Path("runs") / found.name
+    if dry_run:
+        return _preview(found, where, trials, as_json)
+    from mclab.ablate import check_scheduler, resolve_device
+    from mclab.sweep.command import Options, sweep
+    from mclab.sweep.search import How
+
+    check_scheduler(options.scheduler)
+    how = How(
+        resolve_device(options.device, options.scheduler),
+        options.workers,
+        options.scheduler,
+        options.pack,
+        1 if fail_fast else max_failures,
+        retry_failed,
+    )
+    asked = Options(trials, how, storage, study, seed or 0)
+    with progress() as (show, say):
+        report = sweep(found, where, asked, content=content, say=say, progress=show)
+    if not report.interrupted:
+        _tell(report, as_json)
+    remark(report.told())
+    for line in report.unwritten:
+        remark(line)
+    raise typer.Exit(report.exit_code)
+
+
+def _tell(report: "Report", as_json: bool) -> None:
+    if as_json:
+        return result_json(report.as_dict())
+    from mclab.report.sweeps.terminal import terminal_text
+
+    result(terminal_text(report.found, width()).rstrip("\n"))
+    return remark(written(report.files))
+
+
+def _preview(space: "Space", out: Path, trials: int, as_json: bool) -> None:
+    """What would be searched. Imports neither optuna nor torch and writes nothing."""
+    from mclab.config.params import parameters, state_floats
+    from mclab.plan.size import tokens
+
+    run = space.base_point().runs[0]
+    facts: dict[str, Any] = {
+        "name": space.name,
+        "question": space.question,
+        "out": str(out),
+        "trials": trials,
+        "objectives": [vars(each) for each in space.objectives],
+        "sampler": space.sampler,
+        "pruner": space.pruner,
+        "seeds": list(space.seeds),
+        "points": len(space.listed()) if space.sampler == "grid" else space.size(),
+        "base_params": parameters(run),
+        "base_state": state_floats(run),
+        "tokens": trials * len(space.seeds) * tokens(run),
+        "notes": list(space.notes),
+        "warnings": list(space.warnings),
+        **space.describe(),
+    }
+    if as_json:
+        return result_json(facts)
+    return result(_preview_text(space, facts))
+
+
+def _preview_text(space: "Space", facts: dict[str, Any]) -> str:
+    from mclab.plan.space import words
+    from mclab.runner.estimate import duration, seconds
+
+    runs = space.base_point().runs
+    points = f"{facts['points']:,} points" if facts["points"] else "a continuum of points"
+    lines = [*([space.question, ""] if space.question else [])]
+    lines += [aligned([("searched", "values"), *((axis.path, words(axis)) for axis in space.axes)]), ""]
+    lines += [*space.notes, *(f"warning: {line}" for line in space.warnings)]
+    goals = " and ".join(f"{each.direction} {each.metric}" for each in space.objectives)
+    lines.append(f"{goals}; sampler {space.sampler}, pruner {space.pruner}; {points}")
+    seeds = f" x {len(runs)} seeds" * (len(runs) > 1)
+    time = duration(facts["trials"] * seconds(runs))
+    lines.append(
+        f"{facts['trials']} trials{seeds}; {facts['tokens']:,} training tokens if all are like the base; "
+        f"very roughly {time} on one CPU core; into {facts['out']}"
+    )
+    return "\n".join(lines)

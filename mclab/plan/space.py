@@ -1,0 +1,163 @@
+"""A space file to a search: base, overrides, axes, conditions, objectives; and from a point of it to its runs."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import Any
+
+from mclab.config.keys import shown
+from mclab.config.run import RunConfig, run_id
+from mclab.config.strict import ConfigError, Scalar, leaves
+from mclab.plan.cells import Ground, Remarks, cells
+from mclab.plan.rows import MOST_CELLS, Draft, Rows
+from mclab.plan.settings import laid, parents_first
+from mclab.plan.space_axes import Axis
+from mclab.plan.space_trials import Direction, Objective
+
+#: What may be searched for, and which way is better. The test set is for the table alone.
+METRICS: Mapping[str, Direction] = {
+    "valid.accuracy": "maximize",
+    "valid.loss": "minimize",
+    "state_floats": "minimize",
+    "tokens_per_s": "maximize",
+    "params": "minimize",
+}
+
+Params = Mapping[str, Scalar]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point's runs, one a seed, and those of its axes that change nothing in them."""
+
+    runs: tuple[RunConfig, ...]
+    inert: tuple[str, ...]
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        """Equal for points that are the same runs."""
+        return tuple(map(run_id, self.runs))
+
+
+@dataclass(frozen=True)
+class Space:
+    """A search space, resolved. `start` is the base as a point of it: trial 0."""
+
+    name: str
+    question: str | None
+    axes: tuple[Axis, ...]
+    objectives: tuple[Objective, ...]
+    sampler: str
+    pruner: str
+    start: Params
+    ground: Ground
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds that a trial averages over."""
+        return self.ground.seeds
+
+    def asked(self, axis: Axis, params: Params) -> bool:
+        """Whether the axis exists beside what is chosen already. Ask in the order of `axes`."""
+        rule = self.ground.when.rules.get(axis.path)
+        return rule is None or rule.holds(laid(self.ground.base, self._settings(params)))
+
+    def point(self, params: Params) -> Point:
+        """The runs at a point. Raises `ConfigError` where a rule between keys, or `exclude`, refuses it."""
+        return self._point(params, self.ground)
+
+    def _point(self, params: Params, ground: Ground) -> Point:
+        paths = tuple(params)
+        (cell,) = cells(Rows(paths, (Draft(self._settings(params)),)), ground, Remarks())
+        runs = cell.candidates[0].runs
+        return Point(tuple(runs[seed] for seed in self.seeds), tuple(path for path in paths if path not in cell.values))
+
+    def _settings(self, params: Params) -> tuple[Any, ...]:
+        return parents_first(axis.setting(params[axis.path]) for axis in self.axes if axis.path in params)
+
+    def base_point(self) -> Point:
+        """The runs of the base itself, excluded or not."""
+        return self._point({}, replace(self.ground, exclude=()))
+
+    def listed(self) -> list[dict[str, Scalar]]:
+        """Every distinct point that no rule refuses, the base's first. Raises `ConfigError` where a range has no steps,
+        and where there are too many."""
+        values = {axis.path: axis.listed() for axis in self.axes}
+        for path, found in values.items():
+            if not found:
+                raise ConfigError(f"sampler: grid needs a list or steps for {path}; add step, or take another sampler")
+        if (count := prod(map(len, values.values()))) > MOST_CELLS:
+            raise ConfigError(f"sampler: grid comes to {count} points, the most is {MOST_CELLS}; take another sampler")
+        points: dict[tuple[str, ...], dict[str, Scalar]] = {}
+        for combo in self._combos(values):
+            try:
+                points.setdefault(self.point(combo).run_ids, combo)
+            except ConfigError:
+                continue
+        base = self.base_point().run_ids
+        if not points:
+            raise ConfigError("sampler: grid finds no point that the rules between keys allow")
+        return [points[name] for name in sorted(points, key=lambda name: name != base)]
+
+    def _combos(self, values: Mapping[str, tuple[Scalar, ...]]) -> Iterator[dict[str, Scalar]]:
+        seen: set[tuple[tuple[str, Scalar], ...]] = set()
+        for combo in product(*values.values()):
+            every = dict(zip(values, combo, strict=True))
+            kept: dict[str, Scalar] = {}
+            for axis in self.axes:
+                if self.asked(axis, kept):
+                    kept[axis.path] = every[axis.path]
+            key = tuple(kept.items())
+            if key not in seen:
+                seen.add(key)
+                yield kept
+
+    def size(self) -> int | None:
+        """How many combinations of values there are, conditions left aside; None where a range has no steps."""
+        counts = [len(axis.listed()) for axis in self.axes]
+        return prod(counts) if all(counts) else None
+
+    def describe(self) -> dict[str, Any]:
+        """What makes two searches the same: plain data by name, to be compared and shown line by line."""
+        base = dict(leaves(self.base_point().runs[0]))
+        return {
+            "objective": [each.metric for each in self.objectives],
+            "seeds": list(self.seeds),
+            "exclude": [rule.text for rule in self.ground.exclude],
+            "space": {axis.path: words(axis) for axis in self.axes},
+            "base": {
+                path: list(value) if isinstance(value, tuple) else value
+                for path, value in base.items()
+                if path not in ("seed", *(axis.path for axis in self.axes))
+            },
+        }
+
+
+def words(axis: Axis) -> str:
+    """What an axis may be: `[1, 2]`, `1 to 9 (log)`, with its condition."""
+    told = axis.told
+    if told.kind == "choice":
+        text = shown(told.values)
+    else:
+        step = f", step {shown(told.step)}" if told.step else ""
+        text = f"{shown(told.low)} to {shown(told.high)}{' (log)' if told.log else ''}{step}"
+    return f"{text} when {told.when}" if told.when else text
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What two descriptions differ in, a line each."""
+    lines = []
+    for part in ("objective", "seeds", "exclude"):
+        if before.get(part) != now[part]:
+            lines.append(f"{part} was {shown(before.get(part))}, is {shown(now[part])}")
+    for part in ("space", "base"):
+        old, new = before.get(part, {}), now[part]
+        for path in dict.fromkeys((*old, *new)):
+            if old.get(path, ...) == new.get(path, ...):
+                continue
+            was = shown(old[path]) if path in old else "absent"
+            lines.append(f"{part} {path} was {was}, is {shown(new[path]) if path in new else 'absent'}")
+    return lines

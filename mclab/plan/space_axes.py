@@ -1,0 +1,241 @@
+"""The axes of a search space: choices and ranges, each a key of a run, some only under a condition."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
+
+from mclab.config.keys import by_path, choices, rooms, sections, shown
+from mclab.config.parse import quoted, typed
+from mclab.config.strict import Scalar
+from mclab.plan.conditions import When
+from mclab.plan.rows import axes
+from mclab.plan.settings import Setting, pairs, setting, value_at, within
+from mclab.plan.source import Source
+from mclab.plan.space_trials import SpaceAxis
+
+#: What a range may say.
+_RANGE = ("low", "high", "log", "step")
+#: What a search may not vary: the easiest exam would win.
+_EXAM = ("task", "eval")
+#: A range with more steps than this is no list of values any more.
+MOST_STEPS = 10_000
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A searched key: what it may be, and the settings that stand for the words of a choice."""
+
+    told: SpaceAxis
+    settings: Mapping[Scalar, Setting]
+    where: str
+
+    @property
+    def path(self) -> str:
+        """The key's dotted path."""
+        return self.told.path
+
+    def setting(self, value: Scalar) -> Setting:
+        """What a run is told for one of the axis's values."""
+        if self.told.kind == "choice":
+            return self.settings[value]
+        return Setting(self.path, value, (), {self.path: value}, self.where)
+
+    def touches(self) -> tuple[str, ...]:
+        """The mappings and keys that some value sets."""
+        if self.told.kind != "choice":
+            return (self.path,)
+        return tuple(dict.fromkeys(path for item in self.settings.values() for path in item.touches))
+
+    def example(self) -> Setting:
+        """A setting of the axis, to say where it stands."""
+        return self.setting(self.told.values[0] if self.told.kind == "choice" else self.told.low)
+
+    def label(self, value: Any) -> Scalar:
+        """A run's value under the key as the axis names it. Raises `KeyError` where the axis lacks it."""
+        told = self.told
+        if told.kind == "choice":
+            for label, item in self.settings.items():
+                if item.path in item.flat and typed(item.path, item.value) == value:
+                    return label
+            raise KeyError(value)
+        assert told.low is not None
+        assert told.high is not None
+        inside = isinstance(value, int | float) and told.low <= value <= told.high
+        if not inside or (told.step and not _on_step(value, told)):
+            raise KeyError(value)
+        return float(value) if told.kind == "float" else int(value)
+
+    def listed(self) -> tuple[Scalar, ...]:
+        """Every value, for a search of a grid; empty where there are too many to list."""
+        told = self.told
+        if told.kind == "choice":
+            return told.values
+        step = told.step or (1 if told.kind == "int" else None)
+        if step is None or told.low is None or told.high is None:
+            return ()
+        count = int((told.high - told.low) / step + 1e-9) + 1
+        if count > MOST_STEPS:
+            return ()
+        made = (told.low + number * step for number in range(count))
+        return tuple(int(value) if told.kind == "int" else value for value in made)
+
+
+def _on_step(value: float, told: SpaceAxis) -> bool:
+    assert told.low is not None
+    assert told.step is not None
+    away = (value - told.low) / told.step
+    return abs(away - round(away)) < 1e-9
+
+
+def axes_of(data: Any, source: Source, when: When, notes: list[str]) -> tuple[Axis, ...]:
+    """The axes of the file's `space`, those under a condition behind those that the condition asks for.
+
+    Raises `ConfigError` for an unknown key, what is no list and no range, and a key that changes the exam.
+    """
+    if not data:
+        raise source.error(
+            "space", "space: is empty; give it something to search, e.g. train.lr: {low: 1e-3, high: 1e-1, log: true}"
+        )
+    if not isinstance(data, Mapping):
+        raise source.error("space", f"space: needs a mapping of keys to values, got {quoted(data)}")
+    found: list[Axis] = []
+    for path, value in pairs(data, rooms(), "", f"{source.at('space')}: space"):
+        condition = when.rules.get(path)
+        found.append(_axis(path, value, source, condition.text if condition else None, notes))
+    _refuse_double(found, source)
+    return _ordered(found, when)
+
+
+def _axis(path: str, value: Any, source: Source, when: str | None, notes: list[str]) -> Axis:
+    at = f"space.{path}"
+    if path.partition(".")[0] in _EXAM:
+        raise source.error(at, f"space: {path}: changes the exam, so the easiest would win; vary it in a grid")
+    if isinstance(value, Mapping) and path not in choices():
+        return _range(path, value, source, when)
+    if not isinstance(value, list):
+        setting(path, value, source.at(at), "space")
+        raise source.error(
+            at, f"space: {path}: needs a list of values or {{low: ..., high: ...}}, got {quoted(value)}; write [...]"
+        )
+    ((_, items),) = axes({path: value}, source, "space", notes)
+    settings = {_label(item): item for item in items}
+    return Axis(SpaceAxis(path, "choice", tuple(settings), when=when), settings, source.at(at))
+
+
+def _label(item: Setting) -> Scalar:
+    """A choice as Optuna and its tables can hold it: numbers and words as they are, the rest as text."""
+    value = typed(item.path, item.value, item.where) if item.path in by_path() else item.value
+    return value if value is None or isinstance(value, bool | int | float | str) else shown(item.value)
+
+
+def _range(path: str, data: Mapping[str, Any], source: Source, when: str | None) -> Axis:
+    at, where = f"space.{path}", source.at(f"space.{path}")
+    setting(path, None, where, "space")
+    for key in data:
+        if key not in _RANGE:
+            near = get_close_matches(str(key), _RANGE, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"a range has {', '.join(_RANGE)}"
+            raise source.error(f"{at}.{key}", f"{at}.{key}: unknown key; {hint}")
+    if path in rooms() or path in sections():
+        raise source.error(at, f"space: {path}: is no key but a mapping of keys; name the key")
+    for key in ("low", "high"):
+        if key not in data:
+            raise source.error(at, f"space: {path}: has no {key}; a range is {{low: ..., high: ...}}")
+    low, high = (_bound(path, data[key], source, f"{at}.{key}") for key in ("low", "high"))
+    kind = "int" if isinstance(low, int) else "float"
+    if low > high:
+        raise source.error(f"{at}.low", f"space: {path}: low {low} is above high {high}; swap them")
+    log, step = _log(path, data, low, source), _step(path, data, low, high, source)
+    if log and step is not None:
+        raise source.error(f"{at}.step", f"space: {path}: has log and step, which exclude each other; keep one")
+    return Axis(SpaceAxis(path, kind, (), low, high, log, step, when), {}, where)  # type: ignore[arg-type]
+
+
+def _bound(path: str, value: Any, source: Source, at: str) -> float:
+    """An end of a range, typed as the key is."""
+    found = typed(path, value, f"{source.at(at)}: space")
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise source.error(at, f"space: {path}: takes {quoted(value)}, but not a range of numbers; list its values")
+    return found
+
+
+def _log(path: str, data: Mapping[str, Any], low: float, source: Source) -> bool:
+    value = data.get("log", False)
+    if not isinstance(value, bool):
+        raise source.error(f"space.{path}.log", f"space: {path}: log: needs true or false, got {quoted(value)}")
+    if value and low <= 0:
+        raise source.error(f"space.{path}.low", f"space: {path}: low {low} has no logarithm; take one above 0")
+    return value
+
+
+def _step(path: str, data: Mapping[str, Any], low: float, high: float, source: Source) -> float | None:
+    value, at = data.get("step"), f"space.{path}.step"
+    if value is None:
+        return None
+    whole = isinstance(low, int)
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or value <= 0:
+        kind = "whole number" if whole else "number"
+        raise source.error(at, f"space: {path}: step: needs a {kind} above 0, got {quoted(value)}")
+    count = (high - low) / value
+    if abs(count - round(count)) > 1e-9:
+        below = low + int(count) * value
+        raise source.error(
+            f"space.{path}.high",
+            f"space: {path}: high {shown(high)} is on no step of {shown(value)} from {shown(low)}; "
+            f"take {shown(below)} or {shown(below + value)}",
+        )
+    return value
+
+
+def _refuse_double(found: Sequence[Axis], source: Source) -> None:
+    """A key that two axes set would be as whichever came last."""
+    for place, axis in enumerate(found):
+        for other in islice(found, place):
+            for path in axis.touches():
+                if path in other.touches() and other.path != axis.path:
+                    raise source.error(
+                        f"space.{axis.path}", f"space: {path}: is set by {other.path} and {axis.path}; keep one"
+                    )
+
+
+def _ordered(found: Sequence[Axis], when: When) -> tuple[Axis, ...]:
+    """As written, but every axis behind those that decide whether it is there. `When` has refused circles."""
+    ready: list[Axis] = []
+    left = list(found)
+    while left:
+        for axis in left:
+            rule = when.rules.get(axis.path)
+            asked = rule.allowed if rule else ()
+            others = [other for other in left if other is not axis]
+            if not any(within(path, touched) for other in others for touched in other.touches() for path in asked):
+                ready.append(axis)
+                left.remove(axis)
+                break
+        else:  # whole mappings may ask for each other's keys: then the author's order holds
+            ready, left = [*ready, *left], []
+    return tuple(ready)
+
+
+def start_of(found: Sequence[Axis], base: Mapping[str, Any], when: When) -> tuple[dict[str, Scalar], list[str]]:
+    """The base as a point of the space, and the keys whose value there is none of the axis's."""
+    flat, point, strange = dict(base), dict[str, Scalar](), list[str]()
+    for axis in found:
+        rule = when.rules.get(axis.path)
+        if rule and not rule.holds(flat):
+            continue
+        try:
+            point[axis.path] = axis.label(value_at(flat, axis.path)) if axis.path in by_path() else _named(axis, flat)
+        except KeyError:
+            strange.append(axis.path)
+    return point, strange
+
+
+def _named(axis: Axis, flat: Mapping[str, Any]) -> Scalar:
+    """The choice among whole mappings that the base has, key by key. Raises `KeyError`."""
+    here = {path: value for path, value in flat.items() if within(path, axis.path)}
+    for label, item in axis.settings.items():
+        if item.flat == here:
+            return label
+    raise KeyError(axis.path)

@@ -1,0 +1,169 @@
+"""A space file to a search: base, overrides, conditions, axes, objectives, in that order."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from mclab.config.keys import rooms
+from mclab.config.parse import check_path, check_values, quoted
+from mclab.config.strict import ConfigError
+from mclab.plan.cells import Ground, Remarks, cells
+from mclab.plan.conditions import exclude, when
+from mclab.plan.loader import load, read
+from mclab.plan.overrides import parse_overrides, refuse_varied
+from mclab.plan.rows import Draft, Rows
+from mclab.plan.settings import Flat, laid, nested, pairs
+from mclab.plan.source import Source
+from mclab.plan.space import METRICS, Space
+from mclab.plan.space_axes import axes_of, start_of
+from mclab.plan.space_trials import Objective
+
+#: What stands at the top of a space.
+KEYS = ("question", "base", "space", "when", "exclude", "objective", "sampler", "pruner", "repeats")
+_CHOSEN_BY = ("valid.accuracy", "valid.loss")
+SAMPLERS = ("tpe", "random", "gp", "cmaes", "qmc", "grid")
+PRUNERS = ("none", "median")
+MOST_REPEATS = 100
+
+
+def load_space(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    repeats: int | None = None,
+    seed: int | None = None,
+    sampler: str | None = None,
+    pruner: str | None = None,
+    content: bytes | None = None,
+) -> Space:
+    """The search that a YAML space describes. `overrides` change its base; the options stand in for the file's own.
+
+    A trial's seeds are `repeats` from `seed` on. Raises `ConfigError` with file, line, key and the nearest right thing.
+    """
+    data, source = load(read(path) if content is None else content, str(path))
+    if not isinstance(data, Mapping):
+        what = "is empty" if data is None else f"needs a mapping at the top, got {quoted(data)}"
+        raise ConfigError(f"{path}: {what}; a space has {', '.join(KEYS)}")
+    _check_top(data, source)
+    given, own = parse_overrides(overrides)
+    if own is not None and seed is not None:
+        raise ConfigError(f"seed={own}: seed: is given beside --seed; keep one")
+    base, first = _base(data.get("base"), source)
+    first = next((each for each in (seed, own, first) if each is not None), 0)
+    count = _repeats(data.get("repeats", 1), source) if repeats is None else repeats
+    notes: list[str] = []
+    conditions = when(data.get("when"), source)
+    axes = axes_of(data.get("space"), source, conditions, notes)
+    refuse_varied(given, [axis.example() for axis in axes], ())
+    seeds = tuple(range(first, first + count))
+    objectives = _objectives(data.get("objective", "valid.accuracy"), source)
+    excluded = exclude(data.get("exclude"), source, ())
+    ground = Ground(laid(base, given), given, conditions, excluded, ((),), seeds, source)
+    start, strange = start_of(axes, ground.base, conditions)
+    notes += [f"trial 0 is the base but for {path}, whose value there is none of the axis's" for path in strange]
+    found = Space(
+        name=Path(path).stem,
+        question=_question(data.get("question"), source),
+        axes=axes,
+        objectives=objectives,
+        sampler=_word(sampler, data.get("sampler", "tpe"), "sampler", SAMPLERS, source),
+        pruner=_word(pruner, data.get("pruner", "none"), "pruner", PRUNERS, source),
+        start=start,
+        ground=ground,
+        notes=tuple(notes),
+        warnings=tuple(conditions.idle([axis.path for axis in axes])),
+    )
+    return _checked(found)
+
+
+def _checked(space: Space) -> Space:
+    """Raises `ConfigError` for words that do not go together, a value no run takes, a base that is no run."""
+    if len(space.objectives) > 1 and space.pruner != "none":
+        raise ConfigError(f"pruner: {space.pruner} judges one objective, and there are two; take none")
+    if len(space.objectives) > 1 and space.sampler == "cmaes":
+        raise ConfigError("sampler: cmaes searches for one objective, and there are two; take tpe, gp, random or qmc")
+    for axis in space.axes:
+        for item in axis.settings.values():
+            check_values(nested(laid(space.ground.base, (item,))), lambda path, item=item: item.where)  # type: ignore[misc]
+    remarks = Remarks()
+    cells(Rows((), (Draft(()),)), replace(space.ground, exclude=()), remarks)  # the base by itself
+    if space.sampler == "grid":
+        space.listed()
+    return replace(space, warnings=(*space.warnings, *remarks.warnings))
+
+
+def _check_top(data: Mapping[str, Any], source: Source) -> None:
+    for key in data:
+        if key in KEYS:
+            continue
+        near = get_close_matches(str(key), KEYS, n=1, cutoff=0.6)
+        hint = f"did you mean {near[0]}?" if near else f"a space has {', '.join(KEYS)}"
+        if str(key).partition(".")[0] in rooms():
+            hint = "it belongs under base, or under space to be searched"
+        if key in ("grid", "zip", "runs", "changes", "select"):
+            hint = "it is for mclab ablate --grid; a search has space"
+        if key == "seeds":
+            hint = "write repeats: N, and seed under base"
+        raise source.error(str(key), f"{key}: unknown key; {hint}")
+
+
+def _question(value: Any, source: Source) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise source.error("question", f"question: needs text, got {quoted(value)}; put it in quotes")
+    return value.strip() if value else None
+
+
+def _base(data: Any, source: Source) -> tuple[Flat, int | None]:
+    """The base's keys and its seed."""
+    if data is None:
+        return {}, None
+    if not isinstance(data, Mapping):
+        raise source.error("base", f"base: needs a mapping of keys to values, got {quoted(data)}")
+    flat = dict(pairs(data, rooms(), "", f"{source.at('base')}: base"))
+    for path in flat:
+        check_path(path, source.at(f"base.{path}"))
+    check_values(nested(flat), lambda path: source.at(f"base.{path}"))
+    return flat, flat.pop("seed", None)
+
+
+def _repeats(value: Any, source: Source) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_REPEATS:
+        raise source.error("repeats", f"repeats: needs a number of seeds from 1 to {MOST_REPEATS}, got {quoted(value)}")
+    return value
+
+
+def _objectives(value: Any, source: Source) -> tuple[Objective, ...]:
+    given = value if isinstance(value, list) else [value]
+    if not 1 <= len(given) <= 2:
+        raise source.error("objective", f"objective: needs one metric or two, got {quoted(value)}")
+    for word in given:
+        _metric(word, source)
+    if given[0] not in _CHOSEN_BY:
+        raise source.error("objective", f"objective: the first must be {' or '.join(_CHOSEN_BY)}, got {given[0]}")
+    if given[1:] and given[1] in _CHOSEN_BY:
+        rest = ", ".join(metric for metric in METRICS if metric not in _CHOSEN_BY)
+        raise source.error("objective", f"objective: the second is a cost ({rest}), got {given[1]}")
+    return tuple(Objective(word, METRICS[word]) for word in given)
+
+
+def _metric(word: Any, source: Source) -> None:
+    if isinstance(word, str) and word in METRICS:
+        return
+    near = get_close_matches(str(word), METRICS, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    if str(word).startswith("test"):
+        hint = "; test is for the table, choose on valid"
+    raise source.error("objective", f"objective: needs one of {', '.join(METRICS)}, got {quoted(word)}{hint}")
+
+
+def _word(option: str | None, own: Any, key: str, known: Sequence[str], source: Source) -> str:
+    """The command line's word, else the file's; either has to be known."""
+    word = own if option is None else option
+    if isinstance(word, str) and word in known:
+        return word
+    near = get_close_matches(str(word), known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    text = f"{key}: needs one of {', '.join(known)}, got {quoted(word)}{hint}"
+    raise ConfigError(f"--{text}") if option is not None else source.error(key, text)

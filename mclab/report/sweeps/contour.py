@@ -1,0 +1,79 @@
+"""The two strongest axes together: the mean objective where both have a value."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from statistics import fmean
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+
+from mclab.report.heat import COLOUR_MAP
+from mclab.report.marks import GREY
+from mclab.report.sheet import page
+from mclab.report.sweeps.levels import level_at
+from mclab.report.sweeps.study import Ranked, Study, metric_name, metric_text
+
+#: Inches of a row of cells.
+CELL = 0.36
+
+
+def contour_axes(study: Study) -> tuple[Ranked, Ranked] | None:
+    """The two most important axes of which two values were seen; `None` where there are none."""
+    seen = [each for each in study.ranked if each.filled > 1]
+    return (seen[0], seen[1]) if len(seen) > 1 else None
+
+
+def contour_figure(study: Study) -> Figure:
+    """Mean of the first objective over the trials in each cell, and their number. There must be `contour_axes`."""
+    axes = contour_axes(study)
+    assert axes is not None
+    across, down = axes if len(axes[0].levels) >= len(axes[1].levels) else axes[::-1]
+    cells = _cells(study, across, down)
+    name = metric_name(study.found.objectives[0].metric)
+    foot = (
+        f"Each cell: the mean of {name} over its trials, whatever their other axes are, and their number. Grey: no "
+        f"trial. Trials where one of the two does not exist or changes nothing are left out."
+    )
+    ys, xs = (_labels(each) for each in (down, across))
+    sheet = page(study.title, foot, 0.9 + CELL * max(3, len(ys)), [""])
+    image = _draw(sheet.panels[0], study, cells, xs, ys)
+    sheet.panels[0].set_xlabel(across.name)
+    sheet.panels[0].set_ylabel(down.name)
+    sheet.figure.colorbar(image, ax=sheet.panels, label=name, shrink=0.9, aspect=24, pad=0.02)
+    return sheet.figure
+
+
+def _labels(each: Ranked) -> list[str]:
+    return [level.label for level in each.levels if level.there]
+
+
+def _cells(study: Study, across: Ranked, down: Ranked) -> dict[tuple[str, str], list[float]]:
+    cells = defaultdict[tuple[str, str], list[float]](list)
+    for trial in study.found.done:
+        y, x = level_at(down.axis, trial), level_at(across.axis, trial)
+        if y is not None and x is not None and trial.values is not None:
+            cells[y, x].append(trial.values[0])
+    return dict(cells)
+
+
+def _draw(
+    axes: Axes, study: Study, cells: Mapping[tuple[str, str], list[float]], xs: list[str], ys: list[str]
+) -> AxesImage:
+    means = [[fmean(cells[y, x]) if (y, x) in cells else float("nan") for x in xs] for y in ys]
+    axes.set_facecolor("#D9D9D9")
+    image = axes.imshow(means, cmap=COLOUR_MAP, aspect="auto", interpolation="none")
+    axes.set_xticks(range(len(xs)), xs)
+    axes.set_yticks(range(len(ys)), ys)
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set(visible=True, edgecolor=GREY, linewidth=0.6)
+    known = [mean for line in means for mean in line if mean == mean]
+    middle = (min(known) + max(known)) / 2 if known else 0.0
+    for (y, x), values in cells.items():
+        mean = fmean(values)
+        text = f"{metric_text(study.found.objectives[0].metric, mean)} ({len(values)})"
+        colour = "white" if mean < middle else "black"
+        axes.text(xs.index(x), ys.index(y), text, ha="center", va="center", fontsize=7.5, color=colour)
+    return image

@@ -1,0 +1,113 @@
+"""An axis of a search cut into levels, and what the trials at each level came to."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from mclab.plan.space_trials import SpaceAxis, Trial, Trials
+from mclab.report.display import NOTHING
+from mclab.report.names import value_text
+from mclab.report.stats import Spread, spread
+
+#: A range with at most so many values is shown by value, any other in so many parts of equal width.
+MOST_VALUES, BINS = 8, 5
+#: Statuses of trials that ended without values; a pruned one was no good, the others say nothing.
+LOST = ("pruned", "diverged", "oom", "failed")
+
+
+@dataclass(frozen=True)
+class Level:
+    """A value of an axis, or a part of its range: the distinct trials that are done there, and how many were lost.
+
+    `there` is false for the level of the trials in which the axis does not exist or changes nothing.
+    """
+
+    label: str
+    trials: tuple[Trial, ...]
+    lost: int
+    there: bool = True
+
+    def objective(self, place: int) -> Spread:
+        """The objective's mean over the trials, whatever their other axes are."""
+        return spread([trial.values[place] for trial in self.trials if trial.values is not None])
+
+
+def levels_of(found: Trials, axis: SpaceAxis) -> tuple[Level, ...]:
+    """The levels in the axis's order, empty ones too; at the end, where there are any, the trials without the axis."""
+    cuts = list(_cuts(axis))
+    done = {label: list[Trial]() for label, _, _ in cuts}
+    lost = dict.fromkeys(done, 0)
+    without, lost_without = list[Trial](), 0
+    for trial in found.done:
+        label = level_at(axis, trial)
+        (without if label is None else done[label]).append(trial)
+    for trial in found.trials:
+        if trial.status in LOST and trial.repeat_of is None:
+            label = level_at(axis, trial)
+            if label is None:
+                lost_without += 1
+            else:
+                lost[label] += 1
+    levels = [Level(label, tuple(done[label]), lost[label]) for label in done]
+    if without or lost_without:
+        levels.append(Level(NOTHING, tuple(without), lost_without, there=False))
+    return tuple(levels)
+
+
+def level_at(axis: SpaceAxis, trial: Trial) -> str | None:
+    """The label of the level that a trial belongs to; `None` where the axis does not exist or changes nothing."""
+    if axis.path not in trial.params or axis.path in trial.inert:
+        return None
+    value = trial.params[axis.path]
+    if axis.kind == "choice":
+        return value_text(value)
+    at = float(value)  # type: ignore[arg-type]
+    cuts = list(_cuts(axis))
+    return next((label for label, _, high in cuts if at <= high), cuts[-1][0])
+
+
+def _cuts(axis: SpaceAxis) -> Iterator[tuple[str, float, float]]:
+    """Each level's label, and for numbers the least and the largest value in it."""
+    if axis.kind == "choice":
+        for text in dict.fromkeys(map(value_text, axis.values)):
+            yield text, 0.0, 0.0
+        return
+    assert axis.low is not None
+    assert axis.high is not None
+    step = axis.step or (1.0 if axis.kind == "int" and not axis.log else None)
+    count = 1 if axis.low == axis.high else math.floor((axis.high - axis.low) / step + 1e-9) + 1 if step else 0
+    if 0 < count <= MOST_VALUES or axis.low == axis.high:
+        for number in range(count):
+            value = axis.low + number * (step or 0.0)
+            yield number_text(value), value, value + (step or 0.0) / 2
+        return
+    edges = [edge(axis, number / BINS) for number in range(BINS + 1)]
+    texts = next(found for digits in range(3, 18) if len(set(found := [number_text(e, digits) for e in edges])) > BINS)
+    for (low, high), (start, end) in zip(pairwise(edges), pairwise(texts), strict=True):
+        yield f"{start} to {end}", low, high
+
+
+def edge(axis: SpaceAxis, share: float) -> float:
+    """The value at a share of the way along a range."""
+    assert axis.low is not None
+    assert axis.high is not None
+    if axis.log:
+        return float(axis.low * (axis.high / axis.low) ** share)
+    return axis.low + (axis.high - axis.low) * share
+
+
+def share(axis: SpaceAxis, value: float) -> float:
+    """How far along its range a value is, from 0 to 1; 0.5 in a range of one value."""
+    assert axis.low is not None
+    assert axis.high is not None
+    if axis.low == axis.high:
+        return 0.5
+    if axis.log:
+        return math.log(value / axis.low) / math.log(axis.high / axis.low)
+    return (value - axis.low) / (axis.high - axis.low)
+
+
+def number_text(value: float, digits: int = 3) -> str:
+    """So many digits that count, and of a large number all before the point."""
+    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"

@@ -1,0 +1,180 @@
+"""The figures of a study. The only module that a caller of its plots needs."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+from mclab.plan.space_trials import Objective, Trial, Trials
+from mclab.report.marks import COLOURS, GREY, draw_seeds
+from mclab.report.plots import METADATA, drawn
+from mclab.report.points import TALLEST
+from mclab.report.sheet import page
+from mclab.report.sweeps.contour import contour_axes, contour_figure
+from mclab.report.sweeps.levels import Level
+from mclab.report.sweeps.study import PED_ANOVA, Ranked, Study, clipped, metric_name
+from mclab.report.write import write_files
+
+#: Inches of a row.
+ROW = 0.24
+LONGEST = 24
+#: From this ratio of the largest to the smallest value on, an axis of positive numbers is logarithmic.
+WIDE = 4
+
+
+def write_plots(found: Trials, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    """Write `importances`, `marginals`, `contour` and, for two objectives, `front` into `folder`; return the paths.
+
+    A figure that has nothing to show is not written: none while no trial is done, no importances where none is known,
+    no contour without two axes of two values that were seen. Needs no display. Raises `ValueError` for another format
+    than png, svg and pdf.
+    """
+    if unknown := [form for form in formats if form not in METADATA]:
+        raise ValueError(f"format: {unknown[0]} is not one of {', '.join(METADATA)}")
+    figures = figures_of(Study(found))
+    return write_files(
+        folder, {f"{name}.{form}": drawn(draw, form) for name, draw in figures.items() for form in formats}
+    )
+
+
+def figures_of(study: Study) -> dict[str, Callable[[], Figure]]:
+    """The figures that have something to show, by name."""
+    figures: dict[str, Callable[[], Figure]] = {}
+    if study.weighed:
+        figures["importances"] = lambda: importances_figure(study)
+    if study.found.done:
+        figures["marginals"] = lambda: marginals_figure(study)
+        if contour_axes(study):
+            figures["contour"] = lambda: contour_figure(study)
+        if study.several:
+            figures["front"] = lambda: front_figure(study)
+    return figures
+
+
+def importances_figure(study: Study) -> Figure:
+    """A bar for each axis, one panel for each objective."""
+    titles = [metric_name(objective.metric) for objective in study.found.objectives]
+    foot = f"{PED_ANOVA} {len(study.found.done)} distinct trials."
+    sheet = page(study.title, foot, 0.6 + ROW * max(2, len(study.ranked)), titles)
+    for place, axes in enumerate(sheet.panels):
+        shares = [each.shares[place] or 0.0 for each in study.ranked]
+        axes.barh(range(len(shares)), shares, height=0.62, color=COLOURS[0])
+        for row, share in enumerate(shares):
+            axes.text(share + 0.01, row, f"{share:.2f}", va="center", fontsize=8, color=GREY)
+        axes.set_xlim(0, 1.12 * max(0.1, *shares))
+        axes.set_xlabel(f"importance for {titles[place]}")
+        _rows(axes, [each.name for each in study.ranked])
+    return sheet.figure
+
+
+def marginals_figure(study: Study) -> Figure:
+    """Each axis value by value, the most important axis on top: mean with interval, and every trial as a dot."""
+    titles = [metric_name(objective.metric) for objective in study.found.objectives]
+    rows: list[Ranked | Level] = []
+    for each in study.ranked:
+        rows += [each, *each.levels]
+    foot = (
+        "Mean over the trials with that value, whatever their other axes are, with its 95 % t interval (cut at the "
+        "edge); each small dot is a trial. –: the axis does not exist there or changes nothing. Dashed: mean of all."
+    )
+    sheet = page(study.title, foot, 0.6 + min(ROW * max(4, len(rows)), TALLEST), titles, share=False)
+    for place, axes in enumerate(sheet.panels):
+        _marginals(axes, study, rows, place)
+        axes.set_xlabel(titles[place])
+        if place:
+            axes.tick_params(labelleft=False)
+    return sheet.figure
+
+
+def _marginals(axes: Axes, study: Study, rows: Sequence[Ranked | Level], place: int) -> None:
+    every = _values(study.found.done, place)
+    axes.axvline(sum(every) / len(every), color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    axis = -1
+    for at, row in enumerate(rows):
+        if isinstance(row, Ranked):
+            axis += 1
+        else:
+            _level(axes, study.found.objectives[place], row, at, COLOURS[axis % 2] if row.there else GREY, place)
+    _scale(axes, every)
+    _rows(axes, [row.name if isinstance(row, Ranked) else _short(row.label) for row in rows])
+    for label, row in zip(axes.get_yticklabels(), rows, strict=True):
+        label.set_fontweight("bold" if isinstance(row, Ranked) else "normal")
+
+
+def _level(axes: Axes, objective: Objective, level: Level, at: int, colour: str, place: int) -> None:
+    values, spread = _values(level.trials, place), level.objective(place)
+    draw_seeds(axes, values, [at + 0.2] * len(values), colour)
+    if spread.mean is None:
+        return
+    low, high = clipped(objective, spread.lo), clipped(objective, spread.hi)
+    arms = [[0.0 if end is None else abs(spread.mean - end)] for end in (low, high)]
+    x, y = [spread.mean], [at - 0.1]
+    axes.errorbar(x, y, xerr=arms, fmt="o", color=colour, markersize=4.6, elinewidth=1.1, capsize=2)
+
+
+def _values(trials: Sequence[Trial], place: int) -> list[float]:
+    return [trial.values[place] for trial in trials if trial.values is not None]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _scale(axes: Axes, values: Sequence[float]) -> None:
+    """From the least to the largest value and a little beyond, in logarithms where the values span much."""
+    low, high = min(values), max(values)
+    if _wide(values):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlim(low / 1.2, high * 1.2)
+    else:
+        room = 0.06 * (high - low) or 0.05 * abs(high) or 0.05
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        axes.set_xlim(low - room, high + room)
+    axes.xaxis.set_major_formatter("{x:,.0f}" if high >= 1000 else "{x:g}")
+
+
+def _rows(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), list(names))
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+
+
+def front_figure(study: Study) -> Figure:
+    """Every trial by both objectives; the front joined, its trials by number."""
+    first, second = study.found.objectives
+    front = study.found.front()
+    foot = (
+        f"Each dot is a trial that is done ({len(study.found.done)} distinct); joined, with their numbers: the "
+        f"{len(front)} that no other trial beats in one objective without losing in the other."
+    )
+    sheet = page(study.title, foot, 3.6, [""])
+    axes = sheet.panels[0]
+    axes.plot(*_at(study.found.done), "o", color=GREY, alpha=0.5, markersize=4, markeredgewidth=0)
+    where = "steps-post" if second.direction == "minimize" else "steps-pre"
+    axes.plot(*_at(front), "o", color=COLOURS[0], markersize=5.5, linestyle="-", linewidth=1.2, drawstyle=where)
+    for place in sorted({trial.values for trial in front if trial.values}):
+        same = ", ".join(str(trial.number) for trial in front if trial.values == place)
+        axes.annotate(same, (place[1], place[0]), xytext=(4, 5), textcoords="offset points", fontsize=8)
+    _scale(axes, _values(study.found.done, 1))
+    axes.set_xlabel(f"{metric_name(second.metric)} ({_better(second.direction)})")
+    axes.set_ylabel(f"{metric_name(first.metric)} ({_better(first.direction)})")
+    return sheet.figure
+
+
+def _at(trials: Sequence[Trial]) -> tuple[list[float], list[float]]:
+    """Second and first objective, by the second."""
+    pairs = sorted(zip(_values(trials, 1), _values(trials, 0), strict=True))
+    return [x for x, _ in pairs], [y for _, y in pairs]
+
+
+def _better(direction: str) -> str:
+    return "more is better" if direction == "maximize" else "less is better"
+
+
+def _wide(values: Sequence[float]) -> bool:
+    return bool(values) and min(values) > 1 and max(values) / min(values) >= WIDE

@@ -1,0 +1,181 @@
+"""A study as its reports see it: columns' names, axes by importance, levels, and what is unusual."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from mclab.plan.space_trials import COUNTED, Objective, SpaceAxis, Trial, Trials
+from mclab.report.names import column_names, listed, seeds_text
+from mclab.report.sweeps.levels import Level, levels_of, share
+
+#: A number nearer than this share of its range to one of its ends lies at the edge.
+EDGE = 0.05
+#: More troubles of a kind than this are only counted.
+MOST_TOLD = 4
+PED_ANOVA = (
+    "Importance: PED-ANOVA (arXiv 2304.10255), how differently the best tenth of the trials (at least five) and all of "
+    "them lie along an axis; shares of 1. It says what matters where it is good, not which value is good."
+)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """An axis with its name in tables, its levels, and its importance for each objective, where that is known."""
+
+    axis: SpaceAxis
+    name: str
+    levels: tuple[Level, ...]
+    shares: tuple[float | None, ...]
+
+    @property
+    def filled(self) -> int:
+        """Levels of the axis with a trial that is done."""
+        return sum(bool(level.trials) for level in self.levels if level.there)
+
+
+@dataclass(frozen=True)
+class Study:
+    """All that the reports of a study share."""
+
+    found: Trials
+
+    @property
+    def title(self) -> str:
+        """The question, else the study's name."""
+        return self.found.question or self.found.study
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Axis -> its column."""
+        return column_names([axis.path for axis in self.found.axes])
+
+    @cached_property
+    def ranked(self) -> tuple[Ranked, ...]:
+        """The axes, the most important for the first objective first; in the space's order where nothing is known."""
+        axes = [
+            Ranked(axis, self.names[axis.path], levels_of(self.found, axis), tuple(self._shares(axis)))
+            for axis in self.found.axes
+        ]
+        return tuple(sorted(axes, key=lambda each: -(each.shares[0] or 0.0)))
+
+    def _shares(self, axis: SpaceAxis) -> Iterator[float | None]:
+        for objective in self.found.objectives:
+            value = self.found.importances.get(objective.metric, {}).get(axis.path)
+            yield value if value is not None and math.isfinite(value) else None
+
+    @property
+    def weighed(self) -> bool:
+        """Whether any importance is known and not zero."""
+        return any(value for each in self.ranked for value in each.shares)
+
+    @property
+    def several(self) -> bool:
+        """Whether there are two objectives, so that a front takes the place of a best trial."""
+        return len(self.found.objectives) > 1
+
+    def constant(self, place: int) -> bool:
+        """Whether all trials that are done have the same value of an objective."""
+        return len({trial.values[place] for trial in self.found.done if trial.values}) < 2
+
+
+def metric_name(metric: str) -> str:
+    """`valid accuracy` for valid.accuracy, `state` for state_floats, `tokens/s` for tokens_per_s."""
+    return {"state_floats": "state", "tokens_per_s": "tokens/s"}.get(metric, metric.replace(".", " ").replace("_", " "))
+
+
+def metric_text(metric: str, value: float) -> str:
+    """Three decimals of an accuracy or a loss, whole numbers of what is counted."""
+    return f"{value:.3f}" if metric.endswith(("accuracy", "loss")) else f"{value:,.0f}"
+
+
+def clipped(objective: Objective, value: float | None) -> float | None:
+    """The end of an interval as it is shown: no accuracy lies outside [0, 1], and nothing else below 0."""
+    if value is None:
+        return None
+    return min(1.0 if objective.metric.endswith("accuracy") else value, max(0.0, value))
+
+
+def told(study: Study) -> list[str]:
+    """What has become of the trials, and what a reader must know; a line each."""
+    return [_counts(study), *_nothing(study), *_edges(study), *_troubles(study)]
+
+
+def _counts(study: Study) -> str:
+    found = study.found
+    counts = Counter(trial.status for trial in found.trials)
+    over = sum(counts[status] for status in COUNTED)
+    parts = ", ".join(f"{number} {status}" for status, number in sorted(counts.items(), key=lambda each: -each[1]))
+    repeats = counts["done"] - len(found.done)
+    same = f"; {repeats} of those done repeat a point that was measured before" if repeats else ""
+    return f"{over} of {found.asked} trials: {parts or 'none yet'}{same}."
+
+
+def _nothing(study: Study) -> Iterator[str]:
+    """What cannot be said, and why."""
+    done = len(study.found.done)
+    if not done:
+        yield "No trial is done, so there is nothing to rank."
+        return
+    for place, objective in enumerate(study.found.objectives):
+        if done > 1 and study.constant(place):
+            yield f"{metric_name(objective.metric)} is the same in every trial: nothing can matter for it."
+    if not study.weighed:
+        yield "No importances: too few trials, or trials that are all alike."
+    single = [each.name for each in study.ranked if each.filled < 2]
+    if single and done > 1:
+        yield f"Seen with one value only, so nothing is known of: {listed(single)}."
+
+
+def _edges(study: Study) -> Iterator[str]:
+    """Numbers of the best trial that lie at an end of their range: a better value may lie beyond."""
+    best = study.found.best()
+    if study.several or len(best) < 2:
+        return
+    at = [name for each in study.ranked if (name := each.name) and _at_edge(each.axis, best[0])]
+    if at:
+        yield f"In the best trial {listed(at)} {'lie' if len(at) > 1 else 'lies'} at an end of the range. Widen it."
+
+
+def _at_edge(axis: SpaceAxis, trial: Trial) -> bool:
+    if axis.kind == "choice" or axis.path not in trial.params or axis.path in trial.inert or axis.low == axis.high:
+        return False
+    where = share(axis, float(trial.params[axis.path]))  # type: ignore[arg-type]
+    return min(where, 1 - where) < EDGE
+
+
+def _troubles(study: Study) -> Iterator[str]:
+    for status in ("diverged", "oom", "failed"):
+        bad = [trial for trial in study.found.trials if trial.status == status]
+        for trial in bad[:MOST_TOLD]:
+            yield f"Trial {trial.number}: {status}{_reason(trial)}."
+        if len(bad) > MOST_TOLD:
+            yield f"{len(bad) - MOST_TOLD} more trials: {status}; see trials.csv."
+
+
+def _reason(trial: Trial) -> str:
+    if trial.diverged_step is not None:
+        return f" at step {trial.diverged_step}"
+    lines = str(trial.error or "").strip().splitlines()
+    return f" ({lines[-1][:160].rstrip('.')})" if lines else ""
+
+
+def reading(study: Study) -> list[str]:
+    """How to read the tables and plots."""
+    found = study.found
+    seeds = f"means over seeds {seeds_text(found.seeds)}" if len(found.seeds) > 1 else f"of seed {found.seeds[0]} alone"
+    lines = [
+        f"A trial's figures are {seeds}. Trials are chosen on valid; the best of many on valid owes some of it to "
+    ]
+    lines[0] += "chance, test owes nothing to it."
+    if study.weighed:
+        lines.append(PED_ANOVA)
+    lines.append(
+        "Marginal: mean over the trials with that value, with its 95 % t interval, whatever their other axes are; a "
+        "search looks more often where it is good, so only trials drawn at random make this an average over the space. "
+        "–: the axis does not exist there or changes nothing. Not done: pruned, diverged or failed there; in no mean."
+    )
+    if study.several:
+        lines.append("Front: no other trial is better in one objective and at least as good in the other.")
+    return lines

@@ -1,0 +1,103 @@
+"""A study's files: a page of markdown, and frames of numbers alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from mclab.plan.space_trials import SpaceAxis, Trial, Trials
+from mclab.report.markdown import escape
+from mclab.report.markdown import grid as pipes
+from mclab.report.sweeps.columns import importance_columns, marginal_columns, trial_columns
+from mclab.report.sweeps.study import Study, clipped, reading, told
+from mclab.report.sweeps.terminal import head
+from mclab.report.tables import Column, series
+from mclab.report.write import as_csv, as_parquet, write_files
+
+
+def write_tables(found: Trials, folder: Path) -> list[Path]:
+    """Write `sweep.md`, `trials.csv` and `.parquet`, `importances.csv`, `marginals.csv` and, for two objectives,
+    `front.csv` into `folder`; return their paths. The same trials give the same bytes."""
+    study = Study(found)
+    trials = trials_frame(study)
+    files = {
+        "sweep.md": page(study).encode(),
+        "trials.csv": as_csv(trials),
+        "trials.parquet": as_parquet(trials),
+        "importances.csv": as_csv(importances_frame(study)),
+        "marginals.csv": as_csv(marginals_frame(study)),
+    }
+    if study.several:
+        files["front.csv"] = as_csv(trials_frame(study, found.front()))
+    return write_files(folder, files)
+
+
+def page(study: Study) -> str:
+    """The study as a page of markdown."""
+    parts = [f"# {escape(study.title)}"]
+    if study.found.done:
+        parts += [f"{head(study)[0].upper()}{head(study)[1:]}:", pipes(trial_columns(study))]
+    if weights := importance_columns(study):
+        parts += ["What matters:", pipes(weights)]
+    if marginals := marginal_columns(study):
+        parts += ["Value by value:", pipes(marginals)]
+    parts += ["Notes:", "\n".join(f"- {escape(line)}" for line in (*told(study), *reading(study)))]
+    return "\n\n".join(parts) + "\n"
+
+
+def trials_frame(study: Study, rows: Sequence[Trial] | None = None) -> pl.DataFrame:
+    """One row a trial in order of number: status, a column for each axis (null where it does not exist or changes
+    nothing), the metrics, and what a trial repeats or takes over."""
+    rows = study.found.trials if rows is None else rows
+    metrics = dict.fromkeys(name for trial in study.found.trials for name in trial.metrics)
+    columns: list[Column] = [
+        ("trial", pl.Int64, [trial.number for trial in rows]),
+        ("status", pl.String, [trial.status for trial in rows]),
+        *((study.names[axis.path], _dtype(axis), [_live(axis, trial) for trial in rows]) for axis in study.found.axes),
+        *((_column(name), pl.Float64, [trial.metrics.get(name) for trial in rows]) for name in metrics),
+        ("repeat_of", pl.Int64, [trial.repeat_of for trial in rows]),
+        ("retry_of", pl.Int64, [trial.retry_of for trial in rows]),
+        ("diverged_step", pl.Int64, [trial.diverged_step for trial in rows]),
+        ("duration_s", pl.Float64, [trial.duration_s for trial in rows]),
+        ("run_ids", pl.String, [" ".join(trial.run_ids) for trial in rows]),
+        ("error", pl.String, [trial.error for trial in rows]),
+    ]
+    return pl.DataFrame([series(*column) for column in columns])
+
+
+def _dtype(axis: SpaceAxis) -> pl.DataType | type[pl.DataType] | None:
+    return {"int": pl.Int64, "float": pl.Float64}.get(axis.kind)
+
+
+def _live(axis: SpaceAxis, trial: Trial) -> object:
+    return None if axis.path in trial.inert else trial.params.get(axis.path)
+
+
+def _column(metric: str) -> str:
+    return metric.replace(".", "_")
+
+
+def importances_frame(study: Study) -> pl.DataFrame:
+    """One row an axis, one column an objective."""
+    columns: list[Column] = [("axis", pl.String, [each.axis.path for each in study.ranked])]
+    for place, objective in enumerate(study.found.objectives):
+        columns.append((_column(objective.metric), pl.Float64, [each.shares[place] for each in study.ranked]))
+    return pl.DataFrame([series(*column) for column in columns])
+
+
+def marginals_frame(study: Study) -> pl.DataFrame:
+    """One row a level: axis, value, trials that are done and that are not, mean and interval of each objective."""
+    rows = [(each, level) for each in study.ranked for level in each.levels]
+    columns: list[Column] = [
+        ("axis", pl.String, [each.axis.path for each, _ in rows]),
+        ("value", pl.String, [level.label if level.there else None for _, level in rows]),
+        ("n", pl.Int64, [len(level.trials) for _, level in rows]),
+        ("not_done", pl.Int64, [level.lost for _, level in rows]),
+    ]
+    for place, objective in enumerate(study.found.objectives):
+        spreads = [level.objective(place) for _, level in rows]
+        name = _column(objective.metric)
+        columns.append((f"{name}_mean", pl.Float64, [each.mean for each in spreads]))
+        columns.append((f"{name}_lo", pl.Float64, [clipped(objective, each.lo) for each in spreads]))
+        columns.append((f"{name}_hi", pl.Float64, [clipped(objective, each.hi) for each in spreads]))
+    return pl.DataFrame([series(*column) for column in columns])

@@ -1,0 +1,233 @@
+"""From a search space to a finished study: the run folder, the study, the search, and what is told of it."""
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.exceptions import StorageInternalError
+from sqlalchemy.exc import SQLAlchemyError
+
+from mclab.config.run import RunConfig
+from mclab.config.strict import ConfigError
+from mclab.conform import check as check_module
+from mclab.plan.space import Space
+from mclab.plan.space_trials import Trials, as_dict
+from mclab.runner import Progress
+from mclab.store import Store
+from mclab.store.files import StoreError, plainly, write_whole
+from mclab.sweep import samplers
+from mclab.sweep.importance import importances
+from mclab.sweep.journal import NAME, Journal
+from mclab.sweep.postgres import Postgres
+from mclab.sweep.search import How, Search, Tally
+from mclab.sweep.study import Place, Shared, open_study
+from mclab.workers.signals import interrupts_held
+
+#: Exit codes: all done; files that could not be written; some trials failed, diverged or are missing; interrupted.
+DONE, UNWRITTEN, FAILED, INTERRUPTED = 0, 2, 3, 130
+
+#: The study in plain data, in the run folder.
+TRIALS = "trials.json"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search: `trials` in all, in a study called `study` (by default as the space) that is kept in `storage`.
+
+    `seed` is the sampler's.
+    """
+
+    trials: int
+    how: How
+    storage: str | None = None
+    study: str | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a command: the study's trials, what this command did itself, and the files that tell of it.
+
+    `unwritten` are the faults, a line each, that kept a file from being written.
+    """
+
+    found: Trials
+    out: Path
+    tally: Tally
+    wall_s: float
+    interrupted: bool
+    files: tuple[Path, ...]
+    unwritten: tuple[str, ...] = ()
+
+    @property
+    def finished(self) -> int:
+        """Trials of the study that count; one that another took over does not."""
+        return len(_counted(self.found))
+
+    @property
+    def exit_code(self) -> int:
+        """The command's exit code."""
+        if self.interrupted:
+            return INTERRUPTED
+        if self.unwritten:
+            return UNWRITTEN
+        fine = all(trial.status in ("done", "pruned") for trial in _counted(self.found))
+        return DONE if fine and self.finished >= self.found.asked else FAILED
+
+    def told(self) -> str:
+        """What this command did and how far the study is, in a line."""
+        ran = ", ".join(f"{number} {status}" for status, number in sorted(self.tally.ran.items()))
+        answered = f" ({self.tally.answered} of them measured before)" * (self.tally.answered > 0)
+        distinct = len({trial.run_ids for trial in _counted(self.found)})
+        parts = [f"this command: {ran or 'no trial'}{answered}"]
+        parts += [f"study {self.found.study}: {self.finished} of {self.found.asked} trials, {distinct} distinct points"]
+        refused = sum(trial.status == "refused" for trial in self.found.trials)
+        parts += [f"{refused} points refused by the rules between keys"] * (refused > 0)
+        parts += [self.tally.stopped] if self.tally.stopped else []
+        if any(trial.status in ("failed", "oom") for trial in _counted(self.found)):
+            parts.append("what failed runs again with --retry-failed")
+        return "; ".join([*parts, f"{self.wall_s:.0f} s"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The study as `trials.json` has it, and what this command did."""
+        return {
+            "out": str(self.out),
+            **as_dict(self.found),
+            "finished": self.finished,
+            "ran": dict(self.tally.ran),
+            "answered": self.tally.answered,
+            "stopped": self.tally.stopped,
+            "wall_s": self.wall_s,
+            "files": [str(path) for path in self.files],
+        }
+
+
+def _counted(found: Trials) -> list[Any]:
+    taken = {trial.retry_of for trial in found.trials}
+    return [trial for trial in found.trials if trial.counts and trial.number not in taken]
+
+
+def sweep(
+    space: Space, out: Path, options: Options, *, content: bytes, say: Say, progress: Callable[[Progress], None]
+) -> Report:
+    """Search until the study has so many finished trials; the same command again goes on.
+
+    `content` is the space's file. An interrupt gives this process's trials up, for whoever goes on. Raises
+    `ConfigError` for a package that is missing, a folder or a study that is another's, a database that does not answer.
+    """
+    samplers.check(space.sampler)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    _refuse_a_grid(out)
+    for run in _modules(space):
+        check_module([run], options.how.device)
+    with Store(out, say=say) as store:
+        place: Place = _place(options.storage, out, say)
+        with closing(place):
+            write_whole(out / "space.yaml", content)
+            try:
+                return _searched(space, place, store, options, say, progress)
+            except (StorageInternalError, SQLAlchemyError) as error:
+                reason = " ".join(str(error.__cause__ or error).split())[:200]
+                raise ConfigError(
+                    f"{place.told}: {reason}; what is stored stays, the same command goes on from there"
+                ) from error
+
+
+def _searched(
+    space: Space,
+    place: Place,
+    store: Store,
+    options: Options,
+    say: Say,
+    progress: Callable[[Progress], None],
+) -> Report:
+    began, name = time.monotonic(), options.study or space.name
+    for line in (*space.notes, *(f"warning: {line}" for line in space.warnings)):
+        say(line)
+    shared = open_study(name, space, place, options.trials, options.seed, say)
+    if options.how.retry_failed and (number := shared.retry_failed()):
+        say(f"{number} failed trial{'s' * (number != 1)} to be tried again")
+    search = Search(shared, store, options.how, progress, say)
+    interrupted = ended = False
+    try:
+        with shared.beating():
+            search.go()
+        ended = search.tally.stopped is None
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        if not ended:
+            with suppress(SQLAlchemyError, StorageInternalError):  # a database that is gone has been told of already
+                shared.release()
+    with interrupts_held():
+        found = _found(space, shared, name, interrupted)
+        write_whole(store.path / TRIALS, f"{json.dumps(as_dict(found), indent=1)}\n".encode())
+    files, faults = ([store.path / TRIALS], []) if interrupted else write(found, store.path)
+    wall = time.monotonic() - began
+    return Report(found, store.path, search.tally, wall, interrupted, tuple(files), tuple(faults))
+
+
+def _found(space: Space, shared: Shared, name: str, interrupted: bool) -> Trials:
+    trials = shared.trials()
+    return Trials(
+        study=name,
+        question=space.question,
+        axes=tuple(axis.told for axis in space.axes),
+        objectives=space.objectives,
+        seeds=space.seeds,
+        asked=shared.most,
+        trials=trials,
+        importances={} if interrupted else importances(space, trials),
+    )
+
+
+def write(found: Trials, out: Path) -> tuple[list[Path], list[str]]:
+    """The tables and plots that could be written, beside `trials.json`, and why others could not, a line each."""
+    from mclab.report.sweeps.plots import write_plots
+    from mclab.report.sweeps.write import write_tables
+
+    files, faults = [out / TRIALS], list[str]()
+    for way, folder in ((write_tables, out / "tables"), (write_plots, out / "plots")):
+        try:
+            with plainly(folder):
+                files += way(found, folder)
+        except StoreError as error:
+            faults.append(str(error))
+    return files, faults
+
+
+def _place(storage: str | None, out: Path, say: Say) -> Place:
+    """Where the study is kept. Raises `ConfigError`."""
+    if storage is None:
+        return Journal(out / NAME, say)
+    if storage.startswith(("postgresql:", "postgresql+", "postgres:")):
+        return Postgres(storage.replace("postgres:", "postgresql:", 1) if storage.startswith("postgres:") else storage)
+    if "://" in storage or not storage.strip():
+        raise ConfigError(
+            f"--storage: {storage!r} is none; write postgresql://USER:PASSWORD@HOST/DATABASE, or the path of a journal"
+        )
+    return Journal(Path(storage), say)
+
+
+def _refuse_a_grid(out: Path) -> None:
+    if (out / "plan.json").exists():
+        raise StoreError(f"{out} holds a grid of mclab ablate; give another --out")
+
+
+def _modules(space: Space) -> list[RunConfig]:
+    """A run for each choice that may bring a module of the user's own."""
+    found = [space.base_point().runs[0]]
+    for axis in space.axes:
+        for value in axis.told.values:
+            try:
+                found.append(space.point({axis.path: value}).runs[0])
+            except ConfigError:
+                continue
+    return [run for run in found if any(mixer.name == "module" for mixer in run.model.mixers)]

@@ -1,0 +1,105 @@
+"""The study in a journal file: locked by the operating system, and mended where a kill has torn its last line."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock
+from optuna.storages import BaseStorage, JournalStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+from mclab.config.strict import ConfigError
+from mclab.store.files import plainly
+
+#: The file in the run folder; optuna-dashboard opens it.
+NAME = "journal.log"
+_POLL = 0.01
+
+
+class _Append(JournalFileOpenLock):
+    """In place of Optuna's a lock of the operating system: theirs outlives a killed holder by half a minute."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock = FileLock(f"{path}.append", thread_local=False)
+
+    def acquire(self) -> bool:
+        """Wait for the lock."""
+        self._lock.acquire(poll_interval=_POLL)
+        return True
+
+    def release(self) -> None:
+        """Let go of it."""
+        self._lock.release()
+
+
+class Journal:
+    """A journal file that any number of processes on machines that share its folder may write.
+
+    Raises `StoreError` where it cannot be made, `ConfigError` where it is none.
+    """
+
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        self.path, self._say = path, say
+        self._append, self._claims = _Append(path), FileLock(f"{path}.claim", thread_local=False)
+
+    @property
+    def told(self) -> str:
+        """Where the study is."""
+        return str(self.path)
+
+    def open(self) -> BaseStorage:
+        """Optuna's storage, the file mended before. To be called under `guard`."""
+        with plainly(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._append.acquire()
+            try:
+                mend(self.path, self._say)
+            finally:
+                self._append.release()
+            return JournalStorage(JournalFileBackend(str(self.path), lock_obj=self._append))
+
+    @contextmanager
+    def guard(self, what: str) -> Iterator[None]:
+        """One process at a time; one lock does for whatever there is to guard."""
+        with plainly(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._claims.acquire(poll_interval=_POLL)
+        try:
+            yield
+        finally:
+            self._claims.release()
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def mend(path: Path, say: Callable[[str], None]) -> None:
+    """Cut a journal after its last whole line, and say so.
+
+    Raises `ConfigError` for a line before the last that is none: that was no kill.
+    """
+    if not path.exists():
+        return
+    data = path.read_bytes()
+    *lines, rest = data.split(b"\n")
+    broken = [number for number, line in enumerate(lines) if not _is_entry(line)]
+    if broken and broken[0] < len(lines) - 1:
+        raise ConfigError(
+            f"{path}:{broken[0] + 1}: is no line of a journal, and others follow; "
+            f"restore the file, or give another --study or --out (what is measured is in the records)"
+        )
+    whole = lines[: broken[0]] if broken else lines
+    if rest or broken:
+        with open(path, "r+b") as file:
+            file.truncate(sum(len(line) + 1 for line in whole))
+            os.fsync(file.fileno())
+        say(f"{path}: the last line was torn, as by a kill in the middle of a write: mended after line {len(whole)}")
+
+
+def _is_entry(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False

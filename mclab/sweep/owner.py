@@ -1,0 +1,95 @@
+"""Who holds a trial, and whether that process still lives: Optuna's heartbeat knows neither ask and tell nor journals.
+
+A process on the same machine is looked up by its id. One elsewhere is watched: it counts up a number in the study every
+few seconds, and whoever sees the number stand still for long enough, by their own clock, takes it for dead.
+"""
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+#: Seconds between two signs of life, and of silence until a process elsewhere is given up.
+BEAT, LEASE = 10.0, 90.0
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process: a name of its own, the machine's, the process id and when it started, and where that id holds.
+
+    `place` is the boot and the namespace of process ids; empty where the system does not tell.
+    """
+
+    name: str
+    host: str
+    pid: int
+    started: str
+    place: str
+
+    @classmethod
+    def me(cls) -> "Owner":
+        """This process."""
+        pid = os.getpid()
+        return cls(uuid.uuid4().hex[:12], socket.gethostname(), pid, (_stat(pid) or ["", ""])[1], _place())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for a trial's attribute."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, data: Any) -> "Owner | None":
+        """What `as_dict` gave; None for anything else."""
+        try:
+            return cls(**data)
+        except TypeError:
+            return None
+
+    def told(self) -> str:
+        """The process in words."""
+        return f"process {self.pid} on {self.host}"
+
+
+def _place() -> str:
+    """Where process ids mean what they mean here."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def _stat(pid: int) -> list[str] | None:
+    """State and start of a process; None where there is none."""
+    with suppress(OSError, IndexError):
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return [fields[0], fields[19]]
+    return None
+
+
+class Watch:
+    """Which owners are dead, by what this process has seen of them. `beats` reads an owner's number in the study."""
+
+    def __init__(self, me: Owner, beats: Callable[[str], int | None], clock: Callable[[], float] = time.monotonic):
+        self._me, self._beats, self._clock = me, beats, clock
+        self._seen: dict[str, tuple[int | None, float]] = {}
+
+    def dead(self, owner: Owner | None) -> bool:
+        """True for a process that is gone, and for none at all: who asks holds the lock under which owners sign."""
+        if owner is None:
+            return True
+        if owner.name == self._me.name:
+            return False
+        if owner.place and owner.place == self._me.place:
+            found = _stat(owner.pid)
+            return found is None or found[0] in "ZX" or found[1] != owner.started
+        beat, now = self._beats(owner.name), self._clock()
+        before = self._seen.get(owner.name)
+        if before is None or before[0] != beat:
+            self._seen[owner.name] = (beat, now)
+            return False
+        return now - before[1] > LEASE

@@ -1,0 +1,76 @@
+"""The study in PostgreSQL, for processes on any number of machines."""
+
+import hashlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+import sqlalchemy
+from optuna.storages import BaseStorage, RDBStorage
+
+from mclab.config.strict import ConfigError
+
+_POLL = 0.02
+
+
+class Postgres:
+    """A database of a PostgreSQL server, and its advisory locks, which the server lets go when their holder dies.
+
+    Raises `ConfigError` where the driver is missing or nothing answers.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            url = sqlalchemy.engine.make_url(address)
+        except sqlalchemy.exc.ArgumentError:
+            raise ConfigError(
+                f"--storage: {address!r} is no address; write postgresql://USER:PASSWORD@HOST/DATABASE"
+            ) from None
+        driver = url.drivername.partition("+")[2] or "psycopg"
+        if find_spec(driver) is None:
+            raise ConfigError(f"--storage: PostgreSQL needs the package {driver}: pip install 'mclab[postgres]'")
+        self._url = url.set(drivername=f"postgresql+{driver}")
+        self._engine = sqlalchemy.create_engine(self._url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
+        self._engines = [self._engine]
+        with self.plainly():
+            self._engine.connect().close()
+
+    @property
+    def told(self) -> str:
+        """Where the study is, without the password."""
+        return self._url.set(drivername="postgresql").render_as_string(hide_password=True)
+
+    def open(self) -> BaseStorage:
+        """Optuna's storage. To be called under `guard`: two that make the tables at once trip over each other."""
+        storage = RDBStorage(
+            self._url.render_as_string(hide_password=False), engine_kwargs={"pool_pre_ping": True, "pool_size": 2}
+        )
+        self._engines.append(storage.engine)
+        return storage
+
+    @contextmanager
+    def guard(self, what: str) -> Iterator[None]:
+        """One process at a time for what is guarded."""
+        key = int.from_bytes(hashlib.sha256(f"mclab {what}".encode()).digest()[:8], signed=True)
+        with self._engine.connect() as connection:
+            while not connection.scalar(sqlalchemy.select(sqlalchemy.func.pg_try_advisory_lock(key))):
+                time.sleep(_POLL)
+            try:
+                yield
+            finally:
+                connection.scalar(sqlalchemy.select(sqlalchemy.func.pg_advisory_unlock(key)))
+
+    @contextmanager
+    def plainly(self) -> Iterator[None]:
+        """A server that does not answer, or no longer, in a line."""
+        try:
+            yield
+        except sqlalchemy.exc.SQLAlchemyError as error:
+            reason = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
+            raise ConfigError(f"--storage: {self.told}: {reason}") from error
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        for engine in self._engines:
+            engine.dispose()

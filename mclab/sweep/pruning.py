@@ -1,0 +1,89 @@
+"""Median pruning: a run that does worse than half of the trials before it, at the same step, is stopped.
+
+The rule is Optuna's `MedianPruner` (five trials first; a run's best look so far against the median of the others' looks
+at that step). The medians travel with the run, so that one in a worker process or on another machine is stopped too;
+they are those of the moment when it was handed in.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+from statistics import median
+
+from mclab.config.keep import Keep
+from mclab.config.outcome import ALL, Outcome, Score
+from mclab.config.run import RunConfig
+from mclab.workers import Progress
+
+#: Trials that must be done before any is stopped.
+STARTUP = 5
+
+
+def medians(curves: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    """Step -> median of what done trials had there; empty while they are few."""
+    if len(curves) < STARTUP:
+        return {}
+    steps: dict[int, list[float]] = {}
+    for curve in curves:
+        for step, value in curve.items():
+            steps.setdefault(step, []).append(value)
+    known = {step: [value for value in values if not isnan(value)] for step, values in steps.items()}
+    return {step: median(values) for step, values in known.items() if values}
+
+
+class Judge:
+    """Says at each look which replicas go on. A look that is no number says nothing: divergence has a status of its
+    own."""
+
+    def __init__(self, metric: str, bars: Mapping[int, float], replicas: int) -> None:
+        self._metric, self._bars = metric.removeprefix("valid."), bars
+        self._sign = -1 if self._metric == "loss" else 1
+        self._best: list[float | None] = [None] * replicas
+
+    def __call__(self, step: int, scores: Sequence[Mapping[str, Score]]) -> list[bool]:
+        """False for a replica whose best look so far is behind the median."""
+        return [self._goes_on(r, step, getattr(score[ALL], self._metric)) for r, score in enumerate(scores)]
+
+    def _goes_on(self, r: int, step: int, value: float) -> bool:
+        own = self._sign * value
+        best = self._best[r]
+        if not isnan(own) and (best is None or own > best):
+            best = self._best[r] = own
+        bar = self._bars.get(step)
+        return best is None or bar is None or best >= self._sign * bar
+
+
+@dataclass
+class Pruned:
+    """Trains as `mclab.train.train_pack` does, and stops what is behind `bars`: replace them as trials are done."""
+
+    metric: str
+    bars: Mapping[int, float] = field(default_factory=dict)
+
+    def __call__(
+        self, runs: Sequence[RunConfig], *, device: str, progress: Progress | None = None, keep: Keep | None = None
+    ) -> list[Outcome]:
+        """As `mclab.workers.Train`."""
+        from mclab.train import train_pack
+
+        look = Judge(self.metric, self.bars, len(runs))
+        return train_pack(runs, device=device, progress=progress, keep=keep, look=look)
+
+
+def looks(curves: Iterable[Sequence[Mapping[str, object]]], metric: str) -> dict[int, float]:
+    """Step -> mean over the seeds' curves, for the steps that all of them have; NaN where a look is none."""
+    rows = [dict(_values(curve, metric.removeprefix("valid."))) for curve in curves]
+    if not rows:
+        return {}
+    steps = [step for step in rows[0] if all(step in row for row in rows)]
+    return {step: sum(row[step] for row in rows) / len(rows) for step in steps}
+
+
+def _values(curve: Sequence[Mapping[str, object]], metric: str) -> Iterable[tuple[int, float]]:
+    for look in curve:
+        valid = look.get("valid")
+        score = valid.get(ALL) if isinstance(valid, Mapping) else None
+        value = score.get(metric) if isinstance(score, Mapping) else None
+        step = look["step"]
+        assert isinstance(step, int)
+        yield step, float(value) if isinstance(value, int | float) else float("nan")

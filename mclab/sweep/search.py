@@ -1,0 +1,213 @@
+"""The loop of a search: claim trials, train what is not measured yet, tell the study, until all are finished."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from optuna.trial import TrialState
+
+from mclab.config.keep import Keep
+from mclab.config.outcome import FINAL, Outcome
+from mclab.config.run import RunConfig, run_id
+from mclab.runner import Ahead, Progress
+from mclab.runner.packing import cost, halves, packs_of
+from mclab.store import Store
+from mclab.sweep.measure import end_as, end_of
+from mclab.sweep.pruning import Pruned, medians
+from mclab.sweep.study import Claim, End, Shared
+from mclab.workers import Failure, Pack, Pool, Result, open_pool, worker_count
+
+#: Trials that one worker of a GPU is asked for at once: those of one shape train together.
+BATCH = 16
+#: Seconds between two looks at what other processes do.
+_POLL = 0.5
+_BAD = ("failed", "diverged", "oom")
+
+
+@dataclass(frozen=True)
+class How:
+    """How to run a search; nothing here changes what a trial measures."""
+
+    device: str = "cpu"
+    workers: int | str = "auto"
+    scheduler: str | None = None
+    pack: int | str = "auto"
+    limit: int | None = None
+    retry_failed: bool = False
+
+
+@dataclass
+class Tally:
+    """What one command did: its finished trials by status, how many of them were answered without training."""
+
+    ran: Counter[str] = field(default_factory=Counter)
+    answered: int = 0
+    stopped: str | None = None
+
+
+class Search:
+    """One process's part of a search."""
+
+    def __init__(
+        self, shared: Shared, store: Store, how: How, progress: Callable[[Progress], None], say: Callable[[str], None]
+    ) -> None:
+        self._shared, self._store, self._how, self._progress, self._say = shared, store, how, progress, say
+        self.tally = Tally()
+        self._began = time.monotonic()
+        self._claims: dict[int, Claim] = {}
+        self._spent: dict[str, float] = {}
+        self._awaited: dict[str, list[int]] = defaultdict(list)
+        space = shared.space
+        self._pruned = Pruned(space.objectives[0].metric) if space.pruner == "median" else None
+        self._count = self._width = 1
+        self._done, self._waits = 0, False
+
+    def go(self) -> None:
+        """Until all trials are finished, or too many have failed."""
+        how, left = self._how, self._shared.left() * len(self._shared.space.seeds)
+        if not left:
+            return
+        count = worker_count(how.workers, how.device, how.scheduler)
+        self._count = count if how.scheduler else min(count, left)
+        self._width = self._count * BATCH if how.device.startswith("cuda") else self._count
+        with open_pool(
+            how.device,
+            workers=self._count,
+            scheduler=how.scheduler,
+            train=self._pruned,
+            progress=self._step,
+            keep=Keep(self._store.checkpoints.absolute()),
+            say=self._say,
+        ) as pool:
+            while self.tally.stopped is None:
+                self._fill(pool)
+                for pack, result in pool.finished():
+                    self._take(pool, pack, result)
+                    if self.tally.stopped is not None:
+                        return
+                    self._fill(pool)
+                if self.tally.stopped is None and not self._others():
+                    return
+
+    def _others(self) -> bool:
+        """Wait a little for trials that other processes hold; `False` where there are none."""
+        if not self._shared.open():
+            return False
+        if not self._waits:
+            self._waits = True
+            self._say("what is left is with other processes: waiting for them, or for what they give up")
+        time.sleep(_POLL)
+        return True
+
+    def _fill(self, pool: Pool) -> None:
+        """Claim trials while there is room, answer those that are measured, hand in the others by shape."""
+        wanted: list[RunConfig] = []
+        if self._pruned:
+            self._pruned.bars = self._bars()
+        while len(self._awaited) < self._width and self.tally.stopped is None:
+            claim = self._shared.claim()
+            if claim is None:
+                break
+            wanted += self._begin(claim)
+        begun = self._store.begun()
+        for pack in packs_of(
+            wanted,
+            self._how.pack,
+            device=self._how.device,
+            workers=self._count,
+            step=lambda run: begun.get(run_id(run)),
+        ):
+            pool.submit(pack, priority=cost(pack))
+        self._tell()
+
+    def _bars(self) -> dict[int, float]:
+        """What a run has to reach, by step."""
+        trials = self._shared.frozen()
+        return medians([trial.intermediate_values for trial in trials if trial.state == TrialState.COMPLETE])
+
+    def _begin(self, claim: Claim) -> list[RunConfig]:
+        """The runs that have to be trained for a trial; none where it is answered."""
+        if claim.twin is not None:
+            self._end(claim, answered=True)
+            return []
+        self._claims[claim.number] = claim
+        missing: list[RunConfig] = []
+        for run in claim.point.runs:
+            name = run_id(run)
+            if self._known(name, claim.retry):
+                continue
+            if name not in self._awaited:
+                missing.append(run)
+            self._awaited[name].append(claim.number)
+        if not any(claim.number in numbers for numbers in self._awaited.values()):
+            self._end(self._claims.pop(claim.number), answered=True)
+        return missing
+
+    def _known(self, name: str, retry: bool) -> bool:
+        """Whether the store has the run. What failed there is tried again for a trial that is tried again."""
+        record = self._store.lookup(name)
+        return record is not None and (record["status"] in FINAL or not retry)
+
+    def _take(self, pool: Pool, pack: Pack, result: Result) -> None:
+        """Store a pack's outcomes and end the trials that waited for them."""
+        if isinstance(result, Failure):
+            if result.status == "oom" and len(pack) > 1:
+                self._say(f"{len(pack)} runs together do not fit into memory: training half of them at a time")
+                for half in halves(pack):
+                    pool.submit(half, priority=cost(half))
+                return
+            result = [Outcome(result.status, error=result.error)] * len(pack)
+        for run, outcome in zip(pack, result, strict=True):
+            name = run_id(run)
+            self._store.put(run, outcome)
+            self._spent[name] = outcome.wall_s or 0.0
+            for number in self._awaited.pop(name, []):
+                if all(number not in numbers for numbers in self._awaited.values()):
+                    self._end(self._claims.pop(number))
+
+    def _end(self, claim: Claim, answered: bool = False) -> None:
+        """Tell the study how a trial ended."""
+        end = end_as(claim.twin) if claim.twin else self._measured(claim)
+        if not answered:
+            own = [self._spent[name] for name in claim.point.run_ids if name in self._spent]
+            end = replace(end, facts={**(end.facts or {}), "duration_s": sum(own)})
+        if not self._shared.finish(claim, end):
+            self._say(f"trial {claim.number} was given up meanwhile and another has its parameters; its runs stay")
+            return
+        self.tally.ran[end.status] += 1
+        self.tally.answered += answered
+        if end.status in _BAD and not answered:
+            facts = end.facts or {}
+            step = facts.get("diverged_step")
+            why = f"diverged at step {step}" if end.status == "diverged" else f"{end.status}: {facts.get('error')}"
+            self._say(f"trial {claim.number} ({_params(claim)}): {why}")
+        bad = sum(self.tally.ran[word] for word in _BAD)
+        if self._how.limit is not None and bad >= self._how.limit:
+            self.tally.stopped = f"stopped after {bad} failed trial{'s' * (bad != 1)}"
+        self._tell()
+
+    def _measured(self, claim: Claim) -> End:
+        records = [self._store.lookup(name) for name in claim.point.run_ids]
+        return end_of([record for record in records if record], self._store.curve, self._shared.space.objectives)
+
+    def _step(self, pack: Pack, step: int, steps: int) -> None:
+        """In one process it is said which step the run is at."""
+        if steps and self._width == 1:
+            self._tell(step, steps)
+
+    def _tell(self, step: int = 0, steps: int = 0) -> None:
+        own, most = self.tally.ran.total(), self._shared.most
+        done = self._done = self._done if steps else most - self._shared.left()
+        seconds = time.monotonic() - self._began
+
+        def ahead() -> Ahead | None:
+            return Ahead(done / max(1, most), seconds / own * max(0, most - done)) if own else None
+
+        self._progress(Progress(done, most, step, steps, ahead))
+
+
+def _params(claim: Claim) -> str:
+    from mclab.config.keys import shown
+
+    return ", ".join(f"{path.rpartition('.')[2]}={shown(value)}" for path, value in claim.trial.params.items())

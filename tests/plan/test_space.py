@@ -1,0 +1,253 @@
+"""Space files: axes, conditions, objectives, and what is refused with its line."""
+
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from mclab.config.strict import ConfigError
+from mclab.plan.space import Space, changes
+from mclab.plan.space_load import load_space
+from mclab.plan.space_trials import Objective, SpaceAxis, Trial, Trials, as_dict, from_dict
+
+MC = """
+question: Which choices matter?
+base:
+  model: {dim: 16, mixer: {memory: linear, segment: 8, aggregate: grm}}
+  train: {lr: 1e-2}
+space:
+  model.mixer.k: {low: 1, high: 4}
+  model.mixer.depth: {low: 1, high: 3, step: 2}
+  model:
+    mixer:
+      aggregate: [grm, ssc, none]
+      memory: [linear, titans]
+  train.lr: {low: 1e-3, high: 1E-1, log: true}
+  train.clip: {low: 0.5, high: 1.5, step: 0.25}
+when:
+  model.mixer.k: {model.mixer.aggregate: ssc}
+  model.mixer.depth: {model.mixer.memory: [titans, dla]}
+"""
+
+
+@pytest.fixture
+def space(tmp_path: Path):
+    def make(text: str, *overrides: str, **options: Any) -> Space:
+        path = tmp_path / "s.yaml"
+        path.write_text(dedent(text))
+        return load_space(path, overrides, **options)
+
+    return make
+
+
+@pytest.fixture
+def fault(space, tmp_path: Path):
+    def make(text: str, *overrides: str, **options: Any) -> str:
+        with pytest.raises(ConfigError) as caught:
+            space(text, *overrides, **options)
+        return str(caught.value).replace(f"{tmp_path}/", "")
+
+    return make
+
+
+def test_every_kind_of_axis(space) -> None:
+    found = space(MC)
+    assert [axis.told for axis in found.axes] == [
+        SpaceAxis("model.mixer.aggregate", "choice", ("grm", "ssc", "none")),
+        SpaceAxis("model.mixer.k", "int", (), 1, 4, when="{model.mixer.aggregate: ssc}"),
+        SpaceAxis("model.mixer.memory", "choice", ("linear", "titans")),
+        SpaceAxis("model.mixer.depth", "int", (), 1, 3, step=2, when="{model.mixer.memory: [titans, dla]}"),
+        SpaceAxis("train.lr", "float", (), 0.001, 0.1, log=True),
+        SpaceAxis("train.clip", "float", (), 0.5, 1.5, step=0.25),
+    ]
+    assert (found.question, found.sampler, found.pruner, found.seeds) == ("Which choices matter?", "tpe", "none", (0,))
+    assert found.objectives == (Objective("valid.accuracy", "maximize"),)
+    assert (found.notes, found.warnings) == ((), ())
+    assert dict(found.start) == {
+        "model.mixer.aggregate": "grm", "model.mixer.memory": "linear", "train.lr": 0.01, "train.clip": 1.0,
+    }  # fmt: skip
+    assert found.base_point().run_ids == found.point(found.start).run_ids
+
+
+def test_a_key_under_a_condition_is_there_where_it_holds(space) -> None:
+    found = space(MC)
+    aggregate, k, memory, depth = found.axes[:4]
+    assert found.asked(aggregate, {})
+    assert found.asked(k, {aggregate.path: "ssc"})
+    assert not found.asked(k, {aggregate.path: "grm"})
+    assert found.asked(depth, {memory.path: "titans"})
+    run = found.point({aggregate.path: "ssc", k.path: 3, memory.path: "titans", depth.path: 3}).runs[0]
+    mixer: Any = run.model.mixer
+    assert (mixer.aggregate, mixer.k, mixer.memory, mixer.depth) == ("ssc", 3, "titans", 3)
+
+
+def test_what_changes_nothing_is_inert_and_makes_the_same_runs(space) -> None:
+    found = space("space: {model.mixer.gate: [context, none], model.mixer.connector: [own, shared]}")
+    points = [found.point({"model.mixer.gate": "none", "model.mixer.connector": word}) for word in ("own", "shared")]
+    assert points[0].run_ids == points[1].run_ids
+    assert {point.inert for point in points} == {("model.mixer.connector",)}
+    assert len(found.listed()) == 3
+    assert found.size() == 4
+
+
+def test_lists_and_mappings_are_choices_by_their_text(space) -> None:
+    found = space(
+        """
+        space:
+          model.mixer: [{name: memory, gate: input}, {name: attention, window: 8}]
+          model.pattern: [[mixer, attention], [attention]]
+          train.stop_at: [null, 0.9]
+        """
+    )
+    texts = ("{name: memory, gate: input}", "{name: attention, window: 8}")
+    values = {axis.path: axis.told.values for axis in found.axes}
+    assert values == {
+        "model.mixer": texts, "model.pattern": ("[mixer, attention]", "[attention]"), "train.stop_at": (None, 0.9),
+    }  # fmt: skip
+    assert found.point({"model.mixer": texts[1]}).runs[0].model.mixer.name == "attention"
+    assert "trial 0 is the base but for model.mixer, whose value there is none of the axis's" in found.notes
+
+
+def test_equal_values_are_one_and_noted(space) -> None:
+    found = space("space: {train.lr: [1e-3, 0.001, 1e-2]}")
+    assert found.axes[0].told.values == (0.001, 0.01)
+    assert found.notes[0] == "space: train.lr lists 0.001 twice; it runs once"
+
+
+def test_seeds_and_overrides(space) -> None:
+    found = space(f"{MC}repeats: 2\n", "train.steps=7", seed=3)
+    assert found.seeds == (3, 4)
+    assert {run.train.steps for run in found.point({}).runs} == {7}
+    assert space(f"{MC}repeats: 2\n", "seed=4", repeats=1).seeds == (4,)
+
+
+def test_a_point_that_breaks_a_rule_says_which(space) -> None:
+    axes = "{model.mixer.gate: [context, none], model.mixer.aggregate: [grm, soup]}"
+    found = space(f"base: {{model.mixer.memory: dla}}\nspace: {axes}")
+    with pytest.raises(ConfigError, match="soup mixes weights, and without a gate"):
+        found.point({"model.mixer.gate": "none", "model.mixer.aggregate": "soup"})
+    assert len(found.listed()) == 3
+
+
+def test_excluded_points_are_refused_and_not_listed(space) -> None:
+    found = space("space: {model.dim: [8, 16], train.lr: [1e-3, 1e-2]}\nexclude: [{model.dim: 8, train.lr: 1e-3}]")
+    with pytest.raises(ConfigError, match="exclude: leaves no cell"):
+        found.point({"model.dim": 8, "train.lr": 0.001})
+    assert len(found.listed()) == 3
+
+
+def test_what_two_searches_differ_in(space) -> None:
+    first = space(MC).describe()
+    assert changes(first, space(MC).describe()) == []
+    assert changes(first, space(MC, sampler="random", pruner="median").describe()) == []
+    other = space(MC.replace("[linear, titans]", "[linear]").replace("dim: 16", "dim: 8"), repeats=2).describe()
+    assert changes(first, other) == [
+        "seeds was [0], is [0, 1]",
+        "space model.mixer.memory was [linear, titans], is [linear]",
+        "base model.dim was 16, is 8",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "s.yaml: is empty; a space has question, base, space"),
+        ("- a", "s.yaml: needs a mapping at the top, got [a]"),
+        ("space: {}", "s.yaml:1: space: is empty"),
+        ("base: {}", "space: is empty; give it something to search"),
+        ("spaces: {train.lr: [1]}", "s.yaml:1: spaces: unknown key; did you mean space?"),
+        ("grid: {train.lr: [1]}", "s.yaml:1: grid: unknown key; it is for mclab ablate --grid; a search has space"),
+        ("seeds: 0..3", "s.yaml:1: seeds: unknown key; write repeats: N, and seed under base"),
+        ("train.lr: [1]", "s.yaml:1: train.lr: unknown key; it belongs under base, or under space to be searched"),
+        ("space: [1]", "s.yaml:1: space: needs a mapping of keys to values, got [1]"),
+        ("space: {train.lrr: [1]}", "s.yaml:1: space: train.lrr: unknown key; did you mean train.lr?"),
+        ("space: {train.lrr: {low: 1, high: 2}}", "s.yaml:1: space: train.lrr: unknown key; did you mean train.lr?"),
+        (
+            "space:\n  train.lr: 0.1",
+            "s.yaml:2: space: train.lr: needs a list of values or {low: ..., high: ...}, got 0.1",
+        ),
+        ("space:\n  train.lr: []", "s.yaml:2: space: train.lr: needs at least one value, got []"),
+        ("space:\n  train.lr: {low: 1}", "s.yaml:2: space: train.lr: has no high"),
+        ("space:\n  train.lr: {low: 1, hgih: 2}", "s.yaml:2: space.train.lr.hgih: unknown key; did you mean high?"),
+        (
+            "space:\n  train.lr:\n    low: 2\n    high: 1",
+            "s.yaml:3: space: train.lr: low 2.0 is above high 1.0; swap them",
+        ),
+        ("space:\n  train.lr:\n    low: -1\n    high: 1", "s.yaml:3: space: train.lr: needs float > 0, got -1"),
+        ("space: {train.weight_decay: {low: 0, high: 1, log: true}}", "low 0.0 has no logarithm; take one above 0"),
+        ("space: {train.lr: {low: 1, high: 2, log: yes}}", 'log: needs true or false, got "yes"'),
+        ("space: {model.dim: {low: 8, high: 16, log: true, step: 4}}", "has log and step, which exclude each other"),
+        ("space: {model.dim: {low: 8, high: 30, step: 8}}", "high 30 is on no step of 8 from 8; take 24 or 32"),
+        ("space: {model.dim: {low: 8, high: 16, step: 0.5}}", "step: needs a whole number above 0, got 0.5"),
+        ("space: {model.dim: {low: 8.5, high: 16}}", "model.dim: needs int >= 1, got 8.5"),
+        ("space: {model.mixer.gate: {low: a, high: b}}", "model.mixer.gate: needs context | input | none"),
+        (
+            "space:\n  model.mixer.gate: [context, inptu]",
+            'needs input | context | none, got "inptu"; did you mean input?',
+        ),
+        ("space: {task.length: [16, 32]}", "s.yaml:1: space: task.length: changes the exam, so the easiest would win"),
+        ("space: {eval.every: [16, 32]}", "changes the exam"),
+        ("space: {seed: [0, 1]}", "seed: is no axis"),
+        ("space: {train.lr: [1, 2], train.lr: [3]}", "given twice, on line 1"),
+        (
+            "space: {model.mixer: [{gate: input}], model.mixer.gate: [context]}",
+            "model.mixer.gate: is set by model.mixer and",
+        ),
+        ("space: {train.lr: [1]}\nobjective: test.accuracy", "s.yaml:2: objective: needs one of valid.accuracy"),
+        ("space: {train.lr: [1]}\nobjective: valid.acuracy", "did you mean valid.accuracy?"),
+        ("space: {train.lr: [1]}\nobjective: params", "the first must be valid.accuracy or valid.loss, got params"),
+        ("space: {train.lr: [1]}\nobjective: [valid.loss, valid.accuracy]", "the second is a cost"),
+        ("space: {train.lr: [1]}\nobjective: []", "objective: needs one metric or two, got []"),
+        ("space: {train.lr: [1]}\nrepeats: 0", "s.yaml:2: repeats: needs a number of seeds from 1 to 100, got 0"),
+        (
+            "space: {train.lr: [1]}\nsampler: tpr",
+            's.yaml:2: sampler: needs one of tpe, random, gp, cmaes, qmc, grid, got "tpr"',
+        ),
+        ("space: {train.lr: [1]}\nquestion: 3", "question: needs text, got 3"),
+        ("space: {train.lr: [1]}\nbase: {model.dim: 3, model.heads: 2}", "model.heads"),
+        ("space: {train.lr: [1]}\nbase:\n  model.dmi: 3", "s.yaml:3: model.dmi: unknown key"),
+        ("space: {train.lr: [1]}\nwhen: {train.lr: {train.lr: 1}}", "its condition asks for the key itself"),
+        ("space: {train.lr: {low: 1, high: 2}}\nsampler: grid", "grid needs a list or steps for train.lr"),
+    ],
+)
+def test_a_fault_is_a_line_with_its_place(fault, text: str, said: str) -> None:
+    found = fault(text)
+    assert said in found
+    assert found.count("\n") == 0
+
+
+def test_an_override_of_an_axis_is_refused(fault) -> None:
+    assert fault(MC, "train.lr=0.1") == "train.lr=0.1: train.lr: s.yaml:13 varies train.lr; edit the grid instead"
+
+
+def test_a_condition_that_nothing_varies_is_warned_of(space) -> None:
+    found = space("space: {train.lr: [1e-3, 1e-2]}\nwhen: {model.mixer.k: {model.mixer.aggregate: ssc}}")
+    assert found.warnings == ("when: model.mixer.k is not varied here, so its condition changes nothing",)
+
+
+def trial(number: int, *values: float, ids: tuple[str, ...] = (), **more: Any) -> Trial:
+    return Trial(number, "done", {"train.lr": number}, values, run_ids=ids or (str(number),), **more)
+
+
+def test_trials_as_plain_data_and_back() -> None:
+    axes = (SpaceAxis("train.lr", "choice", (1, None, "a", True)), SpaceAxis("model.dim", "int", (), 8, 16, step=8))
+    failed = Trial(3, "failed", {"train.lr": None}, error="x", retry_of=1)
+    found = Trials(
+        "s", None, axes, (Objective("valid.accuracy", "maximize"),), (0,), 4, (trial(0, 0.5), failed), {"a": {"b": 1.0}}
+    )
+    assert from_dict(as_dict(found)) == found
+    with pytest.raises(ConfigError, match=r"x\.json: holds no trials of mclab"):
+        from_dict({}, "x.json")
+
+
+def test_the_best_and_the_front() -> None:
+    goals = (Objective("valid.accuracy", "maximize"), Objective("state_floats", "minimize"))
+    rows = (
+        trial(0, 0.5, 100.0), trial(1, 0.9, 200.0), trial(2, 0.4, 50.0), trial(3, 0.4, 60.0), trial(4, 0.9, 200.0),
+        trial(5, 0.9, 100.0, ids=("0",)), Trial(6, "diverged", {}),
+    )  # fmt: skip
+    found = Trials("s", None, (), goals, (0,), 7, rows)
+    assert [each.number for each in found.done] == [0, 1, 2, 3, 4]  # the sixth repeats the first's runs
+    assert [each.number for each in found.best()] == [1, 4, 0, 2, 3]
+    assert [each.number for each in found.front()] == [2, 0, 1, 4]

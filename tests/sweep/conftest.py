@@ -1,0 +1,104 @@
+"""A folder to stand in, a training that costs nothing, and a PostgreSQL server where its programs are."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from mclab.sweep.postgres import Postgres
+from mclab.sweep.study import Place
+from tests.sweep.bench import FakeTraining, journal
+
+_NUMBERS = count()
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test stands in an empty folder, and nothing is drawn."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mclab.report.sweeps.plots.write_plots", lambda *_: [])
+    return tmp_path
+
+
+@pytest.fixture
+def training(monkeypatch: pytest.MonkeyPatch) -> FakeTraining:
+    """In place of the training of this process."""
+    fake = FakeTraining()
+    monkeypatch.setattr("mclab.train.train_pack", fake)
+    return fake
+
+
+def program(name: str) -> str | None:
+    """A program of PostgreSQL's: on the path, or where Debian keeps it."""
+    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return shutil.which(name) or (str(found[-1]) if found else None)
+
+
+def _unprivileged(words: list[str]) -> list[str]:
+    """PostgreSQL refuses to run as root; as anybody else it runs as that."""
+    if os.getuid() != 0:
+        return words
+    return ["setpriv", "--reuid=nobody", f"--regid={pwd.getpwnam('nobody').pw_gid}", "--clear-groups", *words]
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The address of a server on loopback, up to the name of the database."""
+    initdb, control = program("initdb"), program("pg_ctl")
+    if initdb is None or control is None:
+        pytest.skip("no PostgreSQL on this machine (initdb, pg_ctl)")
+    with tempfile.TemporaryDirectory(prefix="mclab-postgres-") as folder:
+        if os.getuid() == 0:
+            shutil.chown(folder, "nobody")
+        data, port = f"{folder}/data", _free_port()
+        settings = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
+        made = [initdb, "-D", data, "-A", "trust", "-U", "mclab", "--no-sync", "-E", "UTF8", "--locale=C"]
+        subprocess.run(_unprivileged(made), check=True, capture_output=True, cwd=folder)
+        start = [control, "-D", data, "-w", "-o", settings, "-l", f"{folder}/log", "start"]
+        subprocess.run(_unprivileged(start), check=True, stdout=subprocess.DEVNULL, cwd=folder)
+        try:
+            yield f"postgresql://mclab@127.0.0.1:{port}"
+        finally:
+            stop = [control, "-D", data, "-m", "immediate", "-w", "stop"]
+            subprocess.run(_unprivileged(stop), check=True, stdout=subprocess.DEVNULL, cwd=folder)
+
+
+@pytest.fixture
+def database(server: str) -> str:
+    """The address of a fresh database."""
+    name = f"fresh{next(_NUMBERS)}"
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return f"{server}/{name}"
+
+
+Where = Callable[[], Place]
+
+
+@pytest.fixture(params=["journal", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Where]:
+    """Gives, each time, another hold on the same place for studies: as another process has one."""
+    address = request.getfixturevalue("database") if request.param == "postgres" else None
+    made: list[Place] = []
+
+    def hold() -> Place:
+        made.append(Postgres(address) if address else journal(tmp_path))
+        return made[-1]
+
+    yield hold
+    for place in made:
+        place.close()
