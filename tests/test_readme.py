@@ -29,6 +29,12 @@ def commands(program: str) -> list[list[str]]:
 
 
 def small(words: list[str]) -> list[str]:
+    if words[0] == "sweep" and "--dry-run" not in words:
+        place = words.index("--trials") + 1
+        few = [*words[:place], "2", *words[place + 1 :]]
+        name = Path(words[words.index("--space") + 1]).stem
+        sizes = ["train.steps=2", "eval.every=1000", "eval.valid=8", "eval.test=8"]
+        return [*few, "--workers", "1", *sizes, "--out", f"runs/{name}"]
     if words[0] not in TRAINING or "--dry-run" in words:
         return words
     name = Path(words[words.index("--grid") + 1]).stem if "--grid" in words else words[0]
@@ -45,7 +51,8 @@ def test_the_commands_are_found() -> None:
 def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In their order, in one folder, with the grids that the README itself spells out."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "ablations").symlink_to(ROOT / "ablations")
+    for folder in ("ablations", "sweeps"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     monkeypatch.syspath_prepend(tmp_path)
     for name, text in FILES:
         (tmp_path / name).write_text(text)
