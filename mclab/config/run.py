@@ -97,9 +97,9 @@ class RunConfig(Strict):
                 f"eval.post_training: keeps states of a memory, and mixer {names} has none; "
                 f"leave it out or take model.mixer.name memory"
             )
-        if cached != {"none"}:
+        if reads := cached - {"none"}:
             raise ValueError(
-                f"eval.post_training: is for a model trained without a cache, and aggregate is {min(cached)}; "
+                f"eval.post_training: is for a model trained without a cache, and aggregate is {min(reads)}; "
                 f"take model.mixer.aggregate none"
             )
         for mixer in self.model.mixers:

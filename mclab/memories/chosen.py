@@ -75,8 +75,8 @@ def read(
     h = x = chosen.packed(q_GTK.flatten(0, 1), blocks)
     for i, weights in enumerate(layers):
         h = chosen.applied(F.gelu(h) if i else h, weights.flatten(0, 1), blocks)
-    if net.gain is not None:  # of each block its sequence's
-        net = replace(net, gain=net.gain.index_select(0, F.pad(blocks.owner // Q, (0, 1))))
+    if net.gain is not None:  # of each block its sequence's; the block of zeros, which all share, has none
+        net = replace(net, gain=F.pad(net.gain.index_select(0, blocks.owner // Q), (0, 0, 0, 0, 0, 1)))
     weights_Tk = weights_GTJ[..., :-1].flatten(0, 1)
     own_TV = (own_GTV * weights_GTJ[..., -1:]).flatten(0, 1)
     y: Tensor = chosen.combined(own_TV, net.finish(x, h), weights_Tk, blocks).unflatten(0, (G, T))

@@ -52,6 +52,19 @@ def test_sorted_reads_of_the_linear_memory_equal_the_definition(case, sorted_rea
     assert sorted_reads
 
 
+@pytest.mark.parametrize("memory", ["dla", "titans", "delta", "memora"])
+def test_a_replica_that_is_lost_leaves_the_others_as_they_are(memory, sorted_reads):
+    """Blocks of all replicas are read together; the first tokens choose nothing, which is a block of its own."""
+    made, inputs = test_memories.layer_and_inputs(
+        length=13, replicas=3, memory=memory, aggregate="ssc", segment=3, chunk=2
+    )
+    before = made(*inputs)[1]
+    for values in made.parameters():
+        values.data[0] = values.data[2] = torch.nan
+    assert torch.equal(made(*inputs)[1], before)
+    assert sorted_reads
+
+
 def layer(memory, segment, length, width=64):
     made = CachingLayer(1, width, 2, length, MemoryMixer(memory=memory, aggregate="ssc", segment=segment))
     initialise(made, [0])

@@ -175,3 +175,17 @@ def test_a_pattern_without_mixer_survives_its_record() -> None:
 def test_canonical_leaves_a_canonical_model_alone() -> None:
     model = ModelConfig()
     assert canonical_model(model) is model
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("log_linear", ["attention", "mixer"]), ("attention", ["mixer", "log_linear"])),
+        (("attention", ["mixer", "transformer++/16"]), ("transformer++/16", ["attention", "mixer"])),
+    ],
+)
+def test_the_same_layers_are_one_run_whichever_of_them_is_the_mixer(
+    one: tuple[str, list[str]], other: tuple[str, list[str]]
+):
+    ids = {run_id(of(layers=2, mixer=mixer, pattern=pattern)) for mixer, pattern in (one, other)}
+    assert len(ids) == 1

@@ -115,6 +115,11 @@ def test_other_memory_other_id():
             "take model.mixer.aggregate none",
         ),
         (
+            {"mixer": {"aggregate": "ssc"}, "pattern": ["mixer", "titans"]},
+            "eval.post_training: is for a model trained without a cache, and aggregate is ssc; "
+            "take model.mixer.aggregate none",
+        ),
+        (
             {"mixer": {"name": "attention"}},
             "eval.post_training: keeps states of a memory, and mixer attention has none; "
             "leave it out or take model.mixer.name memory",

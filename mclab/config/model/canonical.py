@@ -69,6 +69,13 @@ def _nameless(mixers: tuple[Mixer, ...]) -> int:
     return len({mixer for mixer in mixers if word_of(mixer) is None})
 
 
+def _old(mixer: Mixer) -> bool:
+    """Whether ids were made of such a mixer before words named every kind of layer."""
+    if isinstance(mixer, AttentionMixer):
+        return mixer.rotary is None and mixer.conv is None
+    return mixer.name != "log_linear"
+
+
 def _own(model: ModelConfig, mixers: tuple[Mixer, ...]) -> Mixer:
     """The kind of layer that `model.mixer` is to be: one that no word names; else, of words that were always there, the
     one that it was, since ids have been made of it; else the first memory, attention or convolution."""
@@ -77,7 +84,7 @@ def _own(model: ModelConfig, mixers: tuple[Mixer, ...]) -> Mixer:
         return nameless[0]
     if MIXER in model.words and all(word.partition("/")[0] in _FIRST for word in model.words):
         given = mixers[model.words.index(MIXER)]
-        if not isinstance(model.mixer, AttentionMixer) or model.mixer == given:
+        if _old(model.mixer) and (not isinstance(model.mixer, AttentionMixer) or model.mixer == given):
             return given
     rank = list(MIXERS)
     return min(mixers, key=lambda mixer: rank.index(mixer.name))

@@ -108,9 +108,10 @@ def _parts(mixed: Tensor, k: Tensor, updates: Tensor) -> Iterator[tuple[slice, _
 
 
 def _bound(starts: Tensor | None, decay: Tensor, writes: Tensor, k: Tensor, updates: Tensor) -> float:
-    """No logit's size is above this; not a number where something is not."""
+    """No logit's size is above this. A sequence with something infinite, or no number, is lost on either way and must
+    not choose the others'."""
     pairs = k.abs().amax(-1) * updates.abs().amax(-1)
     bound = (writes.abs() @ pairs.unsqueeze(-1)).squeeze(-1)
     if starts is not None:
         bound = bound + decay * starts.abs().amax((-1, -2)).unsqueeze(-1)
-    return bound.max().item()
+    return torch.where(bound.isfinite(), bound, 0.0).max().item()
