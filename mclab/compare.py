@@ -23,7 +23,7 @@ _FILTER = re.compile(r"[\w.]+=.*")
 #: Names that are listed where one of them was probably meant.
 _MOST_NAMED = 6
 #: What a run's machine may be told apart by, beside what a table already watches.
-_MACHINE = (*MIXABLE, ("Python versions", ("provenance.python",)), ("checkouts", ("provenance.git",)))
+_MACHINE = (*MIXABLE, ("checkouts", ("provenance.git",)))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ State = Literal["ok", "note", "broken"]
 #: Packages that are no dependency, and what their absence costs.
 OPTIONAL = {
     "bokeh": "no dashboard of a Dask cluster",
+    "psycopg": "no study in PostgreSQL (mclab sweep --storage postgresql://...): pip install 'psycopg[binary]'",
+    "cmaes": "no mclab sweep --sampler cmaes: pip install cmaes",
     "pytest": "make test does not run",
     "ruff": "make lint does not run",
     "mypy": "make lint does not run",
@@ -27,6 +29,8 @@ PROGRAMS = {
     "git": "records do not say of which commit they are",
     "pdflatex": "table.tex cannot be set on this machine",
 }
+#: Optional packages that a sweep imports: psycopg without libpq is installed and does not work.
+_IMPORTED = ("psycopg", "cmaes")
 _GIB = 2**30
 #: Below so much free space or memory a run may not end, in GiB.
 _LITTLE_DISK, _LITTLE_MEMORY = 1.0, 1.0
@@ -178,10 +182,20 @@ def _places(folder: Path) -> Iterator[Finding]:
 
 def _optional() -> Iterator[Finding]:
     for name, cost in OPTIONAL.items():
-        try:
-            yield Finding("optional", name, version(name))
-        except PackageNotFoundError:
-            yield Finding("optional", name, "missing", "note", cost)
+        yield _option(name, cost)
     for name, cost in PROGRAMS.items():
         found = shutil.which(name)
         yield Finding("optional", name, found or "missing", "ok" if found else "note", "" if found else cost)
+
+
+def _option(name: str, cost: str) -> Finding:
+    """A package that can be done without: there, and importable where mclab imports it."""
+    try:
+        found = version(name)
+        if name in _IMPORTED:
+            import_module(name)
+    except PackageNotFoundError:
+        return Finding("optional", name, "missing", "note", cost)
+    except Exception:  # whatever a broken installation raises
+        return Finding("optional", name, f"{found}, cannot be imported", "note", cost)
+    return Finding("optional", name, found)

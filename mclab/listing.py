@@ -8,7 +8,9 @@ from typing import Any
 from mclab.config.outcome import ALL
 from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
 from mclab.config.strict import leaves
+from mclab.loading import trial_of
 from mclab.plan.plan import Plan
+from mclab.plan.space_trials import Trials
 from mclab.report.names import column_names
 from mclab.store import Records
 from mclab.store.record import config_of
@@ -23,24 +25,26 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class _Run:
-    """A record with its keys as the plan's author wrote them, else as they stand in it, and its cell's name."""
+    """A record with its keys as the plan's author wrote them, else as they stand in it; its cell's name, its trial."""
 
     record: Record
     keys: Mapping[str, Any]
     cell: str | None = None
+    trial: int | None = None
 
 
-def listing(records: Records, plan: Plan | None) -> list[dict[str, Any]]:
-    """The plan's runs in its order, then others: id, status, seed, the keys that vary, the metrics.
+def listing(records: Records, plan: Plan | None, study: Trials | None = None) -> list[dict[str, Any]]:
+    """The runs of the plan, or of the study, in its order, then others: id, status, seed, what varies, the metrics.
 
-    A key stands under its last word, as in the tables; what a run does not have is `None`.
+    A key stands under its last word, as in the tables; what a run does not have is `None`. The runs of a study have
+    their trial's number beside the seed.
     """
     stored = {record["run_id"]: record for record in records.scan()}
-    runs = list(_planned(plan, stored)) if plan else []
+    runs = list(_planned(plan, stored)) if plan else list(_searched(study, stored)) if study else []
     known = {run.record["run_id"] for run in runs}
     others = [_Run(record, _live(config_of(dict(record)))) for name, record in stored.items() if name not in known]
-    names = column_names(_varied(plan, [*runs, *others] if others else []))
-    return [_row(run, names, bool(plan and plan.named)) for run in [*runs, *others]]
+    names = column_names(_varied(_axes(plan, study), [*runs, *others] if others else []))
+    return [_row(run, names, bool(plan and plan.named), study is not None) for run in [*runs, *others]]
 
 
 def _planned(plan: Plan, stored: Mapping[str, Record]) -> Iterator[_Run]:
@@ -55,15 +59,32 @@ def _planned(plan: Plan, stored: Mapping[str, Record]) -> Iterator[_Run]:
                     yield _Run(stored[name], keys, cell.name)
 
 
+def _searched(study: Trials, stored: Mapping[str, Record]) -> Iterator[_Run]:
+    """Every stored run of the study once, under the trial that it was trained for."""
+    of = trial_of(study)
+    for trial in study.trials:
+        for name in trial.run_ids:
+            if of[name] == trial.number and name in stored:
+                searched = {path: value for path, value in trial.params.items() if path not in trial.inert}
+                keys = {**_live(config_of(dict(stored[name]))), **searched}
+                yield _Run(stored[name], keys, trial=trial.number)
+
+
 def _live(run: RunConfig) -> dict[str, Any]:
     """The run's keys without its seed and without those that change nothing in it."""
     dead = inert(run) | UNSCIENTIFIC
     return {path: value for path, value in leaves(run) if path != "seed" and path not in dead}
 
 
-def _varied(plan: Plan | None, runs: Sequence[_Run]) -> list[str]:
-    """What the plan varies and chooses, then what else differs among `runs`."""
-    own = [*plan.axes, *(plan.select.over if plan.select else ())] if plan else []
+def _axes(plan: Plan | None, study: Trials | None) -> list[str]:
+    """What the plan varies and chooses, or what the study searches."""
+    if plan is None:
+        return [axis.path for axis in study.axes] if study else []
+    return [*plan.axes, *(plan.select.over if plan.select else ())]
+
+
+def _varied(own: Sequence[str], runs: Sequence[_Run]) -> list[str]:
+    """The axes, then what else differs among `runs`."""
     paths = dict.fromkeys(path for run in runs for path in run.keys)
     return [*own, *(path for path in paths if path not in own and _differs(path, runs))]
 
@@ -72,10 +93,11 @@ def _differs(path: str, runs: Sequence[_Run]) -> bool:
     return len({json.dumps(run.keys.get(path)) for run in runs}) > 1
 
 
-def _row(run: _Run, names: Mapping[str, str], named: bool) -> dict[str, Any]:
+def _row(run: _Run, names: Mapping[str, str], named: bool, searched: bool) -> dict[str, Any]:
     record = run.record
     return {
         **{key: record[key] for key in ("run_id", "status", "seed")},
+        **({"trial": run.trial} if searched else {}),
         **({"name": run.cell} if named else {}),
         **{name: run.keys.get(path) for path, name in names.items()},
         **{

@@ -1,9 +1,13 @@
-"""A run folder as one frame: what `mclab.load` returns."""
+"""What a run folder holds, for those that read it: its runs as one frame (`mclab.load`), or a sweep's trials."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mclab.config.strict import ConfigError
+from mclab.plan.space_trials import Trials, from_dict
 from mclab.store import Records
+from mclab.store.files import plainly
 
 if TYPE_CHECKING:
     import polars as pl
@@ -12,12 +16,53 @@ if TYPE_CHECKING:
 def frame(folder: str | Path) -> "pl.DataFrame":
     """One row per stored run: the frame of `runs.csv` where the folder has a plan, else every record with its keys.
 
-    Raises `ConfigError` where there is no such folder, or its plan is damaged.
+    The runs of a sweep have the number of their trial beside them. Raises `ConfigError` where there is no such folder,
+    or its plan or its trials are damaged.
     """
     records = Records(folder)
     plan = records.plan()
     if plan is None:
-        return records.scan_frame()
+        return _with_trials(records.scan_frame(), trials(records.path))
     from mclab.report.runs import runs_frame
 
     return runs_frame(plan, records.lookup)
+
+
+def _with_trials(found: "pl.DataFrame", study: Trials | None) -> "pl.DataFrame":
+    if study is None or found.is_empty():
+        return found
+    import polars as pl
+
+    of = trial_of(study)
+    numbers = [of.get(run) for run in found["run_id"]]
+    return found.insert_column(found.columns.index("seed") + 1, pl.Series("trial", numbers, dtype=pl.Int64))
+
+
+def trials(folder: Path) -> Trials | None:
+    """The study whose run folder this is, as its last command left it; `None` for a grid's folder, or none at all.
+
+    Raises `ConfigError` where `trials.json` is damaged.
+    """
+    path = folder / "trials.json"
+    if (folder / "plan.json").exists() or not path.is_file():
+        return None
+    with plainly(path, "read"):
+        data = path.read_bytes()
+    try:
+        return from_dict(json.loads(data.decode()), str(path))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+        raise ConfigError(f"{path}: is torn or no JSON; the same mclab sweep command writes it again") from None
+
+
+def trial_of(study: Trials) -> dict[str, int]:
+    """Run id -> the trial that it was trained for: of several the first that counts and that no other took over."""
+    taken = {trial.retry_of for trial in study.trials}
+    by_right = sorted(
+        study.trials,
+        key=lambda trial: (not trial.counts or trial.number in taken, trial.repeat_of is not None, trial.number),
+    )
+    found: dict[str, int] = {}
+    for trial in by_right:
+        for run in trial.run_ids:
+            found.setdefault(run, trial.number)
+    return found

@@ -1,6 +1,7 @@
-"""The grid file as a JSON schema, for editors: which keys there are, what they take, what they mean.
+"""Grid files and search spaces as JSON schemas, for editors: which keys there are, what they take, what they mean.
 
-It knows every key and value by itself. Rules between keys (pairs fit into the length) are left to `mclab ablate`.
+They know every key and value by itself. Rules between keys (pairs fit into the length) are left to `mclab ablate`, and
+those of a range (low below high, a step or log) to `mclab sweep`.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,6 +16,9 @@ from mclab.plan.grid import KEYS
 from mclab.plan.over import METRICS
 from mclab.plan.quick import KEYS as QUICK_KEYS
 from mclab.plan.quick import QUICK
+from mclab.plan.space import METRICS as OBJECTIVES
+from mclab.plan.space_load import KEYS as SPACE_KEYS
+from mclab.plan.space_load import MOST_REPEATS, PRUNERS, SAMPLERS
 
 Schema = dict[str, Any]
 
@@ -35,6 +39,18 @@ MEANING = {
     "seeds": "0..4 (both ends count), or a list",
     "quick": "the reduced form that --quick runs; each block replaces the grid's own, base is laid over it",
 }
+#: What stands under each key at the top of a space, where that is not as in a grid.
+SPACE_MEANING = {
+    "question": "what the search asks; printed above the table",
+    "base": "one full run, the search's first trial; every key is optional",
+    "space": "keys to search: a list of values, or {low, high} with log or a step",
+    "when": "a searched key exists only where its condition holds",
+    "exclude": "every point that matches one of these is refused",
+    "objective": "what is searched for; with a cost, the front of both",
+    "sampler": "which points are tried",
+    "pruner": "whether a run behind the median of the others is stopped early",
+    "repeats": "seeds that a trial averages over",
+}
 
 
 def grid_schema() -> Schema:
@@ -45,6 +61,50 @@ def grid_schema() -> Schema:
         **_closed({key: _top(key) for key in KEYS}),
         "definitions": dict(_definitions()),
     }
+
+
+def space_schema() -> Schema:
+    """JSON Schema, draft 7."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "mclab search space",
+        **_closed({key: _space_top(key) for key in SPACE_KEYS}),
+        "required": ["space"],
+        "definitions": {**dict(_definitions()), **dict(_searched())},
+    }
+
+
+def _space_top(key: str) -> Schema:
+    accuracy, loss, *costs = OBJECTIVES
+    chosen: Schema = {"enum": [accuracy, loss]}
+    several = {"type": "array", "minItems": 1, "maxItems": 2, "items": [chosen, {"enum": costs}]}
+    blocks: dict[str, Schema] = {
+        "space": _ref("space:"),
+        "objective": _any(chosen, several),
+        "sampler": {"enum": list(SAMPLERS)},
+        "pruner": {"enum": list(PRUNERS)},
+        "repeats": {"type": "integer", "minimum": 1, "maximum": MOST_REPEATS},
+    }
+    return (blocks.get(key) or _top(key)) | {"description": SPACE_MEANING[key]}
+
+
+def _searched() -> Iterator[tuple[str, Schema]]:
+    """The mappings of a space: lists and ranges, of all keys but those of the exam."""
+    for room in rooms():
+        found = _mapping(room, "space", lambda path: _any(_list(_ref(path)), _range(path)))
+        kept = {key: value for key, value in found["properties"].items() if _no_exam(room or key)}
+        yield f"space:{room}", _closed(kept) | {"minProperties": 1}
+
+
+def _no_exam(path: str) -> bool:
+    return path.partition(".")[0] not in ("task", "eval")
+
+
+def _range(path: str) -> Schema:
+    """For a key that takes numbers; for any other it fits nothing."""
+    end = {"allOf": [_ref(path), {"type": "number"}]}
+    inner = {"low": end, "high": end, "log": {"type": "boolean"}, "step": {"type": "number", "exclusiveMinimum": 0}}
+    return _closed(inner) | {"required": ["low", "high"]}
 
 
 def _top(key: str) -> Schema:
@@ -91,7 +151,7 @@ def _definitions() -> Iterator[tuple[str, Schema]]:
         yield f"condition:{room}", _mapping(room, "condition", lambda path: _any(_ref(path), _list(_ref(path))))
         yield f"when:{room}", _mapping(room, "when", lambda path: _ref("condition:"))
     over = _mapping("", "axes", lambda path: _list(_ref(path)))
-    kept = {key: value for key, value in over["properties"].items() if key.partition(".")[0] not in ("task", "eval")}
+    kept = {key: value for key, value in over["properties"].items() if _no_exam(key)}
     yield "over:", _closed(kept) | {"minProperties": 1}
 
 
@@ -109,8 +169,8 @@ def _mapping(room: str, way: str, leaf: Callable[[str], Schema], seed: bool = Fa
 
 def _room(room: str, way: str) -> Schema:
     """A mapping in a mapping: opened, or in a row and in a list of values taken as a whole."""
-    if way == "axes":
-        return _any(_ref(f"axes:{room}"), _list(_whole(room)))
+    if way in ("axes", "space"):
+        return _any(_ref(f"{way}:{room}"), _list(_whole(room)))
     opened = _or_null(_ref(f"{way}:{room}"))
     return _whole(room) if way == "row" else _any(opened, _word()) if (way, room) == ("base", WORDED) else opened
 

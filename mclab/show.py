@@ -8,6 +8,7 @@ from typing import Any
 from mclab.config.outcome import ALL
 from mclab.config.run import inert, science
 from mclab.config.strict import ConfigError
+from mclab.loading import trial_of, trials
 from mclab.store import Records, ids
 from mclab.store.record import config_of
 
@@ -17,11 +18,12 @@ _COSTS = ("params", "state_fixed", "state_cached", "tokens_per_s", "wall_s")
 
 @dataclass(frozen=True)
 class Found:
-    """A record, the folder it is in, and its curve."""
+    """A record, the folder it is in, its curve, and in a sweep's folder the number of its trial."""
 
     folder: Path
     record: Mapping[str, Any]
     curve: Sequence[Mapping[str, Any]]
+    trial: int | None = None
 
 
 def find(run: str, folder: Path | None, say: Callable[[str], None]) -> Found:
@@ -31,7 +33,16 @@ def find(run: str, folder: Path | None, say: Callable[[str], None]) -> Found:
     record = records.lookup(stored.run_id)
     if record is None:
         raise ConfigError(f"{stored.folder}: the record of run {stored.run_id} is damaged")
-    return Found(stored.folder, record, records.curve(stored.run_id))
+    return Found(stored.folder, record, records.curve(stored.run_id), _trial(stored, say))
+
+
+def _trial(stored: ids.Stored, say: Callable[[str], None]) -> int | None:
+    try:
+        study = trials(stored.folder)
+    except ConfigError as error:
+        say(str(error))
+        return None
+    return trial_of(study).get(stored.run_id) if study else None
 
 
 def as_dict(found: Found) -> dict[str, Any]:
@@ -39,6 +50,7 @@ def as_dict(found: Found) -> dict[str, Any]:
     own, rest = keys_of(found.record)
     return {
         "folder": str(found.folder),
+        **({} if found.trial is None else {"trial": found.trial}),
         **{key: value for key, value in found.record.items() if key != "config"},
         "config": {**own, **rest},
         "differs": list(own),

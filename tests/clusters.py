@@ -56,7 +56,8 @@ class Cluster:
         return bool(self.client.processing().get(address))
 
     def _start(self, kind: str, *words: object, env: Mapping[str, str]) -> subprocess.Popen[str]:
-        command = [str(DASK), kind, "--host", "127.0.0.1", "--no-dashboard", *map(str, words)]
+        quiet = ["--no-dashboard", *(("--dashboard-address", "127.0.0.1:0") if kind == "scheduler" else ())]
+        command = [str(DASK), kind, "--host", "127.0.0.1", *quiet, *map(str, words)]
         paths = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), str(ROOT)]))
         with open(self._folder / "log", "a") as log:
             process = subprocess.Popen(

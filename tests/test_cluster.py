@@ -22,8 +22,12 @@ from mclab.workers import Failure, Pack, Pool, open_pool, worker_count
 from tests.clusters import Cluster, wait_until
 from tests.commands import TINY, fine, grid_file, records, started
 
+#: What mclab asks of a scheduler.
+ASKED = {"WORKER_TTL": "30s", "ALLOWED_FAILURES": 2, "WORKER_SATURATION": 1.0}
 #: Dask asks every worker-ttl who has been silent for longer, so 30 s take up to a minute; less than 5 s it does not do.
-SETTINGS = {"WORKER_TTL": "5s", "ALLOWED_FAILURES": 2, "WORKER_SATURATION": 1.0}
+SETTINGS = {**ASKED, "WORKER_TTL": "5s"}
+#: Seconds after which the one test with `ASKED` is given up.
+PATIENCE = 300.0
 #: Seeds with a fate in `train`.
 DIES, EATS, HANGS = 90, 91, 92
 
@@ -32,6 +36,17 @@ DIES, EATS, HANGS = 90, 91, 92
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
     made = Cluster(folder, SETTINGS, PYTHONPATH=without_mclab(folder))  # it can do without
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def as_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A scheduler with the settings that mclab asks for, and time for it."""
+    monkeypatch.setattr("tests.clusters.DEADLINE", PATIENCE)
+    made = Cluster(tmp_path, ASKED, PYTHONPATH=without_mclab(tmp_path))
     try:
         yield made
     finally:
@@ -95,8 +110,10 @@ def results(pool: Pool) -> list[tuple[int, Any]]:
 
 
 def test_a_worker_killed_and_one_stopped_and_every_run_is_stored_once_with_the_same_bits(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    as_asked: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The longest test of all: the scheduler gives the stopped worker up after 30 to 60 s."""
+    cluster = as_asked
     grid_file(tmp_path, TINY.replace("steps: 4", "steps: 150").replace("every: 2", "every: 50"))
     (killed, first), (stopped, second) = cluster.worker(), cluster.worker()
     words = ["ablate", "--grid", "tiny.yaml", "--device", "cpu"]
@@ -108,8 +125,9 @@ def test_a_worker_killed_and_one_stopped_and_every_run_is_stored_once_with_the_s
         cluster.worker()
         wait_until(lambda: second not in cluster.workers, "the scheduler to give up the stopped one")
         stopped.send_signal(signal.SIGCONT)  # it goes on with a pack that the third has by now
-        err = process.communicate(timeout=120)[1]
+        err = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 0, err
+    assert "worker-ttl" not in err  # nothing of the settings is worth a warning
     assert "this command: 4 done; 0 stored before" in err
     assert "/4 runs done" in err  # progress comes through
     stopped.wait(timeout=60)  # it found out by itself that nobody waits

@@ -7,11 +7,16 @@ import pytest
 from jsonschema import Draft7Validator
 
 from mclab.config.keys import all_keys
+from mclab.config.strict import ConfigError
 from mclab.plan.grid import KEYS
 from mclab.plan.loader import load, parse_value
-from mclab.schema import MEANING, grid_schema
+from mclab.plan.space_load import KEYS as SPACE_KEYS
+from mclab.plan.space_load import load_space
+from mclab.schema import MEANING, SPACE_MEANING, grid_schema, space_schema
 
-GRIDS = sorted((Path(__file__).parents[1] / "ablations").rglob("*.yaml"))
+ROOT = Path(__file__).parents[1]
+GRIDS = sorted((ROOT / "ablations").rglob("*.yaml"))
+SPACES = sorted((ROOT / "sweeps").rglob("*.yaml"))
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +91,66 @@ def test_what_a_grid_may_say_validates(validator: Draft7Validator, text: str) ->
 def test_a_typo_does_not(validator: Draft7Validator, text: str) -> None:
     data: Any = parse_value(text)
     assert list(validator.iter_errors(data))
+
+
+# ---- spaces ----
+
+
+@pytest.fixture(scope="module")
+def spaces() -> Draft7Validator:
+    Draft7Validator.check_schema(space_schema())
+    return Draft7Validator(space_schema())
+
+
+def test_every_key_of_a_space_is_there() -> None:
+    assert set(space_schema()["properties"]) == set(SPACE_KEYS) == set(SPACE_MEANING)
+
+
+@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
+def test_every_shipped_space_validates(spaces: Draft7Validator, path: Path) -> None:
+    assert [error.message for error in spaces.iter_errors(load(path.read_bytes(), path.name)[0])] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{space: {train.lr: {low: 1.0e-3, high: 1.0e-1, log: true}, model: {dim: {low: 16, high: 64, step: 16}}}}",
+        "{space: {model.mixer: [titans, {name: attention, window: null}], model.layers: [1, 2]}, base: {seed: 3}}",
+        "{space: {model: {mixer: {gate: [context, none], k: {low: 1, high: 4}}}}, sampler: grid, repeats: 3}",
+        "{space: {train.lr: [0.1]}, objective: [valid.loss, state_floats], when: {train.lr: {model.dim: [8, 16]}}}",
+        "{space: {model.dim: [8, 16]}, objective: valid.loss, pruner: median, exclude: [{model.dim: 16}], question: x}",
+    ],
+)
+def test_what_a_space_may_say_validates(spaces: Draft7Validator, text: str, tmp_path: Path) -> None:
+    assert [error.message for error in spaces.iter_errors(parse_value(text))] == []
+    (tmp_path / "s.yaml").write_text(text)
+    load_space(tmp_path / "s.yaml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{base: {}}",
+        "{space: {}}",
+        "{space: {model.dim: 8}}",
+        "{space: {model.dimm: [8]}}",
+        "{space: {model.mixer.gate: {low: context, high: none}}}",
+        "{space: {train.lr: {low: 0.1}}}",
+        "{space: {train.lr: {low: 0.1, hihg: 1}}}",
+        "{space: {train.lr: {low: fast, high: 1}}}",
+        "{space: {model.dim: {low: 8, high: 16, step: 0}}}",
+        "{space: {task.pairs: [4]}}",
+        "{space: {eval: {test: [4]}}}",
+        "{space: {seed: [0, 1]}}",
+        "{space: {train.lr: [0.1]}, objective: test.accuracy}",
+        "{space: {train.lr: [0.1]}, objective: [state_floats, valid.loss]}",
+        "{space: {train.lr: [0.1]}, sampler: tpee}",
+        "{space: {train.lr: [0.1]}, repeats: 0}",
+        "{space: {train.lr: [0.1]}, seeds: 0..4}",
+    ],
+)
+def test_a_typo_in_a_space_does_not(spaces: Draft7Validator, text: str, tmp_path: Path) -> None:
+    assert list(spaces.iter_errors(parse_value(text)))
+    (tmp_path / "s.yaml").write_text(text)
+    with pytest.raises(ConfigError):
+        load_space(tmp_path / "s.yaml")

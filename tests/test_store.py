@@ -281,6 +281,14 @@ def test_a_folder_belongs_to_one_grid(tmp_path: Path) -> None:
         assert Records(tmp_path).plan() == other
 
 
+def test_a_folder_of_a_search_takes_no_grid(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        (tmp_path / "space.yaml").write_text("space: {}")
+        with pytest.raises(StoreError, match="belongs to a search; give another --out"):
+            store.adopt(plan_from(GRID, "g"), extend=True)
+    assert not (tmp_path / "plan.json").exists()
+
+
 @pytest.mark.parametrize("text", [b"", b"{", b"{}", b"[]", b"null", b"\xff", b'{"cells": [1]}'])
 def test_a_damaged_plan_is_kept_aside(tmp_path: Path, text: bytes) -> None:
     said: list[str] = []

@@ -263,7 +263,7 @@ def test_a_scheduler_that_the_user_runs(notes: Path) -> None:
 
     with (
         LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+            n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address="127.0.0.1:0"
         ) as cluster,
         open_pool("cpu", scheduler=cluster.scheduler_address, train=partial(train, notes=notes)) as pool,
     ):

@@ -17,7 +17,7 @@ def show(
     every: Annotated[bool, typer.Option("--all", help="Every key, also those at their defaults.")] = False,
     as_json: of.Json = False,
 ) -> None:
-    """Print one stored run whole: keys, scores by slice, cost, provenance, curve."""
+    """Print one stored run: keys, scores, cost, provenance, curve."""
     from mclab.show import as_dict, find
 
     if folder is not None and Path(run).is_dir() and not folder.exists():
@@ -41,7 +41,10 @@ def compare(
     ],
     as_json: of.Json = False,
 ) -> None:
-    """Compare two groups of stored runs: means, difference, paired test by slice, and what else sets them apart."""
+    """Compare two groups of stored runs, seed by seed.
+
+    Means, difference and paired test by slice, and what else sets the groups apart.
+    """
     from mclab.compare import comparisons
 
     found = comparisons(groups, remark)
@@ -53,7 +56,10 @@ def compare(
 
 
 def doctor(as_json: of.Json = False) -> None:
-    """Say what this machine offers: versions, devices, memory, disk; what is missing and what that costs."""
+    """Say what this machine offers, and what a missing piece costs.
+
+    Versions, devices, memory, disk, optional packages and programs.
+    """
     from mclab.doctor import broken, examine
 
     found = examine(Path())

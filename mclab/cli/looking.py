@@ -10,16 +10,25 @@ from mclab.cli.texts import aligned
 
 
 def keys(
+    files: Annotated[
+        str | None, typer.Argument(metavar="FILES", help="With --schema: grid or space. [default: grid]")
+    ] = None,
     as_json: of.Json = False,
-    schema: Annotated[bool, typer.Option("--schema", help="Print a JSON schema of grid files, for editors.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print a JSON schema for editors: of grids, or with `space` of spaces.")
+    ] = False,
 ) -> None:
     """List every key: type, default, meaning."""
     from mclab.config.keys import all_keys, shown
+    from mclab.config.strict import ConfigError
 
     if schema:
-        from mclab.schema import grid_schema
+        from mclab.schema import grid_schema, space_schema
 
-        return result_json(grid_schema())
+        schemas = {"grid": grid_schema, "space": space_schema}
+        return result_json(schemas[of.one_of("--schema", files or "grid", tuple(schemas))]())
+    if files is not None:
+        raise ConfigError(f"{files}: goes with --schema; mclab keys alone lists every key")
     if as_json:
         return result_json([vars(key) for key in all_keys()])
     rows = [("key", "type", "default", "meaning")]

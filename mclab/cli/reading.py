@@ -1,23 +1,26 @@
 """The verbs that read a run folder: table, plot, list."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mclab.cli import options as of
-from mclab.cli.streams import remark, result, result_json, width
+from mclab.cli import studies
+from mclab.cli.streams import content, remark, result, result_json, width
 from mclab.cli.texts import listing_text, written
 
 if TYPE_CHECKING:
     from mclab.plan.plan import Plan
+    from mclab.plan.space_trials import Trials
     from mclab.store import Records
 
 FORMATS = ("png", "svg", "pdf")
 #: What `table --format` prints, and the file that holds the same.
 TABLES = {"text": None, "md": "table.md", "tex": "table.tex", "csv": "table.csv", "parquet": "table.parquet"}
 KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state")
+#: What of a run folder's files a report needs: a grid's or a sweep's.
+_REPORTED = ("plan.json", "trials.json")
 #: Folders that are named where one of them was probably meant.
 _MOST_NAMED = 3
 
@@ -30,14 +33,26 @@ def table(
     out: of.Elsewhere = None,
     as_json: of.Json = False,
 ) -> None:
-    """Print a run folder's table and write it again as csv, parquet, md and tex."""
-    from mclab.ablate import write_tables
+    """Print a run folder's table, and write its tables again.
+
+    A grid's has a row for each cell. Of a sweep, text and md show the best trials and what matters, csv and parquet
+    every trial, --json the whole study; it has no tex.
+    """
     from mclab.config.strict import ConfigError
+    from mclab.loading import trials
 
     of.one_of("--format", form, tuple(TABLES))
     if as_json and form != "text":
         raise ConfigError(f"--json: is a format of its own, --format {form} another; keep one")
-    records = _records(folder, "plan.json")
+    if (study := trials(folder)) is not None:
+        return studies.table(study, folder, form, out or folder, as_json)
+    return _table(folder, form, out or folder, as_json)
+
+
+def _table(folder: Path, form: str, out: Path, as_json: bool) -> None:
+    from mclab.ablate import write_tables
+
+    records = _records(folder, *_REPORTED)
     plan = _plan(records)
     if as_json:
         from mclab.report.tables import cells_frame
@@ -46,29 +61,14 @@ def table(
     elif (name := TABLES[form]) is not None:
         from mclab.report.write import table_files
 
-        _file(table_files(plan, records.lookup)[name], name)
+        content(table_files(plan, records.lookup)[name], name)
     else:
         from mclab.again import command
         from mclab.report.terminal import terminal_table
 
         again = command(folder, plan)
         result(terminal_table(plan, records.lookup, width(), again).rstrip("\n"))
-    remark(written(write_tables(plan, records.lookup, out or folder)))
-
-
-def _file(data: bytes, name: str) -> None:
-    """A file's content on standard output. Raises `ConfigError` for one that a terminal cannot show."""
-    if not name.endswith(".parquet"):
-        return result(data.decode().removesuffix("\n"))
-    from mclab.config.strict import ConfigError
-    from mclab.store.files import plainly
-
-    if sys.stdout.isatty():
-        raise ConfigError("--format parquet: is binary; send it to a file, e.g. > table.parquet")
-    with plainly(Path("standard output")):
-        sys.stdout.buffer.write(data)
-        sys.stdout.flush()
-    return None
+    remark(written(write_tables(plan, records.lookup, out)))
 
 
 def plot(
@@ -78,7 +78,8 @@ def plot(
         typer.Option(
             "--kind",
             metavar="KIND",
-            help=f"{', '.join(KINDS)}; repeat for several. [default: accuracy, and heat where slices are a grid]",
+            help=f"{', '.join(KINDS)}; of a sweep {', '.join(studies.KINDS)}; repeat for several. "
+            "[default: accuracy, and heat where slices are a grid; of a sweep all]",
         ),
     ] = None,
     formats: Annotated[
@@ -88,15 +89,24 @@ def plot(
     out: of.Elsewhere = None,
 ) -> None:
     """Write a run folder's plots again, and print where they stand."""
-    wanted = [of.one_of("--format", given, FORMATS) for given in formats or ("png", "svg")]
-    asked = [of.one_of("--kind", given, KINDS) for given in kinds or ()]
-    records = _records(folder, "plan.json")
-    plan = _plan(records)
+    from mclab.loading import trials
 
+    wanted = [of.one_of("--format", given, FORMATS) for given in formats or ("png", "svg")]
+    asked = [of.one_of("--kind", given, (*KINDS, *studies.KINDS)) for given in kinds or ()]
+    if (study := trials(folder)) is not None:
+        return studies.plot(study, folder, asked, wanted, out or folder)
+    return _plot(folder, asked, wanted, (out or folder) / "plots")
+
+
+def _plot(folder: Path, asked: list[str], wanted: list[str], where: Path) -> None:
+    from mclab.config.strict import ConfigError
     from mclab.report.plots import refuse_empty, write_plots
     from mclab.store.files import plainly
 
-    where = (out or folder) / "plots"
+    records = _records(folder, *_REPORTED)
+    plan = _plan(records)
+    if strange := [kind for kind in asked if kind not in KINDS]:
+        raise ConfigError(f"--kind: {strange[0]} is for a sweep; {folder} holds a grid: {', '.join(KINDS)}")
     refuse_empty(plan, records.lookup)
     with plainly(where):
         paths = write_plots(plan, records.lookup, where, wanted, asked, records.curve)
@@ -105,28 +115,33 @@ def plot(
 
 
 def list_(folder: of.Folder, as_json: of.Json = False) -> None:
-    """List the stored runs: status, seed, the keys that vary, metrics."""
+    """List the stored runs: status, seed, the keys that vary, metrics.
+
+    In a sweep's folder also the number of the trial.
+    """
     from mclab.listing import listing
 
     records = _records(folder, "records")
-    rows = listing(records, _readable_plan(records))
+    rows = listing(records, *_readable(records))
     if as_json:
         return result_json(rows)
     result(listing_text(rows))
     return remark(f"{len(rows)} runs in {folder}")
 
 
-def _records(folder: Path, needed: str) -> "Records":
+def _records(folder: Path, *needed: str) -> "Records":
     """The records of a run folder. Raises `ConfigError` where it is none, with one that may have been meant."""
     from mclab.config.strict import ConfigError
-    from mclab.store import Records
+    from mclab.store import SPACE, Records
 
     records = Records(folder, say=remark)
-    if (folder / needed).exists():
+    if any((folder / name).exists() for name in needed):
         return records
-    near = sorted(str(path.parent) for path in folder.glob(f"*/{needed}"))[:_MOST_NAMED]
-    hint = f"did you mean {' or '.join(near)}?" if near else "give the folder of an ablate or train command"
-    raise ConfigError(f"{folder}: holds no {needed}; {hint}")
+    if "trials.json" in needed and (folder / SPACE).exists():
+        raise ConfigError(f"{folder}: holds no trials.json yet; the sweep writes it when it ends or is interrupted")
+    near = sorted({str(path.parent) for name in needed for path in folder.glob(f"*/{name}")})[:_MOST_NAMED]
+    hint = f"did you mean {' or '.join(near)}?" if near else "give the folder of an ablate, train or sweep command"
+    raise ConfigError(f"{folder}: holds no {' and no '.join(needed)}; {hint}")
 
 
 def _plan(records: "Records") -> "Plan":
@@ -135,12 +150,13 @@ def _plan(records: "Records") -> "Plan":
     return plan
 
 
-def _readable_plan(records: "Records") -> "Plan | None":
-    """Without its plan a folder's records still can be listed."""
+def _readable(records: "Records") -> "tuple[Plan | None, Trials | None]":
+    """What the records belong to. Without it a folder's records still can be listed."""
     from mclab.config.strict import ConfigError
+    from mclab.loading import trials
 
     try:
-        return records.plan()
+        return records.plan(), trials(records.path)
     except ConfigError as error:
         remark(f"{error}; listed by the records alone")
-        return None
+        return None, None

@@ -28,7 +28,10 @@ def sample(
     plot: of.Plot = None,
     as_json: of.Json = False,
 ) -> None:
-    """Print sequences of a task so that a person can read them; with --run what a trained model answers, and why."""
+    """Print a task's sequences, or what a trained model answers.
+
+    Keys, values and answers are marked for a person to read; with --run ID the model's answers, and why.
+    """
     given = [task, *(overrides or [])] if task and "=" in task else list(overrides or [])
     named = None if task and "=" in task else task
     _no_options(given)

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any, TextIO
 
@@ -15,6 +16,21 @@ def result(text: str) -> None:
 def result_json(value: Any) -> None:
     """A result for programs: strict JSON, in ASCII, so that no terminal's encoding can spoil it."""
     result(json.dumps(value, indent=1, allow_nan=False))
+
+
+def content(data: bytes, name: str) -> None:
+    """A file's content as the result. Raises `ConfigError` for one that a terminal cannot show."""
+    if not name.endswith(".parquet"):
+        return result(data.decode().removesuffix("\n"))
+    from mclab.config.strict import ConfigError
+    from mclab.store.files import plainly
+
+    if sys.stdout.isatty():
+        raise ConfigError(f"--format parquet: is binary; send it to a file, e.g. > {name}")
+    with plainly(Path("standard output")):
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    return None
 
 
 def remark(text: str) -> None:

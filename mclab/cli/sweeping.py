@@ -25,10 +25,18 @@ Storage = Annotated[
     ),
 ]
 Study = Annotated[str | None, typer.Option("--study", metavar="NAME", help="By default the name of the space's file.")]
-Sampler = Annotated[str | None, typer.Option("--sampler", metavar="NAME", help="tpe, random, gp, cmaes, qmc or grid.")]
-Pruner = Annotated[str | None, typer.Option("--pruner", metavar="NAME", help="none or median.")]
+Sampler = Annotated[
+    str | None,
+    typer.Option("--sampler", metavar="NAME", help="tpe, random, gp, cmaes, qmc or grid; by default the space's own."),
+]
+Pruner = Annotated[
+    str | None, typer.Option("--pruner", metavar="NAME", help="none or median; by default the space's own.")
+]
 Repeats = Annotated[
-    int | None, typer.Option("--repeats", metavar="N", min=1, max=100, help="Seeds that a trial averages over.")
+    int | None,
+    typer.Option(
+        "--repeats", metavar="N", min=1, max=100, help="Seeds that a trial averages over; by default the space's own."
+    ),
 ]
 Seed = Annotated[
     int | None,

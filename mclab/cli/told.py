@@ -30,6 +30,7 @@ def run_text(found: "Found", every: bool) -> str:
 def _head(found: "Found") -> str:
     record = found.record
     head = f"run {record['run_id']} in {found.folder}: {record['status']}, seed {record['seed']}"
+    head += "" if found.trial is None else f", trial {found.trial}"
     return f"{head}\n{record['error'].strip()}" if record.get("error") else head
 
 

@@ -13,6 +13,7 @@ from mclab.report.summary import Summary
 MIXABLE = (
     ("devices", ("provenance.device_name", "provenance.device")),
     ("torch versions", ("provenance.torch",)),
+    ("Python versions", ("provenance.python",)),
     ("mclab versions", ("provenance.mclab",)),
     ("science versions", ("science",)),
 )

@@ -4,6 +4,6 @@
 """
 
 from mclab.store.files import StoreError
-from mclab.store.folder import Records, Store
+from mclab.store.folder import SPACE, Records, Store
 
-__all__ = ["Records", "Store", "StoreError"]
+__all__ = ["SPACE", "Records", "Store", "StoreError"]

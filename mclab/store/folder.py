@@ -23,6 +23,8 @@ from mclab.store.record import Record, curve_bytes, json_bytes, read_record, rec
 if TYPE_CHECKING:
     import polars as pl
 
+#: What a search puts into its run folder beside the records.
+SPACE = "space.yaml"
 _RUN = re.compile(r"[0-9a-f]{16}")
 
 
@@ -203,6 +205,8 @@ class Store(Records):
         Raises `StoreError` when the folder belongs to another grid and `extend` is not given; more seeds, or
         fewer, need no leave. Records of cells and seeds that the new plan lacks stay where they are.
         """
+        if (self.path / SPACE).exists():
+            raise StoreError(f"{self.path}: belongs to a search; give another --out")
         before = self._plan_before()
         changed = difference(before, plan) if before else None
         if changed and changed.needs_extend and not extend:

@@ -61,7 +61,7 @@ def _folders(folder: Path | None) -> list[Path]:
         return sorted(path.parent for path in _RUNS.glob("*/records"))
     Records(folder)  # says what is wrong with a folder that is none
     if not (folder / "records").is_dir():
-        raise ConfigError(f"{folder}: holds no records; give the folder of an ablate or train command")
+        raise ConfigError(f"{folder}: holds no records; give the folder of an ablate, train or sweep command")
     return [folder]
 
 

@@ -18,7 +18,7 @@ from mclab.conform import check as check_module
 from mclab.plan.space import Space
 from mclab.plan.space_trials import Trials, as_dict
 from mclab.runner import Progress
-from mclab.store import Store
+from mclab.store import SPACE, Store
 from mclab.store.files import StoreError, plainly, write_whole
 from mclab.sweep import samplers
 from mclab.sweep.importance import importances
@@ -130,7 +130,7 @@ def sweep(
     with Store(out, say=say) as store:
         place: Place = _place(options.storage, out, say)
         with closing(place):
-            write_whole(out / "space.yaml", content)
+            write_whole(out / SPACE, content)
             try:
                 return _searched(space, place, store, options, say, progress)
             except (StorageInternalError, SQLAlchemyError) as error:

@@ -81,7 +81,7 @@ BAD_READS = {
     "no folder given": ("table", "mclab table: Missing argument 'FOLDER'"),
     "no such folder": ("table runs/tinny", "runs/tinny: no such run folder"),
     "a file": ("list tiny.yaml", "tiny.yaml: is a file, not a run folder"),
-    "a folder of something": ("table .", ".: holds no plan.json; give the folder of an ablate or train command"),
+    "a folder of something": ("table .", ".: holds no plan.json and no trials.json; give the folder of an ablate, "),
     "nothing to list": ("list .", ".: holds no records; give the folder"),
     "format": ("plot . --format gif", "--format: 'gif' is not one of png, svg, pdf"),
     "nearly a format": ("plot . --format pnj", "--format: 'pnj' is not one of png, svg, pdf; did you mean png?"),
@@ -97,7 +97,12 @@ BAD_READS = {
         "sample vocab=4 length=4 pairs=1 spread=uniform --split test",
         "task: holds 2 different sequences, too few for train, valid and test",
     ),
-    "something more": ("keys all", "mclab keys: Got unexpected extra argument"),
+    "something more": ("doctor all", "mclab doctor: Got unexpected extra argument"),
+    "keys of something": ("keys space", "space: goes with --schema; mclab keys alone lists every key"),
+    "a schema of something": (
+        "keys --schema spaec",
+        "--schema: 'spaec' is not one of grid, space; did you mean space?",
+    ),
     "no grid for train": ("train --grid tiny.yaml", "mclab train: No such option: --grid"),
 }
 

@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+from importlib import import_module, metadata
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,27 @@ def test_doctor_reads_the_machine() -> None:
     assert "not there yet, can be made" in text
     facts = fine("doctor", "--json").json
     assert {"torch", "polars", "cpu", "cores", "free"} <= {fact["name"] for fact in facts}
+
+
+def test_doctor_says_what_a_missing_option_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {"optuna", "psycopg", "cmaes"} <= {fact["name"] for fact in fine("doctor", "--json").json}
+
+    def version(name: str) -> str:
+        if name == "cmaes":
+            raise PackageNotFoundError(name)
+        return real(name)
+
+    def load(name: str) -> object:
+        if name == "psycopg":
+            raise ImportError("no pq wrapper available")
+        return import_module(name)
+
+    real = metadata.version
+    monkeypatch.setattr("mclab.doctor.version", version)
+    monkeypatch.setattr("mclab.doctor.import_module", load)
+    lines = fine("doctor").out.splitlines()
+    assert any(re.match("  -  cmaes +missing +no mclab sweep --sampler cmaes: pip install cmaes$", x) for x in lines)
+    assert any(re.match(r"  -  psycopg +3\.\S+, cannot be imported +no study in PostgreSQL \(mclab", x) for x in lines)
 
 
 def test_doctor_fails_where_something_needed_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

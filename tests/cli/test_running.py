@@ -115,7 +115,8 @@ def test_processes_packs_and_a_cluster_give_what_one_process_gives(here: Path) -
     fine(*words, "two", "--workers", 2)
     fine(*words, "packs", "--workers", 1, "--pack", 4)
     threads = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "protocol": "tcp"}
-    with LocalCluster(**threads, dashboard_address=None) as cluster:
+    # None turns the dashboard off, and its server still takes port 8787, with a warning where another has it.
+    with LocalCluster(**threads, dashboard_address="127.0.0.1:0") as cluster:
         fine(*words, "cluster", "--scheduler", cluster.scheduler_address)
     assert results(here / "one") == results(here / "two") == results(here / "cluster")
     assert results(here / "one").keys() == results(here / "packs").keys()

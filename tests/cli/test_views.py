@@ -187,6 +187,8 @@ def test_keys() -> None:
 def test_the_schema_of_a_grid_is_json() -> None:
     schema = fine("keys", "--schema").json
     assert schema["properties"].keys() >= {"base", "grid", "changes", "select", "seeds", "quick"}
+    assert fine("keys", "--schema", "grid").json == schema
+    assert fine("keys", "--schema", "space").json["properties"].keys() >= {"base", "space", "objective", "sampler"}
 
 
 def test_help_of_every_verb() -> None:
@@ -194,7 +196,9 @@ def test_help_of_every_verb() -> None:
         done = fine(verb, "--help")
         assert done.out.startswith(f"Usage: mclab {verb} ")
         assert done.err == ""
-    assert all(verb in fine("--help").out for verb in VERBS)
+    verbs = fine("--help").out.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in verbs] == list(VERBS)
+    assert all(line.endswith(".") and not line.endswith("...") for line in verbs), "cut to fit 80 columns"
     assert fine("--version").out.count(".") == 2
     bare = mclab()
     assert (bare.code, bare.out) == (2, "")

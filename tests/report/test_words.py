@@ -95,12 +95,17 @@ def test_mixtures_are_said():
         return {
             "science": 2 if late else 1,
             "overlap": 0.125 if late else None,
-            "provenance": {"device": "cuda" if late else "cpu", "torch": "2.12.0" if late else "2.11.0"},
+            "provenance": {
+                "device": "cuda" if late else "cpu",
+                "torch": "2.12.0" if late else "2.11.0",
+                "python": "3.12.1" if late else "3.11.7",
+            },
         }
 
     text = "\n".join(notes(summarise(plan, mapped(plan, records, change))))
     assert "Mixed devices: cpu (2 runs), cuda (1 run)." in text
     assert "Mixed torch versions: 2.11.0 (2 runs), 2.12.0 (1 run)." in text
+    assert "Mixed Python versions: 3.11.7 (2 runs), 3.12.1 (1 run)." in text
     assert "Mixed science versions: 1 (2 runs), 2 (1 run)." in text
     assert "mclab versions" not in text
     assert "overlap of test with train: 12.50%" in text
