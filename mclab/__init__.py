@@ -15,7 +15,8 @@ __version__ = "0.1.0"
 def load(folder: str | Path) -> "pl.DataFrame":
     """The stored runs of a folder, a row each: what its `tables/runs.csv` holds, read from the records.
 
-    A folder without a plan gives every record with its keys, a sweep's with their trial. Raises `ConfigError` where there is no such folder.
+    A folder without a plan gives every record with its keys, a sweep's with their trial. Raises `ConfigError` where
+    there is no such folder.
     """
     from importlib import import_module
 
