@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
+from mclab.config.model.memory import CONSTANTS, RATES
 from mclab.config.run import RunConfig
 
 
@@ -49,10 +50,6 @@ def _beside(mixer: MemoryMixer, model: ModelConfig, length: int) -> int:
     return AttentionMixer(window=mixer.window).parameters(model, length) + NORMS[mixer.hybrid] * model.dim
 
 
-#: Rates that a memory makes of each token, for each head.
-RATES = {"swla": 3, "dla": 1, "titans": 3, "delta": 1, "gated_delta": 2, "mamba2": 1, "memora": 2}
-#: Numbers of a head that no token changes: the rate of decay, and what mamba2 passes by its memory.
-CONSTANTS = {"gated_delta": 1, "mamba2": 2}
 #: Hidden width of a deep memory in units of the head's.
 EXPANSION = 4
 

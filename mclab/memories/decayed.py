@@ -1,4 +1,4 @@
-"""Linear memories that forget: what RetNet and SWLA share. Shapes as in memories/base.py."""
+"""Linear memories that forget: what RetNet, SWLA and Mamba-2 share. Shapes as in memories/base.py."""
 
 from abc import abstractmethod
 from dataclasses import replace

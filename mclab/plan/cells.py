@@ -13,7 +13,7 @@ from mclab.plan.conditions import Condition, When
 from mclab.plan.overrides import smaller
 from mclab.plan.plan import CHANGE, Candidate, Cell
 from mclab.plan.rows import Draft, Rows
-from mclab.plan.settings import Flat, Setting, laid, nested, written_at
+from mclab.plan.settings import Flat, Setting, laid, nested, refuse_contradictions, written_at
 from mclab.plan.source import Source
 
 #: Faults that are printed before the rest is only counted.
@@ -133,7 +133,8 @@ def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
     def where(path: str) -> str:
         return written_at(path, everything, ground.source)
 
-    run = parse_run(nested(smaller(laid(ground.base, settings), ground.limits)), where)
+    refuse_contradictions(settings)
+    run = parse_run(nested(smaller(laid(ground.base, settings), ground.limits), where), where)
     _check_variants(run, where)
     return run
 

@@ -78,7 +78,7 @@ def _cell(data: Mapping[str, Any], where: str) -> Cell:
 
 
 def _read(data: Mapping[str, Any], where: str) -> Candidate:
-    run = parse_run(nested(dict(data["config"])), where)
+    run = parse_run(nested(dict(data["config"]), where), where)
     ids = {int(seed): run_id for seed, run_id in data["runs"].items()}
     values = {path: tuple(v) if isinstance(v, list) else v for path, v in data["values"].items()}
     return Candidate(values, {seed: run.model_copy(update={"seed": seed}) for seed in ids}, ids)

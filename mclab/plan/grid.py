@@ -6,8 +6,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from mclab.config.keys import by_path, choices, rooms, shown
-from mclab.config.parse import check_path, check_values, quoted
+from mclab.config.keys import choices, rooms, shown
+from mclab.config.parse import quoted
 from mclab.config.strict import ConfigError
 from mclab.plan.cells import Ground, Remarks, cells
 from mclab.plan.conditions import exclude, when
@@ -18,7 +18,7 @@ from mclab.plan.plan import Cell, Plan
 from mclab.plan.quick import NOTE, QUICK, reduced
 from mclab.plan.rows import Rows, rows
 from mclab.plan.seeds import seeds_from, seeds_from_text
-from mclab.plan.settings import Flat, Setting, laid, nested, pairs, written_out
+from mclab.plan.settings import Setting, base_of, laid, question_of
 from mclab.plan.source import Source
 
 #: What stands at the top of a grid.
@@ -89,7 +89,7 @@ def _check_quick(data: Mapping[str, Any], name: str, source: Source) -> None:
 
 def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source) -> Plan:
     remarks = Remarks()
-    base, seed = _base(data.get("base"), source)
+    base, seed = base_of(data.get("base"), source)
     wanted = _seeds(data, seed, line, source)
     table = rows(data, source)
     rule, combos = select_from(data.get("select"), wanted, line.about_seeds, source, remarks.notes)
@@ -104,7 +104,7 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
     found = cells(table, ground, remarks)
     return Plan(
         name=name,
-        question=_question(data.get("question"), source),
+        question=question_of(data.get("question"), source),
         axes=table.axes,
         cells=found,
         select=rule,
@@ -125,26 +125,6 @@ def _check_top(data: Mapping[str, Any], source: Source) -> None:
         if str(key).partition(".")[0] in rooms():
             hint = "it belongs under base"
         raise source.error(str(key), f"{key}: unknown key; {hint}")
-
-
-def _question(value: Any, source: Source) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise source.error("question", f"question: needs text, got {quoted(value)}; put it in quotes")
-    return value.strip() if value else None
-
-
-def _base(data: Any, source: Source) -> tuple[Flat, int | None]:
-    """The base's keys and its seed. Keys are checked one by one here; rules between keys wait for the cells."""
-    if data is None:
-        return {}, None
-    if not isinstance(data, Mapping):
-        raise source.error("base", f"base: needs a mapping of keys to values, got {quoted(data)}")
-    flat = written_out(dict(pairs(data, rooms(), "", f"{source.at('base')}: base")))
-    for path in flat:
-        if path.rpartition(".")[0] in by_path():
-            check_path(path, source.at(f"base.{path}"))
-    check_values(nested(flat), lambda path: source.at(f"base.{path}"))
-    return flat, flat.pop("seed", None)
 
 
 def _seeds(data: Mapping[str, Any], seed: int | None, line: CommandLine, source: Source) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 from mclab.config.parse import typed
 from mclab.config.strict import ConfigError
 from mclab.plan.loader import parse_value
-from mclab.plan.settings import Flat, Setting, parents_first, setting, value_at, within
+from mclab.plan.settings import Flat, Setting, parents_first, refuse_contradictions, setting, value_at, within
 
 #: Keys that make a run small, and the most that --smoke leaves each; looks at every step.
 SMOKE = {"train.steps": 2, "train.batch": 8, "eval.every": 1, "eval.valid": 8, "eval.test": 8}
@@ -37,7 +37,7 @@ class CommandLine:
 def parse_overrides(texts: Iterable[str]) -> tuple[tuple[Setting, ...], int | None]:
     """The settings that `key=value` texts give, and the value of `seed=` among them.
 
-    Raises `ConfigError` for a text without `=`, an unknown key, a key given twice.
+    Raises `ConfigError` for a text without `=`, an unknown key, a key given twice, a word and a key that contradict.
     """
     found: dict[str, Setting] = {}
     seed: int | None = None
@@ -51,6 +51,7 @@ def parse_overrides(texts: Iterable[str]) -> tuple[tuple[Setting, ...], int | No
             seed = _seed(text, value)
         else:
             found[path] = setting(path, value, text)
+    refuse_contradictions(list(found.values()))
     return parents_first(found.values()), seed
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from mclab.config.keys import choices, rooms
 from mclab.config.parse import quoted
 from mclab.config.strict import ConfigError
-from mclab.plan.settings import pairs, within, written_out
+from mclab.plan.settings import pairs, within
 from mclab.plan.source import Source
+from mclab.plan.words import written_out
 
 QUICK = "quick"
 #: What a quick block may hold: keys of the base, and the blocks that it replaces as a whole.
@@ -59,10 +60,14 @@ def _base(full: Any, over: Any, source: Source) -> Any:
         raise source.error("quick.base", f"quick.base: needs a mapping of keys to values, got {quoted(over)}")
     if not isinstance(full, Mapping | None):
         return full
-    below = written_out(dict(pairs(full or {}, rooms(), "", f"{source.at('base')}: base")))
-    above = written_out(dict(pairs(over, rooms(), "", f"{source.at('quick.base')}: quick.base")))
+    below, above = _dotted(full or {}, "base", source), _dotted(over, "quick.base", source)
     named = [room for room in choices() if f"{room}.name" in above]
     return {path: value for path, value in below.items() if not any(within(path, room) for room in named)} | above
+
+
+def _dotted(data: Mapping[str, Any], at: str, source: Source) -> dict[str, Any]:
+    flat = dict(pairs(data, rooms(), "", f"{source.at(at)}: {at}"))
+    return written_out(flat, lambda path: source.at(f"{at}.{path}"))
 
 
 def _displaced(rows: list[str]) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from typing import Any
 from mclab.config.keys import rooms, shown
 from mclab.config.parse import quoted
 from mclab.plan.plan import CHANGE
-from mclab.plan.settings import Setting, pairs, parents_first, setting, settings, settled
+from mclab.plan.settings import Setting, pairs, parents_first, setting, settings
 from mclab.plan.source import Source
+from mclab.plan.words import settled
 
 #: More cells than anybody reads; a product this large is a slip, and would fill the memory before it is seen.
 MOST_CELLS = 20_000

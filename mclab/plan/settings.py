@@ -4,15 +4,15 @@ Inside the plan a run is a flat mapping, dotted path to value. A mapping given f
 whole; a mapping given for a mere section (`train: {lr: 1e-3}`) is only another way to write its keys.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from mclab.config.keys import by_path, choices, default_name, rooms, sections
-from mclab.config.model.mixers import opened
-from mclab.config.parse import check_path, quoted, typed
+from mclab.config.keys import by_path, choices, default_name, rooms, sections, shown
+from mclab.config.parse import Where, check_path, check_values, parse_run, quoted
 from mclab.config.strict import ConfigError
 from mclab.plan.source import Source
+from mclab.plan.words import contradiction, differ, meant, settled, written_out
 
 Flat = dict[str, Any]
 
@@ -22,13 +22,17 @@ ABSENT = object()
 
 @dataclass(frozen=True)
 class Setting:
-    """One key given one value. `clears` are mappings that it replaces; `flat` is what stands there then."""
+    """One key given one value. `clears` are mappings that it replaces; `flat` is what stands there then.
+
+    `meant` are the keys in it that a word stands for, each with the word.
+    """
 
     path: str
     value: Any
     clears: tuple[str, ...]
     flat: Flat
     where: str
+    meant: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def touches(self) -> tuple[str, ...]:
@@ -53,31 +57,25 @@ def setting(path: str, value: Any, where: str, top: str = "") -> Setting:
     check_path(path, prefix)
     if path in sections() and isinstance(value, Mapping):
         inner = [setting(full, part, where, top) for full, part in pairs(value, sections(), path, prefix)]
+        refuse_contradictions(inner)
         clears = tuple(gone for part in inner for gone in part.clears)
-        return Setting(path, value, clears, {key: v for part in inner for key, v in part.flat.items()}, where)
+        meant_there = {key: word for part in inner for key, word in part.meant.items()}
+        return Setting(path, value, clears, laid({}, parents_first(inner)), where, meant_there)
     flat = {path: value}
     if path in choices() and isinstance(value, Mapping):
         flat = dict(pairs(value, rooms(), path, prefix))
-    flat = written_out(flat)
-    return Setting(path, value, () if path in flat else (path,), flat, where)
+    flat = written_out(flat, lambda _: prefix)
+    return Setting(path, value, () if path in flat else (path,), flat, where, meant(path, value))
 
 
-def written_out(flat: Flat) -> Flat:
-    """`flat` with a mixer's word or preset as the keys that it stands for; a wrong one stays, to be found out later."""
-    room = "model.mixer"
-    word, inside = flat.get(room), f"{room}."
-    given = {path.removeprefix(inside): value for path, value in flat.items() if path.startswith(inside)}
-    try:
-        if isinstance(word, str):
-            keys = {**opened(word), **given}
-        elif "name" in given:
-            keys = opened(given)
-        else:
-            return flat
-    except ValueError:
-        return flat
-    rest = {path: value for path, value in flat.items() if not within(path, room)}
-    return rest | {f"{inside}{key}": value for key, value in keys.items()}
+def refuse_contradictions(items: Sequence[Setting]) -> None:
+    """Raise `ConfigError` where one of these, which are written side by side, contradicts a word in another."""
+    for item in items:
+        for path, word in item.meant.items():
+            for other in items:
+                if other is not item and path in other.flat and differ(path, item.flat[path], other.flat[path]):
+                    keys = {each.rpartition(".")[2]: item.flat[each] for each in item.meant if item.meant[each] == word}
+                    raise ConfigError(f"{other.where}: {contradiction(path, word, keys, other.flat[path])}")
 
 
 def settings(data: Any, source: Source, at: str) -> tuple[Setting, ...]:
@@ -138,19 +136,52 @@ def written_at(path: str, over: Iterable[Setting], source: Source) -> str:
     return covering[-1] if covering else source.at(f"base.{path}")
 
 
-def nested(flat: Flat) -> dict[str, Any]:
-    """A flat mapping as the nested one that the config models read."""
+def nested(flat: Flat, where: Where = "") -> dict[str, Any]:
+    """A flat mapping as the nested one that the config models read.
+
+    Raises `ConfigError` for a key in what is no mapping: about the value there, where no run would take it.
+    """
     tree: dict[str, Any] = {}
     for path, value in flat.items():
         *parents, last = path.split(".")
         place = tree
-        for parent in parents:
+        for depth, parent in enumerate(parents, 1):
+            if (above := ".".join(parents[:depth])) in flat:
+                parse_run(nested({above: flat[above]}), where)
+                at = where if isinstance(where, str) else where(path)
+                text = f"{path}: is no key of {above}: {shown(flat[above])}; write that as a mapping"
+                raise ConfigError(f"{at}: {text}" if at else text)
             place = place.setdefault(parent, {})
-            if not isinstance(place, dict):
-                break
-        else:
-            place[last] = value
+        place[last] = value
     return tree
+
+
+def base_of(data: Any, source: Source) -> tuple[Flat, int | None]:
+    """The keys of a file's `base`, and its seed. Keys are checked one by one; rules between keys wait for the cells.
+
+    Raises `ConfigError` for what is no mapping, a key that no run has, a value that no run takes under it.
+    """
+    if data is None:
+        return {}, None
+    if not isinstance(data, Mapping):
+        raise source.error("base", f"base: needs a mapping of keys to values, got {quoted(data)}")
+
+    def where(path: str) -> str:
+        return source.at(f"base.{path}")
+
+    flat = written_out(dict(pairs(data, rooms(), "", f"{source.at('base')}: base")), where)
+    for path in flat:
+        if path.rpartition(".")[0] in by_path():
+            check_path(path, where(path))
+    check_values(nested(flat, where), where)
+    return flat, flat.pop("seed", None)
+
+
+def question_of(value: Any, source: Source) -> str | None:
+    """A file's `question`. Raises `ConfigError` for what is no text."""
+    if value is not None and not isinstance(value, str):
+        raise source.error("question", f"question: needs text, got {quoted(value)}; put it in quotes")
+    return value.strip() if value else None
 
 
 def value_at(flat: Flat, path: str) -> Any:
@@ -162,11 +193,3 @@ def value_at(flat: Flat, path: str) -> Any:
     keys = by_path()[path]
     key = keys.get(of, keys.get(None)) if isinstance(of, str | None) else None
     return ABSENT if key is None else key.default
-
-
-def settled(path: str, value: Any) -> Any:
-    """`value` as a run holds it; as it is where no run would take it (the schema complains later)."""
-    try:
-        return typed(path, value) if path in by_path() else value
-    except ConfigError:
-        return value

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from mclab.config.keys import rooms
-from mclab.config.parse import check_path, check_values, quoted
+from mclab.config.parse import check_values, quoted
 from mclab.config.strict import ConfigError
 from mclab.plan.cells import Ground, Remarks, cells
-from mclab.plan.conditions import exclude, when
+from mclab.plan.conditions import When, exclude, when
 from mclab.plan.loader import load, read
 from mclab.plan.overrides import parse_overrides, refuse_varied
 from mclab.plan.rows import Draft, Rows
-from mclab.plan.settings import Flat, laid, nested, pairs
+from mclab.plan.settings import base_of, laid, nested, question_of
 from mclab.plan.source import Source
 from mclab.plan.space import METRICS, Space
 from mclab.plan.space_axes import axes_of, start_of
@@ -42,40 +42,52 @@ def load_space(
 
     A trial's seeds are `repeats` from `seed` on. Raises `ConfigError` with file, line, key and the nearest right thing.
     """
+    data, source = _data(path, content)
+    given, own = parse_overrides(overrides)
+    if own is not None and seed is not None:
+        raise ConfigError(f"seed={own}: seed: is given beside --seed; keep one")
+    base, first = base_of(data.get("base"), source)
+    first = next((each for each in (seed, own, first) if each is not None), 0)
+    count = _repeats(data.get("repeats", 1), source) if repeats is None else repeats
+    found = Space(
+        name=Path(path).stem,
+        question=question_of(data.get("question"), source),
+        axes=(),
+        objectives=_objectives(data.get("objective", "valid.accuracy"), source),
+        sampler=_word(sampler, data.get("sampler", "tpe"), "sampler", SAMPLERS, source),
+        pruner=_word(pruner, data.get("pruner", "none"), "pruner", PRUNERS, source),
+        start={},
+        ground=Ground(laid(base, given), given, When({}), (), ((),), tuple(range(first, first + count)), source),
+    )
+    return _checked(_searched(found, data))
+
+
+def _data(path: str | Path, content: bytes | None) -> tuple[Mapping[str, Any], Source]:
+    """What the file holds, its top checked."""
     data, source = load(read(path) if content is None else content, str(path))
     if not isinstance(data, Mapping):
         what = "is empty" if data is None else f"needs a mapping at the top, got {quoted(data)}"
         raise ConfigError(f"{path}: {what}; a space has {', '.join(KEYS)}")
     _check_top(data, source)
-    given, own = parse_overrides(overrides)
-    if own is not None and seed is not None:
-        raise ConfigError(f"seed={own}: seed: is given beside --seed; keep one")
-    base, first = _base(data.get("base"), source)
-    first = next((each for each in (seed, own, first) if each is not None), 0)
-    count = _repeats(data.get("repeats", 1), source) if repeats is None else repeats
-    notes: list[str] = []
+    return data, source
+
+
+def _searched(space: Space, data: Mapping[str, Any]) -> Space:
+    """The space with its conditions and axes, and the base as a point of it."""
+    ground, source, notes = space.ground, space.ground.source, list[str]()
     conditions = when(data.get("when"), source)
     axes = axes_of(data.get("space"), source, conditions, notes)
-    refuse_varied(given, [axis.example() for axis in axes], ())
-    seeds = tuple(range(first, first + count))
-    objectives = _objectives(data.get("objective", "valid.accuracy"), source)
-    excluded = exclude(data.get("exclude"), source, ())
-    ground = Ground(laid(base, given), given, conditions, excluded, ((),), seeds, source)
+    refuse_varied(ground.given, [axis.example() for axis in axes], ())
     start, strange = start_of(axes, ground.base, conditions)
     notes += [f"trial 0 is the base but for {path}, whose value there is none of the axis's" for path in strange]
-    found = Space(
-        name=Path(path).stem,
-        question=_question(data.get("question"), source),
+    return replace(
+        space,
         axes=axes,
-        objectives=objectives,
-        sampler=_word(sampler, data.get("sampler", "tpe"), "sampler", SAMPLERS, source),
-        pruner=_word(pruner, data.get("pruner", "none"), "pruner", PRUNERS, source),
         start=start,
-        ground=ground,
+        ground=replace(ground, when=conditions, exclude=exclude(data.get("exclude"), source, ())),
         notes=tuple(notes),
         warnings=tuple(conditions.idle([axis.path for axis in axes])),
     )
-    return _checked(found)
 
 
 def _checked(space: Space) -> Space:
@@ -86,7 +98,7 @@ def _checked(space: Space) -> Space:
         raise ConfigError("sampler: cmaes searches for one objective, and there are two; take tpe, gp, random or qmc")
     for axis in space.axes:
         for item in axis.settings.values():
-            check_values(nested(laid(space.ground.base, (item,))), lambda path, item=item: item.where)  # type: ignore[misc]
+            check_values(nested(laid(space.ground.base, (item,)), item.where), item.where)
     remarks = Remarks()
     cells(Rows((), (Draft(()),)), replace(space.ground, exclude=()), remarks)  # the base by itself
     if space.sampler == "grid":
@@ -107,25 +119,6 @@ def _check_top(data: Mapping[str, Any], source: Source) -> None:
         if key == "seeds":
             hint = "write repeats: N, and seed under base"
         raise source.error(str(key), f"{key}: unknown key; {hint}")
-
-
-def _question(value: Any, source: Source) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise source.error("question", f"question: needs text, got {quoted(value)}; put it in quotes")
-    return value.strip() if value else None
-
-
-def _base(data: Any, source: Source) -> tuple[Flat, int | None]:
-    """The base's keys and its seed."""
-    if data is None:
-        return {}, None
-    if not isinstance(data, Mapping):
-        raise source.error("base", f"base: needs a mapping of keys to values, got {quoted(data)}")
-    flat = dict(pairs(data, rooms(), "", f"{source.at('base')}: base"))
-    for path in flat:
-        check_path(path, source.at(f"base.{path}"))
-    check_values(nested(flat), lambda path: source.at(f"base.{path}"))
-    return flat, flat.pop("seed", None)
 
 
 def _repeats(value: Any, source: Source) -> int:

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable
 
-from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
+from mclab.config.model import AttentionMixer, LogLinearMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.config.params import matrices, rough_parameters
 from mclab.config.run import RunConfig
 from mclab.plan.size import tokens
 
-#: Seconds on one core of a recent machine, fitted to runs of 1e3 to 1e5 parameters; good to a factor of two. The first
-#: two are for each layer.
+#: Seconds on one core of a recent machine, fitted to runs of 1e3 to 1e5 parameters, 64 to 256 tokens and 8 sequences or
+#: more in a step; good to a factor of two there. The first two are for each layer.
 PER_STEP, PER_TOKEN, PER_TOKEN_AND_PARAMETER = 0.9e-3, 0.9e-6, 1.5e-10
 #: What a mixer's token costs a layer beside that: attention, and for each key; a read of kept memories, for each of
-#: them, and for a gate that sees them. Within 15 % of one another's times at lengths 64 to 256 and widths 16 to 64.
+#: them in each head, and for a gate that sees them. With one head within 15 % of one another's times at lengths 64 to
+#: 256 and widths 16 to 64.
 ATTENTION, KEY = -0.6e-6, 3.7e-9
 READ, KEPT, CONTEXT = 0.45e-6, 0.03e-6, 0.2e-6
 #: What fast weights cost beside, all memories but linear and vector. For each number in them, a token: what writes and
@@ -20,10 +21,18 @@ READ, KEPT, CONTEXT = 0.45e-6, 0.03e-6, 0.2e-6
 #: 3, chunks of 1 to 64, lengths of 64 and 256, widths of 16 to 64.
 WRITE, CHUNK, KEPT_READ = 0.3e-9, 12e-9, 0.25e-9
 CHUNK_CALL, KEPT_CALL = 0.5e-3, 0.2e-3
+#: Memora forms every token's own weights: for each number in them, a token; and for each token of its chunk.
+FORM, MIX = 7e-9, 0.06e-9
+#: A decay and a step size of every channel, which rwkv7 makes of each token: for each of the layer's channels.
+CHANNEL = 0.04e-6
+#: What log-linear attention weighs, every pair of a chunk's tokens in each head; the delta rule solves for them beside.
+PAIR, SOLVE = 14e-9, 32e-9
 #: Memories that are no fast weights here: their reads are attention and sums of keys.
 DIRECT = ("linear", "vector")
-#: Tokens in a chunk of RetNet's and SWLA's.
-DECAYED = 64
+#: Those that take from what they hold.
+ERASING = ("delta", "gated_delta", "rwkv7")
+#: Tokens in a chunk of memories that only decay, and of log-linear attention; of rules that erase.
+DECAYED, ERASED = 64, 16
 
 
 def seconds(runs: Iterable[RunConfig]) -> float:
@@ -51,19 +60,30 @@ def _test(run: RunConfig) -> float:
 
 def _token(run: RunConfig) -> float:
     length = run.task.length
-    layers = sum(PER_TOKEN + _mixing(mixer, length) + _fast(run.model, mixer, length) for mixer in run.model.mixers)
+    layers = sum(
+        PER_TOKEN + _mixing(run.model, mixer, length) + _fast(run.model, mixer, length) for mixer in run.model.mixers
+    )
     return layers + rough_parameters(run) * PER_TOKEN_AND_PARAMETER
 
 
-def _mixing(mixer: Mixer, length: int) -> float:
+def _mixing(model: ModelConfig, mixer: Mixer, length: int) -> float:
     if isinstance(mixer, AttentionMixer):
         return ATTENTION + KEY * length
+    if isinstance(mixer, LogLinearMixer):
+        return _levels(model, mixer, length)
     if not isinstance(mixer, MemoryMixer):
         return 0.0
     beside = PER_TOKEN + ATTENTION + KEY * length if mixer.hybrid != "none" else 0.0
     if mixer.aggregate in ("none", "residual"):
         return beside
-    return beside + READ + KEPT * -(-length // mixer.segment) + CONTEXT * (mixer.gate == "context")
+    return beside + READ + KEPT * model.heads * -(-length // mixer.segment) + CONTEXT * (mixer.gate == "context")
+
+
+def _levels(model: ModelConfig, mixer: LogLinearMixer, length: int) -> float:
+    """Pairs of tokens within a chunk, and a state for every other binary digit of the chunks before it."""
+    pair = PAIR + SOLVE * (mixer.rule == "gated_delta")
+    states = (-(-length // DECAYED) - 1).bit_length() / 2
+    return model.heads * (pair * min(length, DECAYED) + KEPT_READ * states * model.head_dim**2)
 
 
 def _fast(model: ModelConfig, mixer: Mixer, length: int) -> float:
@@ -75,12 +95,16 @@ def _fast(model: ModelConfig, mixer: Mixer, length: int) -> float:
     read = past.bit_length() / 2 if log else past / 2
     # Buckets of two segments and more are written by themselves where they restart, those of a size in half the tokens.
     writes = 1 + (past.bit_length() - 1) / 2 if log and mixer.init == "restart" else 1.0
-    each = writes * (WRITE + CHUNK / _chunk(mixer, length)) + KEPT_READ * read
-    return model.heads * matrices(model, mixer) * each
+    chunk = _chunk(mixer, length)
+    write = WRITE + CHUNK / chunk + (FORM + MIX * chunk if mixer.memory == "memora" else 0.0)
+    channels = CHANNEL * model.dim if mixer.memory == "rwkv7" else 0.0
+    return model.heads * matrices(model, mixer) * (writes * write + KEPT_READ * read) + writes * channels
 
 
 def _calls(mixer: Mixer, length: int) -> float:
     """What a layer's fast weights cost a step, whatever their width: all that is done one after the other."""
+    if isinstance(mixer, LogLinearMixer):
+        return CHUNK_CALL * -(-length // DECAYED)
     if not isinstance(mixer, MemoryMixer) or mixer.memory in DIRECT:
         return 0.0
     segments = mixer.segments(length)
@@ -91,9 +115,10 @@ def _calls(mixer: Mixer, length: int) -> float:
 
 
 def _chunk(mixer: MemoryMixer, length: int) -> int:
-    """Tokens in a chunk; those that only decay have long ones."""
+    """Tokens in a chunk; memories that only decay have long ones."""
     segment = length if mixer.aggregate == "none" else min(length, mixer.segment)
-    return min(segment, mixer.chunk if mixer.descends else DECAYED)
+    own = ERASED if mixer.memory in ERASING else DECAYED
+    return min(segment, mixer.chunk if mixer.descends else own)
 
 
 def _reading(run: RunConfig, sequences: float) -> float:

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from mclab.config.model import LogLinearMixer
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.kernels.log_linear import chunkwise, levels, recurrent
 from tests.tolerances import FP64
@@ -50,7 +51,7 @@ def fast(rule, chunk, q, k, v, log_alpha, eta, weights):
 def test_the_table_of_levels_is_the_papers_recursion(length):
     table = levels.table(length, torch.device("cpu"))
     assert all(table[t, s] == levels.level(t, s) for t in range(length) for s in range(t + 1))
-    assert table.max() + 1 == levels.count(length)
+    assert table.max() + 1 == levels.count(length) == LogLinearMixer().levels(length)
 
 
 @pytest.mark.parametrize("rule", RULES)

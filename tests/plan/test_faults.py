@@ -215,56 +215,6 @@ def test_conditions(fault: Fault, text: str, message: str):
     assert fault(text) == message
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("3", "select: needs a mapping with over, by and seeds, got 3"),
-        ("{}", "select.over: is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}"),
-        ("{over: {}}", "select.over: is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}"),
-        ("{over: {train.lr: []}}", "select.over: train.lr: needs at least one value, got []"),
-        ("{over: [a]}", "select.over: needs a mapping of keys to lists, got [a]"),
-        ("{over: {model.mixer: [{}]}}", "select.over: model.mixer: is a mapping of keys; choose among values of one"),
-        *(
-            (
-                f"{{over: {{{path}: [{values}]}}}}",
-                f"select.over: {path}: changes the exam, so every cell would choose the easiest; vary it under grid",
-            )
-            for path, values in (("task.pairs", "4, 8"), ("task.name", "mqar"), ("task", "{}"), ("eval.test", "8, 16"))
-        ),
-        (
-            "{over: {train.lr: [1.0]}, by: test.accuracy}",
-            'select.by: needs valid.accuracy or valid.loss, got "test.accuracy"; '
-            "test is for the table, choose on valid",
-        ),
-        (
-            "{over: {train.lr: [1.0]}, by: accuracy}",
-            'select.by: needs valid.accuracy or valid.loss, got "accuracy"; did you mean valid.accuracy?',
-        ),
-        ("{over: {train.lr: [1.0]}, by: 3}", "select.by: needs valid.accuracy or valid.loss, got 3"),
-        ("{over: {train.lr: [1.0]}, seeds: 0}", "select.seeds: needs a number of seeds, at least 1, got 0"),
-        ("{over: {train.lr: [1.0]}, seeds: 0..1}", 'select.seeds: needs a number of seeds, at least 1, got "0..1"'),
-        ("{over: {train.lr: [1.0]}, seeds: 4}", "select.seeds: 4, but there are only 3 seeds; take 3"),
-    ],
-)
-def test_select(fault: Fault, text: str, message: str):
-    assert fault(f"seeds: 0..2\nselect: {text}") == f"g.yaml:2: {message}"
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        "grid: {train.lr: [1.0, 2.0]}",
-        "zip: {train.lr: [1.0, 2.0]}",
-        "runs: [{}, {train.lr: 2.0}]",
-        "changes: {a: {}, b: {train: {lr: 2.0}}}",
-        "grid: {train: [{lr: 1.0}]}",
-    ],
-)
-def test_a_key_cannot_be_chosen_and_varied(fault: Fault, rows: str):
-    message = fault(f"select: {{over: {{train.lr: [1.0, 2.0]}}}}\n{rows}")
-    assert message == "g.yaml:1: select.over: train.lr: is varied as well (g.yaml:2); keep one"
-
-
 def test_a_product_beyond_reading_is_refused_at_once(fault: Fault):
     axes = ", ".join(
         f"{key}: {list(range(1, 101))}" for key in ("train.steps", "train.batch", "eval.every", "eval.test")

@@ -7,8 +7,9 @@ import pytest
 from mclab.config.model import AttentionMixer, MemoryMixer
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
+from mclab.plan.settings import nested
 from mclab.report.names import label
-from tests.plan.conftest import Make
+from tests.plan.conftest import Fault, Make
 
 PLUS = AttentionMixer(rotary=True, conv=0)
 
@@ -121,3 +122,76 @@ def test_a_grid_of_patterns(plan: Make) -> None:
     ]
     with pytest.raises(ConfigError, match=r"g\.yaml:1: model\.pattern: names no mixer.*leave model\.mixer out"):
         plan("changes: {a: {}, b: {model.pattern: [titans, attention/16], model.mixer.segment: 4}}")
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            "model.mixer: titans, model.mixer.memory: linear",
+            "model.mixer.memory: titans has titans there; write a mapping for another, "
+            "model.mixer: {name: memory, memory: linear}",
+        ),
+        (
+            "model.mixer.rotary: false, model.mixer: transformer++",
+            "model.mixer.rotary: transformer++ has true there; write a mapping for another, "
+            "model.mixer: {name: attention, rotary: false, conv: 0}",
+        ),
+        (
+            "model: {mixer: attention/16, mixer.window: 8}",
+            "model.mixer.window: attention/16 has 16 there; write a mapping for another, "
+            "model.mixer: {name: attention, window: 8}",
+        ),
+        (
+            "model.mixer: titans, model.mixer.name: attention",
+            "model.mixer.name: titans has memory there; write a mapping for another, model.mixer: {name: attention}",
+        ),
+    ],
+)
+def test_a_key_beside_a_word_may_not_contradict_it(fault: Fault, keys: str, said: str) -> None:
+    """Neither in the base, nor in its reduced form, nor in a row; as no word there would be heard."""
+    assert fault(f"base: {{{keys}}}") == f"g.yaml:1: {said}"
+    assert fault(f"base: {{}}\nquick: {{base: {{{keys}}}}}") == f"g.yaml:2: {said}"
+    assert fault(f"changes:\n  a: {{}}\n  b: {{{keys}}}") == f"g.yaml:3: {said} (cell b)"
+    assert fault(f"runs:\n- {{}}\n- {{{keys}}}").startswith(f"g.yaml:3: {said} (cell ")
+
+
+def test_no_axis_contradicts_the_word_of_another(fault: Fault) -> None:
+    said = "model.mixer.memory: titans has titans there; write a mapping for another"
+    assert said in fault("grid: {model.mixer: [titans], model.mixer.memory: [titans, linear]}")
+    assert said in fault("grid: {model: [{mixer: titans, mixer.memory: linear}]}")
+    assert said in fault("grid: {model: [{mixer: titans}], model.mixer: [swla]}")
+    preset = "{model.mixer: {name: transformer++, window: 8}, model.mixer.conv: 4}"
+    assert "model.mixer.conv: transformer++ has 0 there" in fault(f"runs: [{preset}]")
+
+
+def test_one_command_line_does_not_contradict_itself() -> None:
+    with pytest.raises(ConfigError, match=r"^model\.mixer\.conv=2: model\.mixer\.conv: transformer\+\+ has 0 there; "):
+        plan_from({}, "x", ["model.mixer.conv=2", "model.mixer=transformer++"])
+
+
+def test_what_repeats_a_word_or_comes_from_above_is_no_contradiction(plan: Make) -> None:
+    """The command line and a row are above the base; `conv: 0` says what the preset says."""
+    linear = MemoryMixer()
+    assert mixers(plan("base: {model.mixer: titans}", "model.mixer.memory=linear")) == [linear]
+    assert mixers(plan("base: {model.mixer: titans}\nchanges: {a: {model.mixer.memory: linear}}")) == [linear]
+    assert mixers(plan("base: {model.mixer: transformer++, model.mixer.conv: 0, model.mixer.window: null}")) == [PLUS]
+    assert mixers(plan("changes: {a: {model.mixer: transformer++, model.mixer.name: transformer++}}")) == [PLUS]
+
+
+def test_a_wrong_word_is_told_of_before_the_keys_beside_it(fault: Fault) -> None:
+    said = "model.mixer: knows no 'titens'; did you mean titans?"
+    assert fault("base: {model.mixer: titens, model.mixer.segment: 4}") == f"g.yaml:1: {said}"
+    assert fault("runs: [{model.mixer.segment: 4, model.mixer: titens}]") == f"g.yaml:1: {said}"
+
+
+def test_no_key_is_lost_in_what_is_no_mapping() -> None:
+    """A stored plan, edited by hand, can have both."""
+    for flat in (
+        {"model.mixer": "titans", "model.mixer.segment": 4},
+        {"model.mixer.segment": 4, "model.mixer": "titans"},
+    ):
+        with pytest.raises(ConfigError, match=r"^x: model\.mixer\.segment: is no key of model\.mixer: titans; "):
+            nested(flat, "x")
+    with pytest.raises(ConfigError, match=r"^x: model: needs a mapping, got 3$"):
+        nested({"model": 3, "model.dim": 4}, "x")

@@ -9,7 +9,7 @@ import pytest
 from mclab.config.run import RunConfig, run_id
 from mclab.plan.plan import Candidate, Cell, Plan
 from mclab.plan.select import choose, edges, runs_needed
-from tests.plan.conftest import Make
+from tests.plan.conftest import Fault, Make
 
 Records = dict[str, dict[str, Any]]
 
@@ -186,3 +186,53 @@ def test_a_stored_candidate_goes_by_its_stored_ids():
     run = RunConfig()
     assert Candidate({}, {0: run}).run_ids() == {0: run_id(run)}
     assert Candidate({}, {0: run}, {0: "as stored"}).run_ids() == {0: "as stored"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("3", "select: needs a mapping with over, by and seeds, got 3"),
+        ("{}", "select.over: is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}"),
+        ("{over: {}}", "select.over: is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}"),
+        ("{over: {train.lr: []}}", "select.over: train.lr: needs at least one value, got []"),
+        ("{over: [a]}", "select.over: needs a mapping of keys to lists, got [a]"),
+        ("{over: {model.mixer: [{}]}}", "select.over: model.mixer: is a mapping of keys; choose among values of one"),
+        *(
+            (
+                f"{{over: {{{path}: [{values}]}}}}",
+                f"select.over: {path}: changes the exam, so every cell would choose the easiest; vary it under grid",
+            )
+            for path, values in (("task.pairs", "4, 8"), ("task.name", "mqar"), ("task", "{}"), ("eval.test", "8, 16"))
+        ),
+        (
+            "{over: {train.lr: [1.0]}, by: test.accuracy}",
+            'select.by: needs valid.accuracy or valid.loss, got "test.accuracy"; '
+            "test is for the table, choose on valid",
+        ),
+        (
+            "{over: {train.lr: [1.0]}, by: accuracy}",
+            'select.by: needs valid.accuracy or valid.loss, got "accuracy"; did you mean valid.accuracy?',
+        ),
+        ("{over: {train.lr: [1.0]}, by: 3}", "select.by: needs valid.accuracy or valid.loss, got 3"),
+        ("{over: {train.lr: [1.0]}, seeds: 0}", "select.seeds: needs a number of seeds, at least 1, got 0"),
+        ("{over: {train.lr: [1.0]}, seeds: 0..1}", 'select.seeds: needs a number of seeds, at least 1, got "0..1"'),
+        ("{over: {train.lr: [1.0]}, seeds: 4}", "select.seeds: 4, but there are only 3 seeds; take 3"),
+    ],
+)
+def test_a_wrong_select_is_a_line(fault: Fault, text: str, message: str):
+    assert fault(f"seeds: 0..2\nselect: {text}") == f"g.yaml:2: {message}"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "grid: {train.lr: [1.0, 2.0]}",
+        "zip: {train.lr: [1.0, 2.0]}",
+        "runs: [{}, {train.lr: 2.0}]",
+        "changes: {a: {}, b: {train: {lr: 2.0}}}",
+        "grid: {train: [{lr: 1.0}]}",
+    ],
+)
+def test_a_key_cannot_be_chosen_and_varied(fault: Fault, rows: str):
+    message = fault(f"select: {{over: {{train.lr: [1.0, 2.0]}}}}\n{rows}")
+    assert message == "g.yaml:1: select.over: train.lr: is varied as well (g.yaml:2); keep one"

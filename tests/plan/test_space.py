@@ -70,6 +70,22 @@ def test_every_kind_of_axis(space) -> None:
     assert found.base_point().run_ids == found.point(found.start).run_ids
 
 
+@pytest.mark.parametrize(
+    ("word", "mapping", "axis"),
+    [
+        ("titans", "{memory: titans}", "model.mixer.segment: [4, 8]"),
+        ("transformer++", "{name: attention, rotary: true, conv: 0}", "model.mixer.window: [4, 8]"),
+    ],
+)
+def test_a_base_names_its_mixer_by_a_word(space, word: str, mapping: str, axis: str) -> None:
+    """Every point of the space is its own run, and the one that the mapping gives."""
+    named, whole = (space(f"base: {{model: {{mixer: {mixer}}}}}\nspace: {{{axis}}}") for mixer in (word, mapping))
+    ids = [[each.point(point).run_ids for point in each.listed()] for each in (named, whole)]
+    assert ids[0] == ids[1]
+    assert len(ids[0]) == len(set(ids[0])) == 2
+    assert named.start == whole.start
+
+
 def test_a_key_under_a_condition_is_there_where_it_holds(space) -> None:
     found = space(MC)
     aggregate, k, memory, depth = found.axes[:4]
@@ -207,6 +223,10 @@ def test_what_two_searches_differ_in(space) -> None:
         ("space: {train.lr: [1]}\nquestion: 3", "question: needs text, got 3"),
         ("space: {train.lr: [1]}\nbase: {model.dim: 3, model.heads: 2}", "model.heads"),
         ("space: {train.lr: [1]}\nbase:\n  model.dmi: 3", "s.yaml:3: model.dmi: unknown key"),
+        (
+            "space: {train.lr: [1]}\nbase:\n  model.mixer: titans\n  model.mixer.memory: dla",
+            "s.yaml:4: model.mixer.memory: titans has titans there; write a mapping for another",
+        ),
         ("space: {train.lr: [1]}\nwhen: {train.lr: {train.lr: 1}}", "its condition asks for the key itself"),
         ("space: {train.lr: {low: 1, high: 2}}\nsampler: grid", "grid needs a list or steps for train.lr"),
     ],

@@ -5,10 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from mclab.config.model.base import Around, MixerConfig
+from mclab.config.model.memory import CONSTANTS, RATES
 
 Rule = Literal["mamba2", "gated_delta"]
-#: Of a head: rates that are made of each token, and numbers that no token changes.
-_RATES, _CONSTANTS = {"mamba2": 1, "gated_delta": 2}, {"mamba2": 2, "gated_delta": 1}
 
 
 class LogLinearMixer(MixerConfig):
@@ -26,7 +25,7 @@ class LogLinearMixer(MixerConfig):
     def parameters(self, model: Around, length: int) -> int:
         """Projections, taps, norm, the rule's rates, and the levels' weights, of the training length."""
         dim, heads = model.dim, model.heads
-        rule = heads * (_RATES[self.rule] * (dim + 1) + _CONSTANTS[self.rule])
+        rule = heads * (RATES[self.rule] * (dim + 1) + CONSTANTS[self.rule])
         weights = heads * self.levels(length) * (dim + 1)
         return (4 + self.out_gate) * dim**2 + (3 * model.conv + 1) * dim + rule + weights
 

@@ -20,6 +20,10 @@ Connector = Literal["own", "shared"]
 Init = Literal["restart", "checkpoint"]
 Pool = Literal["mean", "sum"]
 Hybrid = Literal["none", "mal", "mag"]
+#: Rates that a memory makes of each token, for each head.
+RATES = {"swla": 3, "dla": 1, "titans": 3, "delta": 1, "gated_delta": 2, "mamba2": 1, "memora": 2}
+#: Numbers of a head that no token changes: the rate of decay, and what mamba2 passes by its memory.
+CONSTANTS = {"gated_delta": 1, "mamba2": 2}
 
 
 class MemoryMixer(MixerConfig):

@@ -43,9 +43,9 @@ class _Rates(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
-        grad_jog_w, grad_kappa, grad_both, grad_written = grads
+        grad_log_w, grad_kappa, grad_both, grad_written = grads
         log_w, a, kappa, inverse, k, xi, rho = ctx.saved_tensors
-        grad_d = grad_jog_w * log_w
+        grad_d = grad_log_w * log_w
         grad_d.addcmul_(grad_d, log_w, value=-1 / FASTEST)
         grad_x = torch.addcmul(grad_kappa, grad_both, a)
         along = torch.linalg.vecdot(grad_x, kappa).unsqueeze(-1)

@@ -20,7 +20,7 @@ from mclab.kernels.delta.erasing import erased
 from mclab.kernels.delta.passing import Passed, passed
 from mclab.kernels.delta.scaling import scaled
 from mclab.kernels.delta.triangular import solve
-from mclab.kernels.fastweight.chunkwise import Layer
+from mclab.kernels.fastweight.chunkwise import Layer, OneLayer
 from mclab.kernels.fastweight.online import Slots
 from mclab.kernels.fastweight.rates import Coefficients
 
@@ -52,7 +52,7 @@ class DeltaLayer(Layer):
 
 
 @dataclass(frozen=True)
-class Scalar:
+class Scalar(OneLayer):
     """Keys [M, X, C, K] and values [M, X, C, V] written with one step size and one decay a token, `coefficients` of
     Rates(beta, log alpha). Padded tokens have keys, values and betas of 0 and decays of 1. `keep` are chunks whose
     final matrices are wanted, `start` S_0 [X, V, K], None is zero."""
@@ -62,11 +62,6 @@ class Scalar:
     coefficients: Coefficients
     keep: Sequence[int]
     start: Tensor | None = None
-
-    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """As of a `Source`."""
-        (layer,) = self.layers()
-        return layer.online(q), [] if layer.kept is None else [layer.kept]
 
     def layers(self) -> list[Layer]:
         """As of a `Source`: one layer, whose inputs are the keys and whose updates are the residuals."""
@@ -83,7 +78,7 @@ class Scalar:
 
 
 @dataclass(frozen=True)
-class Channels:
+class Channels(OneLayer):
     """Values [M, X, C, V] written under `keys` k, and taken from by `reads` a and `erases` b, with logarithms of decays
     `logs` of every channel, all [M, X, C, K]. Padded tokens have zeros everywhere. `keep` and `start` as in Scalar."""
 
@@ -94,11 +89,6 @@ class Channels:
     values: Tensor
     keep: Sequence[int]
     start: Tensor | None = None
-
-    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """As of a `Source`."""
-        (layer,) = self.layers()
-        return layer.online(q), [] if layer.kept is None else [layer.kept]
 
     def layers(self) -> list[Layer]:
         """As of a `Source`: one layer; its inputs are b' and k', its updates -s and v, its queries scaled by A."""

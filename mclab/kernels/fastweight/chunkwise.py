@@ -5,6 +5,7 @@ that a chunk's tokens see (C, or C + 1 with one carried in), I and O a layer's w
 wider of the two, s slots of a state (states.py).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -55,8 +56,21 @@ class Source(Protocol):
         """Each layer by itself."""
 
 
+class OneLayer(ABC):
+    """A `Source` of one layer, read token by token."""
+
+    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """As of a `Source`."""
+        (layer,) = self.layers()
+        return layer.online(q), [] if layer.kept is None else [layer.kept]
+
+    @abstractmethod
+    def layers(self) -> list[Layer]:
+        """As of a `Source`."""
+
+
 @dataclass(frozen=True)
-class Accumulation:
+class Accumulation(OneLayer):
     """One matrix, from zero, whose writes `keys` [M, X, J, K], `values` [M, X, J, V] are known beforehand.
 
     `ends[m]` is the place of the last token of chunk m; what follows it is padding (no write, no decay; but momentum
@@ -69,11 +83,8 @@ class Accumulation:
     ends: Sequence[int]
     keep: Sequence[int]
 
-    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
-        (layer,) = self.layers()
-        return layer.online(q), [] if layer.kept is None else [layer.kept]
-
     def layers(self) -> list[Layer]:
+        """As of a `Source`: one layer."""
         steps = _steps(self.coefficients, self.ends)
         widens = self.keys.shape[-1] <= self.values.shape[-1]
         plan = Plan((widens,), steps.slots, False, 0, tuple(self.keep))

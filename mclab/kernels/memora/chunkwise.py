@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mclab.kernels.fastweight.chunkwise import Layer
+from mclab.kernels.fastweight.chunkwise import Layer, OneLayer
 from mclab.kernels.fastweight.online import Slots
 from mclab.kernels.fastweight.rates import Coefficients
 from mclab.kernels.memora import reading, writing
@@ -28,7 +28,7 @@ class FormedLayer(Layer):
 
 
 @dataclass(frozen=True)
-class Retention:
+class Retention(OneLayer):
     """Descent of |W k - v|^2 in logits, from zero; every chunk's gradients are taken at the weights it began with.
 
     `keys` [M, X, C, K], `values` [M, X, C, V]; `ends[m]` is the place of the last token of chunk m, `keep` are chunks
@@ -40,11 +40,6 @@ class Retention:
     coefficients: Coefficients
     ends: Sequence[int]
     keep: Sequence[int]
-
-    def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """As of a `Source`."""
-        (layer,) = self.layers()
-        return layer.online(q), [] if layer.kept is None else [layer.kept]
 
     def layers(self) -> list[Layer]:
         """As of a `Source`: one layer."""
