@@ -77,11 +77,11 @@ def _with_edge(row: Row, path: str) -> str:
 
 
 def _costs(summary: Summary) -> Iterator[Shown]:
-    yield _column(summary, "params", lambda row: count(row.first("params")), expendable=4)
-    yield _column(summary, "state", _state, expendable=8)
-    yield _column(summary, "steps to 99 %", lambda row: count(row.steps_to_99()), expendable=7)
+    yield _column(summary, "params", lambda row: count(row.first("params")), expendable=5)
+    yield _column(summary, "state", _state, expendable=4)
+    yield _column(summary, "steps to 99 %", lambda row: count(row.steps_to_99()), expendable=8)
     yield _column(summary, "tokens/s", lambda row: count(row.mean("tokens_per_s")), expendable=9)
-    yield _column(summary, "s/run", lambda row: seconds(row.mean("wall_s")), expendable=5)
+    yield _column(summary, "s/run", lambda row: seconds(row.mean("wall_s")), expendable=7)
 
 
 def _column(summary: Summary, head: str, text: Callable[[Row], str], right: bool = True, expendable: int = 0) -> Shown:

@@ -6,7 +6,7 @@ from matplotlib.colors import to_hex
 from mclab.plan.space_trials import Trials
 from mclab.report.sweeps.plots import figures_of, write_plots
 from mclab.report.sweeps.study import Study
-from tests.report.sweeps import FRONT, GATE, SEVERAL, study, trial, weights
+from tests.report.sweeps import FRONT, GATE, LR, SEVERAL, STATE, K, study, trial, weights
 
 
 def drawn(found: Trials, name: str):
@@ -26,6 +26,13 @@ def test_a_bar_for_each_axis_the_most_important_on_top():
     assert rows(axes) == ["lr", "gate", "k"]
     assert [bar.get_width() for bar in axes.patches] == [0.7, 0.3, 0.0]
     assert axes.yaxis_inverted()
+
+
+def test_every_bar_of_two_objectives_ends_within_its_panel():
+    shares = {**weights(lr=0.9, gate=0.1), STATE.metric: {GATE.path: 0.2, LR.path: 0.1, K.path: 0.0}}
+    accuracy, state = panels(drawn(study(*FRONT, two=True, importances=shares), "importances"))
+    assert [max(bar.get_width() for bar in axes.patches) for axes in (accuracy, state)] == [0.9, 0.2]
+    assert accuracy.get_xlim() == state.get_xlim() == (0, pytest.approx(1.12 * 0.9))
 
 
 def test_every_distinct_trial_is_a_dot_at_its_level():

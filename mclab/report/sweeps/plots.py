@@ -58,12 +58,13 @@ def importances_figure(study: Study) -> Figure:
     titles = [metric_name(objective.metric) for objective in study.found.objectives]
     foot = f"{PED_ANOVA} {len(study.found.done)} distinct trials."
     sheet = page(study.title, foot, 0.6 + ROW * max(2, len(study.ranked)), titles)
+    most = max(0.1, *(share or 0.0 for each in study.ranked for share in each.shares))
     for place, axes in enumerate(sheet.panels):
         shares = [each.shares[place] or 0.0 for each in study.ranked]
         axes.barh(range(len(shares)), shares, height=0.62, color=COLOURS[0])
         for row, share in enumerate(shares):
             axes.text(share + 0.01, row, f"{share:.2f}", va="center", fontsize=8, color=GREY)
-        axes.set_xlim(0, 1.12 * max(0.1, *shares))
+        axes.set_xlim(0, 1.12 * most)  # the panels share it
         axes.set_xlabel(f"importance for {titles[place]}")
         _rows(axes, [each.name for each in study.ranked])
     return sheet.figure
