@@ -68,9 +68,18 @@ def main() -> NoReturn:
     with _terminable() as terminated:
         code = _run([word for word in words if word != "--debug"], debug="--debug" in words)
     if code == INTERRUPTED:
-        remark(f"{'terminated' if terminated else 'interrupted'}; to go on: {shlex.join(['mclab', *words])}")
+        remark(f"{'terminated' if terminated else 'interrupted'}; {_going_on(words)}")
         code = TERMINATED if terminated else INTERRUPTED
     sys.exit(code)
+
+
+def _going_on(words: list[str]) -> str:
+    """The same command, to be given again; a log is no place for a database's password."""
+    from mclab.sweep.address import without_password
+
+    shown = [without_password(word) for word in words]
+    hint = "" if shown == words else ", the password in PGPASSWORD or ~/.pgpass"
+    return f"to go on{hint}: {shlex.join(['mclab', *shown])}"
 
 
 @contextmanager

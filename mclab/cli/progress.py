@@ -55,7 +55,7 @@ class Lines:
             self._last, self._tenth = time, tenth
             step = f", step {now.step}/{now.steps} of the next" if now.steps else ""
             ahead, elapsed = now.ahead(), f"{time - self._began:.0f} s elapsed"
-            told = [f"{now.done}/{now.total} runs done{step}", _share(ahead), elapsed, _left(ahead)]
+            told = [f"{now.done}/{now.total} {now.what} done{step}", _share(ahead), elapsed, _left(ahead)]
             self._say(", ".join(part for part in told if part))
 
     def again(self) -> None:

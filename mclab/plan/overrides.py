@@ -78,11 +78,11 @@ def refuse_varied(given: Sequence[Setting], varied: Sequence[Setting], chosen: S
     for item in given:
         for path in chosen:
             if _meet(item.touches, (path,)):
-                raise ConfigError(f"{item.where}: {item.path}: select.over chooses {path} in every cell; edit the grid")
+                raise ConfigError(f"{item.where}: {item.path}: select.over chooses {path} in every cell; edit the file")
         for other in varied:
             if _meet(item.touches, other.touches):
                 raise ConfigError(
-                    f"{item.where}: {item.path}: {other.where} varies {other.path}; edit the grid instead"
+                    f"{item.where}: {item.path}: {other.where} varies {other.path}; edit the file instead"
                 )
 
 

@@ -24,6 +24,9 @@ METRICS: Mapping[str, Direction] = {
     "params": "minimize",
 }
 
+#: Combinations up to which all are tried before a search.
+MOST_TRIED = 500
+
 Params = Mapping[str, Scalar]
 
 
@@ -115,6 +118,23 @@ class Space:
                 seen.add(key)
                 yield kept
 
+    def doubts(self) -> list[str]:
+        """Warnings of a small space: an axis that is at no point, rules that leave no point at all."""
+        values = {axis.path: axis.listed() for axis in self.axes}
+        if not all(values.values()) or prod(map(len, values.values())) > MOST_TRIED:
+            return []
+        combos = list(self._combos(values))
+        never = [axis.path for axis in self.axes if not any(axis.path in combo for combo in combos)]
+        found = [f"when: the condition of {path} holds at no point of the space" for path in never]
+        return found if any(map(self._allowed, combos)) else [*found, "the rules between keys leave no point at all"]
+
+    def _allowed(self, params: Params) -> bool:
+        try:
+            self.point(params)
+        except ConfigError:
+            return False
+        return True
+
     def size(self) -> int | None:
         """How many combinations of values there are, conditions left aside; None where a range has no steps."""
         counts = [len(axis.listed()) for axis in self.axes]
@@ -131,7 +151,7 @@ class Space:
             "base": {
                 path: list(value) if isinstance(value, tuple) else value
                 for path, value in base.items()
-                if path not in ("seed", *(axis.path for axis in self.axes))
+                if path not in ("seed", *(axis.path for axis in self.axes if axis.told.when is None))
             },
         }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any
@@ -40,7 +41,16 @@ class Axis:
         """What a run is told for one of the axis's values."""
         if self.told.kind == "choice":
             return self.settings[value]
-        return Setting(self.path, value, (), {self.path: value}, self.where)
+        exact = self.exact(value)
+        return Setting(self.path, exact, (), {self.path: exact}, self.where)
+
+    def exact(self, value: Any) -> Any:
+        """A number on its step as an author writes it: sums of steps miss it by a last digit, and make another run."""
+        told = self.told
+        if told.kind != "float" or told.step is None:
+            return value
+        low, step = Decimal(repr(told.low)), Decimal(repr(told.step))
+        return float(low + round((Decimal(repr(value)) - low) / step) * step)
 
     def touches(self) -> tuple[str, ...]:
         """The mappings and keys that some value sets."""
@@ -79,7 +89,7 @@ class Axis:
         if count > MOST_STEPS:
             return ()
         made = (told.low + number * step for number in range(count))
-        return tuple(int(value) if told.kind == "int" else value for value in made)
+        return tuple(int(value) if told.kind == "int" else self.exact(value) for value in made)
 
 
 def _on_step(value: float, told: SpaceAxis) -> bool:
@@ -110,6 +120,8 @@ def axes_of(data: Any, source: Source, when: When, notes: list[str]) -> tuple[Ax
 
 def _axis(path: str, value: Any, source: Source, when: str | None, notes: list[str]) -> Axis:
     at = f"space.{path}"
+    if path == "seed":
+        raise source.error(at, "space: seed: is no axis; write repeats: N, and seed under base")
     if path.partition(".")[0] in _EXAM:
         raise source.error(at, f"space: {path}: changes the exam, so the easiest would win; vary it in a grid")
     if isinstance(value, Mapping) and path not in choices():
@@ -135,7 +147,8 @@ def _range(path: str, data: Mapping[str, Any], source: Source, when: str | None)
     setting(path, None, where, "space")
     for key in data:
         if key not in _RANGE:
-            near = get_close_matches(str(key), _RANGE, n=1, cutoff=0.5)
+            near = [word for word in _RANGE if sorted(word) == sorted(str(key))]
+            near = near or get_close_matches(str(key), _RANGE, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]}?" if near else f"a range has {', '.join(_RANGE)}"
             raise source.error(f"{at}.{key}", f"{at}.{key}: unknown key; {hint}")
     if path in rooms() or path in sections():

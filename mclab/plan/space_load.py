@@ -94,6 +94,10 @@ def _checked(space: Space) -> Space:
     """Raises `ConfigError` for words that do not go together, a value no run takes, a base that is no run."""
     if len(space.objectives) > 1 and space.pruner != "none":
         raise ConfigError(f"pruner: {space.pruner} judges one objective, and there are two; take none")
+    if space.pruner == "median" and len(space.seeds) > 1:
+        raise ConfigError(
+            f"pruner: median judges one run, and a trial has {len(space.seeds)} seeds; take none, or repeats 1"
+        )
     if len(space.objectives) > 1 and space.sampler == "cmaes":
         raise ConfigError("sampler: cmaes searches for one objective, and there are two; take tpe, gp, random or qmc")
     for axis in space.axes:
@@ -103,7 +107,7 @@ def _checked(space: Space) -> Space:
     cells(Rows((), (Draft(()),)), replace(space.ground, exclude=()), remarks)  # the base by itself
     if space.sampler == "grid":
         space.listed()
-    return replace(space, warnings=(*space.warnings, *remarks.warnings))
+    return replace(space, warnings=(*space.warnings, *remarks.warnings, *space.doubts()))
 
 
 def _check_top(data: Mapping[str, Any], source: Source) -> None:

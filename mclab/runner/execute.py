@@ -24,7 +24,8 @@ Echo = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Progress:
-    """Runs of this command: `done` of about `total`; in one process also the step of the pack that trains.
+    """Runs of this command, or `what` else it counts: `done` of about `total`; in one process also the step of the pack
+    that trains.
 
     `ahead` says at any time what is left, as it then is; `None` while nothing is known.
     """
@@ -34,6 +35,7 @@ class Progress:
     step: int = 0
     steps: int = 0
     ahead: Callable[[], Ahead | None] = field(default=lambda: None, compare=False, repr=False)
+    what: str = "runs"
 
 
 @dataclass(frozen=True)

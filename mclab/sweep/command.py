@@ -1,6 +1,7 @@
 """From a search space to a finished study: the run folder, the study, the search, and what is told of it."""
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -21,6 +22,7 @@ from mclab.runner import Progress
 from mclab.store import SPACE, Store
 from mclab.store.files import StoreError, plainly, write_whole
 from mclab.sweep import samplers
+from mclab.sweep.address import without_password
 from mclab.sweep.importance import importances
 from mclab.sweep.journal import NAME, Journal
 from mclab.sweep.postgres import Postgres
@@ -30,6 +32,9 @@ from mclab.workers.signals import interrupts_held
 
 #: Exit codes: all done; files that could not be written; some trials failed, diverged or are missing; interrupted.
 DONE, UNWRITTEN, FAILED, INTERRUPTED = 0, 2, 3, 130
+
+#: Seconds in which a study must take a goodbye.
+GOODBYE = 2.0
 
 #: The study in plain data, in the run folder.
 TRIALS = "trials.json"
@@ -87,7 +92,9 @@ class Report:
         answered = f" ({self.tally.answered} of them measured before)" * (self.tally.answered > 0)
         distinct = len({trial.run_ids for trial in _counted(self.found)})
         parts = [f"this command: {ran or 'no trial'}{answered}"]
-        parts += [f"study {self.found.study}: {self.finished} of {self.found.asked} trials, {distinct} distinct points"]
+        done, asked = self.finished, self.found.asked
+        far = f"{done} of {asked} trials" if done <= asked else f"{done} trials ({asked} asked for)"
+        parts += [f"study {self.found.study}: {far}, {distinct} distinct points"]
         refused = sum(trial.status == "refused" for trial in self.found.trials)
         parts += [f"{refused} points refused by the rules between keys"] * (refused > 0)
         parts += [self.tally.stopped] if self.tally.stopped else []
@@ -130,9 +137,8 @@ def sweep(
     with Store(out, say=say) as store:
         place: Place = _place(options.storage, out, say)
         with closing(place):
-            write_whole(out / SPACE, content)
             try:
-                return _searched(space, place, store, options, say, progress)
+                return _searched(space, place, store, options, content, say, progress)
             except (StorageInternalError, SQLAlchemyError) as error:
                 reason = " ".join(str(error.__cause__ or error).split())[:200]
                 raise ConfigError(
@@ -145,6 +151,7 @@ def _searched(
     place: Place,
     store: Store,
     options: Options,
+    content: bytes,
     say: Say,
     progress: Callable[[Progress], None],
 ) -> Report:
@@ -152,10 +159,11 @@ def _searched(
     for line in (*space.notes, *(f"warning: {line}" for line in space.warnings)):
         say(line)
     shared = open_study(name, space, place, options.trials, options.seed, say)
+    write_whole(store.path / SPACE, content)
     if options.how.retry_failed and (number := shared.retry_failed()):
         say(f"{number} failed trial{'s' * (number != 1)} to be tried again")
     search = Search(shared, store, options.how, progress, say)
-    interrupted = ended = False
+    interrupted = ended = gone = False
     try:
         with shared.beating():
             search.go()
@@ -164,14 +172,31 @@ def _searched(
         interrupted = True
     finally:
         if not ended:
-            with suppress(SQLAlchemyError, StorageInternalError):  # a database that is gone has been told of already
-                shared.release()
+            gone = not _given_up(shared)
+    if interrupted and gone:
+        raise KeyboardInterrupt
     with interrupts_held():
         found = _found(space, shared, name, interrupted)
         write_whole(store.path / TRIALS, f"{json.dumps(as_dict(found), indent=1)}\n".encode())
     files, faults = ([store.path / TRIALS], []) if interrupted else write(found, store.path)
     wall = time.monotonic() - began
     return Report(found, store.path, search.tally, wall, interrupted, tuple(files), tuple(faults))
+
+
+def _given_up(shared: Shared) -> bool:
+    """Whether this process's trials were given up in time: a lock or a database that hangs does not hold up the end.
+
+    Whoever goes on finds their owner dead.
+    """
+
+    def release() -> None:
+        with suppress(SQLAlchemyError, StorageInternalError, OSError, ConfigError):
+            shared.release()
+
+    thread = threading.Thread(target=release, daemon=True)
+    thread.start()
+    thread.join(GOODBYE)
+    return not thread.is_alive()
 
 
 def _found(space: Space, shared: Shared, name: str, interrupted: bool) -> Trials:
@@ -184,7 +209,7 @@ def _found(space: Space, shared: Shared, name: str, interrupted: bool) -> Trials
         seeds=space.seeds,
         asked=shared.most,
         trials=trials,
-        importances={} if interrupted else importances(space, trials),
+        importances=importances(space, trials),
     )
 
 
@@ -211,7 +236,8 @@ def _place(storage: str | None, out: Path, say: Say) -> Place:
         return Postgres(storage.replace("postgres:", "postgresql:", 1) if storage.startswith("postgres:") else storage)
     if "://" in storage or not storage.strip():
         raise ConfigError(
-            f"--storage: {storage!r} is none; write postgresql://USER:PASSWORD@HOST/DATABASE, or the path of a journal"
+            f"--storage: {without_password(storage)!r} is none; "
+            f"write postgresql://USER:PASSWORD@HOST/DATABASE, or the path of a journal"
         )
     return Journal(Path(storage), say)
 

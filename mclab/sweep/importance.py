@@ -35,6 +35,12 @@ def importances(space: Space, trials: tuple[Trial, ...]) -> dict[str, dict[str, 
 
 
 def _shares(space: Space, trials: tuple[Trial, ...], place: int, direction: Direction) -> dict[str, float]:
+    """Nothing where so many trials are as good as the best that the good ones are no choice among all."""
+    quantile = min(0.5, max(GOOD, FEWEST_GOOD / len(trials)))
+    values = [trial.values[place] for trial in trials if trial.values is not None]
+    best = max(values) if direction == "maximize" else min(values)
+    if values.count(best) > max(0.5, quantile) * len(values):
+        return {}
     study = optuna.create_study(direction=direction)
     distributions = {axis.path: distribution(axis.told) for axis in space.axes}
     for trial in trials:
@@ -47,7 +53,6 @@ def _shares(space: Space, trials: tuple[Trial, ...], place: int, direction: Dire
                 value=trial.values[place],
             )
         )
-    quantile = min(0.5, max(GOOD, FEWEST_GOOD / len(trials)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         evaluator = PedAnovaImportanceEvaluator(

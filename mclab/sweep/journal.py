@@ -3,8 +3,9 @@
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 from optuna.storages import BaseStorage, JournalStorage
@@ -16,22 +17,44 @@ from mclab.store.files import plainly
 #: The file in the run folder; optuna-dashboard opens it.
 NAME = "journal.log"
 _POLL = 0.01
+#: How the first line of a journal begins.
+_START = b'{"op_code":'
 
 
 class _Append(JournalFileOpenLock):
     """In place of Optuna's a lock of the operating system: theirs outlives a killed holder by half a minute."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        self._path, self._say = path, say
         self._lock = FileLock(f"{path}.append", thread_local=False)
 
     def acquire(self) -> bool:
-        """Wait for the lock."""
+        """Wait for the lock, and mend what a holder that was killed or met a full disk has left half-written."""
         self._lock.acquire(poll_interval=_POLL)
+        try:
+            if _torn(self._path):
+                mend(self._path, self._say)
+        except BaseException:
+            self._lock.release()
+            raise
         return True
 
     def release(self) -> None:
         """Let go of it."""
         self._lock.release()
+
+
+class _File(JournalFileBackend):
+    """Says in a line what the operating system refuses: a full disk, say."""
+
+    def __init__(self, path: Path, lock: _Append) -> None:
+        super().__init__(str(path), lock_obj=lock)
+        self._path = path
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """As Optuna's. Raises `StoreError`."""
+        with plainly(self._path):
+            super().append_logs(logs)
 
 
 class Journal:
@@ -42,7 +65,7 @@ class Journal:
 
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
         self.path, self._say = path, say
-        self._append, self._claims = _Append(path), FileLock(f"{path}.claim", thread_local=False)
+        self._append, self._claims = _Append(path, say), FileLock(f"{path}.claim", thread_local=False)
 
     @property
     def told(self) -> str:
@@ -58,7 +81,7 @@ class Journal:
                 mend(self.path, self._say)
             finally:
                 self._append.release()
-            return JournalStorage(JournalFileBackend(str(self.path), lock_obj=self._append))
+            return JournalStorage(_File(self.path, self._append))
 
     @contextmanager
     def guard(self, what: str) -> Iterator[None]:
@@ -88,9 +111,11 @@ def mend(path: Path, say: Callable[[str], None]) -> None:
     if broken and broken[0] < len(lines) - 1:
         raise ConfigError(
             f"{path}:{broken[0] + 1}: is no line of a journal, and others follow; "
-            f"restore the file, or give another --study or --out (what is measured is in the records)"
+            f"restore the file, or give another --storage or --out (what is measured is in the records)"
         )
     whole = lines[: broken[0]] if broken else lines
+    if data and not whole and not data.startswith(_START[: len(data)]):
+        raise ConfigError(f"{path}: is no journal; give another --storage or --out")
     if rest or broken:
         with open(path, "r+b") as file:
             file.truncate(sum(len(line) + 1 for line in whole))
@@ -100,6 +125,15 @@ def mend(path: Path, say: Callable[[str], None]) -> None:
 
 def _is_entry(line: bytes) -> bool:
     try:
-        return isinstance(json.loads(line), dict)
+        entry = json.loads(line)
     except ValueError:
         return False
+    return isinstance(entry, dict) and "op_code" in entry
+
+
+def _torn(path: Path) -> bool:
+    """Whether the last line has no end."""
+    with suppress(OSError), open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+    return False

@@ -10,8 +10,11 @@ import sqlalchemy
 from optuna.storages import BaseStorage, RDBStorage
 
 from mclab.config.strict import ConfigError
+from mclab.sweep.address import without_password
 
 _POLL = 0.02
+#: Seconds in which a server must take a connection, where the address says nothing else.
+_PATIENCE = 10
 
 
 class Postgres:
@@ -23,15 +26,19 @@ class Postgres:
     def __init__(self, address: str) -> None:
         try:
             url = sqlalchemy.engine.make_url(address)
-        except sqlalchemy.exc.ArgumentError:
+        except (sqlalchemy.exc.ArgumentError, ValueError):
             raise ConfigError(
-                f"--storage: {address!r} is no address; write postgresql://USER:PASSWORD@HOST/DATABASE"
+                f"--storage: {without_password(address)!r} is no address; write postgresql://USER:PASSWORD@HOST/DATABASE"
             ) from None
         driver = url.drivername.partition("+")[2] or "psycopg"
         if find_spec(driver) is None:
             raise ConfigError(f"--storage: PostgreSQL needs the package {driver}: pip install 'mclab[postgres]'")
         self._url = url.set(drivername=f"postgresql+{driver}")
-        self._engine = sqlalchemy.create_engine(self._url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
+        mute = driver.startswith("psycopg") and "connect_timeout" not in url.query
+        self._patience = {"connect_timeout": _PATIENCE} if mute else {}
+        self._engine = sqlalchemy.create_engine(
+            self._url, isolation_level="AUTOCOMMIT", pool_pre_ping=True, connect_args=self._patience
+        )
         self._engines = [self._engine]
         with self.plainly():
             self._engine.connect().close()
@@ -44,7 +51,8 @@ class Postgres:
     def open(self) -> BaseStorage:
         """Optuna's storage. To be called under `guard`: two that make the tables at once trip over each other."""
         storage = RDBStorage(
-            self._url.render_as_string(hide_password=False), engine_kwargs={"pool_pre_ping": True, "pool_size": 2}
+            self._url.render_as_string(hide_password=False),
+            engine_kwargs={"pool_pre_ping": True, "pool_size": 2, "connect_args": self._patience},
         )
         self._engines.append(storage.engine)
         return storage

@@ -56,6 +56,7 @@ class Search:
         self.tally = Tally()
         self._began = time.monotonic()
         self._claims: dict[int, Claim] = {}
+        self._own: dict[int, list[str]] = {}
         self._spent: dict[str, float] = {}
         self._awaited: dict[str, list[int]] = defaultdict(list)
         space = shared.space
@@ -140,6 +141,7 @@ class Search:
             if name not in self._awaited:
                 missing.append(run)
             self._awaited[name].append(claim.number)
+        self._own[claim.number] = [run_id(run) for run in missing]
         if not any(claim.number in numbers for numbers in self._awaited.values()):
             self._end(self._claims.pop(claim.number), answered=True)
         return missing
@@ -168,10 +170,13 @@ class Search:
 
     def _end(self, claim: Claim, answered: bool = False) -> None:
         """Tell the study how a trial ended."""
-        end = end_as(claim.twin) if claim.twin else self._measured(claim)
-        if not answered:
-            own = [self._spent[name] for name in claim.point.run_ids if name in self._spent]
-            end = replace(end, facts={**(end.facts or {}), "duration_s": sum(own)})
+        own, twin = self._own.pop(claim.number, []), claim.twin
+        if not own and not answered:  # another trial had the same runs in training
+            twin, answered = self._shared.twin(claim), True
+        end = end_as(twin) if twin else self._measured(claim)
+        if own:
+            spent = sum(self._spent.get(name, 0.0) for name in own)
+            end = replace(end, facts={**(end.facts or {}), "duration_s": spent})
         if not self._shared.finish(claim, end):
             self._say(f"trial {claim.number} was given up meanwhile and another has its parameters; its runs stay")
             return
@@ -204,7 +209,7 @@ class Search:
         def ahead() -> Ahead | None:
             return Ahead(done / max(1, most), seconds / own * max(0, most - done)) if own else None
 
-        self._progress(Progress(done, most, step, steps, ahead))
+        self._progress(Progress(done, most, step, steps, ahead, "trials"))
 
 
 def _params(claim: Claim) -> str:

@@ -112,15 +112,15 @@ class Shared:
 
     def claim(self) -> Claim | None:
         """Take on a trial; `None` where all are finished or taken by others. Ask again while `open` says so."""
-        with self._locked():
-            self._rescue()
-            for refused in range(HOPELESS):
+        for refused in range(HOPELESS):
+            with self._locked():  # by the point: others, and a Ctrl-C, get in between
+                self._rescue()
                 trials = self.frozen()
                 if not self._wanted(trials):
                     return None
                 claim = self._next(trials, stubborn=refused >= STUBBORN)
-                if claim is not None:
-                    return claim
+            if claim is not None:
+                return claim
         raise ConfigError(f"{HOPELESS} points in a row broke the rules between keys; narrow the space")
 
     def _wanted(self, trials: Sequence[FrozenTrial]) -> bool:
@@ -153,6 +153,11 @@ class Shared:
             trial.set_user_attr("inert", list(point.inert))
         before, again = twin(point.run_ids, trials), "retry_of" in trial.user_attrs
         return Claim(trial, point, again, ours(before, set()) if before else None)
+
+    def twin(self, claim: Claim) -> Trial | None:
+        """The trial that has measured the claim's runs by now."""
+        found = twin(claim.point.run_ids, self.frozen())
+        return ours(found, set()) if found else None
 
     def _enqueue_cell(self, trials: Sequence[FrozenTrial]) -> None:
         """The first point of the grid that no trial has."""
@@ -208,9 +213,12 @@ class Shared:
             return len(own)
 
     def retry_failed(self) -> int:
-        """Try again what failed or ran out of memory; how many trials that is."""
+        """Try again what failed or ran out of memory, however few trials are asked for; how many trials that is."""
         with self._locked():
-            failed = [trial for trial in counted(self.frozen()) if status(trial) in ("failed", "oom")]
+            over = self.counted(self.frozen())
+            failed = [trial for trial in over if status(trial) in ("failed", "oom")]
+            if failed:
+                self.asked = max(self.asked, len(over))
             for trial in failed:
                 self._pass_on(trial, ended=True)
             return len(failed)
@@ -235,7 +243,7 @@ class Shared:
             yield
         finally:
             ended.set()
-            thread.join()
+            thread.join(1.0)
 
 
 def open_study(name: str, space: Space, place: Place, asked: int, seed: int, say: Say) -> Shared:
@@ -257,7 +265,9 @@ def open_study(name: str, space: Space, place: Place, asked: int, seed: int, say
             pruner=optuna.pruners.NopPruner(),
         )
         before, trials = study.user_attrs.get(SPACE), study.get_trials(deepcopy=False)
-        if before is None and trials:
+        if before is None and (
+            trials or study.user_attrs or [each.name.lower() for each in study.directions] != directions
+        ):
             raise ConfigError(f"{place.told}: study {name} is not mclab's; give another --study")
         if before is None:
             _name(study, space, told)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -73,6 +74,7 @@ class _Training:
 
     def run(self) -> list[Outcome]:
         course, steps = self.course, self.config.train.steps
+        self._remind()
         self._tell()
         self._spent()
         for step, batch in enumerate(self.data.batches(course.step), start=course.step + 1):
@@ -147,6 +149,16 @@ class _Training:
                 self.pack.alive_R[r] = False
         if self.look is not None and step < self.config.train.steps:
             self._prune(step, self.look(step, scores))
+
+    def _remind(self) -> None:
+        """Show `look`, which has no memory of its own, what a resumed pack has shown before."""
+        if self.look is None:
+            return
+        for rows in zip_longest(*(log.curve for log in self.course.logs)):
+            step = next(row["step"] for row in rows if row)
+            unknown = {ALL: Score(float("nan"), float("nan"))}
+            scores = [{n: Score(**s) for n, s in row["valid"].items()} if row else unknown for row in rows]
+            self.look(step, scores)
 
     def _prune(self, step: int, goes_on: Sequence[bool]) -> None:
         alive = self.pack.alive_R.tolist()

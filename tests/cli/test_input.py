@@ -53,7 +53,7 @@ BAD_WORDS = {
     "max failures": ("--max-failures 0", "'--max-failures'"),
     "override of a typo": ("task.lenght=16", "task.lenght=16: task.lenght: unknown key; did you mean task.length?"),
     "override without value": ("--set train.lr", "train.lr: is no override; write key=value"),
-    "override of an axis": ("model.mixer.gate=none", "tiny.yaml:8 varies model.mixer.gate; edit the grid instead"),
+    "override of an axis": ("model.mixer.gate=none", "tiny.yaml:8 varies model.mixer.gate; edit the file instead"),
     "override twice": ("train.lr=1e-3 --set train.lr=1e-2", "train.lr is given twice; keep one"),
     "file as folder": ("--out tiny.yaml", "tiny.yaml: cannot make the folder, a file stands where"),
     "folder in a file": ("--out tiny.yaml/x", "tiny.yaml/x: cannot make the folder"),

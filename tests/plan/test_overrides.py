@@ -102,12 +102,12 @@ def test_what_the_grid_varies_cannot_be_overridden(fault: Fault, text: str, over
     message = fault(f"question: x\n{text}", override)
     assert message.startswith(f"{override}: ")
     assert "g.yaml:2 varies model" in message
-    assert message.endswith("; edit the grid instead")
+    assert message.endswith("; edit the file instead")
 
 
 def test_what_cells_choose_cannot_be_overridden(fault: Fault):
     assert fault(GATING, "train.lr=1") == (
-        "train.lr=1: train.lr: select.over chooses train.lr in every cell; edit the grid"
+        "train.lr=1: train.lr: select.over chooses train.lr in every cell; edit the file"
     )
 
 

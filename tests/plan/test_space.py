@@ -185,6 +185,11 @@ def test_what_two_searches_differ_in(space) -> None:
         ),
         ("space:\n  train.lr: []", "s.yaml:2: space: train.lr: needs at least one value, got []"),
         ("space:\n  train.lr: {low: 1}", "s.yaml:2: space: train.lr: has no high"),
+        ("space:\n  train.lr: {low: 1, high: 2, lgo: true}", "space.train.lr.lgo: unknown key; did you mean log?"),
+        (
+            "space: {train.lr: [1]}\npruner: median\nrepeats: 3",
+            "pruner: median judges one run, and a trial has 3 seeds; take none, or repeats 1",
+        ),
         ("space:\n  train.lr: {low: 1, hgih: 2}", "s.yaml:2: space.train.lr.hgih: unknown key; did you mean high?"),
         (
             "space:\n  train.lr:\n    low: 2\n    high: 1",
@@ -204,7 +209,7 @@ def test_what_two_searches_differ_in(space) -> None:
         ),
         ("space: {task.length: [16, 32]}", "s.yaml:1: space: task.length: changes the exam, so the easiest would win"),
         ("space: {eval.every: [16, 32]}", "changes the exam"),
-        ("space: {seed: [0, 1]}", "seed: is no axis"),
+        ("space: {seed: [0, 1]}", "s.yaml:1: space: seed: is no axis; write repeats: N, and seed under base"),
         ("space: {train.lr: [1, 2], train.lr: [3]}", "given twice, on line 1"),
         (
             "space: {model.mixer: [{gate: input}], model.mixer.gate: [context]}",
@@ -238,12 +243,28 @@ def test_a_fault_is_a_line_with_its_place(fault, text: str, said: str) -> None:
 
 
 def test_an_override_of_an_axis_is_refused(fault) -> None:
-    assert fault(MC, "train.lr=0.1") == "train.lr=0.1: train.lr: s.yaml:13 varies train.lr; edit the grid instead"
+    assert fault(MC, "train.lr=0.1") == "train.lr=0.1: train.lr: s.yaml:13 varies train.lr; edit the file instead"
 
 
 def test_a_condition_that_nothing_varies_is_warned_of(space) -> None:
     found = space("space: {train.lr: [1e-3, 1e-2]}\nwhen: {model.mixer.k: {model.mixer.aggregate: ssc}}")
     assert found.warnings == ("when: model.mixer.k is not varied here, so its condition changes nothing",)
+
+
+def test_a_number_on_its_step_is_the_one_an_author_writes(space) -> None:
+    """0.1 + 2 * 0.1 is not 0.3, and would be another run."""
+    found = space("space: {train.clip: {low: 0.1, high: 0.5, step: 0.1}}")
+    assert found.axes[0].listed() == (0.1, 0.2, 0.3, 0.4, 0.5)
+    ids = [found.point({"train.clip": value}).run_ids for value in (0.3, 0.1 + 2 * 0.1)]
+    assert ids[0] == ids[1]
+
+
+def test_a_condition_that_never_holds_and_rules_that_leave_nothing_are_warned_of(space) -> None:
+    text = "space: {model.mixer.k: [1, 2], model.mixer.aggregate: [grm, none]}"
+    found = space(f"{text}\nwhen: {{model.mixer.k: {{model.mixer.aggregate: ssc}}}}")
+    assert found.warnings == ("when: the condition of model.mixer.k holds at no point of the space",)
+    found = space("space: {train.lr: [1e-3, 1e-2]}\nexclude: [{train.lr: [1e-3, 1e-2]}]")
+    assert found.warnings == ("the rules between keys leave no point at all",)
 
 
 def trial(number: int, *values: float, ids: tuple[str, ...] = (), **more: Any) -> Trial:

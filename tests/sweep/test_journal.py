@@ -1,15 +1,20 @@
 """A journal that a kill has torn, and one that is none."""
 
+import errno
 import json
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+from optuna.storages.journal import JournalFileBackend
 
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.store.files import StoreError
 from mclab.sweep.journal import Journal
 from tests.commands import fine, mclab, one_line
-from tests.sweep.bench import FakeTraining, a_space, frozen, journal, shared, space_file, trials, work_off
+from tests.sweep.bench import FakeTraining, a_space, done, frozen, journal, shared, space_file, trials, work_off
 
 
 @pytest.mark.parametrize(
@@ -22,10 +27,10 @@ def test_a_torn_last_line_is_cut_and_said(here: Path, training: FakeTraining, to
     path = here / "o" / "journal.log"
     whole = path.read_bytes()
     path.write_bytes(whole + torn)
-    done = fine(*words, "--trials", 3)
+    ended = fine(*words, "--trials", 3)
     lines = whole.count(b"\n")
     said = "the last line was torn, as by a kill in the middle of a write"
-    assert f"o/journal.log: {said}: mended after line {lines}\n" in done.err
+    assert f"o/journal.log: {said}: mended after line {lines}\n" in ended.err
     assert path.read_bytes().startswith(whole)
     assert all(json.loads(line) for line in path.read_bytes().splitlines())
     assert [trial["status"] for trial in trials(here / "o")] == ["done"] * 3
@@ -55,7 +60,7 @@ def test_a_line_in_the_middle_that_is_none_is_refused_with_its_place(here: Path,
     lines = path.read_bytes().splitlines(keepends=True)
     damaged = b"".join([*lines[:3], b"{torn" + lines[3], *lines[4:]])
     path.write_bytes(damaged)
-    one_line(mclab(*words, "--trials", 3), "o/journal.log:4: is no line of a journal", "--study")
+    one_line(mclab(*words, "--trials", 3), "o/journal.log:4: is no line of a journal", "--storage")
     assert path.read_bytes() == damaged
 
 
@@ -63,3 +68,91 @@ def test_a_place_that_cannot_be_written_is_a_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises((StoreError, ConfigError), match="a file stands where a folder must be"):
         shared(Journal(tmp_path / "file" / "journal.log", print), a_space(tmp_path))
+
+
+FOREIGN = {
+    "a note": b"do not lose me\n",
+    "a note without an end": b"do not lose me",
+    "several lines": b"one\ntwo\nthree",
+    "a line of JSON": b'{"a": 1}\n',
+    "a mapping over lines": b'{\n  "a": 1\n}\n',
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_a_file_that_is_no_journal_is_left_alone(here: Path, training: FakeTraining, what: str) -> None:
+    """Mended as a journal with a torn line, it would be empty."""
+    path = here / "note.txt"
+    path.write_bytes(FOREIGN[what])
+    ended = mclab("sweep", "--space", space_file(here), "--trials", 1, "--out", "o", "--storage", "note.txt")
+    one_line(ended, "note.txt", "journal", "give another --storage or --out")
+    assert path.read_bytes() == FOREIGN[what]
+    assert training.asked == []
+
+
+def test_a_line_torn_while_the_study_lives_is_mended_and_it_goes_on(tmp_path: Path) -> None:
+    """Another process was killed in the middle of a write: this one's next line must not end up behind the torn one."""
+    said: list[str] = []
+    path = tmp_path / "journal.log"
+    study = shared(Journal(path, said.append), a_space(tmp_path), 4)
+    claim = study.claim()
+    assert claim is not None
+    with path.open("ab") as file:
+        file.write(b'{"op_code":6,"wor')
+    assert study.finish(claim, done(claim))
+    assert len(said) == 1
+    work_off(study, [])
+    assert [trial.state.name for trial in frozen(journal(tmp_path))] == ["COMPLETE"] * 4
+    assert all(json.loads(line) for line in path.read_bytes().splitlines())
+
+
+def test_a_full_disk_is_a_line_and_the_search_goes_on_after_it(
+    here: Path, training: FakeTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes half a line first, and has room again when the trial is given up."""
+    words = ("sweep", "--space", space_file(here), "--trials", 3, "--out", "o", "--workers", 1)
+    append, full = JournalFileBackend.append_logs, [False]
+
+    def refuse(self: JournalFileBackend, logs: Any) -> None:
+        if full[0]:
+            full[0] = False
+            with open(self._file_path, "ab") as file:
+                file.write(b'{"op_code":6,"wor')
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(self, logs)
+
+    def fill(run: RunConfig) -> None:
+        full[0] = len(training.asked) == 1
+
+    training.before = fill
+    with monkeypatch.context() as patched:
+        patched.setattr(JournalFileBackend, "append_logs", refuse)
+        ended = mclab(*words)
+    said = (
+        "o/journal.log: the disk is full; what was stored before is unharmed: free some space, give the command again"
+    )
+    assert (ended.code, ended.err.splitlines()[-1]) == (2, said)
+    assert "Traceback" not in ended.err
+    training.before = lambda run: None
+    fine(*words)
+    found = trials(here / "o")
+    assert [trial["status"] for trial in found if trial["status"] != "lost"] == ["done"] * 3
+    assert len(training.asked) == len(set(training.asked)) == 3
+
+
+def test_an_interrupt_is_not_held_up_by_who_holds_the_lock(
+    here: Path, training: FakeTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is stopped in the middle of a claim, say; this one's trial is found without its owner later."""
+    monkeypatch.setattr("mclab.sweep.command.GOODBYE", 0.05)
+    with ExitStack() as other:
+
+        def interrupt(run: RunConfig) -> None:
+            other.enter_context(journal(here / "o").guard("study s"))
+            raise KeyboardInterrupt
+
+        training.before = interrupt
+        ended = mclab("sweep", "--space", space_file(here), "--trials", 3, "--out", "o", "--workers", 1)
+        assert (ended.code, ended.out) == (130, "")
+        assert "interrupted; to go on: mclab sweep " in ended.err
+        assert "Traceback" not in ended.err

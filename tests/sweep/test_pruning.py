@@ -1,6 +1,7 @@
 """Median pruning: the rule, that it stops a run, and that a stopped run is final."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import optuna
@@ -127,3 +128,27 @@ def test_a_trial_that_repeats_a_stopped_one_is_stopped(here: Path, training: Fak
     stopped = [trial for trial in trials(here / "o") if trial["status"] == "pruned"]
     assert len({tuple(trial["run_ids"]) for trial in stopped}) < len(stopped)
     assert len(training.asked) == len(set(training.asked))
+
+
+def test_a_resumed_run_is_judged_by_the_looks_before_as_well(tmp_path: Path) -> None:
+    """The second one's best look came before its checkpoint: without it the run would be behind at the next."""
+    from mclab.config.keep import Keep
+
+    def interrupted(step: int, steps: int) -> None:
+        if step == 4:
+            raise KeyboardInterrupt
+
+    pack = [run_config(0, checkpoint_every=3, lr=1e-4), run_config(1, checkpoint_every=3, lr=1e-4)]
+    first, second = ([look["valid"][ALL]["loss"] for look in each.curve] for each in train_pack(pack, device="cpu"))
+    assert second[0] < min(second[1], *first)
+    bars = {4: second[0]}
+
+    def judged(folder: Path | None, progress: Callable[[int, int], None] | None = None) -> list[tuple[str, int]]:
+        look = Judge("valid.loss", bars, 2)
+        found = train_pack(pack, device="cpu", keep=Keep(folder), progress=progress, look=look)
+        return [(each.status, each.steps) for each in found]
+
+    whole = judged(None)
+    with pytest.raises(KeyboardInterrupt):
+        judged(tmp_path / "c", interrupted)
+    assert judged(tmp_path / "c") == whole == [("pruned", 4), ("done", 6)]

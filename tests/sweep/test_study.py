@@ -1,6 +1,9 @@
 """A study that several share: each trial once, exactly as many as were asked for, none lost with its process."""
 
+import os
+import signal
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,13 +11,13 @@ import optuna
 import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from mclab.config.strict import ConfigError
 from mclab.sweep.facts import counted, status
 from mclab.sweep.owner import LEASE, Owner, Watch
-from mclab.sweep.study import End
-from tests.sweep.bench import SIX, SPACE, a_space, done, elsewhere, frozen, journal, shared, together, work_off
+from mclab.sweep.study import Claim, End
+from tests.sweep.bench import BASE, SIX, SPACE, a_space, done, elsewhere, frozen, journal, shared, together, work_off
 from tests.sweep.conftest import Where
 
 
@@ -178,6 +181,26 @@ def test_a_study_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
         shared(place, a_space(tmp_path))
 
 
+def test_a_study_of_somebody_elses_without_trials_is_left_alone(tmp_path: Path) -> None:
+    place = journal(tmp_path)
+    storage = place.open()
+    optuna.create_study(study_name="s", storage=storage, direction="minimize")
+    optuna.create_study(study_name="t", storage=storage, direction="maximize").set_user_attr("whose", "theirs")
+    for name in "st":
+        with pytest.raises(ConfigError, match=f"study {name} is not mclab's; give another --study"):
+            shared(place, a_space(tmp_path), name=name)
+    assert optuna.load_study(study_name="t", storage=place.open()).user_attrs == {"whose": "theirs"}
+
+
+def test_a_changed_base_under_a_conditional_axis_is_noticed(tmp_path: Path) -> None:
+    """The base's value is what a run has wherever the axis is not."""
+    text = f"{BASE}\nspace:\n  model.mixer.gate: [context, none]\n  train.lr: [1.0e-3, 1.0e-2]\n"
+    text += "when: {train.lr: {model.mixer.gate: none}}\n"
+    shared(journal(tmp_path), a_space(tmp_path, text))
+    with pytest.raises(ConfigError, match=r"base train\.lr was [0-9.]+, is 0\.02"):
+        shared(journal(tmp_path), a_space(tmp_path, text.replace("steps: 4", "steps: 4, lr: 0.02")))
+
+
 def test_anybody_can_open_the_study(where: Where, tmp_path: Path) -> None:
     """optuna-dashboard opens what `load_study` opens, with Optuna's own lock."""
     space = a_space(tmp_path)
@@ -222,3 +245,22 @@ def test_a_space_in_which_every_point_breaks_a_rule_is_given_up(
     text = SPACE + "exclude: [{model.dim: 8}]\n"
     with pytest.raises(ConfigError, match="7 points in a row broke the rules between keys"):
         shared(journal(tmp_path), a_space(tmp_path, text)).claim()
+
+
+def test_an_interrupt_gets_through_between_refused_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand of them may take minutes."""
+    study = shared(journal(tmp_path), a_space(tmp_path, SPACE + "exclude: [{model.dim: 8}]\n"))
+    drawn, following = list[int](), study._next
+
+    def interrupted(trials: Sequence[FrozenTrial], stubborn: bool) -> Claim | None:
+        drawn.append(len(trials))
+        if len(drawn) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return following(trials, stubborn)
+
+    monkeypatch.setattr(study, "_next", interrupted)
+    monkeypatch.setattr("mclab.sweep.study.HOPELESS", 20)
+    with pytest.raises(KeyboardInterrupt):
+        study.claim()
+    assert len(drawn) == 3
+    assert {trial.status for trial in study.trials() if trial.params} == {"refused"}

@@ -36,7 +36,7 @@ def test_a_real_search_from_the_file_to_the_table(here: Path) -> None:
 def test_the_same_command_goes_on_to_as_many_as_asked(here: Path, training: FakeTraining) -> None:
     path = space_file(here)
     fine(*words(path, "--trials", 3))
-    assert "no trial; study s: 3 of 2 trials" in fine(*words(path, "--trials", 2)).err
+    assert "no trial; study s: 3 trials (2 asked for)" in fine(*words(path, "--trials", 2)).err
     fine(*words(path, "--trials", 5))
     assert len(training.asked) == len(set(training.asked)) == 5
     assert [trial["status"] for trial in trials(here / "o")] == ["done"] * 5
@@ -258,3 +258,41 @@ def test_a_fault_in_the_middle_gives_trials_up_for_the_next_command(
     found = trials(here / "o")
     assert [trial["status"] for trial in found] == ["lost", "done", "done", "done"]
     assert (found[1]["retry_of"], found[1]["params"]) == (0, found[0]["params"])
+
+
+def test_a_refused_space_leaves_the_one_that_is_stored(here: Path, training: FakeTraining) -> None:
+    fine(*words(space_file(here), "--trials", 1))
+    before = (here / "o" / "space.yaml").read_bytes()
+    other = space_file(here, SPACE.replace("high: 1.0e-1", "high: 1.0"))
+    one_line(mclab(*words(other, "--trials", 2)), "study s searches another space: space train.lr was")
+    assert (here / "o" / "space.yaml").read_bytes() == before
+
+
+def test_points_in_flight_at_once_are_one_run_and_its_repeats(here: Path, training: FakeTraining) -> None:
+    """On a GPU's worker, all trials are claimed before the first ends."""
+    from mclab.cli.progress import Lines
+    from mclab.store import Store
+    from mclab.sweep.search import How, Search
+    from tests.sweep.bench import a_space, shared
+
+    space = a_space(here, f"{BASE}\nspace:\n  train.lr: [1.0e-2]\nsampler: random\n")
+    with Store(here / "o") as store:
+        study = shared(journal(here / "o"), space, 6)
+        search = Search(study, store, How("cuda", 1), Lines(print), print)
+        search.go()
+    found = study.trials()
+    assert len(training.asked) == 1
+    assert [trial.repeat_of for trial in found] == [None, *[0] * 5]
+    assert [trial.duration_s for trial in found] == [1.0, *[None] * 5]
+    assert {trial.values for trial in found} == {found[0].values}
+    assert (search.tally.ran.total(), search.tally.answered) == (6, 5)
+
+
+def test_what_failed_is_tried_again_though_fewer_are_asked_for(here: Path, training: FakeTraining) -> None:
+    path = space_file(here)
+    training.statuses = {load_space(path).base_point().run_ids[0]: "failed"}
+    assert mclab(*words(path, "--trials", 5)).code == 3
+    training.statuses = {}
+    again = fine(*words(path, "--trials", 4, "--retry-failed"))
+    assert "1 failed trial to be tried again" in again.err
+    assert "this command: 1 done; study s: 5 of 5 trials" in again.err

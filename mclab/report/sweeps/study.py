@@ -15,8 +15,9 @@ EDGE = 0.05
 #: More troubles of a kind than this are only counted.
 MOST_TOLD = 4
 PED_ANOVA = (
-    "Importance: PED-ANOVA (arXiv 2304.10255), how differently the best tenth of the trials (at least five) and all of "
-    "them lie along an axis; shares of 1. It says what matters where it is good, not which value is good."
+    "Importance: PED-ANOVA (arXiv 2304.10255), how differently the best tenth of the trials (at least five, at most "
+    "half) lie along an axis than all of them or, where points were drawn at random, than the space; shares of 1. It "
+    "says what matters where it is good, not which value is good."
 )
 
 
@@ -109,7 +110,8 @@ def _counts(study: Study) -> str:
     parts = ", ".join(f"{number} {status}" for status, number in sorted(counts.items(), key=lambda each: -each[1]))
     repeats = counts["done"] - len(found.done)
     same = f"; {repeats} of those done repeat a point that was measured before" if repeats else ""
-    return f"{over} of {found.asked} trials: {parts or 'none yet'}{same}."
+    far = f"{over} of {found.asked} trials" if over <= found.asked else f"{over} trials ({found.asked} asked for)"
+    return f"{far}: {parts or 'none yet'}{same}."
 
 
 def _nothing(study: Study) -> Iterator[str]:
