@@ -137,7 +137,7 @@ def _edges(study: Study) -> Iterator[str]:
         return
     at = [name for each in study.ranked if (name := each.name) and _at_edge(each.axis, best[0])]
     if at:
-        yield f"In the best trial {listed(at)} {'lie' if len(at) > 1 else 'lies'} at an end of the range. Widen it."
+        yield f"In the best trial {listed(at)} {'lie' if len(at) > 1 else 'lies'} at an end of the range: a better value may lie beyond."
 
 
 def _at_edge(axis: SpaceAxis, trial: Trial) -> bool:
@@ -148,6 +148,9 @@ def _at_edge(axis: SpaceAxis, trial: Trial) -> bool:
 
 
 def _troubles(study: Study) -> Iterator[str]:
+    refused = Counter(_reason(trial) for trial in study.found.trials if trial.status == "refused")
+    for reason, number in refused.most_common(MOST_TOLD):
+        yield f"{number} {'points' if number > 1 else 'point'} refused by the rules between keys{reason}."
     for status in ("diverged", "oom", "failed"):
         bad = [trial for trial in study.found.trials if trial.status == status]
         for trial in bad[:MOST_TOLD]:
