@@ -137,7 +137,8 @@ def _edges(study: Study) -> Iterator[str]:
         return
     at = [name for each in study.ranked if (name := each.name) and _at_edge(each.axis, best[0])]
     if at:
-        yield f"In the best trial {listed(at)} {'lie' if len(at) > 1 else 'lies'} at an end of the range: a better value may lie beyond."
+        lie = "lie" if len(at) > 1 else "lies"
+        yield f"In the best trial {listed(at)} {lie} at an end of the range: a better value may lie beyond."
 
 
 def _at_edge(axis: SpaceAxis, trial: Trial) -> bool:
