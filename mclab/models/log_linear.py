@@ -31,11 +31,8 @@ class LogLinear(Projected):
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
         assert isinstance(mixer, LogLinearMixer)
-
-        def core(replicas: int, width: int, heads: int, length: int) -> nn.Module:
-            return LogLinearRead(replicas, width, heads, length, mixer)
-
-        super().__init__(replicas, model, mixer, core, length, gain)
+        core = LogLinearRead(replicas, model.dim, model.heads, length, mixer)
+        super().__init__(replicas, model, mixer, core, gain)
 
 
 class LogLinearRead(nn.Module):

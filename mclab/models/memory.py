@@ -3,8 +3,6 @@
 Shapes: R replicas, B batch, T time, D model width.
 """
 
-from typing import Protocol
-
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -14,15 +12,10 @@ from mclab.kernels.norm import unit
 from mclab.layers import Linear, RMSNorm, ShortConv
 
 
-class Core(Protocol):
-    """How a core is made: from x, q, k, v [R, B, T, D], and whether to rotate q and k, to [R, B, T, D]."""
-
-    def __call__(self, replicas: int, width: int, heads: int, length: int) -> nn.Module: ...
-
-
 class Projected(nn.Module):
     """Projections, short convolution, SiLU, L2-norm on q and k, a core, per-head norm, output projection.
 
+    The core goes from x, q, k, v [R, B, T, D], and whether to rotate q and k, to [R, B, T, D].
     The recipe is that of Titans (arXiv 2501.00663); the Memory Caching paper does not give one.
     """
 
@@ -31,8 +24,7 @@ class Projected(nn.Module):
         replicas: int,
         model: ModelConfig,
         mixer: MemoryMixer | LogLinearMixer,
-        core: Core,
-        length: int,
+        core: nn.Module,
         gain: float,
     ) -> None:
         super().__init__()
@@ -40,7 +32,7 @@ class Projected(nn.Module):
         self.qk_norm = mixer.qk_norm
         self.qkv = Linear(replicas, dim, 3 * dim)
         self.conv = ShortConv(replicas, 3 * dim, model.conv) if model.conv else nn.Identity()
-        self.caching = core(replicas, dim, model.heads, length)
+        self.caching = core
         self.norm = RMSNorm(replicas, dim, groups=model.heads)
         self.out_gate = Linear(replicas, dim, dim) if mixer.out_gate else None
         self.out = Linear(replicas, dim, dim, gain)
@@ -64,8 +56,5 @@ class CachedMemory(Projected):
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
         assert isinstance(mixer, MemoryMixer)
-
-        def core(replicas: int, width: int, heads: int, length: int) -> nn.Module:
-            return CachingLayer(replicas, width, heads, length, mixer)
-
-        super().__init__(replicas, model, mixer, core, length, gain)
+        core = CachingLayer(replicas, model.dim, model.heads, length, mixer)
+        super().__init__(replicas, model, mixer, core, gain)
