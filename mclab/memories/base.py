@@ -31,7 +31,8 @@ class State:
     """A memory between two tokens. `weights`: one matrix [G, O, I] a layer (a vector memory: one [G, K]).
 
     `momentum` and `anchor` (the weights at which gradients are taken) are like `weights`; `place` counts the tokens of
-    the chunk so far; `window` is the last token's key and value, where the rule looks back; `origin` is W^0.
+    the chunk so far; `window` is the last token's key and value, where the rule looks back; `origin` is W^0; `logits`
+    are what the weights are made of, where a rule writes those.
     """
 
     weights: tuple[Tensor, ...]
@@ -40,6 +41,7 @@ class State:
     place: int = 0
     window: tuple[Tensor, ...] = ()
     origin: tuple[Tensor, ...] = ()
+    logits: tuple[Tensor, ...] = ()
 
 
 class Segments(Protocol):

@@ -26,7 +26,7 @@ STARTS = (0.0, 5.0)
 
 
 class MemoraMemory(Memory):
-    """One matrix, from zero. In a state `weights` is W, which reads and Soup need, and `momentum` is Z, which the next
+    """One matrix, from zero. In a state `weights` is W, which reads and Soup need, and `logits` is Z, which the next
     write needs. What the steps of a chunk add up to is at most `max_lr`: eta = sigmoid(.) max_lr / C."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
@@ -46,7 +46,7 @@ class MemoraMemory(Memory):
 
     def initial(self, tokens: Tokens) -> State:
         zero = (tokens.k.new_zeros(tokens.k.shape[0], tokens.v.shape[-1], tokens.k.shape[-1]),)
-        return State(zero, momentum=zero, anchor=zero)
+        return State(zero, anchor=zero, logits=zero)
 
     def begin(self, state: State) -> State:
         return replace(state, place=0)
@@ -54,10 +54,10 @@ class MemoraMemory(Memory):
     def step(self, state: State, token: Tokens) -> State:
         eta, log_alpha, _ = self.rates(token)
         assert log_alpha is not None
-        (logits,) = state.momentum
+        (logits,) = state.logits
         (anchor,) = state.anchor if state.place % self.chunk else (recurrent.formed(logits),)
         logits, weights = recurrent.step(logits, anchor, (token.k, token.v), (eta, log_alpha.exp()))
-        return replace(state, weights=(weights,), momentum=(logits,), anchor=(anchor,), place=state.place + 1)
+        return replace(state, weights=(weights,), logits=(logits,), anchor=(anchor,), place=state.place + 1)
 
     def read(self, state: State, q_GK: Tensor) -> Tensor:
         return recurrent.read(state.weights[0], q_GK)

@@ -239,7 +239,7 @@ def test_state_arithmetic_is_what_the_definition_needs(case):
         moved = [value + 0.1 * (i == j) for j, value in enumerate(getattr(state, name))]
         return not torch.equal(later(replace(state, **{name: tuple(moved)})), later(state))
 
-    names = ("weights", "momentum", "anchor", "window")
+    names = ("weights", "momentum", "anchor", "window", "logits")
     online = sum(value.numel() for name in names for i, value in enumerate(getattr(state, name)) if felt(name, i))
     past = prefix(3, case["segmentation"]) if case["aggregate"] != "none" else []
     pool = x.shape[-1] if layer.gate.needs_scores or case["aggregate"] == "ssc" else 0
