@@ -55,7 +55,7 @@ class Trial:
 
     `run_ids` are the records, one a seed. `repeat_of` is the trial that measured the same runs before. `retry_of` is
     the trial whose parameters this one took over. `diverged_step` and `error` say what went wrong. `duration_s` is the
-    training time of its own runs, None where nothing was trained.
+    training time of its own runs, None where nothing was trained. `sampler` is the one that drew the point.
     """
 
     number: int
@@ -70,6 +70,7 @@ class Trial:
     diverged_step: int | None = None
     error: str | None = None
     duration_s: float | None = None
+    sampler: str | None = None
 
     @property
     def counts(self) -> bool:

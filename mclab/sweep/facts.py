@@ -70,4 +70,5 @@ def ours(trial: FrozenTrial, gone: set[int]) -> Trial:
         diverged_step=attrs.get("diverged_step"),
         error=attrs.get("error"),
         duration_s=attrs.get("duration_s"),
+        sampler=attrs.get("sampler"),
     )

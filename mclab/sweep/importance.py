@@ -11,6 +11,8 @@ from mclab.plan.space import Space
 from mclab.plan.space_trials import Direction, Trial
 from mclab.sweep.suggest import distribution
 
+#: Samplers that draw from the space alone, whatever was found before.
+UNMOVED = ("random", "qmc", "grid")
 #: Distinct trials below which nothing is said, and the share of them that counts as good (at least five).
 LEAST, GOOD, FEWEST_GOOD = 6, 0.1, 5
 
@@ -19,8 +21,8 @@ def importances(space: Space, trials: tuple[Trial, ...]) -> dict[str, dict[str, 
     """Objective's metric -> axis -> share. Of trials that are done, each distinct one once.
 
     An axis that changes nothing at a point counts as absent there, as under a condition that does not hold. Good trials
-    are compared with all others where the sampler moved towards what is good, else with the space itself: what chance
-    draws too often of 24 points is no finding.
+    are compared with all others where a sampler drew any of them that moves towards what is good, else with the space
+    itself: what chance draws too often of 24 points is no finding.
     """
     first: dict[tuple[str, ...], Trial] = {}
     for trial in trials:
@@ -55,8 +57,7 @@ def _shares(space: Space, trials: tuple[Trial, ...], place: int, direction: Dire
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        evaluator = PedAnovaImportanceEvaluator(
-            target_quantile=quantile, evaluate_on_local=space.sampler not in ("random", "qmc", "grid")
-        )
+        moved = any((trial.sampler or space.sampler) not in UNMOVED for trial in trials)
+        evaluator = PedAnovaImportanceEvaluator(target_quantile=quantile, evaluate_on_local=moved)
         found = get_param_importances(study, evaluator=evaluator)
     return {axis.path: float(found.get(axis.path, 0.0)) for axis in space.axes}

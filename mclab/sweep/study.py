@@ -139,9 +139,11 @@ class Shared:
         """The next trial; `None` for one whose point is refused."""
         if self._cells and all(trial.state != TrialState.WAITING for trial in trials):
             self._enqueue_cell(trials)
-        self.study.sampler = sampler("random" if stubborn else self.space.sampler, self._seed, len(trials))
+        name = "random" if stubborn else self.space.sampler
+        self.study.sampler = sampler(name, self._seed, len(trials))
         trial = self.study.ask()
         trial.set_user_attr("owner", self.me.as_dict())
+        trial.set_user_attr("sampler", name)
         params = suggest(trial, self.space)
         try:
             point = self.space.point(params)

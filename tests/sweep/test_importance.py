@@ -1,5 +1,7 @@
 """Which axes matter: of points made by hand, where it is known."""
 
+from dataclasses import replace
+
 import pytest
 
 from mclab.plan.space_trials import Trial
@@ -36,6 +38,17 @@ def test_what_decides_alone_has_nearly_all_and_shares_add_up(space):
     assert set(shares) == {GATE, INIT, LR}
     assert shares[GATE] == max(shares.values()) > 0.5
     assert sum(shares.values()) == pytest.approx(1)
+
+
+def test_what_the_points_are_compared_with_is_how_they_were_drawn_not_the_sampler_of_today(space):
+    """Most of the points restart: where chance drew them so, that is no finding."""
+    every = trials(lambda gate, init, lr: lr)
+    drawn = [trial for trial in every if trial.params[INIT] == "restart" or trial.number % 3]
+    random, tpe = ([replace(trial, sampler=name) for trial in drawn] for name in ("random", "tpe"))
+    assert importances(space, tuple(random)) != importances(space, tuple(tpe))
+    for today in ("random", "tpe"):
+        assert importances(replace(space, sampler=today), tuple(tpe)) == importances(space, tuple(tpe))
+        assert importances(replace(space, sampler=today), tuple(random)) == importances(space, tuple(random))
 
 
 def test_nothing_is_said_of_few_trials_and_of_trials_that_are_alike(space):
