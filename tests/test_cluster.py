@@ -9,9 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import dask
 import pytest
-from distributed import LocalCluster
 
 from mclab.ablate import resolve_device
 from mclab.config.keep import Keep
@@ -147,7 +145,7 @@ def kept(out: Path) -> dict[str, Any]:
     }
 
 
-def test_ctrl_c_frees_the_cluster_and_the_same_command_goes_on(
+def test_ctrl_c_frees_the_cluster_and_names_the_command_that_goes_on(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endless = TINY.replace("steps: 4", "steps: 1000000").replace("every: 2", "every: 1000000")
@@ -276,41 +274,6 @@ def test_versions_that_differ_are_named(cluster: Cluster, tmp_path: Path) -> Non
     threads, torch = said[-2:]
     assert threads.startswith("warning: 1 of 2 workers have up to 3 threads and train one pack at a time all the same")
     assert torch.startswith("warning: torch 9.9.9 on 1 of 2 workers (")
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"worker-ttl": "30s", "allowed-failures": 2, "worker-saturation": 1.0}, []),
-        (
-            {"worker-ttl": "5 minutes", "allowed-failures": 3, "worker-saturation": 1.1},
-            [
-                "worker-ttl is 300s: a worker that hangs holds its pack for 300 s or more",
-                "allowed-failures is 3: a pack that kills its worker kills 4 before it counts as failed",
-                "worker-saturation is 1.1: packs wait for a busy worker",
-            ],
-        ),
-        (
-            {"worker-ttl": None, "allowed-failures": 0, "worker-saturation": float("inf")},
-            ["worker-ttl is off: a worker that hangs holds its pack for ever", "worker-saturation is inf"],
-        ),
-    ],
-)
-def test_what_the_schedulers_settings_cost(settings: dict[str, Any], expected: list[str]) -> None:
-    said: list[str] = []
-    named = {f"distributed.scheduler.{name}": value for name, value in settings.items()}
-    quiet = {"n_workers": 0, "processes": False, "protocol": "tcp", "dashboard_address": ":0"}
-    with (
-        dask.config.set(named),
-        LocalCluster(**quiet) as here,
-        open_pool("cpu", scheduler=here.scheduler_address, say=said.append),
-    ):
-        pass
-    assert len(said) == len(expected) + 1
-    for line, start in zip(said, expected, strict=False):
-        name = start.split()[0].upper().replace("-", "_")
-        assert line.startswith(f"warning: the scheduler's {start}")
-        assert f"DASK_DISTRIBUTED__SCHEDULER__{name}=" in line
 
 
 def test_device_and_number_are_the_workers_own(cluster: Cluster) -> None:

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from mclab.config.keys import choices, rooms, shown
+from mclab.config.keys import choices, shown
 from mclab.config.parse import quoted
 from mclab.config.strict import ConfigError
 from mclab.plan.cells import Ground, Remarks, cells
@@ -18,7 +17,7 @@ from mclab.plan.plan import Cell, Plan
 from mclab.plan.quick import NOTE, QUICK, reduced
 from mclab.plan.rows import Rows, rows
 from mclab.plan.seeds import seeds_from, seeds_from_text
-from mclab.plan.settings import Setting, base_of, laid, question_of
+from mclab.plan.settings import Setting, base_of, check_top, laid, question_of
 from mclab.plan.source import Source
 
 #: What stands at the top of a grid.
@@ -117,14 +116,7 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
 
 
 def _check_top(data: Mapping[str, Any], source: Source) -> None:
-    for key in data:
-        if key in KEYS:
-            continue
-        near = get_close_matches(str(key), KEYS, n=1, cutoff=0.6)
-        hint = f"did you mean {near[0]}?" if near else f"a grid has {', '.join(KEYS)}"
-        if str(key).partition(".")[0] in rooms():
-            hint = "it belongs under base"
-        raise source.error(str(key), f"{key}: unknown key; {hint}")
+    check_top(data, KEYS, "a grid", "it belongs under base", {"space": "it is for mclab sweep --space"}, source)
 
 
 def _seeds(data: Mapping[str, Any], seed: int | None, line: CommandLine, source: Source) -> tuple[int, ...]:

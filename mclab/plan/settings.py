@@ -6,6 +6,7 @@ whole; a mapping given for a mere section (`train: {lr: 1e-3}`) is only another 
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from mclab.config.keys import by_path, choices, default_name, rooms, sections, shown
@@ -182,6 +183,21 @@ def question_of(value: Any, source: Source) -> str | None:
     if value is not None and not isinstance(value, str):
         raise source.error("question", f"question: needs text, got {quoted(value)}; put it in quotes")
     return value.strip() if value else None
+
+
+def check_top(
+    data: Mapping[str, Any], keys: Sequence[str], owner: str, of_a_run: str, hints: Mapping[str, str], source: Source
+) -> None:
+    """Raise `ConfigError` for a key at the top of a file that `owner` has not, with what to do instead: `hints` by key,
+    `of_a_run` for a key of the run itself."""
+    for key in data:
+        if key in keys:
+            continue
+        near = get_close_matches(str(key), keys, n=1, cutoff=0.6)
+        hint = f"did you mean {near[0]}?" if near else f"{owner} has {', '.join(keys)}"
+        if str(key).partition(".")[0] in rooms():
+            hint = of_a_run
+        raise source.error(str(key), f"{key}: unknown key; {hints.get(str(key), hint)}")
 
 
 def value_at(flat: Flat, path: str) -> Any:

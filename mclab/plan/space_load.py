@@ -6,7 +6,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from mclab.config.keys import rooms
 from mclab.config.parse import check_values, quoted
 from mclab.config.strict import ConfigError
 from mclab.plan.cells import Ground, Remarks, cells
@@ -14,7 +13,7 @@ from mclab.plan.conditions import When, exclude, when
 from mclab.plan.loader import load, read
 from mclab.plan.overrides import parse_overrides, refuse_varied
 from mclab.plan.rows import Draft, Rows
-from mclab.plan.settings import base_of, laid, nested, question_of
+from mclab.plan.settings import base_of, check_top, laid, nested, question_of
 from mclab.plan.source import Source
 from mclab.plan.space import METRICS, Space
 from mclab.plan.space_axes import axes_of, start_of
@@ -111,18 +110,11 @@ def _checked(space: Space) -> Space:
 
 
 def _check_top(data: Mapping[str, Any], source: Source) -> None:
-    for key in data:
-        if key in KEYS:
-            continue
-        near = get_close_matches(str(key), KEYS, n=1, cutoff=0.6)
-        hint = f"did you mean {near[0]}?" if near else f"a space has {', '.join(KEYS)}"
-        if str(key).partition(".")[0] in rooms():
-            hint = "it belongs under base, or under space to be searched"
-        if key in ("grid", "zip", "runs", "changes", "select"):
-            hint = "it is for mclab ablate --grid; a search has space"
-        if key == "seeds":
-            hint = "write repeats: N, and seed under base"
-        raise source.error(str(key), f"{key}: unknown key; {hint}")
+    hints = dict.fromkeys(
+        ("grid", "zip", "runs", "changes", "select"), "it is for mclab ablate --grid; a search has space"
+    )
+    hints["seeds"] = "write repeats: N, and seed under base"
+    check_top(data, KEYS, "a space", "it belongs under base, or under space to be searched", hints, source)
 
 
 def _repeats(value: Any, source: Source) -> int:
