@@ -248,5 +248,3 @@ def test_frame(tmp_path: Path) -> None:
 
 
 # ---- whose folder ----
-
-GRID = {"grid": {"model.mixer.gate": ["context", "input"]}, "seeds": "0..1"}

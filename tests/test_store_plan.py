@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.store import Records, Store, StoreError
-from tests.test_store import GRID
+
+GRID = {"grid": {"model.mixer.gate": ["context", "input"]}, "seeds": "0..1"}
 
 
 def test_a_folder_belongs_to_one_grid(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from mclab.cli.streams import remark, result, result_json, width
 from mclab.cli.texts import aligned, written
 
 if TYPE_CHECKING:
+    from mclab.ablate import Options as RunOptions
     from mclab.plan.space import Space
-    from mclab.sweep.command import Report
+    from mclab.sweep.command import Options, Report
+    from mclab.sweep.search import How
 
 SpaceFile = Annotated[Path, typer.Option("--space", metavar="FILE", help="YAML search space.")]
 Trials = Annotated[int, typer.Option("--trials", metavar="N", min=1, help="Finished trials that the study shall have.")]
@@ -86,22 +88,32 @@ def sweep(
     where = out or Path("runs") / found.name
     if dry_run:
         return _preview(found, where, trials, as_json)
+    from mclab.sweep.command import Options
+
+    return _run(found, where, Options(trials, _how(options), storage, study, seed or 0), content, as_json)
+
+
+def _how(options: "RunOptions") -> "How":
+    """Where and how the trials train."""
     from mclab.ablate import check_scheduler, resolve_device
-    from mclab.sweep.command import Options, sweep
     from mclab.sweep.search import How
 
     check_scheduler(options.scheduler)
-    how = How(
+    return How(
         resolve_device(options.device, options.scheduler),
         options.workers,
         options.scheduler,
         options.pack,
-        1 if fail_fast else max_failures,
-        retry_failed,
+        1 if options.fail_fast else options.max_failures,
+        options.retry_failed,
     )
-    asked = Options(trials, how, storage, study, seed or 0)
+
+
+def _run(space: "Space", out: Path, asked: "Options", content: bytes, as_json: bool) -> None:
+    from mclab.sweep.command import sweep
+
     with progress() as (show, say):
-        report = sweep(found, where, asked, content=content, say=say, progress=show)
+        report = sweep(space, out, asked, content=content, say=say, progress=show)
     if not report.interrupted:
         _tell(report, as_json)
     remark(report.told())

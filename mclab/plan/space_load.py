@@ -110,9 +110,8 @@ def _checked(space: Space) -> Space:
 
 
 def _check_top(data: Mapping[str, Any], source: Source) -> None:
-    hints = dict.fromkeys(
-        ("grid", "zip", "runs", "changes", "select"), "it is for mclab ablate --grid; a search has space"
-    )
+    of_a_grid = "it is for mclab ablate --grid; a search has space"
+    hints = dict.fromkeys(("grid", "zip", "runs", "changes", "select"), of_a_grid)
     hints["seeds"] = "write repeats: N, and seed under base"
     check_top(data, KEYS, "a space", "it belongs under base, or under space to be searched", hints, source)
 

@@ -63,6 +63,7 @@ def test_shapes(fault: Fault, text: str, message: str):
         ("gird: {model.dim: [16]}", "g.yaml:1: gird: unknown key; did you mean grid?"),
         ("base: {}\nseed: 3", "g.yaml:2: seed: unknown key; did you mean seeds?"),
         ("train.lr: 3", "g.yaml:1: train.lr: unknown key; it belongs under base"),
+        ("space: {train.lr: [1.0]}", "g.yaml:1: space: unknown key; it is for mclab sweep --space"),
         ("model: {dim: 3}", "g.yaml:1: model: unknown key; it belongs under base"),
         ("x-common: 3", f"g.yaml:1: x-common: unknown key; a grid has {ALL}"),
         (
