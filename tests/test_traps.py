@@ -46,7 +46,7 @@ ELSEWHERE = {
     ),
     # ---- running, failing, resuming ----
     "hydra#1817: two grids in one folder": (
-        "test_store.py: test_a_folder_belongs_to_one_grid",
+        "test_store_plan.py: test_a_folder_belongs_to_one_grid",
         "cli/test_running.py: test_another_grid_needs_leave_and_so_do_other_seeds",
     ),
     "hydra#2824: stop at once, or go on": (
