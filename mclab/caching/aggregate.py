@@ -1,4 +1,7 @@
-"""How the memories that a token sees become one output (EQUATIONS 1). Shapes as in caching/gate.py."""
+"""How the memories that a token sees become one output (docs/equations.md#aggregation).
+
+Shapes as in caching/gate.py.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,4 +1,7 @@
-"""What a token compares with a segment's pool: u, its own projection of x, or the query."""
+"""What a token compares with a segment's pool: u, its own projection of x, or the query.
+
+See docs/equations.md#connector.
+"""
 
 from torch import Tensor, nn
 

@@ -1,4 +1,7 @@
-"""Where a segment starts: from scratch (`restart`) or from the last segment's end (`checkpoint`)."""
+"""Where a segment starts: from scratch (`restart`) or from the last segment's end (`checkpoint`).
+
+See docs/equations.md#init.
+"""
 
 from mclab.memories.base import Init, State
 

@@ -1,6 +1,8 @@
 """The caching layer: queries, keys and values in, one output a token; composes the five axes.
 
 Shapes: R replicas, B batch, T time, D model width, H heads, K = V = D / H, G = R*B*H folded, N segments.
+
+See docs/equations.md#caching.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How a segment's keys become the one vector that the context score compares with (EQUATIONS 1, gate).
+"""How a segment's keys become the one vector that the context score compares with (docs/equations.md#pool).
 
 A pool is the sum of the keys times a factor that depends on their number alone, so a score is a product with the sum,
 times that factor. Shapes: T time padded to full segments, N segments.

@@ -1,4 +1,4 @@
-"""Caching after training: a model trained without a cache is read with one (EQUATIONS 1, after training).
+"""Caching after training: a model trained without a cache is read with one (docs/equations.md#after-training).
 
 Every `segment` tokens a state is kept while the online memory runs on; a token's output is the plain average over the
 last `window` kept states and the online one. Nothing is learned.

@@ -2,6 +2,8 @@
 
 Everything fast in this package is tested against these loops, outputs and gradients, in fp64. Slow on purpose.
 Shapes as in caching/layer.py; a state is a tuple of matrices [G, V, K].
+
+See docs/equations.md#caching.
 """
 
 import math

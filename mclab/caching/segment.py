@@ -1,4 +1,4 @@
-"""Where a sequence is cut, which memories are kept, and which of them a token sees.
+"""Where a sequence is cut, which memories are kept, and which of them a token sees (docs/equations.md#segments).
 
 A sequence is cut into blocks of S tokens. A kept memory spans one block or several; a token reads those that its own
 block may read, and the online memory of its block. Columns of every [.., T, columns] tensor in this package are kept

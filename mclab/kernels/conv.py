@@ -3,6 +3,8 @@
 Grouped `conv1d` spends most of its backward pass on bookkeeping at these sizes; a handful of fused multiply-adds over
 the whole tensor and a sum for the weights do the same work two to three times faster (benchmarks/step.py).
 Shapes: R replicas, B batch, T time, C channels, J taps; tap J-1 meets the current token.
+
+See docs/equations.md#queries-keys-and-values.
 """
 
 from typing import Any

@@ -2,6 +2,8 @@
 
 Autograd keeps every intermediate of the composed form; from the normalised output y alone the gradient is
 (g - y mean(g y)) / rms, about half the memory traffic (Zhang & Sennrich 2019).
+
+See docs/equations.md#notation.
 """
 
 import math

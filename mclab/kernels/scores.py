@@ -1,6 +1,8 @@
 """Products of every token's vector with the running key sum of its own segment and with the whole sums of all segments.
 
 Shapes: G = R*B*H folded, T time (a multiple of S), K key width, S segment length, N segments.
+
+See docs/equations.md#context-score.
 """
 
 from typing import Any

@@ -3,6 +3,8 @@
 A memory is a stack of fast-weight matrices. Its rule is given twice: token by token (`initial`, `begin`, `step`,
 `read`, `mix`), which defines it, and for a whole sequence (`write`), which training uses. Shapes: R replicas, B batch,
 D model width, H heads, G = R*B*H folded, T time, K key width, V value width, N segments.
+
+See docs/equations.md#memories.
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Reading the kept memories that each token chose, and no others (SSC; EQUATIONS 1).
+"""Reading the kept memories that each token chose, and no others (SSC; docs/equations.md#sparse-selective-caching).
 
 Shapes: G sequences and heads folded, T time, K key width, V value width, k choices, J = k + 1 columns, the last of them
 t's own; Q states side by side, in which every kept memory has its place.

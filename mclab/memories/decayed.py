@@ -1,4 +1,7 @@
-"""Linear memories that forget: what RetNet, SWLA and Mamba-2 share. Shapes as in memories/base.py."""
+"""Linear memories that forget: what RetNet, SWLA and Mamba-2 share. Shapes as in memories/base.py.
+
+See docs/equations.md#chunk-form.
+"""
 
 from abc import abstractmethod
 from dataclasses import replace

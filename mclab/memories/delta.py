@@ -1,6 +1,8 @@
 """The delta rule: S_t = S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T, beta = sigmoid(.) of each head.
 
 DeltaNet (Schlag et al. 2021, arXiv 2102.11174; in chunks Yang et al. 2024, arXiv 2406.06484, there beta has no bias).
+
+See docs/equations.md#delta.
 """
 
 import math

@@ -1,6 +1,8 @@
 """Deep linear attention: M_t = M_{t-1} - eta_t grad L, L = -<M(k), v> (MC, arXiv 2602.24281, eq. 11; Miras).
 
 The paper prints eq. 11 with the other sign, which climbs the loss; this descends.
+
+See docs/equations.md#dla.
 """
 
 import torch

@@ -1,6 +1,8 @@
 """Linear memories that take from what a key held before they write: what the delta rules and RWKV-7 share.
 
 Depth 1, from zero, exact in chunks. Shapes as in memories/base.py.
+
+See docs/equations.md#erasing-in-chunks.
 """
 
 from abc import abstractmethod

@@ -2,6 +2,8 @@
 
 The rates of a token are made of the layer's input, one of each a head, shared by the memory's matrices. Shapes as in
 memories/base.py; a memory of depth d has widths K, 4K, ..., 4K, V. W^0 is learned at depth 2 and more, zero at depth 1.
+
+See docs/equations.md#depth-and-norm, docs/equations.md#step-sizes.
 """
 
 import math

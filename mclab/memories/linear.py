@@ -1,4 +1,7 @@
-"""The linear memory: M_t = M_{t-1} + v_t k_t^T, read M q (MC, arXiv 2602.24281, eq. 3; Katharopoulos et al. 2020)."""
+"""The linear memory: M_t = M_{t-1} + v_t k_t^T, read M q (Katharopoulos et al. 2020, arXiv 2006.16236).
+
+See docs/equations.md#linear.
+"""
 
 from dataclasses import dataclass
 
@@ -56,7 +59,7 @@ class LinearWritten:
         holds = self.segments.holds(True, blocks_GNVK.device).to(blocks_GNVK)
         return None, (holds @ blocks_GNVK.flatten(2)).unflatten(2, blocks_GNVK.shape[2:]), list(range(len(ends)))
 
-    # At depth 1 mixing matrices and mixing their outputs are the same sum (EQUATIONS 6).
+    # At depth 1 mixing matrices and mixing their outputs are the same sum (docs/equations.md#identities).
     read_mixed = read
 
 

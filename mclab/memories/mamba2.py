@@ -3,6 +3,8 @@
 Delta = softplus of a projection of the layer's input, one a head; D_h v_t goes past the memory. Of the block of Mamba-2
 only this recurrence is here: projections, convolution, norm and gate are those of every memory. Shapes as in
 memories/base.py.
+
+See docs/equations.md#mamba2.
 """
 
 import math

@@ -3,6 +3,8 @@
 [P+, P-] is the softmax of [Z, -Z] over the 2 K inputs of each output row: retention by KL divergence keeps each row a
 distribution, and its second half gives weights their sign. That equals the printed softmax(alpha log W - eta grad)
 without its logarithm of negative numbers. Shapes as in memories/base.py.
+
+See docs/equations.md#memora.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""RetNet: M_t = g_h M_{t-1} + v_t k_t^T with g_h = 1 - 2^(-5-h) of head h, rotary on q and k (arXiv 2307.08621)."""
+"""RetNet: M_t = g_h M_{t-1} + v_t k_t^T with g_h = 1 - 2^(-5-h) of head h, rotary on q and k (arXiv 2307.08621).
+
+See docs/equations.md#retnet.
+"""
 
 import torch
 from torch import Tensor

@@ -7,6 +7,8 @@ Left out of the full block: the shift of tokens before the projections (the shor
 of the present token, the value residual between layers, the output's gate (`out_gate` puts one) and group norm (the
 mixer's norm stands there). RWKV-7 starts the decays of its channels between e^-0.001 and e^-0.11 a token; the fast ones
 forget a sequence of 64 tokens, so here the slowest keeps e^-0.06 and the fastest e^-0.7 of what it held 64 tokens ago.
+
+See docs/equations.md#rwkv7.
 """
 
 import math

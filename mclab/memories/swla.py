@@ -3,6 +3,8 @@
 MC (arXiv 2602.24281), with a window of two tokens; alpha, beta, lambda in (0, 1) come from the layer's input. As
 decayed attention the weight of token j at t is Lambda_tj lambda_j + Lambda_{t,j+1} beta_{j+1}, Lambda_tj the product of
 alpha over j < m <= t. The window does not reach over a restart.
+
+See docs/equations.md#swla.
 """
 
 import math

@@ -1,6 +1,8 @@
 """Titans: S_t = beta_t S_{t-1} - eta_t grad L, M_t = alpha_t M_{t-1} + S_t, L = |M(k) - v|^2 (arXiv 2501.00663).
 
 The Memory Caching paper prints M_t = alpha_t M_{t-1} - S_t, which climbs the loss; this descends, as Titans does.
+
+See docs/equations.md#titans.
 """
 
 import torch

@@ -1,6 +1,8 @@
 """The vector memory: M_t = M_{t-1} + k_t from a learned b, read M * q (MC, arXiv 2602.24281; V = K).
 
 With segments of one token, a context gate and grm it is q * (b + softmax attention of u over the keys).
+
+See docs/equations.md#vector.
 """
 
 from dataclasses import dataclass

@@ -2,6 +2,8 @@
 
 Shapes: G = R*B*H folded, N segments, S tokens in a segment, n chunks in a segment, C tokens in a chunk, X and M as in
 kernels/fastweight/chunkwise.py (X*M = G*N*n).
+
+See docs/equations.md#chunk-form.
 """
 
 from collections.abc import Sequence

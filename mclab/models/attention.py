@@ -2,6 +2,8 @@
 
 Shapes: R replicas, B batch, T time, D model width, H heads, K head width, N blocks, C tokens in a block,
 J = 2 C. In `window_attention` B stands for R*B.
+
+See docs/equations.md#attention, docs/equations.md#window.
 """
 
 import torch

@@ -1,6 +1,8 @@
 """A short gated convolution: BaseConv of Zoology (Arora et al. 2023, arXiv 2312.04927).
 
 Shapes: R replicas, B batch, T time, D model width.
+
+See docs/equations.md#gated-convolution.
 """
 
 import math

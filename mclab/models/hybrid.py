@@ -1,6 +1,8 @@
 """A memory and window attention in one layer: Titans' Memory as Layer and Memory as Gate (arXiv 2501.00663, section 4).
 
 Both without the paper's persistent tokens. Shapes: R replicas, B batch, T time, D model width.
+
+See docs/equations.md#hybrids.
 """
 
 import torch

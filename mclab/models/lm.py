@@ -1,6 +1,8 @@
 """The language model: embedding, blocks, final norm, head tied to the embedding.
 
 Shapes: R replicas, B batch, T time, D model width, Q scored positions, V vocabulary.
+
+See docs/equations.md#language-model.
 """
 
 import math

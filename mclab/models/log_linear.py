@@ -5,6 +5,8 @@ of each head; the rule that writes S is Mamba-2's or the gated delta rule's. Unl
 token cuts its past anew, down to single tokens, a bucket goes on decaying, and the weights do not add up to one.
 
 Shapes: R replicas, B batch, T time, D model width, H heads, G = R*B*H folded, C chunk, L levels.
+
+See docs/equations.md#log-linear-attention.
 """
 
 import math

@@ -1,6 +1,8 @@
 """What stands around a memory as a mixer, and the cached memory in it.
 
 Shapes: R replicas, B batch, T time, D model width.
+
+See docs/equations.md#queries-keys-and-values.
 """
 
 from torch import Tensor, nn

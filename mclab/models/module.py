@@ -1,6 +1,8 @@
 """A user's own torch module as a mixer, run once for each replica.
 
 Shapes: R replicas, B batch, T time, D model width.
+
+See docs/equations.md#your-own-module.
 """
 
 from collections.abc import Iterator, Sequence

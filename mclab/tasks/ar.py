@@ -2,6 +2,8 @@
 
 The value of that key is wanted next and is no part of the input. A key has one value throughout a sequence, so no
 pair contradicts another. Letters in shapes: N sequences, P pairs, T tokens.
+
+See docs/equations.md#ar.
 """
 
 from collections.abc import Sequence

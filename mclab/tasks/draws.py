@@ -1,6 +1,8 @@
 """Draws without replacement from the stream: a keyed permutation, and a race for weighted draws.
 
 Both are exact by construction, need no loop whose length depends on the data, and never wait for the device.
+
+See docs/equations.md#draws.
 """
 
 from decimal import Context, Decimal, localcontext

@@ -1,6 +1,8 @@
 """What fills a haystack: a sentence over and over, or a Markov language of the seed's own.
 
 Letters in shapes: N sequences, F tokens of filler, W words of the language, M words of the text it is learned from.
+
+See docs/equations.md#niah.
 """
 
 from functools import lru_cache

@@ -3,6 +3,8 @@
 A sequence opens with its pairs, key value key value; then each key is asked once, at an even position, and the
 value is wanted there. Everything else is filler: token 0, or random tokens. Letters in shapes: N sequences,
 P the largest number of pairs, T tokens.
+
+See docs/equations.md#mqar.
 """
 
 from collections.abc import Sequence

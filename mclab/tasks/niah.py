@@ -3,6 +3,8 @@
 A haystack holds needles KEY key IS value; after it ASK key, and the value is wanted, each token of it fed in turn.
 A needle of the key asked first stands where the depth says, all others at random places. Letters in shapes:
 N sequences, K keys, J needles (each key's one after another), A tokens of an answer, T tokens.
+
+See docs/equations.md#niah.
 """
 
 from collections.abc import Sequence

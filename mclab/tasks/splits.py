@@ -3,6 +3,8 @@
 Splits draw from separate streams, and in a large space that is enough. In a small one the same sequence would come
 up in two streams by chance, so there its own hash says where it belongs: half of all sequences to train, a quarter
 each to valid and test, the same for every seed. A sample that draws a sequence of another split draws again.
+
+See docs/equations.md#splits.
 """
 
 from collections.abc import Callable

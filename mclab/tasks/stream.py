@@ -6,6 +6,8 @@ an independent stream; functions take keys of any shape and add a last axis. The
 multiply several times faster than int64.
 
 The finalisers are of the multiply-xorshift kind: `mix` is splitmix64's (Steele, Lea & Flood, OOPSLA 2014).
+
+See docs/equations.md#random-stream.
 """
 
 from collections.abc import Sequence

@@ -148,7 +148,7 @@ def test_two_segments_are_one_bucket(memory):
 
 @pytest.mark.parametrize("init", ["restart", "checkpoint"])
 def test_vector_memory_with_segments_of_one_token_is_softmax_attention(init):
-    """EQUATIONS 6: q * (b + softmax attention of u over k with values k; checkpoint: with their running sums)."""
+    """docs/equations.md#identities: q * (b + softmax attention of u over k, values k or their running sums)."""
     layer, (x, q, k, v) = layer_and_inputs(
         heads=1, segment=1, memory="vector", connector="shared", pool="sum", scale=0.7, init=init
     )
@@ -160,7 +160,7 @@ def test_vector_memory_with_segments_of_one_token_is_softmax_attention(init):
 
 
 def test_dla_with_unit_steps_is_the_linear_memory():
-    """EQUATIONS 6: eta = sigmoid(0) * 2 / 1 = 1."""
+    """docs/equations.md#identities: eta = sigmoid(0) * 2 / 1 = 1."""
     dla, inputs = layer_and_inputs(segment=4, memory="dla", depth=1, chunk=1, max_lr=2.0)
     linear, _ = layer_and_inputs(segment=4)
     for value in (dla.memory.project, dla.memory.bias):
@@ -169,7 +169,7 @@ def test_dla_with_unit_steps_is_the_linear_memory():
 
 
 def test_titans_without_momentum_and_decay_is_the_delta_rule():
-    """EQUATIONS 6: S_t = S_{t-1} (I - beta k k^T) + beta v k^T with beta = 2 eta, written out as a token loop."""
+    """docs/equations.md#identities: S_t = S_{t-1} (I - beta k k^T) + beta v k^T, beta = 2 eta, as a token loop."""
     layer, inputs = layer_and_inputs(heads=1, memory="titans", depth=1, chunk=1, aggregate="none", max_lr=0.3)
     layer.memory.project.data.zero_()
     layer.memory.bias.data.copy_(torch.tensor([0.0, 60.0, -60.0]))  # eta = 0.15, alpha = 1, beta of momentum = 0
@@ -181,6 +181,28 @@ def test_titans_without_momentum_and_decay_is_the_delta_rule():
         torch.testing.assert_close(
             (state @ q[:, t, :, None]).squeeze(-1), layer(*inputs)[:, 0, t], atol=FP64, rtol=FP64
         )
+
+
+def test_a_gated_delta_rule_that_forgets_nothing_is_the_delta_rule():
+    gated, inputs = layer_and_inputs(segment=4, memory="gated_delta")
+    delta, _ = layer_and_inputs(segment=4, memory="delta")
+    gated.memory.A_log.data.fill_(-60.0)
+    delta.memory.project.data.copy_(gated.memory.project.data[..., ::2])
+    delta.memory.bias.data.copy_(gated.memory.bias.data[..., 0])
+    torch.testing.assert_close(gated(*inputs), delta(*inputs), atol=FP64, rtol=FP64)
+
+
+def test_all_buckets_of_the_linear_memory_are_its_past():
+    residual, inputs = layer_and_inputs(segment=3, segmentation="log", aggregate="residual", memory="linear")
+    plain, _ = layer_and_inputs(aggregate="none", memory="linear")
+    torch.testing.assert_close(residual(*inputs), plain(*inputs), atol=FP64, rtol=FP64)
+
+
+@pytest.mark.parametrize(("depth", "same"), [(1, True), (2, False)])
+def test_forgetting_leads_back_to_a_start_that_is_zero_at_depth_one(depth, same):
+    start, inputs = layer_and_inputs(segment=4, memory="titans", depth=depth)
+    zero, _ = layer_and_inputs(segment=4, memory="titans", depth=depth, decay_to="zero")
+    assert torch.equal(start(*inputs), zero(*inputs)) == same
 
 
 @pytest.mark.parametrize(("init", "sees"), [("restart", False), ("checkpoint", True)])

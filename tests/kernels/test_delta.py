@@ -146,7 +146,7 @@ def test_three_tokens_by_hand():
 
 
 def test_channels_that_do_not_decay_are_the_delta_rule():
-    """EQUATIONS 6: w = 1, a = beta, kappa = k, k' = beta k."""
+    """docs/equations.md#identities: w = 1, a = beta, kappa = k, k' = beta k."""
     q, v, _, (k,) = vectors(17, 4, 4, True, 1)
     beta = torch.sigmoid(leaf(X, 17))
     scaled = k * beta.unsqueeze(-1)

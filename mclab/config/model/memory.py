@@ -94,7 +94,7 @@ class MemoryMixer(MixerConfig):
     def canonical(self) -> "MemoryMixer":
         """The one mixer that stands for every mixer which does the same: inert keys at their defaults.
 
-        GRM without a gate is Residual (EQUATIONS 1: gamma = 1 for every visible memory).
+        GRM without a gate is Residual: gamma = 1 for every visible memory (docs/equations.md#no-gate).
         """
         if self.aggregate == "grm" and self.gate == "none":
             return self.model_copy(update={"aggregate": "residual"}).canonical()

@@ -2,4 +2,6 @@
 
 A literal recurrence; chunk forms for one decay a token (the delta rules) and for one a channel (RWKV-7); and what a
 chunk does as a whole to a state and to its tokens' queries (`effective`).
+
+See docs/equations.md#erasing-in-chunks.
 """

@@ -2,6 +2,8 @@
 
 log w = -e^(-1/2) sigmoid(d), kappa = k xi / |k xi|, a = sigmoid(j), written is k (1 + (a - 1) rho). Shapes: G folded,
 T time, K key width.
+
+See docs/equations.md#rwkv7.
 """
 
 import math

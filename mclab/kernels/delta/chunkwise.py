@@ -7,6 +7,8 @@ with the residual e_t = v_t - alpha_t S_{t-1} k_t. With c_tj = L_tj beta_j, L th
 
 Shapes: X folded batch (sequences, heads and, where segments restart, segments), M chunks, C tokens, K key width, V
 value width.
+
+See docs/equations.md#erasing-in-chunks.
 """
 
 from collections.abc import Sequence

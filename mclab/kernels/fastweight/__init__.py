@@ -1,1 +1,1 @@
-"""Memories that are stacks of fast-weight matrices, written by rank-1 updates (EQUATIONS 2)."""
+"""Memories that are stacks of fast-weight matrices, written by rank-1 updates (docs/equations.md#chunk-form)."""

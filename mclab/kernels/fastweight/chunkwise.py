@@ -3,6 +3,8 @@
 Shapes: X folded batch (sequences, heads and, where segments restart, segments), M chunks, C tokens in a chunk, J writes
 that a chunk's tokens see (C, or C + 1 with one carried in), I and O a layer's widths, n and w the narrower and the
 wider of the two, s slots of a state (states.py).
+
+See docs/equations.md#chunk-form.
 """
 
 from abc import ABC, abstractmethod

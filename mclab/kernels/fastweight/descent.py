@@ -4,6 +4,8 @@ What net.Net.writes computes under autograd, without it. Layer l of d has input 
 a_{l+1} = gelu(z_l); its update is u_l = -dL/dz_l = gelu'(z_l) r_l with r_l = W_{l+1}^T u_{l+1}; u_d comes of the loss.
 Matrices are stored as in states.py, [X, n, w] or shared, [F, n, w]: `widens` tells which side is which. Other tensors
 are [X, C, width].
+
+See docs/equations.md#depth-and-norm.
 """
 
 import math

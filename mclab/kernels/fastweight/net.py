@@ -3,6 +3,8 @@
 M(x) = W x at depth 1. At depth d >= 2, M(x) = x + g * RMS(W_d gelu(... gelu(W_1 x))), or without the skip and the norm.
 Shapes: X folded batch (sequences, heads, segments), C tokens, I width into a layer, O width out of it, V value width.
 Matrices are [X, O, I]; vectors of C tokens [X, C, I].
+
+See docs/equations.md#depth-and-norm.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The chunk form's coefficients: how each token's write and the carried state enter each later token's weights.
 
-Within a chunk of C tokens, positions t and j from 0 (EQUATIONS 2, chunk form):
+Within a chunk of C tokens, positions t and j from 0 (docs/equations.md#chunk-form):
 W_t = A_t W_0 + B_t S_0 + sum_{j <= t} c_tj eta_j u_j a_j^T, S_C = b_C S_0 + sum_j m_j u_j a_j^T.
 Products of decays are differences of running sums of logarithms.
 """

@@ -1,4 +1,7 @@
-"""One token's write into fast weights, the definition that the chunk form is tested against. Shapes as in net.py."""
+"""One token's write into fast weights, the definition that the chunk form is tested against. Shapes as in net.py.
+
+See docs/equations.md#dla, docs/equations.md#titans.
+"""
 
 from collections.abc import Sequence
 from functools import partial

@@ -2,6 +2,8 @@
 
 Shapes: X folded batch (sequences, heads and, where segments restart, segments), K key width, V value width. Logits Z
 and weights W are [X, V, K].
+
+See docs/equations.md#memora.
 """
 
 import torch
