@@ -87,9 +87,10 @@ def worker_count(workers: int | str, device: str, scheduler: str | None = None) 
     """
     if workers == "auto" and scheduler is not None:
         from mclab.workers.cluster import connected
+        from mclab.workers.survey import size_of
 
         with connected(scheduler) as client:
-            return max(1, len(client.nthreads()))
+            return max(1, size_of(client))
     if workers == "auto":
         from mclab.workers.local import cores, gpus
 

@@ -65,6 +65,11 @@ def device_of(client: Client, address: str) -> str:
     return "cuda" if any(seen) else "cpu"
 
 
+def size_of(client: Client) -> int:
+    """The workers of its scheduler."""
+    return len(client.nthreads())
+
+
 async def facts(gpus: bool) -> Facts:
     """What a worker is, found out in a thread, so that its heartbeat goes on. `gpus` imports torch."""
     return await asyncio.to_thread(_facts, gpus)
