@@ -57,13 +57,14 @@ def _rest(found: "Preview") -> Iterator[str]:
 
 
 def _work(found: "Preview") -> Iterator[str]:
+    from mclab.report.names import seeds_text
     from mclab.runner.estimate import duration
 
     size, select = found.size, found.plan.select
     yield from found.plan.notes
     yield from (f"warning: {line}" for line in found.warnings)
     choice = f", {size.first} of them to choose {', '.join(select.over)} by" if select else ""
-    seeds = f"seed{'s' * (len(found.plan.seeds) > 1)} {_seeds(found.plan.seeds)}"
+    seeds = f"seed{'s' * (len(found.plan.seeds) > 1)} {seeds_text(found.plan.seeds)}"
     yield f"{_cells(found)}; {_count(size.runs, 'run')}{choice}; {seeds}"
     left = f"very roughly {duration(found.seconds)} on one CPU core" if found.left else "nothing left to run"
     yield f"{size.tokens:,} training tokens; {found.stored or 'none'} of the runs stored in {found.out}; {left}"
@@ -78,11 +79,6 @@ def _cells(found: "Preview") -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def _seeds(seeds: Sequence[int]) -> str:
-    whole = len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds)))
-    return f"{seeds[0]}..{seeds[-1]}" if whole else ", ".join(map(str, seeds))
 
 
 def listing_text(rows: Sequence[dict[str, Any]]) -> str:
