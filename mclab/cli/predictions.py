@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from mclab.report.strip import BLOCKS, Marks, Strip, cells
+from mclab.report.signs import BLOCKS, Marks
+from mclab.report.strip import Strip, cells
 
 if TYPE_CHECKING:
     from mclab.predict import Head, Predicted, Query, Sample
