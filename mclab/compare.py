@@ -3,11 +3,11 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from mclab.config.guess import did_you_mean
 from mclab.config.keys import by_path, shown
 from mclab.config.outcome import ALL
 from mclab.config.run import inert
@@ -174,8 +174,7 @@ def _filter(text: str, summary: Summary, folder: Path) -> dict[str, str]:
         path = paths.get(key.strip())
         if path is None or path not in summary.plan.axes:
             known = [name for path, name in summary.names.items() if path in summary.plan.axes]
-            near = get_close_matches(key, known, 1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"{folder} varies {', '.join(known) or 'nothing'}"
+            hint = did_you_mean(key, known) or f"{folder} varies {', '.join(known) or 'nothing'}"
             raise ConfigError(f"{text}: {key} is no varied key; {hint}")
         wanted[path] = value.strip()
     return wanted
@@ -190,10 +189,9 @@ def _matches(row: Row, wanted: Mapping[str, str]) -> bool:
 
 def _unknown(summary: Summary, folder: Path, text: str) -> ConfigError:
     labels = [row.label for row in summary.rows]
-    near = get_close_matches(text, labels, 1, cutoff=0.5)
     more = f" and {len(labels) - _MOST_NAMED} more" if len(labels) > _MOST_NAMED else ""
     rows = "; ".join(labels[:_MOST_NAMED])
-    hint = f"did you mean {near[0]}?" if near else f"its rows are {rows}{more}"
+    hint = did_you_mean(text, labels) or f"its rows are {rows}{more}"
     return ConfigError(f"{folder}: has no row {text!r}; {hint}")
 
 

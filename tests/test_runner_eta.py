@@ -94,6 +94,13 @@ def worst(grid: Grid, *, when_all_seen: bool = False) -> float:
     )
 
 
+def seconds_ahead(eta: Eta) -> float:
+    """The time that is said to be left."""
+    ahead = eta.ahead()
+    assert ahead is not None
+    return ahead.seconds
+
+
 @pytest.mark.parametrize(("processes", "select"), list(product(PROCESSES, SELECT)))
 def test_within_a_third_where_predictions_are_wrong_by_one_factor_and_kinds_by_some(
     processes: int, select: int
@@ -143,9 +150,7 @@ def test_by_hand() -> None:
     clock.now = 35.0  # it says nothing of itself; its time counts
     assert eta.ahead() == Ahead(pytest.approx(35 / 40), pytest.approx(5.0))
     clock.now = 50.0
-    ahead = eta.ahead()
-    assert ahead is not None
-    assert ahead.seconds == 0
+    assert seconds_ahead(eta) == 0
     eta.end("b")
     assert eta.ahead([([Job("k", 5.0), Job("k", 15.0)], 3)]) == Ahead(pytest.approx(50 / 125), pytest.approx(75.0))
 
@@ -160,14 +165,10 @@ def test_a_resumed_run_counts_from_where_it_began() -> None:
     eta.step("a", 80, 100)
     clock.now = 1.0
     eta.step("a", 90, 100)
-    ahead = eta.ahead()
-    assert ahead is not None
-    assert ahead.seconds == pytest.approx(1 + 10)
+    assert seconds_ahead(eta) == pytest.approx(1 + 10)
     clock.now = 2.0
     eta.end("a")
-    ahead = eta.ahead()
-    assert ahead is not None
-    assert ahead.seconds == pytest.approx(10)
+    assert seconds_ahead(eta) == pytest.approx(10)
 
 
 def test_what_starts_again_and_what_is_given_back() -> None:
@@ -181,17 +182,13 @@ def test_what_starts_again_and_what_is_given_back() -> None:
     clock.now = 4.0
     eta.step("a", 4, 10)
     eta.end("c", done=False)  # too large for the memory, in a moment
-    ahead = eta.ahead()
-    assert ahead is not None
-    assert ahead.seconds == pytest.approx(10)  # b, beside the 6 s of a
+    assert seconds_ahead(eta) == pytest.approx(10)  # b, beside the 6 s of a
     eta.step("a", 0, 0)  # its worker died
     eta.step("b", 0, 0)
     eta.step("b", 0, 10)
     clock.now = 5.0
     eta.step("b", 1, 10)
-    ahead = eta.ahead()
-    assert ahead is not None
-    assert ahead.seconds == pytest.approx(9)
+    assert seconds_ahead(eta) == pytest.approx(9)
 
 
 def test_later_runs_wait_for_their_cell() -> None:
@@ -230,6 +227,4 @@ def test_a_machine_that_grows_faster_is_noticed() -> None:
         eta.step(key, 0, 0)
         clock.now += 30.0 if key < 10 else 10.0
         eta.end(key)
-    ahead = eta.ahead()
-    assert ahead is not None
-    assert ahead.seconds == pytest.approx(70)
+    assert seconds_ahead(eta) == pytest.approx(70)

@@ -1,5 +1,6 @@
 """The verbs together, and what becomes of a command: its exit code, and what is said where it goes wrong."""
 
+import codecs
 import shlex
 import signal
 import sys
@@ -16,6 +17,7 @@ from mclab.cli.running import ablate, train
 from mclab.cli.sampling import sample
 from mclab.cli.streams import remark, result
 from mclab.cli.sweeping import sweep
+from mclab.report.signs import in_plain_signs
 
 #: Exit codes beside 0: the user's input, runs that failed (set by the verb), an interrupt, a SIGTERM.
 USER, INTERRUPTED, TERMINATED = 2, 130, 143
@@ -63,8 +65,9 @@ def common(
 def main() -> NoReturn:
     """Entry point. A fault in the user's input is one line on standard error and exit code 2."""
     words = sys.argv[1:]
-    if sys.stdout is not None:
-        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    codecs.register_error("plain signs", in_plain_signs)
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.reconfigure(errors="plain signs")
     with _terminable() as terminated:
         code = _run([word for word in words if word != "--debug"], debug="--debug" in words)
     if code == INTERRUPTED:

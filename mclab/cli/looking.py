@@ -6,7 +6,7 @@ import typer
 
 from mclab.cli import options as of
 from mclab.cli.streams import result, result_json
-from mclab.cli.texts import aligned
+from mclab.cli.texts import in_columns
 
 
 def keys(
@@ -35,4 +35,4 @@ def keys(
     for key in all_keys():
         owner = f" ({key.of})" if key.of else ""
         rows.append((key.path, key.type, shown(key.default), key.meaning + owner))
-    return result(aligned(rows))
+    return result(in_columns(rows))

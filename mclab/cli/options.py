@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -142,10 +141,10 @@ def _number_or_auto(option: str, text: str) -> int | str:
 
 def one_of(what: str, given: str, known: Sequence[str]) -> str:
     """`given`, if it is known. Raises `ConfigError` with the nearest word that is."""
+    from mclab.config.guess import did_you_mean
     from mclab.config.strict import ConfigError
 
     if given in known:
         return given
-    near = get_close_matches(given, known, 1, cutoff=0.5)
-    hint = f"; did you mean {near[0]}?" if near and len(known) > 1 else ""
+    hint = did_you_mean(given, known, "; ") if len(known) > 1 else ""
     raise ConfigError(f"{what}: {given!r} is not one of {', '.join(known)}{hint}")

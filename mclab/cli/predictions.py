@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from mclab.report.strip import BLOCKS, Marks, Strip, cells
+from mclab.report.align import padded
+from mclab.report.signs import BLOCKS, Marks
+from mclab.report.strip import Strip, cells
 
 if TYPE_CHECKING:
     from mclab.predict import Head, Predicted, Query, Sample
@@ -25,10 +27,9 @@ def _sample(found: "Predicted", sample: "Sample", marks: Marks) -> Iterator[str]
     for head in found.heads:
         yield ""
         yield f"       {name_of(found, head)}"
-        labels = [label(found, sample, query, marks) for query in sample.queries]
-        width = max(map(len, labels))
+        labels = padded([label(found, sample, query, marks) for query in sample.queries])
         for text, query in zip(labels, sample.queries, strict=True):
-            yield from _strip(f"       {text:<{width}}", query, head, marks)
+            yield from _strip(f"       {text}", query, head, marks)
 
 
 def verdict(found: "Predicted", query: "Query", marks: Marks) -> str:

@@ -131,6 +131,7 @@ def list_(folder: of.Folder, as_json: of.Json = False) -> None:
 
 def _records(folder: Path, *needed: str) -> "Records":
     """The records of a run folder. Raises `ConfigError` where it is none, with one that may have been meant."""
+    from mclab.config.guess import suggestion
     from mclab.config.strict import ConfigError
     from mclab.store import SPACE, Records
 
@@ -140,7 +141,7 @@ def _records(folder: Path, *needed: str) -> "Records":
     if "trials.json" in needed and (folder / SPACE).exists():
         raise ConfigError(f"{folder}: holds no trials.json yet; the sweep writes it when it ends or is interrupted")
     near = sorted({str(path.parent) for name in needed for path in folder.glob(f"*/{name}")})[:_MOST_NAMED]
-    hint = f"did you mean {' or '.join(near)}?" if near else "give the folder of an ablate, train or sweep command"
+    hint = suggestion(near) or "give the folder of an ablate, train or sweep command"
     raise ConfigError(f"{folder}: holds no {' and no '.join(needed)}; {hint}")
 
 

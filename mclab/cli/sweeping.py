@@ -8,7 +8,7 @@ import typer
 from mclab.cli import options as of
 from mclab.cli.progress import progress
 from mclab.cli.streams import remark, result, result_json, width
-from mclab.cli.texts import aligned, written
+from mclab.cli.texts import in_columns, written
 
 if TYPE_CHECKING:
     from mclab.ablate import Options as RunOptions
@@ -166,7 +166,7 @@ def _preview_text(space: "Space", facts: dict[str, Any]) -> str:
     runs = space.base_point().runs
     points = f"{facts['points']:,} points" if facts["points"] else "a continuum of points"
     lines = [*([space.question, ""] if space.question else [])]
-    lines += [aligned([("searched", "values"), *((axis.path, words(axis)) for axis in space.axes)]), ""]
+    lines += [in_columns([("searched", "values"), *((axis.path, words(axis)) for axis in space.axes)]), ""]
     lines += [*space.notes, *(f"warning: {line}" for line in space.warnings)]
     goals = " and ".join(f"{each.direction} {each.metric}" for each in space.objectives)
     lines.append(f"{goals}; sampler {space.sampler}, pruner {space.pruner}; {points}")

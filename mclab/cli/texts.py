@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
+
+from mclab.report.align import NOTHING, aligned, cut
 
 if TYPE_CHECKING:
     from mclab.preview import Preview
 
-#: What stands where there is nothing to say.
-NOTHING = "–"
 #: Cells that a dry run lists; of more it tells how many.
 MOST_CELLS = 40
 #: Longer texts in a column are cut.
@@ -18,20 +19,14 @@ _DIGITS = {"valid_accuracy": 3, "test_accuracy": 3, "valid_loss": 3, "test_loss"
 _JSON_ONLY = ("valid_loss", "test_loss", "params", "tokens_per_s")
 
 
-def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Columns two spaces apart, those at `right` flush right."""
-    cut = [
-        [text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for text in row[:-1]] + [*row[-1:]]
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if place in right else text.ljust(width)
-            for place, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cut
-    )
+def in_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Aligned rows, long texts cut except in the last column."""
+    return aligned([[*(cut(text, _LONGEST) for text in row[:-1]), *row[-1:]] for row in rows], right)
+
+
+def section(head: str, rows: Sequence[Sequence[str]]) -> str:
+    """A head, and aligned rows set in below it; `none` where there is no row."""
+    return f"{head}\n{indent(in_columns(rows or [('none', '')]), '  ')}"
 
 
 def preview_text(found: "Preview") -> str:
@@ -39,7 +34,7 @@ def preview_text(found: "Preview") -> str:
     rows: list[tuple[str, ...]] = [("cell", "parameters", "state fixed", "state cached")]
     for cell in found.cells[:MOST_CELLS]:
         rows.append((cell.name, *map(_figure, (cell.params, cell.state_fixed, cell.state_cached))))
-    return "\n".join([*_head(found), aligned(rows, right=(1, 2, 3)), *_rest(found), "", *_work(found)])
+    return "\n".join([*_head(found), in_columns(rows, right=(1, 2, 3)), *_rest(found), "", *_work(found)])
 
 
 def _figure(number: int | None) -> str:
@@ -57,13 +52,14 @@ def _rest(found: "Preview") -> Iterator[str]:
 
 
 def _work(found: "Preview") -> Iterator[str]:
+    from mclab.report.names import seeds_text
     from mclab.runner.estimate import duration
 
     size, select = found.size, found.plan.select
     yield from found.plan.notes
     yield from (f"warning: {line}" for line in found.warnings)
     choice = f", {size.first} of them to choose {', '.join(select.over)} by" if select else ""
-    seeds = f"seed{'s' * (len(found.plan.seeds) > 1)} {_seeds(found.plan.seeds)}"
+    seeds = f"seed{'s' * (len(found.plan.seeds) > 1)} {seeds_text(found.plan.seeds)}"
     yield f"{_cells(found)}; {_count(size.runs, 'run')}{choice}; {seeds}"
     left = f"very roughly {duration(found.seconds)} on one CPU core" if found.left else "nothing left to run"
     yield f"{size.tokens:,} training tokens; {found.stored or 'none'} of the runs stored in {found.out}; {left}"
@@ -80,18 +76,13 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def _seeds(seeds: Sequence[int]) -> str:
-    whole = len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds)))
-    return f"{seeds[0]}..{seeds[-1]}" if whole else ", ".join(map(str, seeds))
-
-
 def listing_text(rows: Sequence[dict[str, Any]]) -> str:
     """One line a run; columns in which nothing stands are left out."""
     if not rows:
         return "no runs stored"
     keys = [key for key in rows[0] if key not in _JSON_ONLY and any(row[key] is not None for row in rows)]
     right = [place for place, key in enumerate(keys) if all(isinstance(row[key], int | float | None) for row in rows)]
-    return aligned([keys, *([_shown(key, row[key]) for key in keys] for row in rows)], right)
+    return in_columns([keys, *([_shown(key, row[key]) for key in keys] for row in rows)], right)
 
 
 def _shown(key: str, value: Any) -> str:

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from mclab.cli.texts import NOTHING, aligned
+from mclab.cli.texts import in_columns, section
+from mclab.report.align import NOTHING
+from mclab.report.signs import level, marks_for
 
 if TYPE_CHECKING:
     from mclab.compare import Comparison
     from mclab.doctor import Finding
     from mclab.show import Found
 
-#: Heights of a curve drawn in text, and what stands for them where a terminal knows no blocks.
-BLOCKS, PLAIN = "▁▂▃▄▅▆▇█", "01234567"
 #: Letters of a curve at most.
 _WIDEST = 60
 _MARKS = {"ok": " ", "note": "-", "broken": "!"}
@@ -41,10 +41,10 @@ def _keys(record: Mapping[str, Any], every: bool) -> str:
     own, rest = keys_of(record)
     lines = [(path, shown(value)) for path, value in own.items()]
     if not every:
-        return _section("keys that differ from the defaults (--all shows the others)", lines)
+        return section("keys that differ from the defaults (--all shows the others)", lines)
     idle = idle_keys(record)
     others = [(path, shown(value) + "  (without effect here)" * (path in idle)) for path, value in rest.items()]
-    return f"{_section('keys that differ from the defaults', lines)}\n\n{_section('the others', others)}"
+    return f"{section('keys that differ from the defaults', lines)}\n\n{section('the others', others)}"
 
 
 def _scores(record: Mapping[str, Any]) -> str:
@@ -60,7 +60,7 @@ def _scores(record: Mapping[str, Any]) -> str:
     kept = [column for column in columns if any(value is not None for value in values[column])]
     heads = [f"{side} {metric.replace('_', ' ')}" for side, metric in kept]
     lines = [[name, *(_number(values[column][at]) for column in kept)] for at, (name, _, _) in enumerate(rows)]
-    return aligned([["slice", *heads], *lines], right=range(1, len(kept) + 1))
+    return in_columns([["slice", *heads], *lines], right=range(1, len(kept) + 1))
 
 
 def _number(value: float | None) -> str:
@@ -71,16 +71,12 @@ def _figures(record: Mapping[str, Any]) -> str:
     from mclab.show import figures
 
     lines = [(key, f"{value:,.{_DIGITS.get(key, 0)}f}") for key, value in figures(record)]
-    return _section("cost", lines) if lines else ""
+    return section("cost", lines) if lines else ""
 
 
 def _provenance(record: Mapping[str, Any]) -> str:
     lines = [(key, NOTHING if value is None else str(value)) for key, value in (record["provenance"] or {}).items()]
-    return _section("provenance", [("science", str(record["science"])), *lines])
-
-
-def _section(head: str, lines: Sequence[tuple[str, str]]) -> str:
-    return "\n".join([head, *(f"  {line}" for line in aligned(lines or [("none", "")]).splitlines())])
+    return section("provenance", [("science", str(record["science"])), *lines])
 
 
 def _curves(curve: Sequence[Mapping[str, Any]]) -> str:
@@ -95,7 +91,7 @@ def _curves(curve: Sequence[Mapping[str, Any]]) -> str:
     if not lines:
         return ""
     steps = f"valid, steps {curve[0]['step']} to {curve[-1]['step']} ({len(curve)} looks)"
-    return "\n".join([steps, *(f"  {line}" for line in aligned(lines).splitlines())])
+    return section(steps, lines)
 
 
 def sparkline(values: Sequence[float], top: float | None = None) -> str:
@@ -104,16 +100,8 @@ def sparkline(values: Sequence[float], top: float | None = None) -> str:
     if many > _WIDEST:
         values = [values[round(place * (many - 1) / (_WIDEST - 1))] for place in range(_WIDEST)]
     most = top or max(values) or 1.0
-    signs = BLOCKS if _has_blocks() else PLAIN
-    return "".join(signs[min(7, max(0, int(8 * value / most)))] for value in values)
-
-
-def _has_blocks() -> bool:
-    try:
-        BLOCKS.encode(getattr(sys.stdout, "encoding", None) or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+    marks = marks_for(getattr(sys.stdout, "encoding", None))
+    return "".join(level(value / most, marks) for value in values)
 
 
 def comparison_text(found: "Comparison") -> str:
@@ -123,17 +111,17 @@ def comparison_text(found: "Comparison") -> str:
     first, second = found.first, found.second
     extra = any(row.slices.keys() - set(row.own) for row in (*first.rows, *second.rows))
     whole = "mean of own" if extra else "all slices"
-    table = [("slice", "first", "second", "second less first", "p")]
+    rows = [("slice", "first", "second", "second less first", "p")]
     for line in found.lines:
         part = whole if line.part == "all" and len(found.lines) > 1 else line.part
-        table.append((part, mean_std(line.first), mean_std(line.second), _gap(line.gap), p_text(line.gap.p)))
+        rows.append((part, mean_std(line.first), mean_std(line.second), _gap(line.gap), p_text(line.gap.p)))
     where = ("", "") if first.folder == second.folder else (f"  ({first.folder})", f"  ({second.folder})")
     return "\n".join(
         [
             f"first:  {first.name}{where[0]}",
             f"second: {second.name}{where[1]}",
             "",
-            aligned(table, right=(1, 2, 3, 4)),
+            in_columns(rows, right=(1, 2, 3, 4)),
             "",
             *_reading(found),
         ]
@@ -174,7 +162,7 @@ def doctor_text(found: Sequence["Finding"]) -> str:
     blocks = []
     for about, group in groupby(found, key=lambda finding: finding.about):
         rows = [(_MARKS[each.state], each.name, each.value, each.cost) for each in group]
-        blocks.append("\n".join([about, *(f"  {line}" for line in aligned(rows).splitlines())]))
+        blocks.append(section(about, rows))
     bad = sum(finding.state == "broken" for finding in found)
     end = f"{bad} broken: mend what is marked !" if bad else "all that mclab needs is there"
     return "\n".join([*blocks, end])

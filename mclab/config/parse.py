@@ -1,12 +1,12 @@
 """From plain data to a checked run, and from the schema's complaints to lines that a person can act on."""
 
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from math import ceil, floor, isfinite
 from typing import Any
 
 from pydantic import ValidationError
 
+from mclab.config.guess import nearest, suggestion
 from mclab.config.keys import adapter, bounds, by_path, choices, default_name, rooms, shown
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
@@ -73,8 +73,8 @@ def unknown(path: str, of: str | None = None) -> str:
         return f"unknown key; {room} is a key itself{_inside(room, word)}"
     models = [model for name, model in rooms().get(room, {}).items() if of in (None, name)]
     here = list(dict.fromkeys(key for model in models for key in model.model_fields))
-    if guess := _elsewhere(word) or [f"{room}.{key}".lstrip(".") for key in _near(word, here)] or _far(path):
-        return f"unknown key; did you mean {' or '.join(guess)}?"
+    if guess := _elsewhere(word) or [f"{room}.{key}".lstrip(".") for key in nearest(word, here)] or _far(path):
+        return f"unknown key; {suggestion(guess)}"
     return f"unknown key; {room or 'a run'} has {', '.join(here)}" if here else "unknown key"
 
 
@@ -99,16 +99,12 @@ def _elsewhere(word: str) -> list[str]:
     return [path for path in (*by_path(), *rooms()) if path and path.rpartition(".")[2] == word and word != "name"]
 
 
-def _near(word: str, words: list[str]) -> list[str]:
-    initials = "".join(part[:1] for part in word.split("_"))
-    return get_close_matches(word, words, n=1, cutoff=0.55) or [key for key in words if key == initials]
-
-
 def _far(path: str) -> list[str]:
-    """The nearest key of all, by its whole path or by its last word."""
+    """The nearest key of all, by its last word or, where there is no such room, by its whole path."""
     last = {known.rpartition(".")[2]: known for known in by_path()}
-    near = get_close_matches(path.rpartition(".")[2], last, n=1, cutoff=0.6)
-    return [last[word] for word in near] or get_close_matches(path, by_path(), n=1, cutoff=0.85)
+    room, _, word = path.rpartition(".")
+    near = [last[each] for each in nearest(word, last)]
+    return near or ([] if room and room in rooms() else nearest(path, by_path()))
 
 
 def _config_error(error: ValidationError, where: Where, rules: bool = True) -> ConfigError:
@@ -182,9 +178,9 @@ def _word_text(path: str, of: str | None, value: Any) -> str:
     """The words that a key allows, the nearest first."""
     kind = _type_of(path, of)
     words = [*kind.removesuffix(" or null").split(" | "), *["null"] * kind.endswith(" or null")]
-    near = ["none"] if "none" in words and value in _NOTHING else _near(str(value), words)
+    near = ["none"] if "none" in words and value in _NOTHING else nearest(str(value), words)
     ordered = near + [word for word in words if word not in near]
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = f"; {suggestion(near)}" if near else ""
     return f"needs {' | '.join(ordered)}, got {quoted(value)}{hint}"
 
 

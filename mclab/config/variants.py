@@ -7,13 +7,13 @@ so that it can be hashed, stored and shown like any other value.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 from itertools import product
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, ValidationError, WithJsonSchema
 
+from mclab.config.guess import did_you_mean
 from mclab.config.strict import as_texts
 from mclab.config.task.base import TaskConfig
 
@@ -123,8 +123,7 @@ def _check_keys(task: TaskConfig, changes: Mapping[str, Any], line: str) -> None
         if key in ("name", "vocab"):
             raise ValueError(f"{line}: {key} cannot change, the model is trained on one vocabulary")
         if key not in known:
-            near = get_close_matches(key, [*known, WEIGHT], 1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
+            hint = did_you_mean(key, [*known, WEIGHT]) or f"it has {', '.join(known)}"
             raise ValueError(f"{line}: {task.name} has no key {key}; {hint}")
         if value == []:
             raise ValueError(f"{line}: {key}: needs at least one value, got []")

@@ -6,9 +6,8 @@ import os
 import pkgutil
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from mclab.config.guess import did_you_mean
 from mclab.config.model import ModuleMixer
 from mclab.config.strict import ConfigError
 
@@ -74,7 +74,7 @@ def _factory(path: str) -> Factory:
     found = getattr(module, name, None)
     if found is None:
         here = [word for word, value in vars(module).items() if callable(value)]
-        raise ConfigError(f"{_KEY}: {where} ({module.__file__}) has no {name}{_near(name, here)}")
+        raise ConfigError(f"{_KEY}: {where} ({module.__file__}) has no {name}{did_you_mean(name, here, '; ')}")
     if not callable(found):
         raise ConfigError(f"{_KEY}: {path} is no class or function")
     return found
@@ -100,12 +100,7 @@ def _missing(name: str) -> str:
     folders = list(getattr(sys.modules.get(parent), "__path__", [])) if parent else [os.getcwd()]
     beside = [found.name for found in pkgutil.iter_modules(folders)]
     place = f"in {parent}" if parent else f"here ({os.getcwd()}) nor among the installed ones"
-    return f"{_KEY}: there is no module {last} {place}{_near(last, beside)}"
-
-
-def _near(word: str, words: Iterable[str]) -> str:
-    near = get_close_matches(word, words, 1, cutoff=0.5)
-    return f"; did you mean {near[0]}?" if near else ""
+    return f"{_KEY}: there is no module {last} {place}{did_you_mean(last, beside, '; ')}"
 
 
 def _arguments(build: Factory, mixer: ModuleMixer, dim: int, length: int) -> tuple[tuple[int, ...], dict[str, Any]]:
@@ -123,7 +118,7 @@ def _arguments(build: Factory, mixer: ModuleMixer, dim: int, length: int) -> tup
         signature.bind(*first, **named)
     except TypeError as error:
         strange = [name for name in mixer.keywords if name not in names]
-        near = _near(strange[0], names) if strange else ""
+        near = did_you_mean(strange[0], names, "; ") if strange else ""
         called = ", ".join([*map(str, first), *(f"{name}={value!r}" for name, value in named.items())])
         raise ConfigError(f"{_ARGS}: {mixer.module}{signature}, called with ({called}): {error}{near}") from None
     return first, named

@@ -1,10 +1,10 @@
 """The grid's `select`: the candidates that every cell chooses from, and by what."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
+from mclab.config.guess import did_you_mean
 from mclab.config.keys import choices, sections
 from mclab.config.parse import quoted
 from mclab.plan.plan import Select
@@ -34,8 +34,7 @@ def select_from(
         raise source.error("select", f"select: needs a mapping with over, by and seeds, got {quoted(data)}")
     for key in data:
         if key not in _KEYS:
-            near = get_close_matches(key, _KEYS, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"select has {', '.join(_KEYS)}"
+            hint = did_you_mean(str(key), _KEYS) or f"select has {', '.join(_KEYS)}"
             raise source.error(f"select.{key}", f"select.{key}: unknown key; {hint}")
     over = dict(axes(data.get("over") or {}, source, "select.over", notes))
     if not over:
@@ -58,8 +57,7 @@ def _metric(data: Mapping[str, Any], source: Source) -> str:
     by = data.get("by", METRICS[0])
     if by in METRICS:
         return str(by)
-    near = get_close_matches(str(by), METRICS, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(str(by), METRICS, "; ")
     if str(by).startswith("test"):
         hint = "; test is for the table, choose on valid"
     raise source.error("select.by", f"select.by: needs {' or '.join(METRICS)}, got {quoted(by)}{hint}")

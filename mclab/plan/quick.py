@@ -1,9 +1,9 @@
 """The reduced form of a grid: what its `quick` block says, laid over the rest."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
+from mclab.config.guess import did_you_mean
 from mclab.config.keys import choices, rooms
 from mclab.config.parse import quoted
 from mclab.config.strict import ConfigError
@@ -47,8 +47,7 @@ def _block(data: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
         raise source.error(QUICK, f"quick: needs a mapping with some of {', '.join(KEYS)}, got {quoted(block)}")
     for key in block:
         if key not in KEYS:
-            near = get_close_matches(str(key), KEYS, n=1, cutoff=0.6)
-            hint = f"did you mean {near[0]}?" if near else f"quick has {', '.join(KEYS)}"
+            hint = did_you_mean(str(key), KEYS) or f"quick has {', '.join(KEYS)}"
             hint = "it belongs under quick.base" if str(key).partition(".")[0] in rooms() else hint
             raise source.error(f"quick.{key}", f"quick.{key}: unknown key; {hint}")
     return block

@@ -6,9 +6,9 @@ whole; a mapping given for a mere section (`train: {lr: 1e-3}`) is only another 
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
+from mclab.config.guess import did_you_mean
 from mclab.config.keys import by_path, choices, default_name, rooms, sections, shown
 from mclab.config.parse import Where, check_path, check_values, parse_run, quoted
 from mclab.config.strict import ConfigError
@@ -193,8 +193,7 @@ def check_top(
     for key in data:
         if key in keys:
             continue
-        near = get_close_matches(str(key), keys, n=1, cutoff=0.6)
-        hint = f"did you mean {near[0]}?" if near else f"{owner} has {', '.join(keys)}"
+        hint = did_you_mean(str(key), keys) or f"{owner} has {', '.join(keys)}"
         if str(key).partition(".")[0] in rooms():
             hint = of_a_run
         raise source.error(str(key), f"{key}: unknown key; {hints.get(str(key), hint)}")

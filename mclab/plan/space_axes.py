@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
+from mclab.config.guess import did_you_mean
 from mclab.config.keys import by_path, choices, rooms, sections, shown
 from mclab.config.parse import quoted, typed
 from mclab.config.strict import Scalar
@@ -147,9 +147,7 @@ def _range(path: str, data: Mapping[str, Any], source: Source, when: str | None)
     setting(path, None, where, "space")
     for key in data:
         if key not in _RANGE:
-            near = [word for word in _RANGE if sorted(word) == sorted(str(key))]
-            near = near or get_close_matches(str(key), _RANGE, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"a range has {', '.join(_RANGE)}"
+            hint = did_you_mean(str(key), _RANGE) or f"a range has {', '.join(_RANGE)}"
             raise source.error(f"{at}.{key}", f"{at}.{key}: unknown key; {hint}")
     if path in rooms() or path in sections():
         raise source.error(at, f"space: {path}: is no key but a mapping of keys; name the key")

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from mclab.config.guess import did_you_mean
 from mclab.config.parse import check_values, quoted
 from mclab.config.strict import ConfigError
 from mclab.plan.cells import Ground, Remarks, cells
@@ -139,8 +139,7 @@ def _objectives(value: Any, source: Source) -> tuple[Objective, ...]:
 def _metric(word: Any, source: Source) -> None:
     if isinstance(word, str) and word in METRICS:
         return
-    near = get_close_matches(str(word), METRICS, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(str(word), METRICS, "; ")
     if str(word).startswith("test"):
         hint = "; test is for the table, choose on valid"
     raise source.error("objective", f"objective: needs one of {', '.join(METRICS)}, got {quoted(word)}{hint}")
@@ -151,7 +150,5 @@ def _word(option: str | None, own: Any, key: str, known: Sequence[str], source: 
     word = own if option is None else option
     if isinstance(word, str) and word in known:
         return word
-    near = get_close_matches(str(word), known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    text = f"{key}: needs one of {', '.join(known)}, got {quoted(word)}{hint}"
+    text = f"{key}: needs one of {', '.join(known)}, got {quoted(word)}{did_you_mean(str(word), known, '; ')}"
     raise ConfigError(f"--{text}") if option is not None else source.error(key, text)

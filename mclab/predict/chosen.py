@@ -1,8 +1,8 @@
 """On which sequences a stored run is looked at: its own task, one slice of it, or a variant of it."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
+from mclab.config.guess import did_you_mean
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.config.task import TaskConfig
@@ -24,8 +24,7 @@ def chosen(run: RunConfig, overrides: Sequence[str] = (), slice_name: str | None
         for exam in run.exams:
             slices |= {name: exam.task.only(own) for name, own in exam.slices.items()}
     if slice_name not in slices:
-        near = get_close_matches(slice_name, slices, 1, cutoff=0.5)
-        hint = f"; did you mean {near[0]}?" if near and len(slices) > 1 else ""
+        hint = did_you_mean(slice_name, slices, "; ") if len(slices) > 1 else ""
         raise ConfigError(f"--slice: {slice_name!r} is not one of {', '.join(slices)}{hint}")
     return slices[slice_name]
 

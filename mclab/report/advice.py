@@ -88,4 +88,4 @@ def _number(value: Any) -> str:
 def more_seeds(seeds: Sequence[int]) -> str:
     """A range that keeps the seeds there are and holds at least twice as many, at least five."""
     first = min(seeds)
-    return f"{first}..{max(*seeds, first + max(2 * len(seeds), 5) - 1)}"
+    return seeds_text(range(first, max(*seeds, first + max(2 * len(seeds), 5) - 1) + 1))

@@ -4,14 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from mclab.report.align import NOTHING
 from mclab.report.names import value_text
 from mclab.report.row import Row
 from mclab.report.stats import Difference, Spread
 from mclab.report.summary import Summary
 from mclab.report.tables import clip
-
-#: What stands where there is nothing to say.
-NOTHING = "–"
 
 
 @dataclass(frozen=True)

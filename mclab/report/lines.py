@@ -7,8 +7,8 @@ from math import log2
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mclab.report.align import NOTHING
 from mclab.report.axis import Axis, Line, followed, lines_along
-from mclab.report.display import NOTHING
 from mclab.report.marks import (
     COLOURS,
     DASHES,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from mclab.report.align import padded
 from mclab.report.display import Shown, shown_columns, slice_columns
 from mclab.report.notes import notes
 from mclab.report.summary import Summary
@@ -32,11 +33,10 @@ def markdown(summary: Summary) -> str:
 
 def grid(columns: Sequence[Shown]) -> str:
     """A pipe table, padded so that it can be read as text too."""
-    padded = []
+    made = []
     for column in columns:
         texts = [escape(text) for text in (column.head, *column.texts)]
-        width = max(3, *map(len, texts))
-        rule = "-" * (width - 1) + ":" if column.right else "-" * width
-        head, *body = [text.rjust(width) if column.right else text.ljust(width) for text in texts]
-        padded.append([head, rule, *body])
-    return "\n".join(f"| {' | '.join(line)} |" for line in zip(*padded, strict=True))
+        head, *body = padded(texts, column.right, least=3)
+        rule = "-" * (len(head) - 1) + ":" if column.right else "-" * len(head)
+        made.append([head, rule, *body])
+    return "\n".join(f"| {' | '.join(line)} |" for line in zip(*made, strict=True))

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from mclab.report.signs import Marks, level
+
 
 class Strip(NamedTuple):
     """What one head of one layer reads for one query."""
@@ -25,31 +27,8 @@ class Strip(NamedTuple):
         return len(self.held) / self.visible
 
 
-class Marks(NamedTuple):
-    """The characters of a strip and of a verdict."""
-
-    levels: str
-    """From little to much; a weight of 1 is the last."""
-    zero: str
-    """A segment that the query sees and does not read."""
-    right: str
-    wrong: str
-
-
-BLOCKS = Marks("▁▂▃▄▅▆▇█", "·", " ✓", " ✗")
-DIGITS = Marks("0123456789", ".", " ok", " x")
-
 #: Segments that still have a cell with room for brackets; more stand side by side, with carets below.
 ROOMY = 48
-
-
-def marks_for(encoding: str | None) -> Marks:
-    """Blocks where a stream of this encoding can show them, else digits: 0 is below 0.1 and 9 from 0.9."""
-    try:
-        "".join(BLOCKS).encode(encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return DIGITS
-    return BLOCKS
 
 
 def cells(strip: Strip, marks: Marks) -> list[str]:
@@ -66,9 +45,7 @@ def cells(strip: Strip, marks: Marks) -> list[str]:
 
 def _cell(weight: float, marks: Marks) -> str:
     """Weights above 1 do not occur: a gate shares out 1, and without one a memory counts once."""
-    if weight == 0:
-        return marks.zero
-    return marks.levels[min(int(weight * len(marks.levels)), len(marks.levels) - 1)]
+    return level(weight, marks) if weight else marks.zero
 
 
 def _edge(place: int, held: Collection[int]) -> str:

@@ -6,13 +6,13 @@ from textwrap import fill
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
 from mclab.report.advice import MORE_SEEDS, commands
+from mclab.report.align import GAP, beside, cut, padded
 from mclab.report.display import Shown, row_heads, shown_columns, slice_columns
 from mclab.report.notes import alarms
 from mclab.report.row import SOLVED
 from mclab.report.summary import Summary, summarise
 from mclab.report.verdict import verdict
 
-GAP = "  "
 #: Names and values longer than this are cut; the files hold all of them.
 LONGEST = 28
 #: More blocks of slices than this are left to the files.
@@ -88,11 +88,9 @@ def grid(columns: Sequence[Shown]) -> str:
     """Head, rule and rows, each column as wide as its widest text."""
     body = []
     for column in columns:
-        head, *texts = _texts(column)
-        width = max(map(len, [head, *texts]))
-        lines = [text.rjust(width) if column.right else text.ljust(width) for text in (head, *texts)]
-        body.append([lines[0], "-" * width, *lines[1:]])
-    return "\n".join(GAP.join(line).rstrip() for line in zip(*body, strict=True))
+        top, *rest = padded(_texts(column), column.right)
+        body.append([top, "-" * len(top), *rest])
+    return beside(body)
 
 
 def reading(columns: Sequence[Shown], width: int, crossed: bool = False) -> str:
@@ -110,21 +108,17 @@ def _width(columns: Sequence[Shown]) -> int:
 def _texts(column: Shown) -> list[str]:
     """Head and texts, each on one line; those that lean left are names and may be cut."""
     texts = [" ".join(text.split()) for text in (column.head, *column.texts)]
-    return texts if column.right else [_cut(texts[0]), *cut_apart(texts[1:])]
+    return texts if column.right else [cut(texts[0], LONGEST), *cut_apart(texts[1:])]
 
 
 def cut_apart(texts: Sequence[str]) -> list[str]:
     """Texts cut to `LONGEST`, at the end or else in the middle; longer where two would come to the same text."""
     for length in range(LONGEST, max(map(len, texts), default=0)):
-        for cut in (_cut, _cut_middle):
-            short = [cut(text, length) for text in texts]
+        for shorten in (cut, _cut_middle):
+            short = [shorten(text, length) for text in texts]
             if len(set(short)) == len(set(texts)):
                 return short
     return list(texts)
-
-
-def _cut(text: str, length: int = LONGEST) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _cut_middle(text: str, length: int) -> str:

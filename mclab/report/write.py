@@ -1,12 +1,12 @@
 """Report files: made whole in memory, then put in place in one step; the same records give the same bytes."""
 
-import os
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 
 import polars as pl
 
+from mclab.files import write_whole
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
 from mclab.report.markdown import markdown
@@ -36,20 +36,11 @@ def table_files(plan: Plan, lookup: Lookup) -> dict[str, bytes]:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Put every file into `folder`, which is made when missing."""
+    """Put every file whole into `folder`, which is made when missing, or leave what was there. Raises `OSError`."""
     folder.mkdir(parents=True, exist_ok=True)
-    return [replace_file(folder / name, content) for name, content in files.items()]
-
-
-def replace_file(path: Path, content: bytes) -> Path:
-    """Write beside `path` and rename over it, so that a reader sees the old file or the new one, never half of one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-    return path
+    for name, content in files.items():
+        write_whole(folder / name, content)
+    return [folder / name for name in files]
 
 
 def as_csv(frame: pl.DataFrame) -> bytes:

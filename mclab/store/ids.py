@@ -1,11 +1,11 @@
 """A stored run by the first digits of its id, in one run folder or in any under runs/."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
+from mclab.config.guess import nearest, suggestion
 from mclab.config.strict import ConfigError
 from mclab.store.folder import Records
 
@@ -74,11 +74,7 @@ def _unknown(prefix: str, stored: Mapping[Path, Iterable[str]], folder: Path | N
     where, every = folder or _RUNS, sorted({name for ids in stored.values() for name in ids})
     if not every:
         return ConfigError(f"{prefix}: no run is stored in {where}" + ("; give a folder" if folder is None else ""))
-    near = _near(prefix, every)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"mclab list {folder or 'FOLDER'} prints the ids"
+    heads = {name[: max(4, len(prefix))]: name for name in every}
+    near = suggestion([heads[head] for head in nearest(prefix, heads, _MOST_NAMED)])
+    hint = near or f"mclab list {folder or 'FOLDER'} prints the ids"
     return ConfigError(f"{prefix}: no run in {where} begins so; {hint}")
-
-
-def _near(prefix: str, names: Sequence[str]) -> list[str]:
-    heads = {name[: max(4, len(prefix))]: name for name in names}
-    return [heads[head] for head in get_close_matches(prefix, heads, _MOST_NAMED, cutoff=0.5)]

@@ -1,7 +1,7 @@
 """Where packs run: in this process, in local worker processes, or on a Dask cluster. The only user of dask."""
 
-from mclab.workers.pool import PackProgress, Pool, device_at, open_pool, worker_count
-from mclab.workers.work import Failure, Pack, Progress, Result, Train
+from mclab.workers.pool import Pool, device_at, open_pool, worker_count
+from mclab.workers.work import Failure, Pack, PackProgress, Progress, Result, Train
 
 __all__ = [
     "Failure",

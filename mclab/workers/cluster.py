@@ -22,10 +22,9 @@ from distributed.versions import VersionMismatchWarning
 from mclab.config.keep import Keep
 from mclab.config.strict import ConfigError
 from mclab.workers.inside import TAKEN, train_here
-from mclab.workers.pool import PackProgress, Say
 from mclab.workers.signals import interrupts_held
 from mclab.workers.survey import RETRIES, cannot_import, survey
-from mclab.workers.work import Failure, Pack, Result, Train
+from mclab.workers.work import Failure, Pack, PackProgress, Result, Say, Train
 
 #: A level that nothing is logged at: a scheduler calls it critical when a client leaves before a worker's last word.
 NEVER = logging.CRITICAL + 1

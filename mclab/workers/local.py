@@ -14,10 +14,9 @@ from distributed import Client, Nanny, Scheduler, SpecCluster
 from mclab.config.keep import Keep
 from mclab.config.strict import ConfigError
 from mclab.workers.cluster import NEVER, DaskPool, quiet
-from mclab.workers.pool import PackProgress
 from mclab.workers.signals import interrupts_held
 from mclab.workers.survey import RETRIES, TTL
-from mclab.workers.work import Train
+from mclab.workers.work import PackProgress, Train
 
 _SETTINGS = {
     "distributed.scheduler.allowed-failures": RETRIES,

@@ -1,18 +1,13 @@
 """A pool takes packs and gives their results as they come, wherever they run."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Protocol
 
 from mclab.config.keep import Keep
-from mclab.workers.work import Pack, Result, Train, work
-
-#: Hears how far which pack is: (pack, step, steps), with (pack, 0, 0) when it starts. Perhaps from another thread.
-PackProgress = Callable[[Pack, int, int], None]
-#: Hears what the user should know, a line at a time.
-Say = Callable[[str], None]
+from mclab.workers.work import Pack, PackProgress, Result, Say, Train, work
 
 
 class Pool(Protocol):
@@ -78,9 +73,11 @@ def open_pool(
 
 def device_at(scheduler: str) -> str:
     """The device that the workers of the scheduler at that address have: `cuda` or `cpu`. Raises `ConfigError`."""
+    from mclab.workers.cluster import connected
     from mclab.workers.survey import device_of
 
-    return device_of(scheduler)
+    with connected(scheduler) as client:
+        return device_of(client, scheduler)
 
 
 def worker_count(workers: int | str, device: str, scheduler: str | None = None) -> int:
@@ -89,9 +86,11 @@ def worker_count(workers: int | str, device: str, scheduler: str | None = None) 
     Raises `ValueError` below one, `ConfigError` for a GPU that is not there or a scheduler that does not answer.
     """
     if workers == "auto" and scheduler is not None:
+        from mclab.workers.cluster import connected
         from mclab.workers.survey import size_of
 
-        return max(1, size_of(scheduler))
+        with connected(scheduler) as client:
+            return max(1, size_of(client))
     if workers == "auto":
         from mclab.workers.local import cores, gpus
 

@@ -6,7 +6,7 @@ import math
 import platform
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -17,6 +17,7 @@ from distributed import Client
 import mclab
 from mclab.config.run import SCIENCE
 from mclab.config.strict import ConfigError
+from mclab.workers.work import Say
 
 #: Deaths of a worker that a pack survives, and seconds after which a silent worker is given up.
 RETRIES, TTL = 2, 30
@@ -29,7 +30,6 @@ _GUIDE = "see docs/machines.md"
 _UNHEARD = (TimeoutError, OSError)
 
 Facts = dict[str, Any]
-Say = Callable[[str], None]
 
 
 def survey(client: Client, address: str, say: Say) -> None:
@@ -49,17 +49,13 @@ def survey(client: Client, address: str, say: Say) -> None:
         say(f"warning: {line}")
 
 
-def device_of(address: str) -> str:
+def device_of(client: Client, address: str) -> str:
     """`cuda` where every worker of the scheduler at `address` sees a GPU, `cpu` where none does.
 
-    Raises `ConfigError` where some do or there is none to ask, where no scheduler answers, and for workers that cannot
-    import mclab.
+    Raises `ConfigError` where some do or there is none to ask, and for workers that cannot import mclab.
     """
-    from mclab.workers.cluster import connected
-
-    with connected(address) as client:
-        threads = client.nthreads()
-        found = client.sync(_ask, client, tuple(threads), True)
+    threads = client.nthreads()
+    found = client.sync(_ask, client, tuple(threads), True)
     _refuse(found, len(threads))
     seen = [facts["gpus"] > 0 for facts in found.values() if isinstance(facts, dict)]
     if not seen:
@@ -69,12 +65,9 @@ def device_of(address: str) -> str:
     return "cuda" if any(seen) else "cpu"
 
 
-def size_of(address: str) -> int:
-    """The workers of the scheduler at `address`. Raises `ConfigError` where none answers."""
-    from mclab.workers.cluster import connected
-
-    with connected(address) as client:
-        return len(client.nthreads())
+def size_of(client: Client) -> int:
+    """The workers of its scheduler."""
+    return len(client.nthreads())
 
 
 async def facts(gpus: bool) -> Facts:

@@ -15,6 +15,10 @@ from mclab.config.run import RunConfig
 
 Pack = tuple[RunConfig, ...]
 Progress = Callable[[int, int], None]
+#: Hears how far which pack is: (pack, step, steps), with (pack, 0, 0) when it starts. Perhaps from another thread.
+PackProgress = Callable[[Pack, int, int], None]
+#: Hears what the user should know, a line at a time.
+Say = Callable[[str], None]
 
 
 class Train(Protocol):

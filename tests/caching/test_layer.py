@@ -8,6 +8,7 @@ from mclab.caching.recurrent import recurrent
 from mclab.config.model import MemoryMixer
 from mclab.layers import initialise
 from tests.covering import full, label, pairwise
+from tests.layers import assert_same_with_gradients
 from tests.tolerances import FP64
 
 AXES = {
@@ -47,12 +48,7 @@ def assert_equals_definition(case):
     rotary = axes.pop("rotary")
     layer, inputs = layer_and_inputs(**axes)
     fast, slow = layer(*inputs, rotary), recurrent(layer, *inputs, rotary)
-    torch.testing.assert_close(fast, slow, atol=FP64, rtol=0)
-    upstream = torch.randn(fast.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    sources = [*inputs, *layer.parameters()]
-    grads = [torch.autograd.grad(y, sources, upstream, allow_unused=True, materialize_grads=True) for y in (fast, slow)]
-    for mine, definition in zip(*grads, strict=True):
-        torch.testing.assert_close(mine, definition, atol=FP64, rtol=0)
+    assert_same_with_gradients(fast, slow, [*inputs, *layer.parameters()], rtol=0)
 
 
 @pytest.mark.parametrize("case", pairwise(AXES), ids=label)

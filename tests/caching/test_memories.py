@@ -12,6 +12,7 @@ from mclab.kernels.fastweight.net import gelu_slope
 from mclab.layers import initialise, rotate
 from mclab.memories import MEMORIES
 from tests.covering import full, label, pairwise
+from tests.layers import assert_causal, assert_same_with_gradients, largest_over_a_long_sequence
 from tests.tolerances import FP64
 
 AXES = {
@@ -59,12 +60,7 @@ def sensible(case):
 def assert_equals_definition(case):
     layer, inputs = layer_and_inputs(**sensible(case))
     fast, slow = layer(*inputs), recurrent(layer, *inputs)
-    torch.testing.assert_close(fast, slow, atol=FP64, rtol=FP64)
-    upstream = torch.randn(fast.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    sources = [*inputs, *layer.parameters()]
-    grads = [torch.autograd.grad(y, sources, upstream, allow_unused=True, materialize_grads=True) for y in (fast, slow)]
-    for mine, definition in zip(*grads, strict=True):
-        torch.testing.assert_close(mine, definition, atol=FP64, rtol=FP64)
+    assert_same_with_gradients(fast, slow, [*inputs, *layer.parameters()])
 
 
 @pytest.mark.parametrize("case", pairwise(AXES), ids=label)
@@ -83,16 +79,7 @@ def test_equals_definition_everywhere():
     "case", pairwise({k: AXES[k] for k in ("memory", "depth", "segmentation", "aggregate", "init", "chunk")}), ids=label
 )
 def test_causal(case):
-    """Changing token t changes nothing before t."""
-    layer, inputs = layer_and_inputs(segment=3, **case)
-    before = layer(*inputs)
-    for t in (0, 1, 5, 6, 11, 12):
-        changed = [x.detach().clone() for x in inputs]
-        for x in changed:
-            x[:, :, t] += 1.0
-        after = layer(*changed)
-        torch.testing.assert_close(after[:, :, :t], before[:, :, :t], atol=FP64, rtol=0)
-        assert not torch.equal(after[:, :, t], before[:, :, t])
+    assert_causal(*layer_and_inputs(segment=3, **case), places=(0, 1, 5, 6, 11, 12))
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -257,18 +244,7 @@ def test_caching_after_training_averages_the_last_states(memory):
 @pytest.mark.parametrize("depth", [1, 4])
 @pytest.mark.parametrize("memory", ["dla", "titans"])
 def test_a_long_sequence_overflows_nothing(memory, depth, init):
-    """titans-pytorch#22, #29: NaN at depth 4, at length 4096. As it starts, in fp32, with unit keys as in a model."""
-    layer = CachingLayer(
-        1, 8, 1, 4096, MemoryMixer(memory=memory, depth=depth, init=init, segment=512, aggregate="grm")
-    )
-    initialise(layer, [0])
-    generator = torch.Generator().manual_seed(0)
-    x, q, k, v = (torch.randn(1, 1, 4096, 8, generator=generator) for _ in range(4))
-    q, k = (torch.nn.functional.normalize(z, dim=-1) for z in (q, k))
-    v.requires_grad_()
-    y = layer(x, q, k, v)
-    grads = torch.autograd.grad(y.square().mean(), [v, *layer.parameters()])
-    assert y.isfinite().all()
-    assert all(grad.isfinite().all() for grad in grads)
+    """titans-pytorch#22, #29: NaN at depth 4, at length 4096."""
+    mixer = MemoryMixer(memory=memory, depth=depth, init=init, segment=512, aggregate="grm")
     # What decays or is normed stays near its values; a DLA of one matrix only adds, so it grows with the length.
-    assert y.abs().max() < (4096 if (memory, depth) == ("dla", 1) else 100)
+    assert largest_over_a_long_sequence(mixer) < (4096 if (memory, depth) == ("dla", 1) else 100)

@@ -1,13 +1,17 @@
 """What a dry run, a table, a plot, a list, the keys and the help look like."""
 
 import errno
+import os
+import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.commands import (
     BIG,
+    SCRIPT,
     VERBS,
     fine,
     grid_file,
@@ -203,3 +207,21 @@ def test_help_of_every_verb() -> None:
     bare = mclab()
     assert (bare.code, bare.out) == (2, "")
     assert "Commands:" in bare.err
+
+
+def test_signs_that_a_terminal_lacks_are_spelled_plainly(finished: Path) -> None:
+    def shown(*words: str) -> tuple[str, str]:
+        done = subprocess.run(
+            [SCRIPT, *words], env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, check=True
+        )
+        return done.stdout.decode("ascii"), done.stderr.decode("ascii")
+
+    text, _ = shown("table", str(finished))
+    assert re.search(r"\d\.\d{3} \+- \d\.\d{3} \(2\)", text)
+    assert "±" in fine("table", finished).out
+    (name, *_) = records(finished)
+    run, _ = shown("show", name, str(finished))
+    assert re.search(r"^  accuracy  [0-9]{2}  \d", run, re.M)
+    more = ("--grid", str(finished / "grid.yaml"), "--out", str(finished), "--seeds", "0..2", "--dry-run")
+    for told in (text, run, *shown("ablate", *more)):
+        assert "\\" not in told

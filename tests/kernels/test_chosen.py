@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from mclab.kernels import chosen
+from tests.layers import assert_same_with_gradients
 from tests.tolerances import FP64
 
 MEMORIES, INTO, OUT = 5, 3, 4
@@ -59,11 +60,7 @@ def test_equals_a_loop_over_tokens(monkeypatch, share, T, k, height):
     monkeypatch.setattr(chosen, "rows_in_block", lambda pairs, memories: height)
     memory_Tk, inputs = draw(share, T, k)
     fast, slow = by_blocks(memory_Tk, *inputs), by_token(memory_Tk, *inputs)
-    torch.testing.assert_close(fast, slow, atol=FP64, rtol=0)
-    upstream = torch.randn(fast.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    grads = [torch.autograd.grad(z, inputs, upstream, allow_unused=True, materialize_grads=True) for z in (fast, slow)]
-    for mine, definition in zip(*grads, strict=True):
-        torch.testing.assert_close(mine, definition, atol=FP64, rtol=0)
+    assert_same_with_gradients(fast, slow, inputs, rtol=0)
 
 
 def test_matrices_may_be_stored_as_their_transpose():

@@ -13,6 +13,7 @@ from mclab.kernels.log_linear import levels
 from mclab.layers import initialise, linear
 from mclab.models.lm import LM
 from mclab.models.log_linear import RULES, LogLinearRead
+from tests.layers import assert_causal, assert_same_with_gradients
 from tests.tolerances import FP64
 
 R, B, D, H = 2, 1, 8, 2
@@ -63,12 +64,7 @@ def held_by_definition(layer, x, q, k, v):
 def test_equals_its_rule_token_by_token(rule, length):
     layer, inputs = layer_and_inputs(rule, length)
     fast, (slow, _) = layer(*inputs), held_by_definition(layer, *inputs)
-    torch.testing.assert_close(fast, slow, atol=FP64, rtol=FP64)
-    upstream = torch.randn(fast.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    sources = [*inputs, *layer.parameters()]
-    grads = [torch.autograd.grad(y, sources, upstream, allow_unused=True, materialize_grads=True) for y in (fast, slow)]
-    for mine, definition in zip(*grads, strict=True):
-        torch.testing.assert_close(mine, definition, atol=FP64, rtol=FP64)
+    assert_same_with_gradients(fast, slow, [*inputs, *layer.parameters()])
 
 
 @pytest.mark.parametrize("rule", EVERY)
@@ -79,15 +75,7 @@ def test_beyond_the_trained_length_the_last_level_is_used_again(rule):
 
 @pytest.mark.parametrize("rule", EVERY)
 def test_sees_no_future(rule):
-    layer, inputs = layer_and_inputs(rule, 13)
-    before = layer(*inputs)
-    for t in (0, 3, 7, 8, 12):
-        changed = [z.detach().clone() for z in inputs]
-        for z in changed:
-            z[:, :, t] += 1.0
-        after = layer(*changed)
-        torch.testing.assert_close(after[:, :, :t], before[:, :, :t], atol=FP64, rtol=0)
-        assert not torch.equal(after[:, :, t], before[:, :, t])
+    assert_causal(*layer_and_inputs(rule, 13), places=(0, 3, 7, 8, 12))
 
 
 @pytest.mark.parametrize("rule", EVERY)

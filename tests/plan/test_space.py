@@ -1,15 +1,15 @@
 """Space files: axes, conditions, objectives, and what is refused with its line."""
 
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
 
 from mclab.config.strict import ConfigError
-from mclab.plan.space import Space, changes
+from mclab.plan.space import changes
 from mclab.plan.space_load import load_space
 from mclab.plan.space_trials import Objective, SpaceAxis, Trial, Trials, as_dict, from_dict
+from tests.plan.conftest import fault_of, loading
 
 MC = """
 question: Which choices matter?
@@ -33,22 +33,12 @@ when:
 
 @pytest.fixture
 def space(tmp_path: Path):
-    def make(text: str, *overrides: str, **options: Any) -> Space:
-        path = tmp_path / "s.yaml"
-        path.write_text(dedent(text))
-        return load_space(path, overrides, **options)
-
-    return make
+    return loading(load_space, tmp_path / "s.yaml")
 
 
 @pytest.fixture
 def fault(space, tmp_path: Path):
-    def make(text: str, *overrides: str, **options: Any) -> str:
-        with pytest.raises(ConfigError) as caught:
-            space(text, *overrides, **options)
-        return str(caught.value).replace(f"{tmp_path}/", "")
-
-    return make
+    return fault_of(space, tmp_path)
 
 
 def test_every_kind_of_axis(space) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mclab.report.strip import BLOCKS, DIGITS, Strip, cells, marks_for
+from mclab.report.signs import BLOCKS, DIGITS
+from mclab.report.strip import Strip, cells
 
 
 def strip(weights, visible, *held):
@@ -35,9 +36,3 @@ def test_shares():
     assert seen.share == pytest.approx(0.6)  # of what is read: ssc need not share out 1
     assert seen.even == 1 / 3
     assert strip([1.0, 1.0, 1.0], 3, 0, 2).share == pytest.approx(2 / 3)
-
-
-def test_marks_that_a_stream_can_show():
-    assert marks_for("utf-8") is BLOCKS
-    assert all(marks_for(encoding) is DIGITS for encoding in ("ascii", "latin-1", None, "no-such-encoding"))
-    "".join(DIGITS).encode("ascii")

@@ -1,5 +1,7 @@
 """Files: whole, equal twice, readable."""
 
+import errno
+import os
 import subprocess
 import sys
 
@@ -7,7 +9,7 @@ import polars as pl
 import pytest
 
 from mclab.report.tables import cells_frame
-from mclab.report.write import replace_file, write_tables
+from mclab.report.write import write_files, write_tables
 from tests.report.bench import gates
 
 GIVEN = ([0.5, 0.6, 0.7], [0.6, "diverged", 1.0], [0.5, None, 0.7])
@@ -33,10 +35,25 @@ def test_a_file_is_replaced_whole_or_left(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes(b"old")
     with pytest.raises(TypeError):
-        replace_file(path, "no bytes")
+        write_files(tmp_path, {"table.csv": "no bytes"})
     assert path.read_bytes() == b"old"
-    replace_file(path, b"new")
+    assert write_files(tmp_path, {"table.csv": b"new"}) == [path]
     assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_disk_that_fills_up_leaves_the_old_table(tmp_path, monkeypatch):
+    """A file system may find out that it is full as late as when it is asked to put a file on the disk."""
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"old")
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space left"):
+        write_files(tmp_path, {"table.csv": b"new"})
+    assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
 

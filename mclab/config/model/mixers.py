@@ -1,12 +1,12 @@
 """Every mixer by its name, and the words that name one with its keys: `titans`, `attention/16`, `transformer++`."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any, cast, get_args
 
 from pydantic import BeforeValidator, Field
 
+from mclab.config.guess import did_you_mean
 from mclab.config.model.attention import PRESETS, AttentionMixer
 from mclab.config.model.base import MixerConfig
 from mclab.config.model.conv import ConvMixer
@@ -61,7 +61,7 @@ def spelled(word: str) -> dict[str, Any]:
     """
     head, slash, number = word.partition("/")
     if head not in _heads():
-        raise ValueError(f"knows no {word!r}; {nearest(head, tuple(_heads()))}")
+        raise ValueError(f"knows no {word!r}; {meant(head, tuple(_heads()))}")
     key = _number(head)
     if slash and key is None:
         raise ValueError(f"knows no {word!r}; {head} takes no number")
@@ -70,10 +70,9 @@ def spelled(word: str) -> dict[str, Any]:
     return {**_heads()[head], **({str(key): int(number)} if slash else {})}
 
 
-def nearest(head: str, heads: tuple[str, ...]) -> str:
+def meant(head: str, heads: tuple[str, ...]) -> str:
     """What was probably meant, or all that there is."""
-    near = get_close_matches(head, heads, 1, cutoff=0.5)
-    return f"did you mean {near[0]}?" if near else f"it is one of {', '.join(forms(heads))}"
+    return did_you_mean(head, heads) or f"it is one of {', '.join(forms(heads))}"
 
 
 @cache

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from mclab.config.model.mixers import UNNAMED, Mixer, forms, layer_heads, layer_mixer, nearest, numbered, word_of
+from mclab.config.model.mixers import UNNAMED, Mixer, forms, layer_heads, layer_mixer, meant, numbered, word_of
 
 #: Stands for `model.mixer`.
 MIXER = "mixer"
@@ -28,7 +28,7 @@ def _checked(word: str) -> str:
     if head in UNNAMED:
         raise ValueError(f"knows no {word!r}; put {MIXER} and set model.mixer: {{name: {head}}}")
     if head not in HEADS[1:]:
-        raise ValueError(f"knows no {word!r}; {nearest(head, HEADS)}")
+        raise ValueError(f"knows no {word!r}; {meant(head, HEADS)}")
     return word_of(layer_mixer(word)) or word
 
 

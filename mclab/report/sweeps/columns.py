@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from mclab.config.strict import Scalar
 from mclab.plan.space_trials import Objective, Trial
-from mclab.report.display import NOTHING, Shown
+from mclab.report.align import NOTHING
+from mclab.report.display import Shown
 from mclab.report.names import value_text
 from mclab.report.stats import Spread
 from mclab.report.sweeps.levels import number_text

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mclab.plan.space_trials import SpaceAxis, Trial, Trials
-from mclab.report.display import NOTHING
+from mclab.report.align import NOTHING
 from mclab.report.names import value_text
 from mclab.report.stats import Spread, spread
 

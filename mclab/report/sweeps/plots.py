@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from mclab.plan.space_trials import Objective, Trial, Trials
+from mclab.report.align import cut
 from mclab.report.marks import COLOURS, GREY, draw_seeds
 from mclab.report.plots import METADATA, drawn
 from mclab.report.points import TALLEST
@@ -99,7 +100,7 @@ def _marginals(axes: Axes, study: Study, rows: Sequence[Ranked | Level], place: 
         else:
             _level(axes, study.found.objectives[place], row, at, COLOURS[axis % 2] if row.there else GREY, place)
     _scale(axes, every)
-    _rows(axes, [row.name if isinstance(row, Ranked) else _short(row.label) for row in rows])
+    _rows(axes, [row.name if isinstance(row, Ranked) else cut(row.label, LONGEST) for row in rows])
     for label, row in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_fontweight("bold" if isinstance(row, Ranked) else "normal")
 
@@ -117,10 +118,6 @@ def _level(axes: Axes, objective: Objective, level: Level, at: int, colour: str,
 
 def _values(trials: Sequence[Trial], place: int) -> list[float]:
     return [trial.values[place] for trial in trials if trial.values is not None]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _scale(axes: Axes, values: Sequence[float]) -> None:
