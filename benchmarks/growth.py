@@ -10,6 +10,7 @@ from typing import NamedTuple
 from benchmarks import process, results
 from benchmarks.counts import Count, chosen_reads, counted, linear, linear_chosen, sorted_reads, titans
 from benchmarks.timing import both_ways, seconds
+from mclab.config.model import RULES
 
 BATCH, DIM, HEADS, SEGMENT, CHUNK, CHOSEN = 1, 64, 2, 64, 16, 2
 LENGTHS = (256, 512, 1024, 2048, 4096)
@@ -86,7 +87,7 @@ def measure(memory: str, aggregate: str, init: str) -> list[Measured]:
 def predicted(memory: str, aggregate: str, init: str, T: int) -> dict[str, Count]:
     """Multiply-adds of the whole layer's forward pass, for each way of reading that it may choose."""
     K, N, restart = DIM // HEADS, T // SEGMENT, init == "restart"
-    rates = 3 * HEADS if memory == "titans" else 0  # three a head
+    rates = RULES[memory].rates * HEADS
     projections = BATCH * T * DIM * (5 * DIM + rates)  # q, k, v, u and the output
     if memory == "linear":
         every, few = linear(T, SEGMENT, K, restart), linear_chosen(T, SEGMENT, K, restart)

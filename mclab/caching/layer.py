@@ -31,7 +31,7 @@ class CachingLayer(nn.Module):
         #: A cache for a model that was trained without one: tokens in a segment, kept states that are averaged.
         self.post_training: tuple[int, int] | None = None
         self.memory = MEMORIES[mixer.memory](replicas, width, heads, mixer)
-        gate = "none" if mixer.aggregate in ("none", "residual") else mixer.gate
+        gate = mixer.read_gate
         slots = self._segments(length).most_slots
         self.gate = InputGate(replicas, width, heads, slots) if gate == "input" else GATES[gate]()
         # Without a context gate W_u would get no gradient: the selection of ssc then compares with the query.
@@ -57,7 +57,7 @@ class CachingLayer(nn.Module):
             x, q, k, v = (F.pad(z, (0, 0, 0, segments.padding)) for z in (x, q, k, v))
         q_GTK, k_GTK, v_GTV = (self._fold(z) for z in (q, k, v))
         view = self._view(x, q, k_GTK, segments)
-        if rotary or self.memory.rotary:
+        if rotary or mixer.rule.rotary:
             q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
         tokens = self.memory.tokens(x, k_GTK, v_GTV)
         init = mixer.init if self.post_training is None else "checkpoint"

@@ -27,7 +27,7 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
     u_GTK = _heads(layer.connector(x, q), layer.heads)
     logits_GTL = _input_logits(layer, x)
     memory, mixer, outputs = layer.memory, layer.mixer, []
-    rotary = rotary or memory.rotary
+    rotary = rotary or mixer.rule.rotary
     read_q, write_k = (rotate(q_GTK), rotate(k_GTK)) if rotary else (q_GTK, k_GTK)
     tokens = memory.tokens(x, write_k, v_GTV)
     T = x.shape[2]
@@ -111,18 +111,17 @@ def _aggregate(
 ) -> Tensor:
     """One token's output; the online memory is the last of `states`."""
     mixer, memory = layer.mixer, layer.memory
-    if mixer.aggregate in ("none", "residual"):
-        return torch.stack([memory.read(state, q_GK) for state in states]).sum(0)
-    if mixer.gate == "input":
+    gate = mixer.read_gate
+    if gate == "input":
         assert logits is not None
         scores_for_gate = logits
     else:
         scores_for_gate = scores_Gn
-    gamma = torch.ones_like(scores_Gn) if mixer.gate == "none" else scores_for_gate.softmax(-1)
+    gamma = torch.ones_like(scores_Gn) if gate == "none" else scores_for_gate.softmax(-1)
     if mixer.aggregate == "soup":
         return memory.read(memory.mix(states, list(gamma.unbind(-1))), q_GK)
     if mixer.aggregate == "ssc":
-        gamma = _sparse(gamma, scores_for_gate, scores_Gn, mixer.k, mixer.gate != "none" and mixer.renormalise)
+        gamma = _sparse(gamma, scores_for_gate, scores_Gn, mixer.k, gate != "none" and mixer.renormalise)
     return _weighted(memory, states, gamma, q_GK)
 
 

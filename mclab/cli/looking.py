@@ -30,7 +30,7 @@ def keys(
     if files is not None:
         raise ConfigError(f"{files}: goes with --schema; mclab keys alone lists every key")
     if as_json:
-        return result_json([vars(key) for key in all_keys()])
+        return result_json([key.as_json() for key in all_keys()])
     rows = [("key", "type", "default", "meaning")]
     for key in all_keys():
         owner = f" ({key.of})" if key.of else ""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.fields import FieldInfo
 
+from mclab.config.one_of import OneOf
 from mclab.config.run import RunConfig
 from mclab.config.strict import Leaf, Strict
 from mclab.config.variants import TYPE_TEXT, holds_variants
@@ -21,10 +22,24 @@ class Key:
     """One key. `of` is the word of the mixer or task that it belongs to, `None` for a key that every run has."""
 
     path: str
-    type: str
+    field: FieldInfo
     default: Leaf
-    meaning: str
     of: str | None = None
+
+    @property
+    def type(self) -> str:
+        """As people write it; the words of a registry as they are now."""
+        return type_text(self.field)
+
+    @property
+    def meaning(self) -> str:
+        """What it is for, in a line."""
+        return self.field.description or ""
+
+    def as_json(self) -> dict[str, Any]:
+        """What there is to know, for programs."""
+        facts = {"path": self.path, "type": self.type, "default": self.default, "meaning": self.meaning}
+        return {**facts, "of": self.of}
 
 
 @cache
@@ -92,14 +107,15 @@ def _keys_of(path: str) -> Iterator[Key]:
                 yield from _keys_of(inner)
             elif of is None or word != "name":
                 default = info.get_default(call_default_factory=True)
-                yield Key(inner, type_text(info), default, info.description or "", of)
+                yield Key(inner, info, default, of)
 
 
 def _name_key(path: str) -> Key:
     parent, _, key = path.rpartition(".")
     (model,) = rooms()[parent].values()
-    words = " | ".join(str(name) for name in rooms()[path])
-    return Key(f"{path}.name", words, default_name(path), model.model_fields[key].description or "")
+    words: Any = Literal[tuple(rooms()[path])]
+    field = FieldInfo(annotation=words, description=model.model_fields[key].description)
+    return Key(f"{path}.name", field, default_name(path))
 
 
 @cache
@@ -116,6 +132,9 @@ def type_text(info: FieldInfo) -> str:
     parts = get_args(info.annotation)
     if holds_variants(info.metadata):
         return TYPE_TEXT
+    for mark in info.metadata:
+        if isinstance(mark, OneOf):
+            return " | ".join(mark.words)
     if get_origin(info.annotation) is Literal:
         return " | ".join(map(str, parts))
     if get_origin(info.annotation) is tuple:

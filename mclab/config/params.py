@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
-from mclab.config.model.memory import CONSTANTS, RATES
 from mclab.config.run import RunConfig
 
 
@@ -32,9 +31,8 @@ def _mixer(mixer: Mixer, model: ModelConfig, length: int) -> int | None:
     if not isinstance(mixer, MemoryMixer):
         return mixer.parameters(model, length)
     dim = model.dim
-    gate = "none" if mixer.aggregate in ("none", "residual") else mixer.gate
-    connector = dim * dim if gate == "context" and mixer.connector == "own" else 0
-    slots = dim * model.heads * _slots(mixer, length) if gate == "input" else 0
+    connector = dim * dim if mixer.read_gate == "context" and mixer.connector == "own" else 0
+    slots = dim * model.heads * _slots(mixer, length) if mixer.read_gate == "input" else 0
     around = 4 * dim * dim + 3 * model.conv * dim + dim + (dim * dim if mixer.out_gate else 0)
     return around + connector + slots + _memory(model, mixer) + _beside(mixer, model, length)
 
@@ -50,36 +48,17 @@ def _beside(mixer: MemoryMixer, model: ModelConfig, length: int) -> int:
     return AttentionMixer(window=mixer.window).parameters(model, length) + NORMS[mixer.hybrid] * model.dim
 
 
-#: Hidden width of a deep memory in units of the head's.
-EXPANSION = 4
-
-
 def _memory(model: ModelConfig, mixer: MemoryMixer) -> int:
-    """Trained numbers of the memory itself: rates with biases, W^0 and the norm's gain of deep ones, b of vector."""
-    rates = model.heads * (RATES.get(mixer.memory, 0) * (model.dim + 1) + CONSTANTS.get(mixer.memory, 0))
-    if mixer.memory == "vector":
-        return model.dim
-    if mixer.memory == "rwkv7":  # two projections of low rank with biases, two vectors
-        return 4 * model.dim * low_rank(model.dim) + 4 * model.dim
+    """Trained numbers of the memory itself: its rule's; W^0 and the norm's gain of deep ones."""
+    rule = mixer.rule.parameters(model.dim, model.heads)
     if not mixer.deep:
-        return rates
-    return rates + model.heads * matrices(model, mixer) + (model.dim if mixer.memory_norm == "rms" else 0)
-
-
-def low_rank(dim: int) -> int:
-    """Rank of the projections that make rwkv7's decay and step size of each channel."""
-    return max(1, dim // 4)
+        return rule
+    return rule + model.heads * matrices(model, mixer) + (model.dim if mixer.memory_norm == "rms" else 0)
 
 
 def matrices(model: ModelConfig, mixer: MemoryMixer) -> int:
     """Numbers in one head's memory."""
-    K = model.head_dim
-    if mixer.memory == "vector":
-        return K
-    if not mixer.deep:
-        return K * K
-    widths = [K, *[EXPANSION * K] * (mixer.depth - 1), K]
-    return sum(out * into for out, into in zip(widths[1:], widths[:-1], strict=True))
+    return mixer.rule.size(model.head_dim, mixer.depth if mixer.deep else 1)
 
 
 def _slots(mixer: MemoryMixer, length: int) -> int:
@@ -112,17 +91,16 @@ def _state(mixer: Mixer, run: RunConfig) -> tuple[int | None, int | None]:
         return mixer.state(model, length)
     taps = max(0, model.conv - 1) * 3 * model.dim
     window = 0 if mixer.hybrid == "none" else sum(AttentionMixer(window=mixer.window).state(model, length))
-    scored = mixer.aggregate == "ssc" or (mixer.aggregate in ("grm", "soup") and mixer.gate == "context")
-    pool = model.head_dim if scored else 0
+    pool = model.head_dim if mixer.aggregate == "ssc" or mixer.read_gate == "context" else 0
     online, kept = _online(model, mixer) + pool, _kept(mixer, run) * (matrices(model, mixer) + pool)
     return taps + window + model.heads * online, model.heads * kept
 
 
 def _online(model: ModelConfig, mixer: MemoryMixer) -> int:
     """One head's memory and what else its next write needs: momentum; the weights at which gradients are taken, where
-    they are those at the first token of a chunk and matter; the last key and value."""
-    copies = 1 + (mixer.memory == "titans") + (mixer.anchored and mixer.tokens_a_chunk > 1)
-    return copies * matrices(model, mixer) + (2 * model.head_dim if mixer.memory == "swla" else 0)
+    they are those at the first token of a chunk and matter; the last keys and values."""
+    copies = 1 + mixer.rule.momentum + (mixer.anchored and mixer.tokens_a_chunk > 1)
+    return copies * matrices(model, mixer) + mixer.rule.lookback * 2 * model.head_dim
 
 
 def _kept(mixer: MemoryMixer, run: RunConfig) -> int:

@@ -1,28 +1,27 @@
 """Update rules by the word that stands under `model.mixer.memory`."""
 
-from mclab.memories.base import Memory
-from mclab.memories.delta import DeltaMemory
-from mclab.memories.dla import DlaMemory
-from mclab.memories.gated_delta import GatedDeltaMemory
-from mclab.memories.linear import LinearMemory
-from mclab.memories.mamba2 import Mamba2Memory
-from mclab.memories.memora import MemoraMemory
-from mclab.memories.retnet import RetnetMemory
-from mclab.memories.rwkv7 import Rwkv7Memory
-from mclab.memories.swla import SwlaMemory
-from mclab.memories.titans import TitansMemory
-from mclab.memories.vector import VectorMemory
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
-MEMORIES: dict[str, type[Memory]] = {
-    "linear": LinearMemory,
-    "retnet": RetnetMemory,
-    "swla": SwlaMemory,
-    "dla": DlaMemory,
-    "titans": TitansMemory,
-    "vector": VectorMemory,
-    "delta": DeltaMemory,
-    "gated_delta": GatedDeltaMemory,
-    "rwkv7": Rwkv7Memory,
-    "mamba2": Mamba2Memory,
-    "memora": MemoraMemory,
-}
+from mclab.config.model import RULES
+from mclab.memories.base import Memory
+
+
+class _Memories(Mapping[str, type[Memory]]):
+    """The class of every rule, found by the rule's word when it is wanted: `GatedDeltaMemory` in `gated_delta.py`."""
+
+    def __getitem__(self, word: str) -> type[Memory]:
+        if word not in RULES:
+            raise KeyError(word)
+        name = "".join(part.capitalize() for part in word.split("_")) + "Memory"
+        found: type[Memory] = getattr(import_module(f"{__name__}.{word}"), name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(RULES)
+
+    def __len__(self) -> int:
+        return len(RULES)
+
+
+MEMORIES = _Memories()

@@ -120,8 +120,6 @@ class Memory(nn.Module, ABC):
 
     #: Layers of the memory; 1 is a linear map.
     depth: int = 1
-    #: True where queries and keys are rotated whatever the model's position is.
-    rotary: bool = False
 
     def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
         """Keys and values with the rates that the memory makes of the layer's input, if it has any."""

@@ -15,8 +15,6 @@ from mclab.memories.gradient import GradientMemory
 class DlaMemory(GradientMemory):
     """One rate, the step size, at most `max_lr` in a whole chunk."""
 
-    objective = "dot"
-
     @staticmethod
     def starts(heads: int) -> tuple[tuple[float, ...], ...]:
         return ((0.0,),) * heads

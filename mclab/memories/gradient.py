@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from mclab.config.model import MemoryMixer
-from mclab.config.params import EXPANSION
+from mclab.config.model.rules import layers
 from mclab.kernels.fastweight import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net, Objective
@@ -28,21 +28,19 @@ GAIN = 0.5
 
 
 class GradientMemory(Memory):
-    """`objective` is what is descended; `starts` gives each head's rates their biases."""
-
-    objective: Objective
+    """`starts` gives each head's rates their biases."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
         self.heads, self.depth, self.max_lr = heads, mixer.depth, mixer.max_lr
-        self.chunk = mixer.chunk if mixer.aggregate == "none" else min(mixer.chunk, mixer.segment)
-        self.to_zero = mixer.decay_to == "zero"
+        assert mixer.rule.objective is not None
+        self.objective: Objective = mixer.rule.objective
+        self.chunk, self.to_zero = mixer.tokens_a_chunk, mixer.decay_to == "zero"
         starts = self.starts(heads)
         self.project = parameter(replicas, width, heads * len(starts[0]), init=Normal(1 / math.sqrt(width)))
         self.bias = parameter(replicas, heads, len(starts[0]), init=Values(starts), decays=False)
         K, deep = width // heads, self.depth > 1
-        widths = [K, *[EXPANSION * K] * (self.depth - 1), K]
-        sizes = list(zip(widths[1:], widths[:-1], strict=True)) if deep else []
+        sizes = layers(K, self.depth) if deep else []
         self.start = nn.ParameterList(
             parameter(replicas, heads, out, into, init=Normal(1 / math.sqrt(into))) for out, into in sizes
         )

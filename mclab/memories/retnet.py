@@ -15,8 +15,6 @@ from mclab.memories.written import Chunks
 class RetnetMemory(DecayedMemory):
     """Forgets at a fixed rate a head."""
 
-    rotary = True
-
     def coefficients(self, tokens: Tokens, chunks: Chunks) -> Coefficients:
         ones_GT = torch.ones_like(tokens.k[..., 0])
         log_alpha = chunks.cut(ones_GT * self._decay(tokens.k).log()[:, None])

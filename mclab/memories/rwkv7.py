@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
-from mclab.config.params import low_rank
+from mclab.config.model.rules import low_rank
 from mclab.kernels.delta import channels, chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.layers import Constant, Normal, ReplicaParameter, Values, linear, parameter

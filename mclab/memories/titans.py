@@ -20,8 +20,6 @@ class TitansMemory(GradientMemory):
     """Step size, decay and momentum. What a chunk's steps add up to is at most `max_lr`, momentum included:
     eta = sigmoid(.) max_lr (1 - beta) / C (measured: a bound on eta alone is not enough)."""
 
-    objective = "l2"
-
     @staticmethod
     def starts(heads: int) -> tuple[tuple[float, ...], ...]:
         low, high = BETA

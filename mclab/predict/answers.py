@@ -137,7 +137,7 @@ def _gateless(run: RunConfig) -> str | None:
         if run.eval.post_training is not None:
             return "no gate: a cache after training averages the memories that a token sees"
         return "aggregate none: there is one memory and no gate"
-    if mixer.aggregate == "residual" or (mixer.gate == "none" and mixer.aggregate != "ssc"):
+    if mixer.read_gate == "none" and mixer.aggregate != "ssc":
         return "no gate: every memory that a token sees counts once"
     return None
 

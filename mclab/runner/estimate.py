@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from mclab.config.model import AttentionMixer, LogLinearMixer, MemoryMixer, Mixer, ModelConfig
+from mclab.config.model import RULES, AttentionMixer, LogLinearMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.config.params import matrices, rough_parameters
 from mclab.config.run import RunConfig
 from mclab.plan.size import tokens
@@ -15,22 +15,18 @@ PER_STEP, PER_TOKEN, PER_TOKEN_AND_PARAMETER = 0.9e-3, 0.9e-6, 1.5e-10
 #: 256 and widths 16 to 64.
 ATTENTION, KEY = -0.6e-6, 3.7e-9
 READ, KEPT, CONTEXT = 0.45e-6, 0.03e-6, 0.2e-6
-#: What fast weights cost beside, all memories but linear and vector. For each number in them, a token: what writes and
+#: What fast weights cost beside, in memories that do more than add. For each number in them, a token: what writes and
 #: reads it, what steps over it once a chunk, what reads it in each kept memory. For each of their matrices, a step: a
 #: chunk that waits for the one before it, a kept memory. Forward and backward; good to a factor of two at depths 1 to
 #: 3, chunks of 1 to 64, lengths of 64 and 256, widths of 16 to 64.
 WRITE, CHUNK, KEPT_READ = 0.3e-9, 12e-9, 0.25e-9
 CHUNK_CALL, KEPT_CALL = 0.5e-3, 0.2e-3
-#: Memora forms every token's own weights: for each number in them, a token; and for each token of its chunk.
+#: Every token's own weights, where they are formed: for each number in them, a token; and for each token of its chunk.
 FORM, MIX = 7e-9, 0.06e-9
-#: A decay and a step size of every channel, which rwkv7 makes of each token: for each of the layer's channels.
-CHANNEL = 0.04e-6
+#: A rate of every channel, which each token gives: for each of the layer's channels.
+CHANNEL = 0.02e-6
 #: What log-linear attention weighs, every pair of a chunk's tokens in each head; the delta rule solves for them beside.
 PAIR, SOLVE = 14e-9, 32e-9
-#: Memories that are no fast weights here: their reads are attention and sums of keys.
-DIRECT = ("linear", "vector")
-#: Those that take from what they hold.
-ERASING = ("delta", "gated_delta", "rwkv7")
 #: Tokens in a chunk of memories that only decay, and of log-linear attention; of rules that erase.
 DECAYED, ERASED = 64, 16
 
@@ -74,21 +70,21 @@ def _mixing(model: ModelConfig, mixer: Mixer, length: int) -> float:
     if not isinstance(mixer, MemoryMixer):
         return 0.0
     beside = PER_TOKEN + ATTENTION + KEY * length if mixer.hybrid != "none" else 0.0
-    if mixer.aggregate in ("none", "residual"):
+    if not mixer.weighs:
         return beside
     return beside + READ + KEPT * model.heads * -(-length // mixer.segment) + CONTEXT * (mixer.gate == "context")
 
 
 def _levels(model: ModelConfig, mixer: LogLinearMixer, length: int) -> float:
     """Pairs of tokens within a chunk, and a state for every other binary digit of the chunks before it."""
-    pair = PAIR + SOLVE * (mixer.rule == "gated_delta")
+    pair = PAIR + SOLVE * RULES[mixer.rule].erases
     states = (-(-length // DECAYED) - 1).bit_length() / 2
     return model.heads * (pair * min(length, DECAYED) + KEPT_READ * states * model.head_dim**2)
 
 
 def _fast(model: ModelConfig, mixer: Mixer, length: int) -> float:
     """What a token's fast weights cost a layer."""
-    if not isinstance(mixer, MemoryMixer) or mixer.memory in DIRECT:
+    if not isinstance(mixer, MemoryMixer) or mixer.rule.adds:
         return 0.0
     past = mixer.segments(length) - 1
     log = mixer.segmentation == "log" and past > 0
@@ -96,8 +92,8 @@ def _fast(model: ModelConfig, mixer: Mixer, length: int) -> float:
     # Buckets of two segments and more are written by themselves where they restart, those of a size in half the tokens.
     writes = 1 + (past.bit_length() - 1) / 2 if log and mixer.init == "restart" else 1.0
     chunk = _chunk(mixer, length)
-    write = WRITE + CHUNK / chunk + (FORM + MIX * chunk if mixer.memory == "memora" else 0.0)
-    channels = CHANNEL * model.dim if mixer.memory == "rwkv7" else 0.0
+    write = WRITE + CHUNK / chunk + (FORM + MIX * chunk if mixer.rule.formed else 0.0)
+    channels = CHANNEL * mixer.rule.channel_rates * model.dim
     return model.heads * matrices(model, mixer) * (writes * write + KEPT_READ * read) + writes * channels
 
 
@@ -105,7 +101,7 @@ def _calls(mixer: Mixer, length: int) -> float:
     """What a layer's fast weights cost a step, whatever their width: all that is done one after the other."""
     if isinstance(mixer, LogLinearMixer):
         return CHUNK_CALL * -(-length // DECAYED)
-    if not isinstance(mixer, MemoryMixer) or mixer.memory in DIRECT:
+    if not isinstance(mixer, MemoryMixer) or mixer.rule.adds:
         return 0.0
     segments = mixer.segments(length)
     each = -(-min(length, mixer.segment if segments > 1 else length) // _chunk(mixer, length))
@@ -117,8 +113,8 @@ def _calls(mixer: Mixer, length: int) -> float:
 def _chunk(mixer: MemoryMixer, length: int) -> int:
     """Tokens in a chunk; memories that only decay have long ones."""
     segment = length if mixer.aggregate == "none" else min(length, mixer.segment)
-    own = ERASED if mixer.memory in ERASING else DECAYED
-    return min(segment, mixer.chunk if mixer.descends else own)
+    own = ERASED if mixer.rule.erases else DECAYED
+    return min(segment, mixer.chunk if mixer.rule.descends else own)
 
 
 def _reading(run: RunConfig, sequences: float) -> float:

@@ -7,7 +7,7 @@ import torch
 
 from mclab.caching.aggregate import select
 from mclab.caching.layer import CachingLayer
-from mclab.config.model import MemoryMixer
+from mclab.config.model import RULES, MemoryMixer
 from mclab.kernels import chosen as kernel
 from mclab.layers import initialise
 from mclab.memories import MEMORIES, chosen, vector
@@ -42,7 +42,7 @@ def sorted_reads(monkeypatch):
 @pytest.mark.parametrize("case", pairwise(AXES), ids=label)
 def test_sorted_reads_equal_the_definition(case, sorted_reads):
     test_memories.assert_equals_definition(case | {"aggregate": "ssc"})
-    assert bool(sorted_reads) == (case["segment"] < case["length"] and case["memory"] != "vector")
+    assert bool(sorted_reads) == (case["segment"] < case["length"] and RULES[case["memory"]].shape == "matrix")
 
 
 @pytest.mark.parametrize("case", pairwise({k: AXES[k] for k in ("gate", "init", "k", "renormalise")}), ids=label)

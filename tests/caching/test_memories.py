@@ -7,7 +7,7 @@ from mclab.caching.init import INITS
 from mclab.caching.layer import CachingLayer
 from mclab.caching.post_training import post_training
 from mclab.caching.recurrent import recurrent
-from mclab.config.model import MemoryMixer
+from mclab.config.model import RULES, MemoryMixer
 from mclab.kernels.fastweight.net import gelu_slope
 from mclab.layers import initialise, rotate
 from mclab.memories import MEMORIES
@@ -16,7 +16,7 @@ from tests.layers import assert_causal, assert_same_with_gradients, largest_over
 from tests.tolerances import FP64
 
 AXES = {
-    "memory": ["retnet", "swla", "dla", "titans", "vector", "delta", "gated_delta", "rwkv7", "mamba2", "memora"],
+    "memory": list(MEMORIES),
     "depth": [1, 2, 3],
     "chunk": [1, 4, 16],
     "segmentation": ["constant", "log"],
@@ -31,6 +31,7 @@ AXES = {
     "heads": [1, 2],
 }
 DIM = 8
+DEEP = [memory for memory, rule in RULES.items() if rule.may_be_deep]
 
 
 def layer_and_inputs(length=13, heads=2, replicas=2, batch=1, **mixer):
@@ -53,7 +54,7 @@ def layer_and_inputs(length=13, heads=2, replicas=2, batch=1, **mixer):
 
 def sensible(case):
     """Mixing weights without a gate means nothing in a deep memory, and the config refuses it."""
-    deep = case["memory"] in ("dla", "titans") and case["depth"] > 1
+    deep = case["memory"] in DEEP and case["depth"] > 1
     return case | {"gate": "context"} if deep and (case["aggregate"], case["gate"]) == ("soup", "none") else case
 
 
@@ -106,7 +107,7 @@ def test_soup_is_grm_at_depth_one(memory):
     torch.testing.assert_close(soup(*inputs), grm(*inputs), atol=FP64, rtol=FP64)
 
 
-@pytest.mark.parametrize("memory", ["dla", "titans"])
+@pytest.mark.parametrize("memory", DEEP)
 def test_soup_is_not_grm_in_a_deep_memory(memory):
     soup, inputs = layer_and_inputs(segment=4, memory=memory, aggregate="soup")
     grm, _ = layer_and_inputs(segment=4, memory=memory, aggregate="grm")
@@ -221,7 +222,7 @@ def test_caching_after_training_averages_the_last_states(memory):
     x, q, k, v = inputs
     rule = layer.memory
     q_GTK, k_GTK, v_GTV = (layer._fold(z) for z in (q, k, v))
-    if rule.rotary:
+    if layer.mixer.rule.rotary:
         q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
     tokens = rule.tokens(x, k_GTK, v_GTV)
     state, kept, wanted = rule.initial(tokens), [], []
@@ -242,7 +243,7 @@ def test_caching_after_training_averages_the_last_states(memory):
 
 @pytest.mark.parametrize("init", ["restart", "checkpoint"])
 @pytest.mark.parametrize("depth", [1, 4])
-@pytest.mark.parametrize("memory", ["dla", "titans"])
+@pytest.mark.parametrize("memory", DEEP)
 def test_a_long_sequence_overflows_nothing(memory, depth, init):
     """titans-pytorch#22, #29: NaN at depth 4, at length 4096."""
     mixer = MemoryMixer(memory=memory, depth=depth, init=init, segment=512, aggregate="grm")

@@ -1,11 +1,11 @@
 """Words for mixers: what they stand for, and that a model has one id however it is written."""
 
 from itertools import product
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from mclab.config.model import AttentionMixer, Memory, MemoryMixer, ModelConfig
+from mclab.config.model import RULES, AttentionMixer, MemoryMixer, ModelConfig
 from mclab.config.model.canonical import canonical_model
 from mclab.config.parse import parse_run
 from mclab.config.run import RunConfig, canonical, inert, run_id, science
@@ -50,7 +50,7 @@ def test_a_word_is_the_mixer_that_it_stands_for(word: Any, mapping: dict[str, An
     assert run_id(of(mixer=word, conv=3)) == run_id(of(mixer=mapping, conv=3))
 
 
-@pytest.mark.parametrize("memory", get_args(Memory))
+@pytest.mark.parametrize("memory", RULES)
 def test_every_memory_is_a_word(memory: str) -> None:
     """Alone it has every key at its default, caching included; in a pattern it has no cache."""
     assert of(mixer=memory).model.mixer == MemoryMixer(memory=memory)

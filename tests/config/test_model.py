@@ -1,18 +1,16 @@
 """Layer patterns, the mixers' keys, and what of them a run's id holds."""
 
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from mclab.config.model import Memory
+from mclab.config.model import RULES
 from mclab.config.params import parameters, rough_parameters, state_floats
 from mclab.config.parse import parse_run
 from mclab.config.run import RunConfig, canonical, inert, oddities, run_id, science
 from mclab.config.strict import ConfigError
 
-FORMS = ", ".join(
-    ("mixer, attention, attention/W, log_linear, conv, conv/K, transformer++, transformer++/W", *get_args(Memory))
-)
+FORMS = ", ".join(("mixer, attention, attention/W, log_linear, conv, conv/K, transformer++, transformer++/W", *RULES))
 OWN = {"name": "module", "module": "my.Mixer"}
 
 

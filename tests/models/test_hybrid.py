@@ -1,11 +1,11 @@
 """Attention with keys of its own, and memories with window attention: against their equations, what they see, sizes."""
 
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
 
-from mclab.config.model import Memory, MemoryMixer
+from mclab.config.model import RULES, MemoryMixer
 from mclab.config.params import parameters, state_floats
 from mclab.config.parse import parse_run
 from mclab.config.run import RunConfig
@@ -224,7 +224,7 @@ def test_a_pattern_of_any_word_builds_is_causal_and_counted(word: str) -> None:
 
 
 def test_every_memory_that_the_config_knows_is_a_word() -> None:
-    for memory in get_args(Memory):
+    for memory in RULES:
         assert of(pattern=[memory]).model.mixers[0].memory == memory
 
 

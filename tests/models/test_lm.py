@@ -273,7 +273,6 @@ def test_state_arithmetic_of_patterns():
 @pytest.mark.parametrize(
     ("literal", "registry"),
     [
-        (config_model.Memory, MEMORIES),
         (config_model.Aggregate, AGGREGATES),
         (config_model.Gate, GATES),
         (config_model.Connector, CONNECTORS),

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from mclab.config.model import LogLinearMixer, Rule
+from mclab.config.model import LevelRule, LogLinearMixer
 from mclab.config.params import parameters, state_floats
 from mclab.config.parse import parse_run
 from mclab.kernels.log_linear import levels
@@ -17,7 +17,7 @@ from tests.layers import assert_causal, assert_same_with_gradients
 from tests.tolerances import FP64
 
 R, B, D, H = 2, 1, 8, 2
-EVERY = list(get_args(Rule))
+EVERY = list(get_args(LevelRule))
 
 
 def layer_and_inputs(rule, length, trained=None):

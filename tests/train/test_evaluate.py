@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 import torch
 
+from mclab.config.model import RULES
 from mclab.config.outcome import ALL
 from mclab.config.run import RunConfig
 from mclab.layers import initialise
@@ -178,7 +179,7 @@ MIXERS = (
     [{"segment": 4, **memory} for memory in MEMORIES]
     + [
         {"segment": 3, "memory": memory, "segmentation": segmentation}
-        for memory in ("retnet", "swla", "dla", "titans", "vector")
+        for memory in RULES
         for segmentation in ("constant", "log")
     ]
     + [

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 import torch
 
-from mclab.config.model import Aggregate, Memory, Rule
+from mclab.config.model import RULES, Aggregate, LevelRule
 from mclab.config.model.mixers import layer_heads, mixer_heads
 from mclab.config.parse import parse_run
 from mclab.train import train_pack
@@ -18,10 +18,10 @@ MIXERS = {
     **{f"pattern {word}": {"pattern": [word, "attention/4"], "layers": 2} for word in layer_heads()},
     **{
         f"{memory} {aggregate}": {"mixer": {"memory": memory, "aggregate": aggregate, "segment": 4, "chunk": 3}}
-        for memory in get_args(Memory)
+        for memory in RULES
         for aggregate in get_args(Aggregate)
     },
-    **{f"log_linear {rule}": {"mixer": {"name": "log_linear", "rule": rule}} for rule in get_args(Rule)},
+    **{f"log_linear {rule}": {"mixer": {"name": "log_linear", "rule": rule}} for rule in get_args(LevelRule)},
     **{
         f"{hybrid} {aggregate}": {"mixer": {"memory": "titans", "hybrid": hybrid, "window": 4, "aggregate": aggregate}}
         for hybrid in ("mal", "mag")

@@ -4,13 +4,15 @@ from mclab.config.model.attention import AttentionMixer
 from mclab.config.model.base import MixerConfig
 from mclab.config.model.conv import ConvMixer
 from mclab.config.model.lm import ModelConfig, Position
-from mclab.config.model.log_linear import LogLinearMixer, Rule
-from mclab.config.model.memory import Aggregate, Connector, Gate, Hybrid, Init, Memory, MemoryMixer, Pool
+from mclab.config.model.log_linear import LevelRule, LogLinearMixer
+from mclab.config.model.memory import Aggregate, Connector, Gate, Hybrid, Init, MemoryMixer, Pool
 from mclab.config.model.mixers import MIXERS, Mixer
 from mclab.config.model.module import ModuleMixer
+from mclab.config.model.rules import RULES, Memory, Rule
 
 __all__ = [
     "MIXERS",
+    "RULES",
     "Aggregate",
     "AttentionMixer",
     "Connector",
@@ -18,6 +20,7 @@ __all__ = [
     "Gate",
     "Hybrid",
     "Init",
+    "LevelRule",
     "LogLinearMixer",
     "Memory",
     "MemoryMixer",

@@ -5,16 +5,16 @@ from typing import Literal
 from pydantic import Field
 
 from mclab.config.model.base import Around, MixerConfig
-from mclab.config.model.memory import CONSTANTS, RATES
+from mclab.config.model.rules import RULES
 
-Rule = Literal["mamba2", "gated_delta"]
+LevelRule = Literal["mamba2", "gated_delta"]
 
 
 class LogLinearMixer(MixerConfig):
     """A decayed memory read by levels of doubling size, each with a weight of its own (arXiv 2506.04761)."""
 
     name: Literal["log_linear"] = "log_linear"
-    rule: Rule = Field("mamba2", description="the update rule of every level")
+    rule: LevelRule = Field("mamba2", description="the update rule of every level")
     qk_norm: bool = Field(True, description="L2-normalise queries and keys")
     out_gate: bool = Field(False, description="multiply the output by SiLU of a projection of the input")
 
@@ -25,7 +25,7 @@ class LogLinearMixer(MixerConfig):
     def parameters(self, model: Around, length: int) -> int:
         """Projections, taps, norm, the rule's rates, and the levels' weights, of the training length."""
         dim, heads = model.dim, model.heads
-        rule = heads * (RATES[self.rule] * (dim + 1) + CONSTANTS[self.rule])
+        rule = RULES[self.rule].parameters(dim, heads)
         weights = heads * self.levels(length) * (dim + 1)
         return (4 + self.out_gate) * dim**2 + (3 * model.conv + 1) * dim + rule + weights
 

@@ -7,10 +7,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from mclab.config.model.base import MixerConfig
+from mclab.config.model.rules import RULES, Memory, Rule, those
 
-Memory = Literal[
-    "linear", "retnet", "swla", "dla", "titans", "vector", "delta", "gated_delta", "rwkv7", "mamba2", "memora"
-]
 Segmentation = Literal["constant", "log"]
 DecayTo = Literal["init", "zero"]
 MemoryNorm = Literal["rms", "none"]
@@ -20,10 +18,9 @@ Connector = Literal["own", "shared"]
 Init = Literal["restart", "checkpoint"]
 Pool = Literal["mean", "sum"]
 Hybrid = Literal["none", "mal", "mag"]
-#: Rates that a memory makes of each token, for each head.
-RATES = {"swla": 3, "dla": 1, "titans": 3, "delta": 1, "gated_delta": 2, "mamba2": 1, "memora": 2}
-#: Numbers of a head that no token changes: the rate of decay, and what mamba2 passes by its memory.
-CONSTANTS = {"gated_delta": 1, "mamba2": 2}
+#: The memories that some keys are for.
+_DEEP, _DESCENDING = those(lambda rule: rule.may_be_deep), those(lambda rule: rule.descends)
+_DEEP_AND_DECAYING = those(lambda rule: rule.may_be_deep and rule.decays)
 
 
 class MemoryMixer(MixerConfig):
@@ -31,13 +28,13 @@ class MemoryMixer(MixerConfig):
 
     name: Literal["memory"] = "memory"
     memory: Memory = Field("linear", description="the update rule")
-    depth: int = Field(2, ge=1, le=8, description="dla, titans: matrices in the memory, 1 is linear; hidden width 4 K")
-    chunk: int = Field(
-        16, ge=1, description="dla, titans, memora: tokens that share the state at which gradients are taken"
+    depth: int = Field(2, ge=1, le=8, description=f"{_DEEP}: matrices in the memory, 1 is linear; hidden width 4 K")
+    chunk: int = Field(16, ge=1, description=f"{_DESCENDING}: tokens that share the state at which gradients are taken")
+    max_lr: float = Field(1.0, gt=0, description=f"{_DESCENDING}: most that the step sizes of a chunk add up to")
+    decay_to: DecayTo = Field(
+        "init", description=f"{_DEEP_AND_DECAYING}, depth 2 and more: what forgetting leads back to"
     )
-    max_lr: float = Field(1.0, gt=0, description="dla, titans, memora: most that the step sizes of a chunk add up to")
-    decay_to: DecayTo = Field("init", description="titans, depth 2 and more: what forgetting leads back to")
-    memory_norm: MemoryNorm = Field("rms", description="dla, titans, depth 2 and more: x + g RMS(MLP(x)), or MLP(x)")
+    memory_norm: MemoryNorm = Field("rms", description=f"{_DEEP}, depth 2 and more: x + g RMS(MLP(x)), or MLP(x)")
     segment: int = Field(8, ge=1, description="tokens in a segment")
     segmentation: Segmentation = Field("constant", description="keep every segment, or buckets of 1, 2, 4, ... of them")
     aggregate: Aggregate = Field("grm", description="how a token reads the kept memories beside the online one")
@@ -54,27 +51,37 @@ class MemoryMixer(MixerConfig):
     window: int = Field(16, ge=1, description="mal, mag: tokens that the attention sees, the current one included")
 
     @property
-    def obeys(self) -> frozenset[str]:
-        """RetNet turns queries and keys whatever the position is."""
-        return super().obeys - ({"position"} if self.memory == "retnet" and self.hybrid == "none" else set())
-
-    def turns(self, position: str) -> bool:
-        return position == "rotary" or self.memory == "retnet"
+    def rule(self) -> Rule:
+        """The facts of its update rule."""
+        return RULES[self.memory]
 
     @property
-    def descends(self) -> bool:
-        """Whether the memory descends a loss; the others write without looking at what they hold."""
-        return self.memory in ("dla", "titans", "memora")
+    def obeys(self) -> frozenset[str]:
+        """A memory that is always rotary turns queries and keys whatever the position is."""
+        return super().obeys - ({"position"} if self.rule.rotary and self.hybrid == "none" else set())
+
+    def turns(self, position: str) -> bool:
+        return position == "rotary" or self.rule.rotary
 
     @property
     def anchored(self) -> bool:
-        """Whether gradients depend on the state that the chunk began with; DLA's at depth 1 is -v k^T in any case."""
-        return self.memory in ("titans", "memora") or self.deep
+        """Whether gradients depend on the state that the chunk began with; that of -<M(k), v> at depth 1 is -v k^T."""
+        return self.rule.objective == "l2" or self.deep
 
     @property
     def deep(self) -> bool:
         """Whether the memory is more than one matrix."""
-        return self.memory in ("dla", "titans") and self.depth > 1
+        return self.rule.may_be_deep and self.depth > 1
+
+    @property
+    def weighs(self) -> bool:
+        """Whether memories are read with weights; else every one that a token sees counts once, whatever the gate."""
+        return self.aggregate not in ("none", "residual")
+
+    @property
+    def read_gate(self) -> Gate:
+        """The gate that the weights of a read come from."""
+        return self.gate if self.weighs else "none"
 
     @property
     def tokens_a_chunk(self) -> int:
@@ -87,9 +94,10 @@ class MemoryMixer(MixerConfig):
 
     @property
     def inert(self) -> frozenset[str]:
-        alone = frozenset({"window"} if self.hybrid == "none" else ())
-        rules = _inert_rules(self.memory, self.depth)
-        return _inert_axes(self.aggregate, self.gate, self.segmentation) | rules | alone
+        alone = {"window"} if self.hybrid == "none" else set()
+        gateless = set() if self.weighs else {"gate"}
+        axes = _inert_axes(self.aggregate, self.read_gate, self.segmentation)
+        return axes | self.rule.inert(self.depth) | alone | gateless
 
     def canonical(self) -> "MemoryMixer":
         """The one mixer that stands for every mixer which does the same: inert keys at their defaults.
@@ -100,7 +108,7 @@ class MemoryMixer(MixerConfig):
             return self.model_copy(update={"aggregate": "residual"}).canonical()
         fields = MemoryMixer.model_fields
         wanted = {key: fields[key].default for key in self.inert}
-        if self.descends and self.aggregate != "none":
+        if self.rule.descends and self.aggregate != "none":
             usual = min(fields["chunk"].default, self.segment)
             wanted["chunk"] = fields["chunk"].default if self.tokens_a_chunk == usual else self.tokens_a_chunk
         changes = {key: value for key, value in wanted.items() if getattr(self, key) != value}
@@ -110,7 +118,7 @@ class MemoryMixer(MixerConfig):
         if self.hybrid != "none" and self.window >= length:
             yield f"window: {self.window} is not below task.length {length}: the attention sees all before it"
         usual = self.chunk == MemoryMixer.model_fields["chunk"].default
-        if self.descends and self.tokens_a_chunk < self.chunk and not usual:
+        if self.rule.descends and self.tokens_a_chunk < self.chunk and not usual:
             yield f"chunk: {self.chunk} is above segment {self.segment}, where chunks end: as with {self.segment}"
         if self.aggregate == "none":
             return
@@ -138,10 +146,8 @@ class MemoryMixer(MixerConfig):
 def _inert_axes(aggregate: str, gate: str, segmentation: str) -> frozenset[str]:
     dead = set[str]()
     if aggregate == "none":
-        dead |= {"segment", "segmentation", "gate", "init"}
-    if aggregate == "residual":
-        dead |= {"gate"}
-    if aggregate in ("none", "residual") or gate != "context":
+        dead |= {"segment", "segmentation", "init"}
+    if gate != "context":
         dead |= {"connector", "pool", "scale"}
     if aggregate != "ssc":
         dead |= {"k", "renormalise"}
@@ -150,15 +156,3 @@ def _inert_axes(aggregate: str, gate: str, segmentation: str) -> frozenset[str]:
     if aggregate == "ssc" and segmentation == "log":
         dead -= {"pool"}  # the sum favours large buckets; of segments that are all alike both choose the same
     return frozenset(dead)
-
-
-@cache
-def _inert_rules(memory: str, depth: int) -> frozenset[str]:
-    """Keys of memories that descend a loss; at depth 1 there is no norm and W^0 is zero."""
-    if memory == "memora":
-        return frozenset({"depth", "decay_to", "memory_norm"})
-    if memory not in ("dla", "titans"):
-        return frozenset({"depth", "chunk", "max_lr", "decay_to", "memory_norm"})
-    if depth == 1:
-        return frozenset({"decay_to", "memory_norm"})
-    return frozenset({"decay_to"} if memory == "dla" else ())

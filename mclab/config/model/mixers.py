@@ -11,8 +11,9 @@ from mclab.config.model.attention import PRESETS, AttentionMixer
 from mclab.config.model.base import MixerConfig
 from mclab.config.model.conv import ConvMixer
 from mclab.config.model.log_linear import LogLinearMixer
-from mclab.config.model.memory import Memory, MemoryMixer
+from mclab.config.model.memory import MemoryMixer
 from mclab.config.model.module import ModuleMixer
+from mclab.config.model.rules import RULES
 
 
 def opened(value: Any) -> Any:
@@ -25,7 +26,7 @@ def opened(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     name = value.get("name", "memory")
-    if isinstance(name, str) and name in get_args(Memory):
+    if isinstance(name, str) and name in RULES:
         raise ValueError(f"name: {name} is a memory; write {{name: memory, memory: {name}}} or, alone, mixer: {name}")
     return unfolded(value) if isinstance(name, str) and name in PRESETS else {**value, "name": name}
 
@@ -75,10 +76,9 @@ def meant(head: str, heads: tuple[str, ...]) -> str:
     return did_you_mean(head, heads) or f"it is one of {', '.join(forms(heads))}"
 
 
-@cache
 def _heads() -> Mapping[str, Mapping[str, Any]]:
     """What may stand before the `/` of a word: a mixer's name, a preset's, a memory's."""
-    memories = {word: {"name": "memory", "memory": word} for word in get_args(Memory)}
+    memories = {word: {"name": "memory", "memory": word} for word in RULES}
     return {**{name: {"name": name} for name in MIXERS}, **PRESETS, **memories}
 
 

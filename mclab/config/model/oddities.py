@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from mclab.config.model.attention import AttentionMixer
 from mclab.config.model.lm import ModelConfig
+from mclab.config.model.memory import MemoryMixer
 from mclab.config.model.pattern import MIXER, mixer_of
 
 
@@ -33,4 +34,7 @@ def _why(model: ModelConfig) -> str:
     if not any("heads" in mixer.obeys for mixer in model.mixers):
         return "no layer has any"
     own = any(isinstance(mixer, AttentionMixer) for mixer in model.mixers)
-    return "every attention has its own rotary" if own else "retnet turns its own in any case"
+    if own:
+        return "every attention has its own rotary"
+    rotary = (mixer.memory for mixer in model.mixers if isinstance(mixer, MemoryMixer) and mixer.rule.rotary)
+    return f"{' and '.join(dict.fromkeys(rotary))} turns its own in any case"

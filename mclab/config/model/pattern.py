@@ -2,13 +2,17 @@
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, GetJsonSchemaHandler
+from pydantic_core.core_schema import CoreSchema
 
 from mclab.config.model.mixers import UNNAMED, Mixer, forms, layer_heads, layer_mixer, meant, numbered, word_of
 
 #: Stands for `model.mixer`.
 MIXER = "mixer"
-HEADS = (MIXER, *layer_heads())
+
+
+def _heads() -> tuple[str, ...]:
+    return (MIXER, *layer_heads())
 
 
 def _as_pattern(value: Any) -> Any:
@@ -16,7 +20,7 @@ def _as_pattern(value: Any) -> Any:
         return ()
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-        raise ValueError(f"needs a list of words, one a layer: {', '.join(forms(HEADS))}")
+        raise ValueError(f"needs a list of words, one a layer: {', '.join(forms(_heads()))}")
     return tuple(map(_checked, words))
 
 
@@ -27,8 +31,8 @@ def _checked(word: str) -> str:
         return word
     if head in UNNAMED:
         raise ValueError(f"knows no {word!r}; put {MIXER} and set model.mixer: {{name: {head}}}")
-    if head not in HEADS[1:]:
-        raise ValueError(f"knows no {word!r}; {meant(head, HEADS)}")
+    if head not in layer_heads():
+        raise ValueError(f"knows no {word!r}; {meant(head, _heads())}")
     return word_of(layer_mixer(word)) or word
 
 
@@ -38,12 +42,15 @@ def words_schema(heads: tuple[str, ...]) -> dict[str, Any]:
     return {"anyOf": [{"enum": list(heads)}, {"type": "string", "pattern": f"^({tailed})/0*[1-9][0-9]*$"}]}
 
 
+class _Schema:
+    """A list of words; those of memories as they are when it is asked."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "array", "items": words_schema(_heads())}
+
+
 #: One word or a list of them; null and the empty list are the mixer in every layer.
-Pattern = Annotated[
-    tuple[str, ...],
-    BeforeValidator(_as_pattern),
-    WithJsonSchema({"type": "array", "items": words_schema(HEADS)}),
-]
+Pattern = Annotated[tuple[str, ...], BeforeValidator(_as_pattern), _Schema()]
 
 
 def cycled(pattern: tuple[str, ...], layers: int) -> tuple[str, ...]:

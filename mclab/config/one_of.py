@@ -1,0 +1,28 @@
+"""A text that must be one of the words of a registry, which may grow while the program runs."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import PydanticKnownError
+from pydantic_core.core_schema import CoreSchema, no_info_plain_validator_function
+
+
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """`Annotated[str, OneOf(registry)]` is what `Literal` of the registry's words would be, with the words looked up
+    each time that a value is checked."""
+
+    words: Collection[str]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_plain_validator_function(self._checked)
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"enum": list(self.words), "type": "string"}
+
+    def _checked(self, value: Any) -> Any:
+        if isinstance(value, str) and value in self.words:
+            return value
+        raise PydanticKnownError("literal_error", {"expected": ", ".join(map(repr, self.words))})
