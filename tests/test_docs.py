@@ -8,6 +8,7 @@ import pytest
 
 from mclab.config.keys import rooms
 from mclab.config.model.attention import PRESETS
+from mclab.config.one_of import OneOf
 from mclab.memories import MEMORIES
 from mclab.tasks import TASKS
 from tests.commands import ROOT
@@ -81,7 +82,8 @@ def choices() -> dict[str, list[str]]:
     for room in ("model", "model.mixer", "task"):
         for model in rooms()[room].values():
             for key, info in model.model_fields.items():
-                if taken := words(info.annotation):
+                registries = (mark.words for mark in info.metadata if isinstance(mark, OneOf))
+                if taken := words(info.annotation) + [word for registry in registries for word in registry]:
                     found.setdefault(f"{room}.{key}", []).extend(taken)
     found["model.mixer.name"].extend(PRESETS)
     return {path: taken for path, taken in found.items() if path != "model.mixer"}
