@@ -2,21 +2,23 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from operator import attrgetter
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from mclab.config.model import MemoryMixer, Mixer, ModelConfig
-from mclab.config.model.canonical import canonical_model, inert_keys
+from mclab.config.baselines import laid_out
+from mclab.config.model import MemoryMixer, ModelConfig
+from mclab.config.model.canonical import canonical_model, inert_keys, moved_words
 from mclab.config.model.oddities import model_oddities
-from mclab.config.strict import Leaf, Strict, leaves
+from mclab.config.strict import Leaf, Strict
 from mclab.config.task import MqarTask, Task
 from mclab.config.variants import Variant, Variants, variants
+from mclab.config.versions import versions
 
-#: Bump when a default or a formula changes: records of another version are never mixed silently.
+#: How ids are made. A changed default or formula does not change it: see `baselines.py` and `versions.py`.
 SCIENCE = 1
 
 Precision = Literal["fp32", "bf16", "fp64"]
@@ -24,6 +26,9 @@ Status = Literal["done", "diverged", "oom", "failed", "pruned"]
 
 #: Runs that differ in nothing but these train as one pack: none of them changes a tensor's shape.
 PACKABLE = ("seed", "train.lr", "train.weight_decay", "train.clip", "train.stop_at")
+
+#: Before what a word of the pattern has come to mean, in an id.
+WORDS = "model.pattern."
 
 #: Keys that change how a run is trained and nothing in its result.
 UNSCIENTIFIC = frozenset({"train.checkpoint_every"})
@@ -149,7 +154,7 @@ def inert(run: RunConfig) -> frozenset[str]:
 
 
 def canonical(run: RunConfig) -> RunConfig:
-    """The one config that stands for every config with the same science: inert keys at their defaults."""
+    """The one config that stands for every config with the same science: inert keys at their baselines."""
     if run.train.checkpoint_every is not None:
         run = run.model_copy(update={"train": run.train.model_copy(update={"checkpoint_every": None})})
     # Variants change keys of the task as it was written.
@@ -162,29 +167,44 @@ def canonical(run: RunConfig) -> RunConfig:
 
 
 def science(run: RunConfig) -> dict[str, Leaf]:
-    """The keys that make this run what it is: those that differ from their defaults, inert ones left out."""
+    """The keys that make this run what it is: those that differ from their baselines, inert ones left out.
+
+    A word of the pattern stands for keys at their defaults; those of them that are not at their baselines any more are
+    named behind it, `model.pattern.titans.depth`.
+    """
     run = canonical(run)
-    dead = inert(run)
-    values = ((path, get(run), default) for path, get, default in _layout(type(run.task), type(run.model.mixer)))
-    return {
+    dead = inert(run) | UNSCIENTIFIC
+    values = ((path, get(run), absent) for path, get, absent in _layout(run.task.name, run.model.mixer.name))
+    named = {
         path: value
-        for path, value, default in values
-        if path not in dead | UNSCIENTIFIC and (value != default or path.endswith(".name"))
+        for path, value, absent in values
+        if path not in dead and (value != absent or path.endswith(".name"))
     }
+    return {**named, **{f"{WORDS}{key}": value for key, value in moved_words(run.model).items()}}
 
 
 @cache
-def _layout(task: type[Task], mixer: type[Mixer]) -> tuple[tuple[str, Callable[[RunConfig], Leaf], Leaf], ...]:
-    """Path, getter and default of every key of a run with this task and mixer, sorted by path."""
-    model = ModelConfig.model_construct(mixer=mixer())
-    run = RunConfig.model_construct(seed=0, task=task(), model=model, train=TrainConfig(), eval=EvalConfig())
-    return tuple((path, attrgetter(path), default) for path, default in sorted(leaves(run)))
+def _layout(task: str, mixer: str) -> tuple[tuple[str, Callable[[RunConfig], Leaf], Leaf], ...]:
+    """Path, getter and baseline of every key of a run with this task and mixer, sorted by path."""
+    return tuple((path, attrgetter(path), default) for path, default in sorted(laid_out(task, mixer).items()))
 
 
 def run_id(run: RunConfig) -> str:
     """Sixteen hexadecimal digits that name the science of a run. Floats count by their exact value."""
-    exact = {path: _exact(value) for path, value in science(run).items()}
-    text = json.dumps({"science": SCIENCE, **exact}, sort_keys=True)
+    return _hashed(science(run), versions(run))
+
+
+def id_as_of(run: RunConfig, past: Mapping[str, int], words: Mapping[str, Leaf]) -> str:
+    """The id that the run had while its parts were at the versions `past`, all others at their first, and while the
+    words of its pattern stood for what `words` says (as `moved_words`)."""
+    keys = {path: value for path, value in science(run).items() if not path.startswith(WORDS)}
+    return _hashed({**keys, **{f"{WORDS}{key}": value for key, value in words.items()}}, past)
+
+
+def _hashed(keys: Mapping[str, Leaf], parts: Mapping[str, int]) -> str:
+    exact = {path: _exact(value) for path, value in keys.items()}
+    moved = {"versions": dict(parts)} if parts else {}
+    text = json.dumps({"science": SCIENCE, **exact, **moved}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

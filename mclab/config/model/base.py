@@ -26,6 +26,7 @@ class MixerConfig(Strict):
     `state(model, length)`, floats that a sequence leaves behind, fixed and cached; `None` where nobody can know.
     """
 
+    name: str
     #: The key that N gives in the word `name/N`.
     number: ClassVar[str | None] = None
 
@@ -43,8 +44,13 @@ class MixerConfig(Strict):
         """The keys that change nothing beside the others."""
         return frozenset()
 
+    @property
+    def parts(self) -> frozenset[str]:
+        """What it is made of, as far as it has formulas of its own that may change: see `mclab.config.versions`."""
+        return frozenset({f"mixer.{self.name}"})
+
     def canonical(self) -> Self:
-        """The one mixer that stands for every mixer which does the same: inert keys at their defaults."""
+        """The one mixer that stands for every mixer which does the same: inert keys at their baselines."""
         return self
 
     def oddities(self, length: int) -> Iterator[str]:

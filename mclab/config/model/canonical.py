@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from itertools import product
 
+from mclab.config.baselines import baseline
 from mclab.config.model.attention import AttentionMixer
 from mclab.config.model.lm import ModelConfig
-from mclab.config.model.mixers import MIXERS, Mixer, word_of
+from mclab.config.model.mixers import MIXERS, Mixer, layer_mixer, spelled, word_of
 from mclab.config.model.pattern import MIXER, as_pattern
+from mclab.config.strict import Leaf
 
 #: Words that patterns had before memories and presets had any, as far as they are one spelling of a mixer.
 _FIRST = ("conv", "attention", MIXER)
@@ -23,7 +25,7 @@ def canonical_model(model: ModelConfig) -> ModelConfig:
     mixers = _beside(layers, position, conv)
     own = _own(model, mixers)
     words = tuple(MIXER if mixer == own else word_of(mixer) or MIXER for mixer in mixers)
-    heads = model.heads if _obeyed(layers, "heads") else ModelConfig.model_fields["heads"].default
+    heads = model.heads if _obeyed(layers, "heads") else baseline("model", "heads")
     wanted = {"heads": heads, "position": position, "conv": conv, "mixer": own, "pattern": as_pattern(words)}
     changes = {key: value for key, value in wanted.items() if getattr(model, key) != value}
     return model.model_copy(update=changes) if changes else model
@@ -33,6 +35,19 @@ def inert_keys(model: ModelConfig) -> frozenset[str]:
     """Dotted paths, from the model on, of the keys that change nothing in it."""
     unused = {key for key in ("heads", "conv") if not _obeyed(model.mixers, key)}
     return frozenset(f"mixer.{key}" for key in model.mixer.inert) | unused
+
+
+def moved_words(model: ModelConfig) -> dict[str, Leaf]:
+    """What the words of the pattern stand for besides what they did at first: `titans.depth` and its value, for each
+    key whose default is not its baseline any more."""
+    found: dict[str, Leaf] = {}
+    for word in sorted({*model.words} - {MIXER}):
+        mixer = layer_mixer(word)
+        given = {*spelled(word), "aggregate"}
+        keys = (key for key in type(mixer).model_fields if key not in given and key not in mixer.inert)
+        moved = {key: getattr(mixer, key) for key in keys if getattr(mixer, key) != baseline(mixer.name, key)}
+        found |= {f"{word}.{key}": value for key, value in moved.items()}
+    return found
 
 
 def _obeyed(mixers: tuple[Mixer, ...], key: str) -> bool:
@@ -47,14 +62,15 @@ def _explicit(mixer: Mixer, model: ModelConfig) -> Mixer:
 
 
 def _frames(model: ModelConfig, layers: tuple[Mixer, ...]) -> Iterator[tuple[str, int]]:
-    """Every position and conv that the model may have around these layers, those without rotation and by default first.
+    """Every position and conv that the model may have around these layers, those without rotation and at the
+    baseline first.
 
-    What a layer obeys stays; what none has is at its default.
+    What a layer obeys stays; what none has is at its baseline.
     """
     own = [mixer for mixer in layers if isinstance(mixer, AttentionMixer)]
-    default = ModelConfig.model_fields["conv"].default
+    usual = baseline("model", "conv")
     positions = sorted({"rotary" if mixer.rotary else "none" for mixer in own}) or ["none"]
-    convs = sorted({mixer.taps(default) for mixer in own}, key=lambda conv: (conv != default, conv)) or [default]
+    convs = sorted({mixer.taps(usual) for mixer in own}, key=lambda conv: (conv != usual, conv)) or [usual]
     if _obeyed(layers, "position") or model.position == "learned":
         positions = [model.position]
     yield from product(positions, [model.conv] if _obeyed(layers, "conv") else convs)

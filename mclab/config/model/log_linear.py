@@ -18,6 +18,10 @@ class LogLinearMixer(MixerConfig):
     qk_norm: bool = Field(True, description="L2-normalise queries and keys")
     out_gate: bool = Field(False, description="multiply the output by SiLU of a projection of the input")
 
+    @property
+    def parts(self) -> frozenset[str]:
+        return super().parts | {f"memory.{self.rule}"}
+
     def levels(self, length: int) -> int:
         """Levels of a sequence, ceil(log2 T) + 1."""
         return (length - 1).bit_length() + 1

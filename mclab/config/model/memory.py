@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from mclab.config.baselines import baseline
 from mclab.config.model.base import MixerConfig
 from mclab.config.model.rules import RULES, Memory, Rule, those
 
@@ -99,18 +100,30 @@ class MemoryMixer(MixerConfig):
         axes = _inert_axes(self.aggregate, self.read_gate, self.segmentation)
         return axes | self.rule.inert(self.depth) | alone | gateless
 
+    @property
+    def parts(self) -> frozenset[str]:
+        """Its rule, and of the axes those that change something beside the others."""
+        rule = {f"memory.{self.memory}", *(["memory.deep"] if self.deep else [])}
+        axes: dict[str, str] = {"aggregate": self.aggregate, "init": self.init, "segmentation": self.segmentation}
+        if self.read_gate == "context" or self.aggregate == "ssc":
+            axes |= {"connector": self.connector, "pool": self.pool}
+        if self.weighs:
+            axes["gate"] = self.gate
+        alone = {f"hybrid.{self.hybrid}"} if self.hybrid != "none" else set()
+        cached = {f"{axis}.{word}" for axis, word in axes.items()} if self.aggregate != "none" else set()
+        return super().parts | rule | cached | alone
+
     def canonical(self) -> "MemoryMixer":
-        """The one mixer that stands for every mixer which does the same: inert keys at their defaults.
+        """The one mixer that stands for every mixer which does the same: inert keys at their baselines.
 
         GRM without a gate is Residual: gamma = 1 for every visible memory (docs/equations.md#no-gate).
         """
         if self.aggregate == "grm" and self.gate == "none":
             return self.model_copy(update={"aggregate": "residual"}).canonical()
-        fields = MemoryMixer.model_fields
-        wanted = {key: fields[key].default for key in self.inert}
+        wanted = {key: baseline("memory", key) for key in self.inert}
         if self.rule.descends and self.aggregate != "none":
-            usual = min(fields["chunk"].default, self.segment)
-            wanted["chunk"] = fields["chunk"].default if self.tokens_a_chunk == usual else self.tokens_a_chunk
+            long = baseline("memory", "chunk")
+            wanted["chunk"] = long if self.tokens_a_chunk == min(long, self.segment) else self.tokens_a_chunk
         changes = {key: value for key, value in wanted.items() if getattr(self, key) != value}
         return self.model_copy(update=changes) if changes else self
 

@@ -1,0 +1,103 @@
+"""What a key means that a stored run or a run's id does not name. A row is added with its key and never changed.
+
+An id holds the keys that differ from the values here, so a default may change without changing any id: a run with the
+new default then names the key, and one without it is still the run that it was. The value of a new key's row is the one
+by which the code before the key behaved, whatever the key's default is.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mclab.config.strict import Leaf
+
+#: Section of a run, or name of its task or mixer -> key -> value.
+BASELINES: dict[str, dict[str, Leaf]] = {
+    "run": {"seed": 0},
+    "train": {
+        "steps": 600,
+        "batch": 64,
+        "lr": 0.01,
+        "weight_decay": 0.1,
+        "clip": 1.0,
+        "warmup": 0.1,
+        "examples": None,
+        "task": (),
+        "stop_at": None,
+        "precision": "fp32",
+        "checkpoint_every": None,
+    },
+    "eval": {"every": 50, "valid": 256, "test": 1024, "task": (), "post_training": None, "post_segment": None},
+    "model": {"dim": 32, "layers": 2, "heads": 1, "mlp": 2, "position": "none", "conv": 4, "pattern": ()},
+    "memory": {
+        "name": "memory",
+        "memory": "linear",
+        "depth": 2,
+        "chunk": 16,
+        "max_lr": 1.0,
+        "decay_to": "init",
+        "memory_norm": "rms",
+        "segment": 8,
+        "segmentation": "constant",
+        "aggregate": "grm",
+        "gate": "context",
+        "connector": "own",
+        "init": "restart",
+        "pool": "mean",
+        "scale": None,
+        "k": 2,
+        "renormalise": True,
+        "qk_norm": True,
+        "out_gate": False,
+        "hybrid": "none",
+        "window": 16,
+    },
+    "attention": {"name": "attention", "window": None, "rotary": None, "conv": None},
+    "log_linear": {"name": "log_linear", "rule": "mamba2", "qk_norm": True, "out_gate": False},
+    "conv": {"name": "conv", "kernel": 3},
+    "module": {"name": "module", "module": "", "args": (), "version": 1},
+    "mqar": {
+        "name": "mqar",
+        "vocab": 64,
+        "length": 64,
+        "pairs": (4, 8, 16),
+        "filler": "zero",
+        "distractors": False,
+        "spread": "power",
+    },
+    "ar": {"name": "ar", "vocab": 20, "length": 40, "loss": "all"},
+    "niah": {
+        "name": "niah",
+        "vocab": 64,
+        "length": 128,
+        "preset": "niah1",
+        "depth": (0, 25, 50, 75, 100),
+        "haystack": None,
+        "key": None,
+        "value": None,
+        "needles": None,
+        "values": None,
+        "asked": None,
+    },
+}
+
+
+def baseline(of: str, key: str) -> Any:
+    """What the absence of `key` means in a section, task or mixer."""
+    return BASELINES[of][key]
+
+
+def laid_out(task: str, mixer: str) -> dict[str, Leaf]:
+    """Every key of a run with this task and mixer by its dotted path, at its baseline."""
+    rooms = {"": "run", "train.": "train", "eval.": "eval", "model.": "model", "task.": task, "model.mixer.": mixer}
+    return {f"{prefix}{key}": value for prefix, of in rooms.items() for key, value in BASELINES[of].items()}
+
+
+def completed(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored run's dotted keys, and beside them those that did not exist when it was stored, at their baselines.
+
+    A task or a mixer that is none is left for the schema to refuse.
+    """
+    task, mixer = stored.get("task.name", "mqar"), stored.get("model.mixer.name", "memory")
+    if not all(isinstance(name, str) and name in BASELINES for name in (task, mixer)):
+        return dict(stored)
+    return {**laid_out(task, mixer), **stored}
