@@ -87,6 +87,7 @@ def read_record(data: bytes, name: str) -> StoredRun:
 
 
 def _stored(record: dict[str, Any], config: RunConfig | None) -> StoredRun:
+    """What passed the checks, typed. Figures may be null, the version and the seed may not."""
     for key in ("science", "seed"):
         if record[key] is None:
             raise ValueError(f"has {key} None, not a whole number")
