@@ -1,6 +1,7 @@
 """A record and the stored run that is read from it: nothing is lost or made up between the two."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from mclab.store.frame import frame_of
 from mclab.store.record import as_record, json_bytes, read_record, record_of
 from tests.stored import score, scores, stored_run
 
+FIXTURE = Path(__file__).parent / "fixture"
 RUN = RunConfig.model_validate({"seed": 3, "train": {"lr": 0.003}, "model": {"mixer": {"aggregate": "ssc", "k": 1}}})
 DONE = Outcome(
     "done",
@@ -97,6 +99,14 @@ def test_reading_and_writing_gives_equal_bytes(data: bytes) -> None:
     assert json_bytes(as_record(read(data))) == data
 
 
+@pytest.mark.parametrize("folder", ["grid", "sweep"])
+def test_the_stored_records_of_the_fixture_are_written_as_they_were(folder: str) -> None:
+    paths = sorted((FIXTURE / folder / "records").glob("*.json"))
+    assert paths
+    for path in paths:
+        assert json_bytes(as_record(read_record(path.read_bytes(), path.stem))) == path.read_bytes()
+
+
 def test_what_is_read_is_what_was_measured() -> None:
     found = read(written())
     assert (found.run_id, found.science, found.seed, found.config) == (run_id(RUN), SCIENCE, 3, RUN)
@@ -126,7 +136,7 @@ def test_what_an_old_record_lacks_is_none() -> None:
     assert [name for name in columns if name.startswith("test_")] == [
         *("test_accuracy", "test_loss", "test_accuracy[pairs=4]"),
     ]
-    assert as_dict(Found("runs/x", found, []))["test"] == OLD_SCORES
+    assert as_dict(Found(Path("runs/x"), found, []))["test"] == OLD_SCORES
 
 
 @pytest.mark.parametrize("config", [{"seed": 3, "gone": 1}, {"seed": 3, "train": 1, "train.lr": 2}, {}])
@@ -158,7 +168,7 @@ def test_no_stored_run_is_made_of_a_head_that_says_nothing(changes: dict[str, ob
 def test_show_and_frame_hold_the_whole_record() -> None:
     """Also what a later version has put there; in an order that stays."""
     found = read(written(later="x"))
-    shown = as_dict(Found("runs/x", found, [{"step": 1}]))
+    shown = as_dict(Found(Path("runs/x"), found, [{"step": 1}]))
     assert list(shown) == [
         *("folder", "status", "steps", "valid", "test", "steps_to_99", "overlap", "params", "state_fixed"),
         *("state_cached", "tokens_per_s", "wall_s", "diverged_step", "error", "provenance"),
