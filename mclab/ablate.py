@@ -145,7 +145,7 @@ def _begins(plan: Plan, out: Path, start: Start, lookup: Lookup) -> str:
 def _without_weights(plan: Plan, store: Store) -> int:
     """How many of the plan's runs are done and have no weights."""
     names = [run_id(run) for run in runs_needed(plan, store.lookup)]
-    done = [name for name in names if (record := store.lookup(name)) and record["status"] == "done"]
+    done = [name for name in names if (record := store.lookup(name)) and record.status == "done"]
     return sum(not store.weights(name).exists() for name in done)
 
 

@@ -11,6 +11,7 @@ from mclab.config.guess import did_you_mean
 from mclab.config.keys import by_path, shown
 from mclab.config.outcome import ALL
 from mclab.config.run import inert
+from mclab.config.stored import StoredRun
 from mclab.config.strict import ConfigError, leaves
 from mclab.report.names import full_label, natural, plain, seeds_text, value_text
 from mclab.report.notes import MIXABLE
@@ -23,7 +24,7 @@ _FILTER = re.compile(r"[\w.]+=.*")
 #: Names that are listed where one of them was probably meant.
 _MOST_NAMED = 6
 #: What a run's machine may be told apart by, beside what a table already watches.
-_MACHINE = (*MIXABLE, ("checkouts", ("provenance.git",)))
+_MACHINE = (*MIXABLE, ("checkouts", lambda record: record.fact("git")))
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Group:
         return {frozenset(row.own) for row in self.rows}
 
     @property
-    def records(self) -> list[Mapping[str, Any]]:
+    def records(self) -> list[StoredRun]:
         """Every run's record."""
         return [record for row in self.rows for record in row.records.values()]
 
@@ -257,15 +258,11 @@ def _beside(first: Group, second: Group, same_exam: bool) -> Iterator[str]:
         yield f"seeds {seeds_text(sorted(one))} and {seeds_text(sorted(other))}; paired over {both}"
     if not same_exam:
         yield "slices, so the means over all of them are not compared"
-    for words, keys in _MACHINE:
-        ours, theirs = (_values(group, keys) for group in (first, second))
+    for words, told in _MACHINE:
+        ours, theirs = (_values(group, told) for group in (first, second))
         if ours != theirs:
             yield f"{words} {' or '.join(sorted(ours))} and {' or '.join(sorted(theirs))}"
 
 
-def _values(group: Group, keys: Sequence[str]) -> set[str]:
-    found = set()
-    for record in group.records:
-        flat = {**record, **{f"provenance.{key}": value for key, value in (record.get("provenance") or {}).items()}}
-        found.add(next((str(flat[key]) for key in keys if flat.get(key) is not None), "unknown"))
-    return found
+def _values(group: Group, told: Callable[[StoredRun], str | None]) -> set[str]:
+    return {"unknown" if (value := told(record)) is None else value for record in group.records}

@@ -1,25 +1,29 @@
 """The stored runs of a folder, one object each: what `mclab list` shows."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mclab.config.outcome import ALL
 from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
+from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import leaves
 from mclab.loading import trial_of
 from mclab.plan.plan import Plan
 from mclab.plan.space_trials import Trials
 from mclab.report.names import column_names
 from mclab.store import Records
-from mclab.store.record import config_of
 
-Record = Mapping[str, Any]
 #: What a record says of its run beside the scores, under the names that runs.csv gives it.
-FIGURES = {
-    "steps_done": "steps",
-    **{key: key for key in ("steps_to_99", "diverged_step", "params", "tokens_per_s", "wall_s", "error")},
+FIGURES: dict[str, Callable[[StoredRun], object]] = {
+    "steps_done": lambda record: record.steps,
+    "steps_to_99": lambda record: record.steps_to_99,
+    "diverged_step": lambda record: record.diverged_step,
+    "params": lambda record: record.params,
+    "tokens_per_s": lambda record: record.tokens_per_s,
+    "wall_s": lambda record: record.wall_s,
+    "error": lambda record: record.error,
 }
 
 
@@ -27,7 +31,7 @@ FIGURES = {
 class _Run:
     """A record with its keys as the plan's author wrote them, else as they stand in it; its cell's name, its trial."""
 
-    record: Record
+    record: StoredRun
     keys: Mapping[str, Any]
     cell: str | None = None
     trial: int | None = None
@@ -39,15 +43,15 @@ def listing(records: Records, plan: Plan | None, study: Trials | None = None) ->
     A key stands under its last word, as in the tables; what a run does not have is `None`. The runs of a study have
     their trial's number beside the seed.
     """
-    stored = {record["run_id"]: record for record in records.scan()}
+    stored = {record.run_id: record for record in records.scan()}
     runs = list(_planned(plan, stored)) if plan else list(_searched(study, stored)) if study else []
-    known = {run.record["run_id"] for run in runs}
-    others = [_Run(record, _live(config_of(dict(record)))) for name, record in stored.items() if name not in known]
+    known = {run.record.run_id for run in runs}
+    others = [_Run(record, _live(_config(record))) for name, record in stored.items() if name not in known]
     names = column_names(_varied(_axes(plan, study), [*runs, *others] if others else []))
     return [_row(run, names, bool(plan and plan.named), study is not None) for run in [*runs, *others]]
 
 
-def _planned(plan: Plan, stored: Mapping[str, Record]) -> Iterator[_Run]:
+def _planned(plan: Plan, stored: Mapping[str, StoredRun]) -> Iterator[_Run]:
     """Every stored run of the plan once, under the first cell that has it."""
     seen: set[str] = set()
     for cell in plan.cells:
@@ -59,15 +63,20 @@ def _planned(plan: Plan, stored: Mapping[str, Record]) -> Iterator[_Run]:
                     yield _Run(stored[name], keys, cell.name)
 
 
-def _searched(study: Trials, stored: Mapping[str, Record]) -> Iterator[_Run]:
+def _searched(study: Trials, stored: Mapping[str, StoredRun]) -> Iterator[_Run]:
     """Every stored run of the study once, under the trial that it was trained for."""
     of = trial_of(study)
     for trial in study.trials:
         for name in trial.run_ids:
             if of[name] == trial.number and name in stored:
                 searched = {path: value for path, value in trial.params.items() if path not in trial.inert}
-                keys = {**_live(config_of(dict(stored[name]))), **searched}
+                keys = {**_live(_config(stored[name])), **searched}
                 yield _Run(stored[name], keys, trial=trial.number)
+
+
+def _config(record: StoredRun) -> RunConfig:
+    assert record.config is not None, "a scan leaves out what is no run in this version"
+    return record.config
 
 
 def _live(run: RunConfig) -> dict[str, Any]:
@@ -96,14 +105,18 @@ def _differs(path: str, runs: Sequence[_Run]) -> bool:
 def _row(run: _Run, names: Mapping[str, str], named: bool, searched: bool) -> dict[str, Any]:
     record = run.record
     return {
-        **{key: record[key] for key in ("run_id", "status", "seed")},
+        "run_id": record.run_id,
+        "status": record.status,
+        "seed": record.seed,
         **({"trial": run.trial} if searched else {}),
         **({"name": run.cell} if named else {}),
         **{name: run.keys.get(path) for path, name in names.items()},
-        **{
-            f"{split}_{metric}": record[split].get(ALL, {}).get(metric)
-            for split in ("valid", "test")
-            for metric in ("accuracy", "loss")
-        },
-        **{name: record[key] for name, key in FIGURES.items()},
+        **_scores("valid", record.valid.get(ALL)),
+        **_scores("test", record.test.get(ALL)),
+        **{name: figure(record) for name, figure in FIGURES.items()},
     }
+
+
+def _scores(split: str, score: StoredScore | None) -> dict[str, float | None]:
+    accuracy, loss = (score.accuracy, score.loss) if score else (None, None)
+    return {f"{split}_accuracy": accuracy, f"{split}_loss": loss}

@@ -7,13 +7,11 @@ from typing import Any
 
 from mclab.config.outcome import ALL
 from mclab.config.run import inert, science
+from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import ConfigError
 from mclab.loading import trial_of, trials
 from mclab.store import Records, ids
-from mclab.store.record import config_of
-
-_FIGURES = ("steps", "steps_to_99", "diverged_step", "overlap")
-_COSTS = ("params", "state_fixed", "state_cached", "tokens_per_s", "wall_s")
+from mclab.store.record import figures_of
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,7 @@ class Found:
     """A record, the folder it is in, its curve, and in a sweep's folder the number of its trial."""
 
     folder: Path
-    record: Mapping[str, Any]
+    record: StoredRun
     curve: Sequence[Mapping[str, Any]]
     trial: int | None = None
 
@@ -47,41 +45,53 @@ def _trial(stored: ids.Stored, say: Callable[[str], None]) -> int | None:
 
 def as_dict(found: Found) -> dict[str, Any]:
     """The record as it is stored, with its folder, its keys by whether they differ from the defaults, its curve."""
-    own, rest = keys_of(found.record)
+    record = found.record
+    own, rest = keys_of(record)
     return {
         "folder": str(found.folder),
         **({} if found.trial is None else {"trial": found.trial}),
-        **{key: value for key, value in found.record.items() if key != "config"},
+        **figures_of(record),
+        "run_id": record.run_id,
+        "science": record.science,
+        "seed": record.seed,
+        **record.unknown,
         "config": {**own, **rest},
         "differs": list(own),
         "curve": list(found.curve),
     }
 
 
-def keys_of(record: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def keys_of(record: StoredRun) -> tuple[dict[str, object], dict[str, object]]:
     """The keys that make the run what it is, then the others: at their defaults, or without effect in it."""
-    stored = {path: value for path, value in record["config"].items() if path != "seed"}
-    try:
-        own = science(config_of(dict(record)))
-    except ValueError:  # of another version of the science: all of it as it stands
+    stored = {path: value for path, value in record.keys.items() if path != "seed"}
+    if record.config is None:  # of another version of the science: all of it as it stands
         return stored, {}
+    own = science(record.config)
     return {path: stored[path] for path in stored if path in own}, {p: v for p, v in stored.items() if p not in own}
 
 
-def idle_keys(record: Mapping[str, Any]) -> frozenset[str]:
+def idle_keys(record: StoredRun) -> frozenset[str]:
     """Keys that change nothing in this run."""
-    try:
-        return inert(config_of(dict(record)))
-    except ValueError:
-        return frozenset()
+    return inert(record.config) if record.config else frozenset()
 
 
-def scores(record: Mapping[str, Any]) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+def scores(record: StoredRun) -> list[tuple[str, StoredScore | None, StoredScore | None]]:
     """Slice, score on test, score on valid; all slices first."""
-    names = dict.fromkeys([ALL, *record["test"], *record["valid"]])
-    return [(name, record["test"].get(name, {}), record["valid"].get(name, {})) for name in names]
+    names = dict.fromkeys([ALL, *record.test, *record.valid])
+    return [(name, record.test.get(name), record.valid.get(name)) for name in names]
 
 
-def figures(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def figures(record: StoredRun) -> Iterator[tuple[str, float]]:
     """What was measured beside the scores, where it was."""
-    yield from ((key, record[key]) for key in (*_FIGURES, *_COSTS) if record.get(key) is not None)
+    found = {
+        "steps": record.steps,
+        "steps_to_99": record.steps_to_99,
+        "diverged_step": record.diverged_step,
+        "overlap": record.overlap,
+        "params": record.params,
+        "state_fixed": record.state_fixed,
+        "state_cached": record.state_cached,
+        "tokens_per_s": record.tokens_per_s,
+        "wall_s": record.wall_s,
+    }
+    yield from ((key, value) for key, value in found.items() if value is not None)

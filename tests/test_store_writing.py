@@ -83,7 +83,7 @@ def test_a_kill_in_the_middle_of_a_write_leaves_nothing_torn(tmp_path: Path, at:
         assert not list(tmp_path.rglob(".*.tmp"))
         assert len(store.scan()) == (at - 1) // 2
         for record in store.scan():
-            assert store.curve(record["run_id"]) == [{"step": 1}]
+            assert store.curve(record.run_id) == [{"step": 1}]
 
 
 # ---- the operating system refuses ----
@@ -120,7 +120,7 @@ def test_a_full_disk_is_one_line_and_harms_nothing(
         assert found == before
         assert store.lookup(run_id(run_of(0)))
         store.put(run_of(1), DONE)
-        assert [record["status"] for record in store.scan()] == ["done", "done"]
+        assert [record.status for record in store.scan()] == ["done", "done"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from mclab.report.signs import level, marks_for
 
 if TYPE_CHECKING:
     from mclab.compare import Comparison
+    from mclab.config.stored import StoredRun, StoredScore
     from mclab.doctor import Finding
     from mclab.show import Found
 
@@ -29,12 +30,12 @@ def run_text(found: "Found", every: bool) -> str:
 
 def _head(found: "Found") -> str:
     record = found.record
-    head = f"run {record['run_id']} in {found.folder}: {record['status']}, seed {record['seed']}"
+    head = f"run {record.run_id} in {found.folder}: {record.status}, seed {record.seed}"
     head += "" if found.trial is None else f", trial {found.trial}"
-    return f"{head}\n{record['error'].strip()}" if record.get("error") else head
+    return f"{head}\n{record.error.strip()}" if record.error else head
 
 
-def _keys(record: Mapping[str, Any], every: bool) -> str:
+def _keys(record: "StoredRun", every: bool) -> str:
     from mclab.config.keys import shown
     from mclab.show import idle_keys, keys_of
 
@@ -47,7 +48,7 @@ def _keys(record: Mapping[str, Any], every: bool) -> str:
     return f"{section('keys that differ from the defaults', lines)}\n\n{section('the others', others)}"
 
 
-def _scores(record: Mapping[str, Any]) -> str:
+def _scores(record: "StoredRun") -> str:
     from mclab.show import scores
 
     rows = scores(record)
@@ -56,27 +57,31 @@ def _scores(record: Mapping[str, Any]) -> str:
     columns = [("test", metric) for metric in ("accuracy", "token_accuracy", "loss")]
     columns += [("valid", metric) for metric in ("accuracy", "loss")]
     found = [{"test": test, "valid": valid} for _, test, valid in rows]
-    values = {(side, metric): [each[side].get(metric) for each in found] for side, metric in columns}
+    values = {(side, metric): [_metric(each[side], metric) for each in found] for side, metric in columns}
     kept = [column for column in columns if any(value is not None for value in values[column])]
     heads = [f"{side} {metric.replace('_', ' ')}" for side, metric in kept]
     lines = [[name, *(_number(values[column][at]) for column in kept)] for at, (name, _, _) in enumerate(rows)]
     return in_columns([["slice", *heads], *lines], right=range(1, len(kept) + 1))
 
 
+def _metric(score: "StoredScore | None", name: str) -> float | None:
+    return score.metrics.get(name) if score else None
+
+
 def _number(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.4f}"
 
 
-def _figures(record: Mapping[str, Any]) -> str:
+def _figures(record: "StoredRun") -> str:
     from mclab.show import figures
 
     lines = [(key, f"{value:,.{_DIGITS.get(key, 0)}f}") for key, value in figures(record)]
     return section("cost", lines) if lines else ""
 
 
-def _provenance(record: Mapping[str, Any]) -> str:
-    lines = [(key, NOTHING if value is None else str(value)) for key, value in (record["provenance"] or {}).items()]
-    return section("provenance", [("science", str(record["science"])), *lines])
+def _provenance(record: "StoredRun") -> str:
+    lines = [(key, NOTHING if value is None else str(value)) for key, value in (record.provenance or {}).items()]
+    return section("provenance", [("science", str(record.science)), *lines])
 
 
 def _curves(curve: Sequence[Mapping[str, Any]]) -> str:

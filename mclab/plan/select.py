@@ -1,16 +1,15 @@
 """Which candidate a cell reports, and which runs a plan still asks for."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from math import fsum, inf, isfinite
-from typing import Any
 
 from mclab.config.outcome import ALL, FINAL
 from mclab.config.run import RunConfig
+from mclab.config.stored import StoredRun
 from mclab.plan.plan import Candidate, Cell, Plan
 
-Record = Mapping[str, Any]
-#: A run's record by its id, or `None` where the run is not stored.
-Lookup = Callable[[str], Record | None]
+#: A stored run by its id, or `None` where it is not stored.
+Lookup = Callable[[str], StoredRun | None]
 
 #: A range needs as many values before its ends say anything: of two, each is an end.
 LEAST_RANGE = 3
@@ -32,14 +31,14 @@ def choose(plan: Plan, cell: Cell, lookup: Lookup) -> Candidate | None:
     for place, candidate in enumerate(cell.candidates):
         ids = candidate.run_ids()
         records = [lookup(ids[seed]) for seed in first]
-        known = [record for record in records if record is not None and record.get("status") in FINAL]
+        known = [record for record in records if record is not None and record.status in FINAL]
         if len(known) < len(first):
             return None
         merits.append((*_merit(known, plan.select.by), *_size(candidate, place), place))
     return cell.candidates[merits.index(min(merits))]
 
 
-def _merit(records: list[Record], by: str) -> tuple[float, float]:
+def _merit(records: list[StoredRun], by: str) -> tuple[float, float]:
     """The smaller, the better: the metric to choose by, then the other one."""
     scores = [_score(record) for record in records]
     accuracy = -fsum(score[0] for score in scores) / len(scores)
@@ -47,12 +46,11 @@ def _merit(records: list[Record], by: str) -> tuple[float, float]:
     return (loss, accuracy) if by == "valid.loss" else (accuracy, loss)
 
 
-def _score(record: Record) -> tuple[float, float]:
-    if record["status"] != "done":
+def _score(record: StoredRun) -> tuple[float, float]:
+    if record.status != "done":
         return 0.0, inf
-    score = record["valid"][ALL]
-    loss = score.get("loss")
-    return float(score["accuracy"]), float(loss) if loss is not None and isfinite(loss) else inf
+    score = record.valid[ALL]
+    return float(score.accuracy), float(score.loss) if score.loss is not None and isfinite(score.loss) else inf
 
 
 def _size(candidate: Candidate, place: int) -> Iterator[float]:

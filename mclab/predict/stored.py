@@ -8,7 +8,6 @@ from mclab.config.run import RunConfig, science
 from mclab.config.strict import ConfigError, as_texts
 from mclab.store import Records, ids
 from mclab.store.ids import Stored
-from mclab.store.record import config_of
 
 
 def find(digits: str, folder: Path | None, say: Callable[[str], None]) -> Stored:
@@ -24,9 +23,14 @@ def find(digits: str, folder: Path | None, say: Callable[[str], None]) -> Stored
 
 def _without_weights(stored: Stored) -> str:
     record = Records(stored.folder).lookup(stored.run_id)
-    if record is None or record["status"] != "done":
-        return f"run {stored.run_id} is {record['status'] if record else 'damaged'}: it left no weights"
-    again = f"{training(config_of(record))} --save-weights --out {shlex.quote(f'{stored.folder}-weights')}"
+    if record is None or record.status != "done":
+        return f"run {stored.run_id} is {record.status if record else 'damaged'}: it left no weights"
+    if record.config is None:
+        return (
+            f"run {stored.run_id} is stored without weights, and of science version {record.science}: "
+            f"this version of mclab cannot train it again"
+        )
+    again = f"{training(record.config)} --save-weights --out {shlex.quote(f'{stored.folder}-weights')}"
     return f"run {stored.run_id} is stored without weights; train it with --save-weights into another folder: {again}"
 
 

@@ -42,9 +42,9 @@ class Track:
 
 def track(row: Row, curve: Curve, metric: str) -> Track:
     """The finished seeds' looks, gathered by step. A seed that diverged is a last point alone."""
-    looks = {seed: list(looks_of(curve(record["run_id"]), metric)) for seed, record in row.records.items()}
-    done = [own for seed, own in looks.items() if row.records[seed]["status"] == "done" and own]
-    lost = [own[-1] for seed, own in looks.items() if row.records[seed]["status"] == "diverged" and own]
+    looks = {seed: list(looks_of(curve(record.run_id), metric)) for seed, record in row.records.items()}
+    done = [own for seed, own in looks.items() if row.records[seed].status == "done" and own]
+    lost = [own[-1] for seed, own in looks.items() if row.records[seed].status == "diverged" and own]
     steps = sorted({step for own in done for step, _ in own})
     values = [[value for own in done if (value := _held(own, step)) is not None] for step in steps]
     return Track(steps, [fmean(v) for v in values], [min(v) for v in values], [max(v) for v in values], lost)

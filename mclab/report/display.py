@@ -75,11 +75,11 @@ def _with_edge(row: Row, path: str) -> str:
 
 
 def _costs(summary: Summary) -> Iterator[Shown]:
-    yield _column(summary, "params", lambda row: count(row.first("params")), expendable=5)
+    yield _column(summary, "params", lambda row: count(row.params), expendable=5)
     yield _column(summary, "state", _state, expendable=4)
     yield _column(summary, "steps to 99 %", lambda row: count(row.steps_to_99()), expendable=8)
-    yield _column(summary, "tokens/s", lambda row: count(row.mean("tokens_per_s")), expendable=9)
-    yield _column(summary, "s/run", lambda row: seconds(row.mean("wall_s")), expendable=7)
+    yield _column(summary, "tokens/s", lambda row: count(row.tokens_per_s), expendable=9)
+    yield _column(summary, "s/run", lambda row: seconds(row.wall_s), expendable=7)
 
 
 def _column(summary: Summary, head: str, text: Callable[[Row], str], right: bool = True, expendable: int = 0) -> Shown:
@@ -87,7 +87,7 @@ def _column(summary: Summary, head: str, text: Callable[[Row], str], right: bool
 
 
 def _state(row: Row) -> str:
-    fixed, cached = row.first("state_fixed"), row.first("state_cached")
+    fixed, cached = row.state_fixed, row.state_cached
     return NOTHING if fixed is None or cached is None else f"{count(fixed)} + {count(cached)}"
 
 

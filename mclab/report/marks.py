@@ -66,8 +66,8 @@ def seeds_in(row: Row, part: str) -> tuple[list[float], int]:
     """The accuracies of the seeds that finished, and how many diverged; nothing where the cell lacks the slice."""
     if part != ALL and part not in row.slices:
         return [], 0
-    done = {seed: record for seed, record in row.records.items() if record["status"] == "done"}
-    lost = sum(record["status"] == "diverged" for record in row.records.values())
+    done = {seed: record for seed, record in row.records.items() if record.status == "done"}
+    lost = sum(record.status == "diverged" for record in row.records.values())
     return list(scores(done, part).values()), lost
 
 

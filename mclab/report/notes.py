@@ -1,21 +1,21 @@
 """What a reader must know beside the numbers: marks, seeds, what went wrong, what was mixed."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from mclab.config.stored import StoredRun
 from mclab.plan.plan import CHANGE
-from mclab.plan.select import Record
 from mclab.report.names import MOST_LISTED, listed, seeds_text, value_text
 from mclab.report.row import SOLVED, Row
 from mclab.report.summary import Summary
 
-#: What a table must not mix in silence: the words for it, and where it stands in a record.
-MIXABLE = (
-    ("devices", ("provenance.device_name", "provenance.device")),
-    ("torch versions", ("provenance.torch",)),
-    ("Python versions", ("provenance.python",)),
-    ("mclab versions", ("provenance.mclab",)),
-    ("science versions", ("science",)),
+#: What a table must not mix in silence: the words for it, and what a record says of it.
+MIXABLE: tuple[tuple[str, Callable[[StoredRun], str | None]], ...] = (
+    ("devices", lambda record: record.fact("device_name", "device")),
+    ("torch versions", lambda record: record.fact("torch")),
+    ("Python versions", lambda record: record.fact("python")),
+    ("mclab versions", lambda record: record.fact("mclab")),
+    ("science versions", lambda record: str(record.science)),
 )
 
 #: Kinds of differences that are none: nothing is compared and nothing counted.
@@ -110,30 +110,24 @@ def _selection(summary: Summary) -> str:
 
 
 def _overlap(summary: Summary) -> str:
-    known = [r["overlap"] for r in _records(summary.rows) if r.get("overlap") is not None]
+    known = [record.overlap for record in _records(summary.rows) if record.overlap is not None]
     if not known:
         return "Overlap of test with train: not measured."
     return f"Largest measured overlap of test with train: {max(known):.2%} of the test sequences."
 
 
-def _records(rows: Sequence[Row]) -> Iterator[Record]:
+def _records(rows: Sequence[Row]) -> Iterator[StoredRun]:
     for row in rows:
         yield from row.records.values()
 
 
 def _mixed(summary: Summary) -> Iterator[str]:
-    for words, keys in MIXABLE:
-        found = Counter(_first(record, keys) for record in _records(summary.rows))
+    for words, told in MIXABLE:
+        found = Counter(told(record) for record in _records(summary.rows))
         found.pop(None, None)
         if len(found) > 1:
             parts = sorted(f"{value} ({n} run{'s' * (n > 1)})" for value, n in found.items())
             yield f"Mixed {words}: {', '.join(parts)}."
-
-
-def _first(record: Record, keys: Sequence[str]) -> str | None:
-    """The first of the keys that the record has, as text."""
-    flat = {**record, **{f"provenance.{key}": value for key, value in (record.get("provenance") or {}).items()}}
-    return next((str(flat[key]) for key in keys if flat.get(key) is not None), None)
 
 
 def _edges(summary: Summary) -> Iterator[str]:
@@ -157,10 +151,10 @@ def _troubles(summary: Summary) -> Iterator[str]:
     """Every run that is not done, by row."""
     for row in summary.rows:
         for seed, record in row.records.items():
-            if record["status"] == "diverged":
-                yield f"{row.told}, seed {seed}: diverged at step {record.get('diverged_step')}."
-            elif record["status"] != "done":
-                yield f"{row.told}, seed {seed}: {record['status']}{_reason(record)}."
+            if record.status == "diverged":
+                yield f"{row.told}, seed {seed}: diverged at step {record.diverged_step}."
+            elif record.status != "done":
+                yield f"{row.told}, seed {seed}: {record.status}{_reason(record)}."
         if row.missing:
             yield f"{row.told}: no record yet of seed {seeds_text(row.missing)}."
         if row.candidate is None:
@@ -172,7 +166,7 @@ def _again(summary: Summary) -> Iterator[str]:
         yield "Runs that failed or ran out of memory run again with --retry-failed."
 
 
-def _reason(record: Record) -> str:
+def _reason(record: StoredRun) -> str:
     """The last line of an error, short enough for a note."""
-    lines = str(record.get("error") or "").strip().splitlines()
+    lines = (record.error or "").strip().splitlines()
     return f" ({lines[-1][:160].rstrip('.')})" if lines else ""

@@ -1,6 +1,6 @@
 """One cell of the table: its chosen candidate's records and what they come to."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf, isclose
 from statistics import fmean, median
@@ -8,8 +8,8 @@ from typing import Any
 
 from mclab.config.outcome import ALL
 from mclab.config.run import RunConfig
+from mclab.config.stored import StoredRun, StoredScore
 from mclab.plan.plan import Candidate, Cell
-from mclab.plan.select import Record
 from mclab.report.stats import Difference, Spread, spread
 
 #: An accuracy from which a seed counts as solved, and from which two cells are too good to be told apart.
@@ -19,29 +19,32 @@ EQUAL = 1e-6
 ACCURACY, TOKENS = "accuracy", "token_accuracy"
 
 
-def score(record: Record, part: str = ALL, metric: str = ACCURACY) -> float | None:
+def score(record: StoredRun, part: str = ALL, metric: str = ACCURACY) -> float | None:
     """Test accuracy of a run on a slice or on all; 0 for a diverged run, `None` for one that has no result."""
-    if record["status"] == "diverged":
+    if record.status == "diverged":
         return 0.0
-    if record["status"] != "done" or part not in record["test"]:
+    if record.status != "done" or part not in record.test:
         return None
-    value = record["test"][part].get(metric)
+    value = record.test[part].metrics.get(metric)
     return None if value is None else float(value)
 
 
-def scores(records: Mapping[int, Record], part: str = ALL, metric: str = ACCURACY) -> dict[int, float]:
+def scores(records: Mapping[int, StoredRun], part: str = ALL, metric: str = ACCURACY) -> dict[int, float]:
     """Test accuracy by seed, of the seeds that have one."""
     known = {seed: score(record, part, metric) for seed, record in records.items()}
     return {seed: value for seed, value in known.items() if value is not None}
 
 
-def same_function(one: Record, other: Record) -> bool:
+def same_function(one: StoredRun, other: StoredRun) -> bool:
     """True where two finished runs agree in accuracy and loss, on all and on each slice that both sat: as one would."""
-    shared = [part for part in one["test"] if part in other["test"]]
-    if not one["status"] == other["status"] == "done" or not shared:
+    shared = [part for part in one.test if part in other.test]
+    if not one.status == other.status == "done" or not shared:
         return False
-    pairs = [(one["test"][part], other["test"][part]) for part in shared]
-    return all(_near(mine.get(key), its.get(key)) for mine, its in pairs for key in ("accuracy", "loss"))
+    return all(_alike(one.test[part], other.test[part]) for part in shared)
+
+
+def _alike(one: StoredScore, other: StoredScore) -> bool:
+    return _near(one.accuracy, other.accuracy) and _near(one.loss, other.loss)
 
 
 def _near(one: float | None, other: float | None) -> bool:
@@ -67,7 +70,7 @@ class Row:
     picked: dict[str, Any]
     candidate: Candidate | None
     edges: tuple[str, ...]
-    records: dict[int, Record]
+    records: dict[int, StoredRun]
     missing: tuple[int, ...]
     status: str
     accuracy: Spread
@@ -99,21 +102,47 @@ class Row:
     @property
     def lost(self) -> bool:
         """True where every run that has a result diverged."""
-        return bool(scores(self.records)) and all(r["status"] != "done" for r in self.records.values())
+        return bool(scores(self.records)) and all(r.status != "done" for r in self.records.values())
 
     @property
     def solved(self) -> int:
         """Seeds with a test accuracy of at least 0.99."""
         return sum(value >= SOLVED for value in scores(self.records).values())
 
-    def first(self, key: str) -> Any:
-        """A figure that every seed shares, such as the parameters."""
-        return next((r[key] for r in self.records.values() if r.get(key) is not None), None)
+    @property
+    def params(self) -> int | None:
+        """The trained parameters of one run."""
+        return self._first(lambda record: record.params)
 
-    def mean(self, key: str) -> float | None:
+    @property
+    def state_fixed(self) -> int | None:
+        """Floats kept of a sequence, however long it is."""
+        return self._first(lambda record: record.state_fixed)
+
+    @property
+    def state_cached(self) -> int | None:
+        """Floats kept of a sequence in caches that grow with it."""
+        return self._first(lambda record: record.state_cached)
+
+    def _first(self, figure: Callable[[StoredRun], int | None]) -> int | None:
+        """A figure that every seed shares: that of the first one that has it."""
+        return next((value for r in self.records.values() if (value := figure(r)) is not None), None)
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Training tokens per second, mean over the finished runs."""
+        return self._mean(lambda record: record.tokens_per_s)
+
+    @property
+    def wall_s(self) -> float | None:
+        """Seconds that a run took, mean over the finished ones."""
+        return self._mean(lambda record: record.wall_s)
+
+    def _mean(self, figure: Callable[[StoredRun], float | None]) -> float | None:
         """Mean over the finished runs; a diverged run stopped early and says nothing about cost."""
-        known = [r[key] for r in self.records.values() if r["status"] == "done" and r.get(key) is not None]
-        return fmean(known) if known else None
+        known = [figure(r) for r in self.records.values() if r.status == "done"]
+        values = [value for value in known if value is not None]
+        return fmean(values) if values else None
 
     def steps_to_99(self) -> float | None:
         """Median over the seeds; one that never got there counts as infinitely late, a median of infinity as `None`.
@@ -121,6 +150,6 @@ class Row:
         (A mean over those that got there would make a cell that seldom learns look fast.)
         """
         scored = [r for r in self.records.values() if score(r) is not None]
-        late = [inf if r.get("steps_to_99") is None else float(r["steps_to_99"]) for r in scored]
+        late = [inf if r.steps_to_99 is None else float(r.steps_to_99) for r in scored]
         middle = median(late) if late else inf
         return None if middle == inf else middle

@@ -1,35 +1,36 @@
 """The frame of runs: every stored run of a plan, for notebooks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from mclab.config.outcome import ALL
+from mclab.config.stored import StoredRun
 from mclab.plan.plan import Candidate, Plan
-from mclab.plan.select import Lookup, Record
+from mclab.plan.select import Lookup
 from mclab.report.row import ACCURACY, TOKENS, Row, score
 from mclab.report.summary import LR, Summary, summarise
 from mclab.report.tables import Column, series
 
-#: Column, key in the record (dotted for what lies deeper), type.
-FIGURES = (
-    ("steps_done", "steps", pl.Int64),
-    ("steps_to_99", "steps_to_99", pl.Int64),
-    ("diverged_step", "diverged_step", pl.Int64),
-    ("overlap", "overlap", pl.Float64),
-    ("params", "params", pl.Int64),
-    ("state_fixed", "state_fixed", pl.Int64),
-    ("state_cached", "state_cached", pl.Int64),
-    ("tokens_per_s", "tokens_per_s", pl.Float64),
-    ("wall_s", "wall_s", pl.Float64),
-    ("science", "science", pl.Int64),
-    ("device", "provenance.device", pl.String),
-    ("device_name", "provenance.device_name", pl.String),
-    ("torch", "provenance.torch", pl.String),
-    ("mclab", "provenance.mclab", pl.String),
-    ("error", "error", pl.String),
+#: Column, figure of the record, type.
+FIGURES: tuple[tuple[str, Callable[[StoredRun], object], Any], ...] = (
+    ("steps_done", lambda record: record.steps, pl.Int64),
+    ("steps_to_99", lambda record: record.steps_to_99, pl.Int64),
+    ("diverged_step", lambda record: record.diverged_step, pl.Int64),
+    ("overlap", lambda record: record.overlap, pl.Float64),
+    ("params", lambda record: record.params, pl.Int64),
+    ("state_fixed", lambda record: record.state_fixed, pl.Int64),
+    ("state_cached", lambda record: record.state_cached, pl.Int64),
+    ("tokens_per_s", lambda record: record.tokens_per_s, pl.Float64),
+    ("wall_s", lambda record: record.wall_s, pl.Float64),
+    ("science", lambda record: record.science, pl.Int64),
+    ("device", lambda record: record.fact("device"), pl.String),
+    ("device_name", lambda record: record.fact("device_name"), pl.String),
+    ("torch", lambda record: record.fact("torch"), pl.String),
+    ("mclab", lambda record: record.fact("mclab"), pl.String),
+    ("error", lambda record: record.error, pl.String),
 )
 
 
@@ -38,7 +39,7 @@ class _Run:
     row: Row
     candidate: Candidate
     seed: int
-    record: Record
+    record: StoredRun
 
     def value(self, path: str) -> Any:
         """What the plan says of a key; `None` where it means nothing in this cell."""
@@ -50,14 +51,9 @@ class _Run:
         return score(self.record, part, metric) if part == ALL or part in self.row.slices else None
 
     def metric(self, split: str, part: str, metric: str) -> float | None:
-        found = (self.record.get(split) or {}).get(part, {}).get(metric)
+        scores = self.record.test if split == "test" else self.record.valid
+        found = scores[part].metrics.get(metric) if part in scores else None
         return None if found is None else float(found)
-
-    def figure(self, key: str) -> Any:
-        if not key.startswith("provenance."):
-            return self.record.get(key)
-        found = (self.record.get("provenance") or {}).get(key.removeprefix("provenance."))
-        return None if found is None else str(found)
 
 
 def runs_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:
@@ -85,14 +81,14 @@ def _stored(summary: Summary, lookup: Lookup) -> Iterator[_Run]:
 
 
 def _columns(summary: Summary, runs: list[_Run]) -> Iterator[Column]:
-    yield "run_id", pl.String, [run.record["run_id"] for run in runs]
+    yield "run_id", pl.String, [run.record.run_id for run in runs]
     if summary.plan.named:
         yield "name", pl.String, [run.row.cell.name for run in runs]
     for path, name in summary.names.items():
         yield name, None, [run.value(path) for run in runs]
     yield "seed", pl.Int64, [run.seed for run in runs]
     yield "chosen", pl.Boolean, [run.candidate == run.row.candidate for run in runs]
-    yield "status", pl.String, [run.record["status"] for run in runs]
+    yield "status", pl.String, [run.record.status for run in runs]
     extras, tokens = summary.extras, summary.long_answers
     for ending, part in [("", ALL), *((f"[{part}]", part) for part in summary.slices)]:
         yield f"test_accuracy{ending}", pl.Float64, [run.accuracy(part) for run in runs]
@@ -101,5 +97,5 @@ def _columns(summary: Summary, runs: list[_Run]) -> Iterator[Column]:
         valid = () if part in extras else (("valid", "accuracy"), ("valid", "loss"))
         for split, metric in (("test", "loss"), *valid):
             yield f"{split}_{metric}{ending}", pl.Float64, [run.metric(split, part, metric) for run in runs]
-    for name, key, dtype in FIGURES:
-        yield name, dtype, [run.figure(key) for run in runs]
+    for name, figure, dtype in FIGURES:
+        yield name, dtype, [figure(run.record) for run in runs]

@@ -32,8 +32,8 @@ class Path:
 
 def state_of(row: Row) -> int | None:
     """Floats kept of a sequence, fixed and cached; `None` where no run has told."""
-    known = [row.first(key) for key in ("state_fixed", "state_cached")]
-    return None if None in known else sum(known)
+    fixed, cached = row.state_fixed, row.state_cached
+    return None if fixed is None or cached is None else fixed + cached
 
 
 def state_figure(summary: Summary) -> Figure:

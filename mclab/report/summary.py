@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
+from mclab.config.stored import StoredRun
 from mclab.config.strict import leaves
 from mclab.plan.plan import CHANGE, Candidate, Cell, Plan
-from mclab.plan.select import Lookup, Record, choose, edges
+from mclab.plan.select import Lookup, choose, edges
 from mclab.report.names import column_names, label, natural, value_text
 from mclab.report.row import SOLVED, Row, same_function, scores
 from mclab.report.stats import SAME, Difference, holm, paired, spread
@@ -130,8 +131,8 @@ def _status(plan: Plan, cell: Cell, candidate: Candidate | None, lookup: Lookup)
     return "choosing: " + _counted([lookup(own[seed]) for own in ids for seed in first])
 
 
-def _counted(records: Sequence[Record | None]) -> str:
-    counts = Counter("missing" if record is None else record["status"] for record in records)
+def _counted(records: Sequence[StoredRun | None]) -> str:
+    counts = Counter("missing" if record is None else record.status for record in records)
     order = ("done", "diverged", "oom", "failed", "pruned", "missing")
     return ", ".join(f"{counts[status]} {status}" for status in order if counts[status])
 

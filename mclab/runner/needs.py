@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from mclab.config.outcome import FINAL
 from mclab.config.run import RunConfig, run_id
+from mclab.config.stored import StoredRun
 from mclab.plan.plan import Plan
-from mclab.plan.select import Lookup, Record, choose, runs_needed
+from mclab.plan.select import Lookup, choose, runs_needed
 
 
 class Needs:
@@ -26,10 +27,10 @@ class Needs:
                 self._cells[name].append(number)
         self._open = {n for n, cell in enumerate(plan.cells) if plan.select and not choose(plan, cell, self.known)}
 
-    def known(self, name: str) -> Record | None:
+    def known(self, name: str) -> StoredRun | None:
         """The record that counts in this command."""
         record = self._lookup(name)
-        if record and self._retry_failed and name not in self._over and record["status"] not in FINAL:
+        if record and self._retry_failed and name not in self._over and record.status not in FINAL:
             return None
         return record
 
@@ -83,5 +84,5 @@ class Needs:
     def statuses(self) -> tuple[Counter[str], int]:
         """How many of the runs that the plan asks for are stored, by status, and how many are not."""
         records = [self._lookup(run_id(run)) for run in runs_needed(self._plan, self._lookup)]
-        stored = Counter(record["status"] for record in records if record)
+        stored = Counter[str](record.status for record in records if record)
         return stored, len(records) - stored.total()

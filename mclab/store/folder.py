@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Self
 from mclab.config.keep import checkpoints
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import SCIENCE, RunConfig, run_id
+from mclab.config.stored import StoredRun
 from mclab.config.strict import ConfigError
 from mclab.plan.describe import as_dict, from_dict
 from mclab.plan.difference import difference
 from mclab.plan.plan import Plan
 from mclab.store.files import StoreError, move_aside, plainly, remove_leftovers, write_whole
 from mclab.store.lock import Lock
-from mclab.store.record import Record, curve_bytes, json_bytes, read_record, record_of
+from mclab.store.record import curve_bytes, json_bytes, read_record, record_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +42,7 @@ class Records:
     def __init__(self, path: str | Path, *, say: Callable[[str], None] = _to_stderr) -> None:
         self.path = Path(path)
         self._say = say
-        self._read: dict[str, tuple[tuple[int, ...], Record | None]] = {}
+        self._read: dict[str, tuple[tuple[int, ...], StoredRun | None]] = {}
         self._open()
 
     def _open(self) -> None:
@@ -49,8 +50,8 @@ class Records:
             what = "is a file, not a run folder" if self.path.exists() else "no such run folder"
             raise StoreError(f"{self.path}: {what}")
 
-    def lookup(self, run: str) -> Record | None:
-        """The record of the run with this id, or `None` where none is stored, or only a damaged one."""
+    def lookup(self, run: str) -> StoredRun | None:
+        """The run with this id, or `None` where none is stored, or only a damaged one."""
         path = self._record(run)
         try:
             stat = path.stat()
@@ -63,7 +64,7 @@ class Records:
             self._read[run] = (seal, self._load(path, run))
         return self._read[run][1]
 
-    def _load(self, path: Path, run: str) -> Record | None:
+    def _load(self, path: Path, run: str) -> StoredRun | None:
         try:
             with plainly(path, "read"):
                 return read_record(path.read_bytes(), run)
@@ -78,10 +79,10 @@ class Records:
     def _damaged(self, path: Path, reason: str) -> None:
         self._say(f"{path}: {reason}; counts as missing")
 
-    def scan(self) -> list[Record]:
-        """Every record of the present science version, by run id; says how many of another version it leaves out."""
+    def scan(self) -> list[StoredRun]:
+        """Every run of the present science version, by run id; says how many of another version it leaves out."""
         found = [record for run in self._ids() if (record := self.lookup(run))]
-        mine = [record for record in found if record["science"] == SCIENCE]
+        mine = [record for record in found if record.science == SCIENCE]
         if len(mine) < len(found):
             self._say(
                 f"{self.path}: {len(found) - len(mine)} records of another science version than {SCIENCE} left out"
@@ -191,7 +192,7 @@ class Store(Records):
                     path.unlink(missing_ok=True)
         for run in self.begun():
             record = self.lookup(run)
-            if record and record["status"] in FINAL:
+            if record and record.status in FINAL:
                 self._forget(run)
 
     def _forget(self, run: str) -> None:
@@ -234,7 +235,7 @@ class Store(Records):
         Raises `StoreError` when it cannot be written; what was stored before is unharmed.
         """
         name, before = run_id(run), self.lookup(run_id(run))
-        assert before is None or before["status"] not in FINAL, f"run {name} is stored already"
+        assert before is None or before.status not in FINAL, f"run {name} is stored already"
         if outcome.weights is not None:
             path = self.weights(name)
             with plainly(path.parent, "make the folder"):

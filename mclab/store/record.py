@@ -8,22 +8,39 @@ from typing import Any, get_args
 
 from mclab.config.outcome import Outcome
 from mclab.config.run import SCIENCE, RunConfig, Status, canonical, run_id
+from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import leaves
 from mclab.store.figures import check_figures
-
-Record = dict[str, Any]
 
 #: The outcome's figures; the curve and the weights stand in files of their own.
 FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("curve", "weights"))
 #: Without these a record says nothing. Others may be younger than the record and then read as null.
 _NEEDED = ("run_id", "science", "seed", "config", "status", "steps", "valid", "test")
+#: Figures that are scores by slice.
+_SPLITS = ("valid", "test")
 
 
-def record_of(run: RunConfig, outcome: Outcome) -> Record:
+def record_of(run: RunConfig, outcome: Outcome) -> dict[str, Any]:
     """What is stored of a run: its config in full and canonical, and every figure of its outcome."""
-    figures = {name: value for name, value in asdict(outcome).items() if name in FIGURES}
-    head = {"run_id": run_id(run), "science": SCIENCE, "seed": run.seed, "config": dict(leaves(canonical(run)))}
-    return {**head, **figures}
+    known: dict[str, Any] = {name: getattr(outcome, name) for name in FIGURES}
+    for split in _SPLITS:
+        known[split] = {part: StoredScore(asdict(score)) for part, score in known[split].items()}
+    known |= {"run_id": run_id(run), "science": SCIENCE, "seed": run.seed}
+    config = canonical(run)
+    return as_record(StoredRun(**known, keys=dict(leaves(config)), config=config))
+
+
+def as_record(stored: StoredRun) -> dict[str, Any]:
+    """What the file of a stored run holds: the inverse of `read_record`, figures that were missing there being null."""
+    head = {"run_id": stored.run_id, "science": stored.science, "seed": stored.seed, "config": dict(stored.keys)}
+    return {**head, **figures_of(stored), **stored.unknown}
+
+
+def figures_of(stored: StoredRun) -> dict[str, Any]:
+    """Every figure as in the record, in the record's order."""
+    figures = {name: getattr(stored, name) for name in FIGURES}
+    scores = {split: {part: dict(score.metrics) for part, score in figures[split].items()} for split in _SPLITS}
+    return {**figures, **scores}
 
 
 def json_bytes(value: Any, indent: int | None = 1) -> bytes:
@@ -50,11 +67,11 @@ def _plain(value: Any) -> Any:
     return _plain(value.item()) if hasattr(value, "item") else str(value)
 
 
-def read_record(data: bytes, name: str) -> Record:
-    """The record in `data`, that stands under the run id `name`.
+def read_record(data: bytes, name: str) -> StoredRun:
+    """The run whose record is `data`, that stands under the run id `name`.
 
     Raises `ValueError` with the reason when it is damaged: torn, no record, not the run that its name says, or with
-    figures that no run can have. The config of another science version is not checked, its rules are not known here.
+    figures that no run can have. The keys of another science version may describe no run, its rules are not known here.
     """
     record = _object(data)
     missing = [key for key in _NEEDED if key not in record]
@@ -65,12 +82,23 @@ def read_record(data: bytes, name: str) -> Record:
     if record["status"] not in get_args(Status):
         raise ValueError(f"has the unknown status {record['status']!r}")
     check_figures(record)
-    if record["science"] == SCIENCE:
-        _check_config(record)
-    return {**dict.fromkeys(FIGURES), **record}
+    config = _check_config(record) if record["science"] == SCIENCE else _config_if_any(record)
+    return _stored(record, config)
 
 
-def _object(data: bytes) -> Record:
+def _stored(record: dict[str, Any], config: RunConfig | None) -> StoredRun:
+    """What passed the checks, typed. Figures may be null, the version and the seed may not."""
+    for key in ("science", "seed"):
+        if record[key] is None:
+            raise ValueError(f"has {key} None, not a whole number")
+    known: dict[str, Any] = {name: record.get(name) for name in ("run_id", "science", "seed", *FIGURES)}
+    for split in _SPLITS:
+        known[split] = {part: StoredScore(score) for part, score in record[split].items()}
+    unknown = {key: value for key, value in record.items() if key != "config" and key not in known}
+    return StoredRun(**known, keys=record["config"], config=config, unknown=unknown)
+
+
+def _object(data: bytes) -> dict[str, Any]:
     try:
         record = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
@@ -80,19 +108,31 @@ def _object(data: bytes) -> Record:
     return record
 
 
-def _check_config(record: Record) -> None:
+def _check_config(record: dict[str, Any]) -> RunConfig:
     try:
-        found = run_id(config_of(record))
+        config = _config_of(record["config"])
+        found = run_id(config)
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError("holds a config that is none") from error
     if found != record["run_id"] or record["seed"] != record["config"]["seed"]:
         raise ValueError(f"holds the config of run {found}")
+    return config
 
 
-def config_of(record: Record) -> RunConfig:
-    """The run that a record's dotted keys describe. Raises `ValueError` when they describe none."""
+def _config_if_any(record: dict[str, Any]) -> RunConfig | None:
+    """For a record of another science version, of which no more is asked than that it has keys."""
+    if not isinstance(record["config"], dict):
+        raise ValueError("holds a config that is none")
+    try:
+        return _config_of(record["config"])
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+def _config_of(keys: dict[str, Any]) -> RunConfig:
+    """The run that dotted keys describe. Raises `ValueError`, among others, when they describe none."""
     nested: dict[str, Any] = {}
-    for path, value in record["config"].items():
+    for path, value in keys.items():
         *rooms, key = path.split(".")
         inner = nested
         for room in rooms:

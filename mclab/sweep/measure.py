@@ -5,50 +5,52 @@ from math import fsum, isfinite
 from typing import Any
 
 from mclab.config.outcome import ALL
+from mclab.config.stored import StoredRun
 from mclab.plan.space_trials import Objective, Status, Trial
 from mclab.sweep.pruning import looks
 from mclab.sweep.study import End
 
-Record = Mapping[str, Any]
 #: Of several runs that did not end well the first of these names the trial.
 _WORST: tuple[Status, ...] = ("failed", "oom", "diverged", "pruned")
 
 
-def metrics(records: Sequence[Record]) -> dict[str, float]:
+def metrics(records: Sequence[StoredRun]) -> dict[str, float]:
     """Means over the seeds of what a trial may be judged and shown by; what is no number is left out."""
     found = [dict(_figures(record)) for record in records]
     names = [name for name in found[0] if all(name in each for each in found)]
     return {name: fsum(each[name] for each in found) / len(found) for name in names}
 
 
-def _figures(record: Record) -> dict[str, float]:
+def _figures(record: StoredRun) -> dict[str, float]:
+    valid, test = record.valid[ALL], record.test[ALL]
     scores = {
-        f"{split}.{metric}": record[split][ALL].get(metric)
-        for split in ("valid", "test")
-        for metric in ("accuracy", "loss")
+        "valid.accuracy": valid.accuracy,
+        "valid.loss": valid.loss,
+        "test.accuracy": test.accuracy,
+        "test.loss": test.loss,
     }
-    fixed, cached = record["state_fixed"], record["state_cached"]
+    fixed, cached = record.state_fixed, record.state_cached
     state = fixed + cached if fixed is not None and cached is not None else None
-    rest = {"state_floats": state, "params": record["params"], "tokens_per_s": record["tokens_per_s"]}
+    rest = {"state_floats": state, "params": record.params, "tokens_per_s": record.tokens_per_s}
     return {name: float(value) for name, value in {**scores, **rest}.items() if value is not None and isfinite(value)}
 
 
 def end_of(
-    records: Sequence[Record], curve: Callable[[str], Sequence[Mapping[str, Any]]], objectives: Sequence[Objective]
+    records: Sequence[StoredRun], curve: Callable[[str], Sequence[Mapping[str, Any]]], objectives: Sequence[Objective]
 ) -> End:
     """How a trial with these records ended, with the facts that are written beside it."""
-    statuses = {record["status"] for record in records}
+    statuses = {record.status for record in records}
     ended: Status = next((word for word in _WORST if word in statuses), "done")
     metric = objectives[0].metric
-    seen = looks([curve(record["run_id"]) for record in records], metric)
+    seen = looks([curve(record.run_id) for record in records], metric)
     if ended == "done":
         found = metrics(records)
         lacking = [each.metric for each in objectives if each.metric not in found]
         if lacking:
             return End("failed", looks=seen, facts={"error": f"{lacking[0]} is no number"})
         return End("done", tuple(found[each.metric] for each in objectives), seen, {"metrics": found})
-    bad = next(record for record in records if record["status"] == ended)
-    facts = {"diverged_step": bad["diverged_step"], "error": bad["error"]}
+    bad = next(record for record in records if record.status == ended)
+    facts = {"diverged_step": bad.diverged_step, "error": bad.error}
     return End(ended, looks=seen, facts=facts)
 
 

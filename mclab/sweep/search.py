@@ -149,7 +149,7 @@ class Search:
     def _known(self, name: str, retry: bool) -> bool:
         """Whether the store has the run. What failed there is tried again for a trial that is tried again."""
         record = self._store.lookup(name)
-        return record is not None and (record["status"] in FINAL or not retry)
+        return record is not None and (record.status in FINAL or not retry)
 
     def _take(self, pool: Pool, pack: Pack, result: Result) -> None:
         """Store a pack's outcomes and end the trials that waited for them."""

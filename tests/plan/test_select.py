@@ -6,16 +6,21 @@ from typing import Any
 
 import pytest
 
+from mclab.config.outcome import ALL
 from mclab.config.run import RunConfig, run_id
+from mclab.config.stored import StoredRun
 from mclab.plan.plan import Candidate, Cell, Plan
 from mclab.plan.select import choose, edges, runs_needed
 from tests.plan.conftest import Fault, Make
+from tests.stored import score, stored_run
 
-Records = dict[str, dict[str, Any]]
+Records = dict[str, StoredRun]
+DIVERGED, PRUNED, OOM = stored_run(status="diverged"), stored_run(status="pruned"), stored_run(status="oom")
+FAILED = stored_run(status="failed", error="x")
 
 
-def done(accuracy: float, loss: float | None = 1.0) -> dict[str, Any]:
-    return {"status": "done", "valid": {"all": {"accuracy": accuracy, "loss": loss}}}
+def done(accuracy: float, loss: float | None = 1.0) -> StoredRun:
+    return stored_run(valid={ALL: score(accuracy, loss)})
 
 
 def stored(cell: Cell, *by_candidate: list[Any]) -> Records:
@@ -49,12 +54,12 @@ HIGH, LOW = {"train.lr": 0.01}, {"train.lr": 0.001}
         ([done(0.5, 1.0), done(0.7, 2.0)], [done(0.6, 1.0), done(0.6, 1.5)], LOW),
         ([done(0.5, 1.0), done(0.7, 1.0)], [done(0.7, 1.5), done(0.5, 1.5)], HIGH),
         ([done(0.6, 1.0), done(0.6, 1.0)], [done(0.6, 1.0), done(0.6, 1.0)], LOW),
-        ([{"status": "diverged"}, done(1.0)], [done(0.6), done(0.5)], LOW),
-        ([{"status": "diverged"}, done(1.0)], [done(0.4), done(0.5)], HIGH),
-        ([{"status": "diverged"}, {"status": "diverged"}], [done(0.0, 9.0), done(0.0, 9.0)], LOW),
-        ([done(0.0, 9.0), done(0.0, 9.0)], [{"status": "diverged"}, {"status": "diverged"}], HIGH),
-        ([{"status": "diverged"}] * 2, [{"status": "diverged"}] * 2, LOW),
-        ([{"status": "pruned"}, done(0.9)], [done(0.5), done(0.5)], LOW),
+        ([DIVERGED, done(1.0)], [done(0.6), done(0.5)], LOW),
+        ([DIVERGED, done(1.0)], [done(0.4), done(0.5)], HIGH),
+        ([DIVERGED, DIVERGED], [done(0.0, 9.0), done(0.0, 9.0)], LOW),
+        ([done(0.0, 9.0), done(0.0, 9.0)], [DIVERGED, DIVERGED], HIGH),
+        ([DIVERGED] * 2, [DIVERGED] * 2, LOW),
+        ([PRUNED, done(0.9)], [done(0.5), done(0.5)], LOW),
         ([done(0.6, nan), done(0.6, 0.1)], [done(0.6, 5.0), done(0.6, 5.0)], LOW),
         ([done(0.6, None), done(0.6, 0.1)], [done(0.6, 5.0), done(0.6, 5.0)], LOW),
         ([done(0.6, inf)] * 2, [done(0.6, 5.0)] * 2, LOW),
@@ -70,7 +75,7 @@ def test_only_the_first_seeds_count(two: Plan):
     )
 
 
-@pytest.mark.parametrize("gap", [None, {"status": "failed", "error": "x"}, {"status": "oom"}])
+@pytest.mark.parametrize("gap", [None, FAILED, OOM])
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("place", [0, 1])
 def test_no_choice_while_a_record_is_missing_or_not_final(two: Plan, gap: Any, seed: int, place: int):
@@ -80,7 +85,7 @@ def test_no_choice_while_a_record_is_missing_or_not_final(two: Plan, gap: Any, s
 
 
 def test_a_cell_whose_candidates_all_failed_chooses_nothing(two: Plan):
-    assert picked(two, [{"status": "failed"}] * 4, [{"status": "oom"}] * 4) is None
+    assert picked(two, [FAILED] * 4, [OOM] * 4) is None
 
 
 def test_without_candidates_there_is_nothing_to_wait_for(plan: Make):
@@ -95,7 +100,7 @@ def test_by_loss(plan: Make):
     by_loss = plan("select: {over: {train.lr: [1e-2, 1e-3]}, by: valid.loss, seeds: 1}")
     assert picked(by_loss, [done(0.9, 2.0)], [done(0.1, 1.0)]) == LOW
     assert picked(by_loss, [done(0.9, 1.0)], [done(0.1, 1.0)]) == HIGH
-    assert picked(by_loss, [{"status": "diverged"}], [done(0.1, 50.0)]) == LOW
+    assert picked(by_loss, [DIVERGED], [done(0.1, 50.0)]) == LOW
 
 
 def test_a_mean_does_not_depend_on_the_order_of_its_seeds(plan: Make):

@@ -1,5 +1,6 @@
 """A stored run by the first digits of its id."""
 
+import json
 import shlex
 from itertools import pairwise
 
@@ -109,3 +110,13 @@ def test_a_run_that_diverged_left_none(here):
     name = stored(here / "runs/one", small_run(), Outcome("diverged", diverged_step=1))
     with pytest.raises(ConfigError, match=f"run {name} is diverged: it left no weights"):
         find(name)
+
+
+def test_a_run_of_another_science_cannot_be_trained_again(here):
+    name = stored(here / "runs/one", small_run(), DONE)
+    path = here / "runs/one/records" / f"{name}.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "science": 0, "config": {**record["config"], "gone": 1}}))
+    with pytest.raises(ConfigError, match=f"run {name} is stored without weights, and of science version 0") as said:
+        find(name)
+    assert "\n" not in str(said.value)

@@ -1,17 +1,19 @@
 """Grids and records made up by hand for the report's tests."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from mclab.config.outcome import ALL
 from mclab.config.run import RunConfig, run_id
+from mclab.config.stored import StoredRun
 from mclab.plan.plan import Candidate, Cell, Plan, Select
+from mclab.plan.select import Lookup
+from tests.stored import scores, stored_run
 
 GATE, SEGMENT, AGGREGATE = "model.mixer.gate", "model.mixer.segment", "model.mixer.aggregate"
 QUESTION = "Does a cached memory need a gate that sees the segment?"
 #: An accuracy, a status other than done, or nothing stored.
 Result = float | str | None
-Lookup = Callable[[str], dict[str, Any] | None]
 
 
 def run(settings: Mapping[str, Any], seed: int) -> RunConfig:
@@ -49,22 +51,14 @@ def make_plan(
     return Plan("gating", question, axes, tuple(made), select, tuple(seeds), **more)
 
 
-def record(config: RunConfig, result: float | str, **more: Any) -> dict[str, Any]:
+def record(config: RunConfig, result: float | str, **more: Any) -> StoredRun:
     """A record with the accuracy on every slice, or with a status and nothing measured."""
-    status = result if isinstance(result, str) else "done"
-    parts = {}
-    if not isinstance(result, str):
-        parts = {part: {"accuracy": result, "loss": 1.0 - result} for part in (ALL, *config.task.slices)}
-    return {
-        "run_id": run_id(config),
-        "science": 1,
-        "seed": config.seed,
-        "config": {},
-        "status": status,
+    status: Any = result if isinstance(result, str) else "done"
+    parts = {} if isinstance(result, str) else scores(config.task.slices, result, 1.0 - result)
+    figures = {
         "steps": 600,
         "valid": parts,
         "test": parts,
-        "steps_to_99": None,
         "overlap": 0.0,
         "params": 12345,
         "state_fixed": 1024,
@@ -74,11 +68,11 @@ def record(config: RunConfig, result: float | str, **more: Any) -> dict[str, Any
         "diverged_step": 120 if status == "diverged" else None,
         "error": "RuntimeError: bad\nout of luck" if status == "failed" else None,
         "provenance": {"device": "cpu", "device_name": "a cpu", "torch": "2.11.0", "mclab": "0.1.0"},
-        **more,
     }
+    return stored_run(config, status, **{**figures, **more})
 
 
-def store(plan: Plan, results: Sequence[Sequence[Result]], candidate: int = 0) -> dict[str, dict[str, Any]]:
+def store(plan: Plan, results: Sequence[Sequence[Result]], candidate: int = 0) -> dict[str, StoredRun]:
     """Records of one candidate: a row of results per cell, a result per seed."""
     records = {}
     for cell, row in zip(plan.cells, results, strict=True):
@@ -95,6 +89,6 @@ def gates(*results: Sequence[Result], **more: Any) -> tuple[Plan, Lookup]:
     return plan, store(plan, results).get
 
 
-def mapped(plan: Plan, records: Mapping[str, dict[str, Any]], change: Callable[[dict[str, Any]], Any]) -> Lookup:
-    """The records with `change` applied to a copy of each."""
-    return {key: {**old, **change(old)} for key, old in records.items()}.get
+def mapped(plan: Plan, records: Mapping[str, StoredRun], change: Callable[[StoredRun], dict[str, Any]]) -> Lookup:
+    """The records, each with the fields replaced that `change` gives for it."""
+    return {key: replace(old, **change(old)) for key, old in records.items()}.get

@@ -1,9 +1,10 @@
 """Slices that `eval.task` adds, answers of several tokens, and keys that hold variants, in every table."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
-from mclab.config.outcome import ALL
 from mclab.config.run import run_id
 from mclab.report.markdown import markdown
 from mclab.report.names import value_text
@@ -13,6 +14,7 @@ from mclab.report.runs import runs_frame
 from mclab.report.summary import summarise
 from mclab.report.tables import cells_frame
 from tests.report.bench import GATE, gates, make_plan, record
+from tests.stored import score, scores
 
 EXAMS = {"eval.task": [{"length": 256}, {"pairs": 16}]}
 FURTHER = ("length=256 pairs=4", "length=256 pairs=8", "pairs=16")
@@ -25,10 +27,10 @@ def examined(*rows, cells=({GATE: "context"}, {GATE: "input"}), base=EXAMS):
     for cell, row in zip(plan.cells, rows, strict=True):
         for config, result in zip(cell.candidates[0].runs.values(), row, strict=True):
             made = record(config, result)
-            if made["status"] == "done":
-                own = {part: {"accuracy": result, "loss": 1.0} for part in (ALL, *config.task.slices)}
+            if made.status == "done":
                 extra = [part for exam in config.exams for part in exam.slices]
-                made["test"] = own | {part: {"accuracy": result - 0.1, "loss": 2.0} for part in extra}
+                test = scores(config.task.slices, result) | dict.fromkeys(extra, score(result - 0.1, 2.0))
+                made = replace(made, test=test)
             records[run_id(config)] = made
     return plan, records
 
@@ -79,8 +81,7 @@ def test_own_slices_alone_decide_what_is_compared():
 def test_another_function_on_a_shared_slice_is_another():
     one, other = examined([0.5], [0.5])[1].values()
     assert same_function(one, other)
-    other["test"]["pairs=16"]["loss"] = 2.5
-    assert not same_function(one, other)
+    assert not same_function(one, replace(other, test={**other.test, "pairs=16": score(0.4, 2.5)}))
 
 
 def test_a_slice_that_is_own_in_one_cell_stands_with_the_own():
@@ -97,10 +98,8 @@ def needles(tokens):
     records = {}
     for cell in plan.cells:
         for seed, config in cell.candidates[0].runs.items():
-            score = {"accuracy": 0.5, "loss": 1.0, "token_accuracy": tokens[seed]}
-            made = record(config, 0.5)
-            made["test"] = {part: dict(score) for part in (ALL, "depth=0", "depth=50")}
-            records[run_id(config)] = made
+            test = scores(("depth=0", "depth=50"), 0.5, token_accuracy=tokens[seed])
+            records[run_id(config)] = record(config, 0.5, test=test)
     return plan, records
 
 
@@ -115,8 +114,8 @@ def test_token_accuracy_where_an_answer_is_several_tokens(monkeypatch):
     page = markdown(summarise(plan, records.get))
     assert " token accuracy |" in page
     assert "share of answers that are right as a whole" in page
-    (diverged, *_) = records.values()
-    diverged.update(status="diverged", test={})
+    first = next(iter(records))
+    records[first] = replace(records[first], status="diverged", test={})
     assert cells_frame(plan, records.get)["test_token_accuracy_min"][0] == 0.0
 
 
@@ -136,9 +135,8 @@ def test_token_accuracy_is_no_column_where_an_answer_is_one_token():
 def test_a_record_from_before_tokens_were_counted_has_none(monkeypatch):
     monkeypatch.setattr("tests.report.bench.run", niah_run)
     plan, records = needles([0.8, 0.9])
-    for made in records.values():
-        for score in made["test"].values():
-            score.pop("token_accuracy")
+    old = scores(("depth=0", "depth=50"), 0.5)
+    records = {run: replace(made, test=old) for run, made in records.items()}
     assert cells_frame(plan, records.get)["test_token_accuracy_mean"].to_list() == [None, None]
     assert runs_frame(plan, records.get)["test_token_accuracy"].to_list() == [None] * 4
 

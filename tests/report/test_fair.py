@@ -1,5 +1,7 @@
 """What may be called equal, and what may be compared at all."""
 
+from dataclasses import replace
+
 import pytest
 
 from mclab.report.display import difference_text
@@ -10,6 +12,7 @@ from mclab.report.tables import cells_frame
 from mclab.report.terminal import terminal_table
 from mclab.report.verdict import verdict
 from tests.report.bench import GATE, gates, make_plan, mapped, store
+from tests.stored import score, with_metrics
 
 
 def gated(results, change):
@@ -18,13 +21,13 @@ def gated(results, change):
     second = set(plan.cells[1].candidates[0].run_ids().values())
 
     def changed(old):
-        return {"test": change(old["test"])} if old["run_id"] in second else {}
+        return {"test": change(old.test)} if old.run_id in second else {}
 
     return plan, mapped(plan, store(plan, [results, results]), changed)
 
 
 def shifted(part, key, step):
-    return lambda test: {**test, part: {**test[part], key: test[part][key] * (1 + step)}}
+    return lambda test: {**test, part: with_metrics(test[part], **{key: test[part].metrics[key] * (1 + step)})}
 
 
 @pytest.mark.parametrize(
@@ -47,12 +50,14 @@ def test_identical_wants_the_losses_and_every_slice(part, key, step, words):
 def test_one_seed_with_another_loss_is_enough():
     plan, _ = gates([0.5, 0.6, 0.7], [0.5, 0.6, 0.7])
     records = store(plan, [[0.5, 0.6, 0.7]] * 2)
-    records[plan.cells[1].candidates[0].run_ids()[2]]["test"]["pairs=4"]["loss"] = 9.0
+    last = plan.cells[1].candidates[0].run_ids()[2]
+    test = records[last].test
+    records[last] = replace(records[last], test={**test, "pairs=4": with_metrics(test["pairs=4"], loss=9.0)})
     assert difference_text(summarise(plan, records.get).rows[1]) == "same accuracy"
 
 
 def test_a_loss_that_is_not_known_is_equal_to_none():
-    plan, lookup = gated([0.5, 0.6, 0.7], lambda test: {**test, "all": {"accuracy": test["all"]["accuracy"]}})
+    plan, lookup = gated([0.5, 0.6, 0.7], lambda test: {**test, "all": score(test["all"].accuracy, None)})
     assert difference_text(summarise(plan, lookup).rows[1]) == "same accuracy"
 
 
@@ -63,7 +68,7 @@ def test_a_smoke_run_of_two_functions():
 
 
 def test_two_functions_at_the_ceiling():
-    plan, lookup = gated([1.0, 1.0, 1.0], lambda test: {**test, "all": {"accuracy": 1.0, "loss": 0.1}})
+    plan, lookup = gated([1.0, 1.0, 1.0], lambda test: {**test, "all": score(1.0, 0.1)})
     summary = summarise(plan, lookup)
     assert verdict(summary) == [
         "input has the same accuracy as context on every seed, both at the ceiling.",

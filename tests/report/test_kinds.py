@@ -16,6 +16,7 @@ from mclab.report.plots import accuracy_figure, fitting, render, write_plots
 from mclab.report.slices import capacity_figure, slices_figure
 from mclab.report.summary import summarise
 from tests.report.bench import GATE, gates, make_plan, record
+from tests.stored import score
 
 LENGTHS = (64, 128, 256)
 
@@ -37,7 +38,7 @@ def scored(cells, seeds=range(3), **base):
             length = f"length={config.task.length} "
             test = {part: accuracy(part if "length=" in part else length + part) for part in parts}
             test[ALL] = fmean(test[part] for part in own)
-            found = {part: {"accuracy": value, "loss": 1.0 - value} for part, value in test.items()}
+            found = {part: score(value, 1.0 - value) for part, value in test.items()}
             records[run_id(config)] = record(config, 0.5, test=found)
     return summarise(plan, records.get)
 
@@ -133,7 +134,7 @@ def looks(*values):
 def test_a_curve_is_the_mean_of_the_seeds_and_a_seed_that_stopped_stays():
     plan, lookup = gates([0.5, 0.6, 0.7, "diverged"])
     (row,) = summarise(plan, lookup).rows
-    ids = [record["run_id"] for record in row.records.values()]
+    ids = [record.run_id for record in row.records.values()]
     curves = dict(zip(ids, [looks(0.1, 0.2), looks(0.3, 0.4, 0.5), looks(0.2, 0.9), looks(0.7)], strict=True))
     found = track(row, curves.get, "accuracy")
     assert found.steps == [50, 100, 150]

@@ -1,5 +1,6 @@
 """The plot of accuracy against state: what makes a line, and where its points stand."""
 
+from dataclasses import replace
 from math import log2
 
 import pytest
@@ -55,6 +56,6 @@ def test_equal_states_and_unknown_ones_are_refused():
     with pytest.raises(ConfigError, match="state: needs two rows"):
         state_figure(summarise(*gates([0.5, 0.6], [0.7, 0.8])))
     plan, lookup = gates([0.5], [0.6])
-    unknown = summarise(plan, lambda key: {**lookup(key), "state_fixed": None} if lookup(key) else None)
+    unknown = summarise(plan, lambda key: replace(lookup(key), state_fixed=None))
     with pytest.raises(ConfigError, match="state: needs two rows"):
         state_figure(unknown)

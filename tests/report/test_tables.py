@@ -143,7 +143,7 @@ def test_steps_to_99_is_a_median_with_the_late_ones_last():
     plan = gates([1.0, 1.0, 1.0], [1.0, 1.0, 0.5])[0]
     for reached, median in (([100, 300, None], 300), ([100, None, None], None), ([300, 200, 100], 200)):
         records = store(plan, [[1.0] * 3, [1.0] * 3])
-        lookup = mapped(plan, records, lambda old, reached=reached: {"steps_to_99": reached[old["seed"]]})
+        lookup = mapped(plan, records, lambda old, reached=reached: {"steps_to_99": reached[old.seed]})
         assert cells_frame(plan, lookup)["steps_to_99"].to_list() == [median, median]
 
 

@@ -91,7 +91,7 @@ def test_mixtures_are_said():
     records = store(plan, [[0.5, 0.6, 0.7]])
 
     def change(old):
-        late = old["seed"] == 2
+        late = old.seed == 2
         return {
             "science": 2 if late else 1,
             "overlap": 0.125 if late else None,
