@@ -1,44 +1,26 @@
 """From a plan to a full run folder: the store, the runner, the tables and the plots."""
 
-import re
-import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mclab.config.keep import Keep
+from mclab.config.options import RunOptions
 from mclab.config.outcome import FINAL
 from mclab.config.run import run_id
-from mclab.config.strict import ConfigError
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup, runs_needed
 from mclab.runner import Progress, Start, Summary, execute
+from mclab.runner.devices import here, resolved
 from mclab.runner.estimate import duration
 from mclab.store import Store
 from mclab.store.files import StoreError, plainly
-from mclab.workers import device_at
 
 #: Exit codes: all done; tables or plots that could not be written; some runs failed, diverged or are missing;
 #: interrupted.
 DONE, UNWRITTEN, FAILED, INTERRUPTED = 0, 2, 3, 130
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to run a plan; nothing here changes a result."""
-
-    device: str = "auto"
-    workers: int | str = "auto"
-    scheduler: str | None = None
-    pack: int | str = "auto"
-    fail_fast: bool = False
-    max_failures: int | None = None
-    retry_failed: bool = False
-    extend: bool = False
-    save_weights: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,16 +77,17 @@ class Report:
 
 
 def ablate(
-    plan: Plan, out: Path, options: Options, *, grid: bytes | None, say: Say, progress: Callable[[Progress], None]
+    plan: Plan, out: Path, options: RunOptions, *, grid: bytes | None, say: Say, progress: Callable[[Progress], None]
 ) -> Report:
     """Run what is missing in `out`, then write tables and plots, unless an interrupt asks to end at once.
 
     `grid` is the grid's file as given, `None` for a plan without one. Raises `ConfigError` for a device that is not
     there and for a folder that cannot be used.
     """
-    check_scheduler(options.scheduler)
-    device = resolve_device(options.device, options.scheduler)
-    check_modules(plan, resolve_device("auto") if options.scheduler else device)
+    from mclab.conform import check  # imports torch
+
+    options = resolved(options)
+    check(plan.first_runs(), here(options))
     with Store(out, say=say) as store:
         store.adopt(plan, grid, extend=options.extend)
         for line in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
@@ -117,17 +100,10 @@ def ablate(
         summary = execute(
             plan,
             store,
-            device=device,
-            workers=options.workers,
-            scheduler=options.scheduler,
-            pack=options.pack,
-            fail_fast=options.fail_fast,
-            max_failures=options.max_failures,
-            retry_failed=options.retry_failed,
+            options,
             begin=lambda start: say(_begins(plan, out, start, store.lookup)),
             progress=progress,
             echo=say,
-            keep=Keep(store.checkpoints.absolute(), options.save_weights),
         )
         lookup = store.lookup
         files, unwritten = ([], []) if summary.interrupted else _written(plan, lookup, out)
@@ -162,50 +138,6 @@ def _written(plan: Plan, lookup: Lookup, out: Path) -> tuple[list[Path], list[st
         except StoreError as error:
             faults.append(str(error))
     return files, faults
-
-
-def check_device(name: str) -> None:
-    """Raises `ConfigError` for what names no device, on whatever machine. Imports no torch."""
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
-        raise ConfigError(f"--device: {name!r} is not auto, cpu, cuda or cuda:N")
-
-
-def resolve_device(name: str, scheduler: str | None = None) -> str:
-    """`auto` is CUDA where there is one. Raises `ConfigError` for a device that this machine lacks.
-
-    With a scheduler it is a matter of its workers, whatever this machine has.
-    """
-    check_device(name)
-    if scheduler is not None:
-        return device_at(scheduler) if name == "auto" else name
-    import torch
-
-    count = torch.cuda.device_count()
-    if name == "auto":
-        return "cuda" if count else "cpu"
-    if name != "cpu" and int(name.partition(":")[2] or 0) >= count:
-        raise ConfigError(f"--device: no {name} here ({count} CUDA devices seen); take --device cpu")
-    return name
-
-
-def check_modules(plan: Plan, device: str) -> None:
-    """Raises `ConfigError` for a mixer of the user's own that is none: not found, not causal, with state of its own."""
-    from mclab.conform import check
-
-    check(plan.first_runs(), device)
-
-
-def check_scheduler(address: str | None) -> None:
-    """Raises `ConfigError` at once where nothing listens, before the run folder is touched."""
-    found = re.fullmatch(r"(?:tcp|tls)://\[?([^/]+?)\]?:(\d+)/?", address or "")
-    if found is None:  # another protocol of Dask's: it finds out for itself
-        return
-    try:
-        socket.create_connection((found[1], int(found[2])), timeout=5).close()
-    except (OSError, OverflowError) as error:
-        raise ConfigError(
-            f"--scheduler: nothing answers at {address} ({getattr(error, 'strerror', None) or error})"
-        ) from error
 
 
 def write_tables(plan: Plan, lookup: Lookup, out: Path) -> list[Path]:

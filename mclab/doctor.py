@@ -141,7 +141,9 @@ def _machine() -> Iterator[Finding]:
     total = os.cpu_count() or allowed
     yield Finding("machine", "cores", f"{allowed} of {total}" if allowed != total else f"{total}")
     threads = os.environ.get("OMP_NUM_THREADS")
-    yield Finding("machine", "threads", f"one a CPU run (OMP_NUM_THREADS {threads or 'not set'})")
+    yield Finding(
+        "machine", "threads", f"{threads or 'one'} a CPU run (OMP_NUM_THREADS {'' if threads else 'not '}set)"
+    )
     free, whole = _memory()
     if whole is not None and free is not None:
         little = free < _LITTLE_MEMORY

@@ -56,8 +56,9 @@ class Preview:
         return max(0, self.size.runs - self.stored)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plan as `plan.json` has it, each cell with its size, and the totals."""
+        """The plan as `plan.json` has it but for the words that made it, each cell with its size, and the totals."""
         plan = describe.as_dict(self.plan)
+        del plan["given"]
         cells = [{**asdict(own), **cell} for own, cell in zip(self.cells, plan.pop("cells"), strict=True)]
         return {
             **plan,

@@ -1,7 +1,6 @@
 """From a plan to a full run folder: devices, what is written when, what the command has to say in the end."""
 
 import json
-import socket
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from mclab.ablate import Options, Report, ablate, check_device, check_scheduler, resolve_device
+from mclab.ablate import Report, ablate
 from mclab.config.keep import Keep
+from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
@@ -37,44 +37,14 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
 
 
 def go(out: Path, plan: Any = PLAN, said: list[str] | None = None, grid: bytes | None = None, **options: Any) -> Report:
-    how = Options(device="cpu", workers=1, **options)
+    how = RunOptions(device="cpu", workers=1, **options)
     say = [].append if said is None else said.append
     return ablate(plan, out, how, grid=grid, say=say, progress=lambda now: None)
 
 
-# ---- devices and addresses ----
-
-
-@pytest.mark.parametrize("name", ["", "gpu", "cpu:0", "cuda:", "cuda:x", "cuda:-1", "CUDA", "cuda:0 "])
-def test_what_is_no_device_is_refused_without_torch(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"--device: .* is not auto, cpu, cuda or cuda:N"):
-        check_device(name)
-
-
-def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    for count, found in ((0, "cpu"), (2, "cuda")):
-        monkeypatch.setattr("torch.cuda.device_count", lambda count=count: count)
-        assert resolve_device("auto") == found
-        assert resolve_device("cpu") == "cpu"
-    assert [resolve_device(name) for name in ("cuda", "cuda:1")] == ["cuda", "cuda:1"]
-    with pytest.raises(ConfigError, match=r"no cuda:2 here \(2 CUDA devices seen\); take --device cpu"):
-        resolve_device("cuda:2")
-
-
-def test_addresses() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        check_scheduler(f"tcp://127.0.0.1:{port}")
-        check_scheduler(f"tls://localhost:{port}/")
-    for unknown in (None, "ucx://127.0.0.1:9", "inproc://here"):
-        check_scheduler(unknown)
-    with pytest.raises(ConfigError, match=f"nothing answers at tcp://127.0.0.1:{port}"):
-        check_scheduler(f"tcp://127.0.0.1:{port}")
-
-
 def test_nothing_is_written_where_the_device_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no cuda:99 here"):
-        ablate(PLAN, tmp_path / "out", Options("cuda:99"), grid=None, say=pytest.fail, progress=pytest.fail)
+        ablate(PLAN, tmp_path / "out", RunOptions("cuda:99"), grid=None, say=pytest.fail, progress=pytest.fail)
     assert not (tmp_path / "out").exists()
 
 

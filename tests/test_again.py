@@ -1,5 +1,6 @@
 """The command that goes on with a folder."""
 
+import json
 import shlex
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 
 from mclab.again import command
 from mclab.plan.grid import load_plan
-from mclab.store import Store
+from mclab.plan.plan import Plan
+from mclab.store import Records, Store
 
 GRID = """
 question: Does it matter?
@@ -23,9 +25,19 @@ def adopted(out: Path, *overrides: str, seeds: str | None = None, text: str = GR
     grid = Path("ablations/g.yaml")
     grid.parent.mkdir(exist_ok=True)
     grid.write_text(text)
-    plan = load_plan(grid, overrides, seeds, **how)
+    return stored(out, load_plan(grid, overrides, seeds, **how), grid)
+
+
+def stored(out: Path, plan: Plan, grid: Path) -> str | None:
+    """What to give to go on with a folder that holds the plan, by what the folder alone says."""
     with Store(out) as store:
         store.adopt(plan, grid.read_bytes())
+    return again(out)
+
+
+def again(out: Path) -> str | None:
+    plan = Records(out).plan()
+    assert plan is not None
     return command(out, plan)
 
 
@@ -44,9 +56,53 @@ def test_overrides_come_back_as_they_can_be_given() -> None:
     found = adopted(Path("runs/g"), "train.steps=5", "task.pairs=[2, 4]", "train.stop_at=0.9", seeds="[0]")
     assert found is not None
     words = shlex.split(found)[4:]
-    assert words == ["task.pairs=[2, 4]", "train.steps=5", "train.stop_at=0.9"]
+    assert words == ["train.steps=5", "task.pairs=[2, 4]", "train.stop_at=0.9"]
     again = load_plan("ablations/g.yaml", words, "[0]")
     assert again.cells[0].candidates[0].runs[0].train.stop_at == 0.9
+
+
+def test_words_that_stand_for_several_keys_come_back_as_words() -> None:
+    words = ("model.mixer=transformer++", "model.heads=2")
+    text = GRID.replace("model.mixer.gate: [context, none]", "model.layers: [1, 2]")
+    found = adopted(Path("runs/g"), *words, text=text)
+    assert found == "mclab ablate --grid ablations/g.yaml model.mixer=transformer++ model.heads=2"
+
+
+def test_a_seed_gives_way_to_the_seeds_that_are_added() -> None:
+    text = GRID.replace("seeds: 0..2", "")
+    assert adopted(Path("runs/g"), "seed=7", "train.steps=5", text=text) == (
+        "mclab ablate --grid ablations/g.yaml train.steps=5"
+    )
+
+
+def test_the_grid_is_found_where_it_was() -> None:
+    grid = Path("deep/down/mine.yaml")
+    grid.parent.mkdir(parents=True)
+    grid.write_text(GRID)
+    assert stored(Path("runs/mine"), load_plan(grid), grid) == "mclab ablate --grid deep/down/mine.yaml"
+    grid.unlink()
+    assert again(Path("runs/mine")) == "mclab ablate --grid runs/mine/grid.yaml --out runs/mine"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "how", "words"),
+    [
+        ([], {}, ""),
+        (["train.steps=5", "task.pairs=[2, 4]"], {}, " 'task.pairs=[2, 4]' train.steps=5"),
+        ([], {"quick": True}, " --quick --out runs/g"),
+        (["train.steps=5"], {"smoke": True}, None),
+    ],
+)
+def test_a_folder_of_before_has_its_words_found_by_its_cells(
+    overrides: list[str], how: dict[str, bool], words: str | None
+) -> None:
+    """Its plan.json has no `given`."""
+    adopted(Path("runs/g"), *overrides, **how)
+    path = Path("runs/g/plan.json")
+    data = json.loads(path.read_text())
+    del data["given"]
+    path.write_text(json.dumps(data))
+    assert again(Path("runs/g")) == (None if words is None else f"mclab ablate --grid ablations/g.yaml{words}")
 
 
 def test_a_grid_that_has_changed_since_gives_way_to_the_folders_copy() -> None:

@@ -5,17 +5,19 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mclab.ablate import resolve_device
 from mclab.config.keep import Keep
+from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
+from mclab.runner.devices import resolved
 from mclab.workers import Failure, Pack, Pool, open_pool, worker_count
 from tests.clusters import Cluster, wait_until
 from tests.commands import TINY, fine, grid_file, records, started
@@ -166,7 +168,7 @@ def test_ctrl_c_frees_the_cluster_and_names_the_command_that_goes_on(
 
 
 def test_a_scheduler_that_hangs_does_not_hold_up_the_end(cluster: Cluster) -> None:
-    with open_pool("cpu", scheduler=cluster.address) as pool:
+    with open_pool(RunOptions("cpu", scheduler=cluster.address)) as pool:
         hand_in(pool, 1)
         cluster.scheduler.send_signal(signal.SIGSTOP)
         began = time.monotonic()
@@ -177,7 +179,7 @@ def test_a_scheduler_that_hangs_does_not_hold_up_the_end(cluster: Cluster) -> No
 def test_a_scheduler_that_dies_ends_it_with_a_line(tmp_path: Path) -> None:
     lone = Cluster(tmp_path, SETTINGS)
     try:
-        with open_pool("cpu", scheduler=lone.address) as pool:
+        with open_pool(RunOptions("cpu", scheduler=lone.address)) as pool:
             hand_in(pool, 1)
             lone.scheduler.kill()
             with pytest.raises(
@@ -194,7 +196,7 @@ def test_a_scheduler_that_dies_ends_it_with_a_line(tmp_path: Path) -> None:
 def test_a_pack_that_kills_its_worker_costs_itself_alone(cluster: Cluster, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     cluster.worker("--memory-limit", "500MB", nanny=True)
-    with open_pool("cpu", scheduler=cluster.address, train=partial(train, notes=notes)) as pool:
+    with open_pool(RunOptions("cpu", scheduler=cluster.address), train=partial(train, notes=notes)) as pool:
         hand_in(pool, 1, DIES, EATS, 98, 99)  # all with the one worker, whose every death counts against each of them
         found = dict(results(pool))
     lost = found.pop(DIES)
@@ -216,7 +218,7 @@ def test_a_worker_that_wakes_too_late_changes_nothing(cluster: Cluster, tmp_path
 
     worker, address = cluster.worker()
     fake = partial(train, notes=notes)
-    with open_pool("cpu", scheduler=cluster.address, train=fake, progress=heard, say=said.append) as pool:
+    with open_pool(RunOptions("cpu", scheduler=cluster.address), train=fake, progress=heard, say=said.append) as pool:
         hand_in(pool, HANGS, 93)
         wait_until(lambda: tries(notes, HANGS), "the pack to begin")
         worker.send_signal(signal.SIGSTOP)
@@ -247,7 +249,7 @@ def test_a_worker_that_wakes_too_late_changes_nothing(cluster: Cluster, tmp_path
 def test_workers_without_mclab_are_one_line(cluster: Cluster, tmp_path: Path) -> None:
     said: list[str] = []
     with open_pool(
-        "cpu", scheduler=cluster.address, train=partial(train, notes=tmp_path / "n"), say=said.append
+        RunOptions("cpu", scheduler=cluster.address), train=partial(train, notes=tmp_path / "n"), say=said.append
     ) as pool:
         assert said == [f"warning: no worker is connected to {cluster.address} yet; the packs wait for one"]
         hand_in(pool, 1)
@@ -257,7 +259,7 @@ def test_workers_without_mclab_are_one_line(cluster: Cluster, tmp_path: Path) ->
         ):
             results(pool)
     with pytest.raises(ConfigError, match="1 of 1 workers cannot import mclab") as caught:
-        open_pool("cpu", scheduler=cluster.address).__enter__()
+        open_pool(RunOptions("cpu", scheduler=cluster.address)).__enter__()
     assert address in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -269,7 +271,7 @@ def test_versions_that_differ_are_named(cluster: Cluster, tmp_path: Path) -> Non
     cluster.worker(PYTHONPATH=str(tmp_path))
     cluster.worker("--nthreads", "3")
     said: list[str] = []
-    with open_pool("cpu", scheduler=cluster.address, say=said.append):
+    with open_pool(RunOptions("cpu", scheduler=cluster.address), say=said.append):
         pass
     threads, torch = said[-2:]
     assert threads.startswith("warning: 1 of 2 workers have up to 3 threads and train one pack at a time all the same")
@@ -277,11 +279,13 @@ def test_versions_that_differ_are_named(cluster: Cluster, tmp_path: Path) -> Non
 
 
 def test_device_and_number_are_the_workers_own(cluster: Cluster) -> None:
+    asked = RunOptions(scheduler=cluster.address)
     with pytest.raises(ConfigError, match=r"no worker at .* can be asked yet whether it has a GPU: say cuda or cpu"):
-        resolve_device("auto", cluster.address)
-    assert worker_count("auto", "cuda", cluster.address) == 1
+        resolved(asked)
+    assert worker_count(asked) == 1
     for _ in range(2):
         cluster.worker(CUDA_VISIBLE_DEVICES="")
-    assert resolve_device("auto", cluster.address) == "cpu"
-    assert resolve_device("cuda", cluster.address) == "cuda"  # whatever this machine has
-    assert worker_count("auto", "cuda", cluster.address) == 2
+    assert resolved(asked) == replace(asked, device="cpu")
+    other = replace(asked, device="cuda")
+    assert resolved(other) == other  # whatever this machine has
+    assert worker_count(other) == 2

@@ -6,6 +6,7 @@ import dask
 import pytest
 from distributed import LocalCluster
 
+from mclab.config.options import RunOptions
 from mclab.workers import open_pool
 
 
@@ -34,7 +35,7 @@ def test_what_the_schedulers_settings_cost(settings: dict[str, Any], expected: l
     with (
         dask.config.set(named),
         LocalCluster(**quiet) as here,
-        open_pool("cpu", scheduler=here.scheduler_address, say=said.append),
+        open_pool(RunOptions("cpu", scheduler=here.scheduler_address), say=said.append),
     ):
         pass
     assert len(said) == len(expected) + 1

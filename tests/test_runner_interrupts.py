@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig, run_id
 from mclab.plan.grid import plan_from
@@ -67,13 +68,14 @@ def test_deleted_and_damaged_records_run_again(tmp_path: Path) -> None:
 
 SCRIPT = """
 import os, signal, sys
+from mclab.config.options import RunOptions
 from mclab.plan.grid import plan_from
 from mclab.runner import execute
 from mclab.store import Store
 from tests.test_runner_interrupts import GRID, noting
 
 with Store(sys.argv[1]) as store:
-    execute(plan_from(GRID, "g"), store, workers=int(sys.argv[2]), train=noting(sys.argv[3], sys.argv[1]))
+    execute(plan_from(GRID, "g"), store, RunOptions("cpu", int(sys.argv[2])), train=noting(sys.argv[3], sys.argv[1]))
 """
 GRID = {"grid": {"model.mixer.gate": ["context", "input"]}, "seeds": "0..6"}
 
@@ -113,7 +115,7 @@ def test_killed_in_the_middle_and_started_again(tmp_path: Path, workers: int) ->
     stored = set(records(out))
     assert 0 < len(stored) < 14
     with Store(out, say=pytest.fail) as store:
-        summary = execute(plan, store, workers=workers, train=noting(notes))
+        summary = execute(plan, store, RunOptions("cpu", workers), train=noting(notes))
     assert summary.ran.total() == 14 - len(stored)
     assert summary.clean
     assert set(records(out)) == {run_id(each) for each in plan.first_runs()}
@@ -127,6 +129,6 @@ def test_killed_in_the_middle_and_started_again(tmp_path: Path, workers: int) ->
 def test_two_workers_store_what_one_stores(tmp_path: Path) -> None:
     plan = plan_from(SELECTED, "g")
     for workers in (1, 2):
-        summary = run(plan, tmp_path / str(workers), noting(tmp_path / f"notes{workers}"), workers=workers)
+        summary = run(plan, tmp_path / str(workers), noting(tmp_path / f"notes{workers}"), RunOptions("cpu", workers))
         assert summary.ran == {"done": 14}
     assert records(tmp_path / "1") == records(tmp_path / "2")

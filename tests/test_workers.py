@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mclab.config.keep import Keep
+from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
@@ -21,6 +22,7 @@ from mclab.workers.work import work
 
 #: Seeds with a fate in `train`.
 DIES_ONCE, DIES_ALWAYS, RAISES, SHORT_OF_MEMORY = 90, 91, 92, 93
+CPU = RunOptions("cpu")
 
 
 def pack_of(*seeds: int) -> tuple[RunConfig, ...]:
@@ -69,7 +71,7 @@ def notes(tmp_path: Path) -> Path:
 
 def test_in_process_keeps_the_order_and_takes_packs_meanwhile(notes: Path) -> None:
     told: list[tuple[Pack, int, int]] = []
-    ticks = open_pool("cpu", train=partial(train, notes=notes), progress=lambda *step: told.append(step))
+    ticks = open_pool(CPU, train=partial(train, notes=notes), progress=lambda *step: told.append(step))
     with ticks as pool:
         pool.submit(pack_of(1, 2))
         pool.submit(pack_of(3), priority=9)
@@ -84,11 +86,11 @@ def test_in_process_keeps_the_order_and_takes_packs_meanwhile(notes: Path) -> No
 
 def test_failures_are_one_line(notes: Path) -> None:
     fake = partial(train, notes=notes)
-    failed = work(pack_of(RAISES), "cpu", fake)
+    failed = work(pack_of(RAISES), CPU, fake)
     assert isinstance(failed, Failure)
     assert failed.status == "failed"
     assert failed.error.startswith("KeyError: 'a\\nlong story' (test_workers.py:")
-    assert work(pack_of(SHORT_OF_MEMORY), "cpu", fake).status == "oom"
+    assert work(pack_of(SHORT_OF_MEMORY), CPU, fake).status == "oom"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_what_counts_as_out_of_memory(error: Exception, status: str) -> None:
     def fake(runs: object, *, device: str, progress: object = None, keep: object = None) -> list[Outcome]:
         raise error
 
-    assert work(pack_of(0), "cpu", fake).status == status
+    assert work(pack_of(0), CPU, fake).status == status
 
 
 def test_torch_itself_is_out_of_memory() -> None:
@@ -116,10 +118,10 @@ def test_torch_itself_is_out_of_memory() -> None:
         torch.empty(2**60)
         return []
 
-    assert work(pack_of(0), "cpu", fake).status == "oom"
+    assert work(pack_of(0), CPU, fake).status == "oom"
 
 
-def test_one_torch_thread_on_cpu_and_the_callers_setting_kept() -> None:
+def test_as_many_torch_threads_as_asked_for_on_cpu_and_the_callers_setting_kept() -> None:
     torch = pytest.importorskip("torch")
     before = torch.get_num_threads()
     torch.set_num_threads(2)
@@ -128,33 +130,36 @@ def test_one_torch_thread_on_cpu_and_the_callers_setting_kept() -> None:
         return [Outcome("done", steps=torch.get_num_threads())]
 
     try:
-        assert work(pack_of(0), "cpu", fake)[0].steps == 1
+        found = [work(pack_of(0), RunOptions(*how), fake)[0].steps for how in (("cpu",), ("cpu", 1, None, 1, 3))]
+        assert found == [1, 3]
+        assert work(pack_of(0), RunOptions("cuda", threads=3), fake)[0].steps == 2
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
 
 
 def test_worker_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert worker_count(3, "cpu") == 3
-    assert 1 <= worker_count("auto", "cpu") <= (os.cpu_count() or 1)
+    assert worker_count(RunOptions("cpu", 3)) == 3
+    assert 1 <= worker_count(CPU) <= (os.cpu_count() or 1)
+    monkeypatch.setattr("mclab.workers.local.cores", lambda: 8)
+    assert [worker_count(RunOptions("cpu", threads=threads)) for threads in (1, 3, 8, 9)] == [8, 2, 1, 1]
+    assert worker_count(RunOptions("cpu", 5, threads=8)) == 5
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
-    assert worker_count("auto", "cuda") == 2
-    assert worker_count("auto", "cuda:1") == 1
-    for wrong in (0, -1, "many", True, 1.5):
-        with pytest.raises(ValueError, match="workers: needs auto or a whole number from 1"):
-            worker_count(wrong, "cpu")
+    assert worker_count(RunOptions("cuda", threads=4)) == 2
+    assert worker_count(RunOptions("cuda:1")) == 1
     with pytest.raises(ConfigError, match="cuda:2 is not there, this process sees 2 GPUs"):
-        worker_count("auto", "cuda:2")
+        worker_count(RunOptions("cuda:2"))
 
 
 def test_each_worker_sees_one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     from mclab.workers.local import _environments
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
-    seen = [environment["CUDA_VISIBLE_DEVICES"] for environment in _environments(3, "cuda")]
+    seen = [environment["CUDA_VISIBLE_DEVICES"] for environment in _environments(3, RunOptions("cuda"))]
     assert seen == ["4", "6", "4"]
-    assert [environment["CUDA_VISIBLE_DEVICES"] for environment in _environments(2, "cuda:1")] == ["6", "6"]
-    assert "CUDA_VISIBLE_DEVICES" not in _environments(1, "cpu")[0]
+    assert [environment["CUDA_VISIBLE_DEVICES"] for environment in _environments(2, RunOptions("cuda:1"))] == ["6", "6"]
+    assert "CUDA_VISIBLE_DEVICES" not in _environments(1, CPU)[0]
+    assert _environments(1, RunOptions("cpu", threads=3))[0]["OMP_NUM_THREADS"] == "3"
 
 
 # ---- local processes ----
@@ -166,10 +171,10 @@ def test_local_processes_give_what_one_process_gives_and_a_death_costs_a_retry(n
     script = (main.__dict__.get("__file__"), main.__spec__)
     environment, packs = dict(os.environ), [pack_of(1, 2), pack_of(3), pack_of(RAISES), pack_of(4)]
     keep, told = Keep(tmp_path / "checkpoints", weights=True), list[tuple[Pack, int, int]]()
-    with open_pool("cpu", train=quiet, keep=keep) as pool:
+    with open_pool(CPU, train=quiet, keep=keep) as pool:
         expected = dict(results(pool, packs))
     assert expected[3,][0].provenance["keep"] == keep
-    with open_pool("cpu", workers=2, train=fake, keep=keep, progress=lambda *step: told.append(step)) as pool:
+    with open_pool(CPU, 2, train=fake, keep=keep, progress=lambda *step: told.append(step)) as pool:
         assert dict(results(pool, packs)) == expected
         assert len(active_children()) == 2
         found = dict(results(pool, [pack_of(DIES_ONCE), pack_of(5)]))
@@ -189,6 +194,7 @@ def test_local_processes_give_what_one_process_gives_and_a_death_costs_a_retry(n
 SCRIPT = """
 # No `if __name__ == "__main__"`: the workers must not run this file.
 import os, signal
+from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 from mclab.workers import open_pool
@@ -206,7 +212,7 @@ def train(runs, *, device, progress=None, keep=None):
         signal.pause()
     return [Outcome("done")]
 
-with open_pool("cpu", workers=2, train=train) as pool:
+with open_pool(RunOptions("cpu"), 2, train=train) as pool:
     for seed in range(4):
         pool.submit((RunConfig(seed=seed),), priority=-seed)
     for pack, result in pool.finished():
@@ -265,7 +271,7 @@ def test_a_scheduler_that_the_user_runs(notes: Path) -> None:
         LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address="127.0.0.1:0"
         ) as cluster,
-        open_pool("cpu", scheduler=cluster.scheduler_address, train=partial(train, notes=notes)) as pool,
+        open_pool(RunOptions("cpu", scheduler=cluster.scheduler_address), train=partial(train, notes=notes)) as pool,
     ):
         found = dict(results(pool, [pack_of(1), pack_of(RAISES), pack_of(2, 3)]))
     assert [outcome.steps for outcome in found[2, 3]] == [4, 6]
@@ -274,9 +280,9 @@ def test_a_scheduler_that_the_user_runs(notes: Path) -> None:
 
 def test_no_scheduler_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mclab.workers.cluster._PATIENCE", 0.2)
-    for address in ("tcp://127.0.0.1:9", "nonsense://x", "tcp://127.0.0.1:notaport"):
+    for address in ("tcp://127.0.0.1:9", "nonsense://x:9"):
         with pytest.raises(ConfigError, match=f"scheduler: no Dask scheduler answers at {address}") as caught:
-            open_pool("cpu", scheduler=address).__enter__()
+            open_pool(RunOptions("cpu", scheduler=address)).__enter__()
         assert "\n" not in str(caught.value)
 
 

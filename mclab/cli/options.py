@@ -1,14 +1,13 @@
 """The options that several verbs share, each written once, and what their words may be."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from mclab.ablate import Options
+from mclab.config.error import ConfigError
+from mclab.config.options import number
 
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override keys of the base, e.g. train.steps=50.")
@@ -28,6 +27,14 @@ def _file(text: str) -> Path:
     if not text.strip():
         raise typer.BadParameter("is empty; give a file")
     return Path(text)
+
+
+def _threads(text: str | int) -> int:
+    """A number; OMP_NUM_THREADS may list several, for regions in each other, and the first is the one that counts."""
+    try:
+        return number("--threads", str(text).partition(",")[0].strip())
+    except ConfigError as error:
+        raise typer.BadParameter(str(error).partition(": ")[2]) from None
 
 
 def _out(meaning: str) -> Any:
@@ -52,6 +59,12 @@ Scheduler = Annotated[
     ),
 ]
 Pack = Annotated[str, typer.Option("--pack", metavar="N", help="Runs that train as one model; auto: 1 on CPU.")]
+Threads = Annotated[
+    int,
+    typer.Option(
+        "--threads", metavar="N", parser=_threads, envvar="OMP_NUM_THREADS", help="Threads of each worker on CPU."
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would run; write nothing.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Smoke = Annotated[bool, typer.Option("--smoke", help="Two steps of everything; the numbers mean nothing.")]
@@ -97,52 +110,9 @@ Plot = Annotated[
 ]
 
 
-def run_options(
-    device: str,
-    workers: str,
-    scheduler: str | None,
-    pack: str,
-    fail_fast: bool = False,
-    max_failures: int | None = None,
-    *,
-    retry_failed: bool,
-    extend: bool,
-    save_weights: bool,
-) -> "Options":
-    """The options of a verb that runs something, checked as far as words go. Raises `ConfigError`."""
-    from mclab.ablate import Options, check_device
-    from mclab.config.strict import ConfigError
-
-    check_device(device)
-    if scheduler is not None and not re.fullmatch(r"\w+://\S+:\d+/?", scheduler):
-        raise ConfigError(f"--scheduler: {scheduler!r} is no address; write tcp://HOST:PORT")
-    return Options(
-        device=device,
-        workers=_number_or_auto("--workers", workers),
-        scheduler=scheduler,
-        pack=_number_or_auto("--pack", pack),
-        fail_fast=fail_fast,
-        max_failures=max_failures,
-        retry_failed=retry_failed,
-        extend=extend,
-        save_weights=save_weights,
-    )
-
-
-def _number_or_auto(option: str, text: str) -> int | str:
-    from mclab.config.strict import ConfigError
-
-    if text == "auto":
-        return text
-    if text.isdecimal() and 0 < int(text) < 10_000:
-        return int(text)
-    raise ConfigError(f"{option}: needs auto or a number from 1 to 9999, got {text!r}")
-
-
 def one_of(what: str, given: str, known: Sequence[str]) -> str:
     """`given`, if it is known. Raises `ConfigError` with the nearest word that is."""
     from mclab.config.guess import did_you_mean
-    from mclab.config.strict import ConfigError
 
     if given in known:
         return given

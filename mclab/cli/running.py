@@ -9,9 +9,10 @@ from mclab.cli import options as of
 from mclab.cli.progress import progress
 from mclab.cli.streams import remark, result, result_json, width
 from mclab.cli.texts import preview_text, written
+from mclab.config.options import AUTO, RunOptions
 
 if TYPE_CHECKING:
-    from mclab.ablate import Options, Report
+    from mclab.ablate import Report
     from mclab.plan.plan import Plan
 
 
@@ -21,10 +22,11 @@ def ablate(
     set_: of.Set = None,
     out: of.Out = None,
     seeds: of.Seeds = None,
-    device: of.Device = "auto",
-    workers: of.Workers = "auto",
+    device: of.Device = AUTO,
+    workers: of.Workers = AUTO,
     scheduler: of.Scheduler = None,
-    pack: of.Pack = "auto",
+    pack: of.Pack = AUTO,
+    threads: of.Threads = RunOptions.threads,
     dry_run: of.DryRun = False,
     as_json: of.Json = False,
     smoke: of.Smoke = False,
@@ -41,8 +43,8 @@ def ablate(
 
     content = read(grid)
     plan = load_plan(grid, [*(overrides or []), *(set_ or [])], seeds, smoke, quick, content)
-    options = of.run_options(
-        *(device, workers, scheduler, pack, fail_fast, max_failures),
+    options = RunOptions(
+        *(device, workers, scheduler, pack, threads, fail_fast, max_failures),
         retry_failed=retry_failed,
         extend=extend,
         save_weights=save_weights,
@@ -58,10 +60,11 @@ def train(
     set_: of.Set = None,
     out: of.TrainOut = None,
     seeds: of.Seeds = None,
-    device: of.Device = "auto",
+    device: of.Device = AUTO,
     workers: of.Workers = "1",
     scheduler: of.Scheduler = None,
-    pack: of.Pack = "auto",
+    pack: of.Pack = AUTO,
+    threads: of.Threads = RunOptions.threads,
     dry_run: of.DryRun = False,
     as_json: of.Json = False,
     smoke: of.Smoke = False,
@@ -75,8 +78,11 @@ def train(
     plan = plan_from({}, "train", [*(overrides or []), *(set_ or [])], seeds, smoke)
     where = out or _default_out(plan.name, smoke)
     extend = extend or _gathers(where, plan.name)
-    options = of.run_options(
-        *(device, workers, scheduler, pack), retry_failed=retry_failed, extend=extend, save_weights=save_weights
+    options = RunOptions(
+        *(device, workers, scheduler, pack, threads),
+        retry_failed=retry_failed,
+        extend=extend,
+        save_weights=save_weights,
     )
     if dry_run:
         return _preview(plan, where, options, as_json)
@@ -101,7 +107,7 @@ def _gathers(out: Path, name: str) -> bool:
     return before is not None and before.name == name
 
 
-def _preview(plan: "Plan", out: Path, options: "Options", as_json: bool) -> None:
+def _preview(plan: "Plan", out: Path, options: RunOptions, as_json: bool) -> None:
     from mclab.preview import preview
 
     found = preview(plan, out, options.extend, options.pack if isinstance(options.pack, int) else 1)
@@ -111,7 +117,7 @@ def _preview(plan: "Plan", out: Path, options: "Options", as_json: bool) -> None
         result(preview_text(found))
 
 
-def _run(plan: "Plan", out: Path, options: "Options", grid: bytes | None, as_json: bool) -> None:
+def _run(plan: "Plan", out: Path, options: RunOptions, grid: bytes | None, as_json: bool) -> None:
     from mclab.ablate import ablate
 
     with progress() as (show, say):

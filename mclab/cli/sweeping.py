@@ -9,12 +9,11 @@ from mclab.cli import options as of
 from mclab.cli.progress import progress
 from mclab.cli.streams import remark, result, result_json, width
 from mclab.cli.texts import in_columns, written
+from mclab.config.options import AUTO, RunOptions
 
 if TYPE_CHECKING:
-    from mclab.ablate import Options as RunOptions
     from mclab.plan.space import Space
     from mclab.sweep.command import Options, Report
-    from mclab.sweep.search import How
 
 SpaceFile = Annotated[Path, typer.Option("--space", metavar="FILE", help="YAML search space.")]
 Trials = Annotated[int, typer.Option("--trials", metavar="N", min=1, help="Finished trials that the study shall have.")]
@@ -62,10 +61,11 @@ def sweep(
     pruner: Pruner = None,
     repeats: Repeats = None,
     seed: Seed = None,
-    device: of.Device = "auto",
-    workers: of.Workers = "auto",
+    device: of.Device = AUTO,
+    workers: of.Workers = AUTO,
     scheduler: of.Scheduler = None,
-    pack: of.Pack = "auto",
+    pack: of.Pack = AUTO,
+    threads: of.Threads = RunOptions.threads,
     dry_run: of.DryRun = False,
     as_json: of.Json = False,
     fail_fast: of.FailFast = False,
@@ -79,34 +79,13 @@ def sweep(
     content = read(space)
     words = [*(overrides or []), *(set_ or [])]
     found = load_space(space, words, repeats=repeats, seed=seed, sampler=sampler, pruner=pruner, content=content)
-    options = of.run_options(
-        *(device, workers, scheduler, pack, fail_fast, max_failures),
-        retry_failed=retry_failed,
-        extend=False,
-        save_weights=False,
-    )
+    how = RunOptions(device, workers, scheduler, pack, threads, fail_fast, max_failures, retry_failed)
     where = out or Path("runs") / found.name
     if dry_run:
         return _preview(found, where, trials, as_json)
     from mclab.sweep.command import Options
 
-    return _run(found, where, Options(trials, _how(options), storage, study, seed or 0), content, as_json)
-
-
-def _how(options: "RunOptions") -> "How":
-    """Where and how the trials train."""
-    from mclab.ablate import check_scheduler, resolve_device
-    from mclab.sweep.search import How
-
-    check_scheduler(options.scheduler)
-    return How(
-        resolve_device(options.device, options.scheduler),
-        options.workers,
-        options.scheduler,
-        options.pack,
-        1 if options.fail_fast else options.max_failures,
-        options.retry_failed,
-    )
+    return _run(found, where, Options(trials, how, storage, study, seed or 0), content, as_json)
 
 
 def _run(space: "Space", out: Path, asked: "Options", content: bytes, as_json: bool) -> None:

@@ -6,15 +6,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from mclab.config.error import ConfigError as ConfigError
+
 Scalar = bool | int | float | str | None
 Leaf = Scalar | tuple[Scalar, ...]
 
 #: Words that would be read back as something else than text.
 _JSON_WORDS = frozenset({"true", "false", "null", "NaN", "Infinity"})
-
-
-class ConfigError(ValueError):
-    """A user's input is wrong. The message is one line: what, where, and the nearest right thing."""
 
 
 class Strict(BaseModel):

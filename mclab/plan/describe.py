@@ -1,12 +1,13 @@
 """A plan as plain data and back: what `plan.json` holds, so that a run folder can be read without its grid."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from mclab.config.parse import parse_run
 from mclab.config.run import SCIENCE
 from mclab.config.strict import ConfigError, leaves
-from mclab.plan.plan import Candidate, Cell, Plan, Select
+from mclab.plan.plan import Candidate, Cell, Given, Plan, Select
 from mclab.plan.settings import nested
 
 
@@ -16,6 +17,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "name": plan.name,
         "question": plan.question,
         "science": SCIENCE,
+        "given": asdict(plan.given) if plan.given else None,
         "axes": list(plan.axes),
         "named": plan.named,
         "seeds": list(plan.seeds),
@@ -70,7 +72,14 @@ def _plan(data: Mapping[str, Any], where: str) -> Plan:
         warnings=tuple(data["warnings"]),
         named=data["named"],
         listed=data["listed"],
+        given=_given(data.get("given")),
     )
+
+
+def _given(data: Mapping[str, Any] | None) -> Given | None:
+    if data is None:
+        return None
+    return Given(data["grid"], tuple(data["overrides"]), data["seeds"], data["smoke"], data["quick"])
 
 
 def _cell(data: Mapping[str, Any], where: str) -> Cell:

@@ -18,7 +18,7 @@ _Config = frozenset[tuple[str, Leaf]]
 class Difference:
     """Names of cells that came and went, seeds that came and went, and whether cells choose by another rule.
 
-    `changed` are the keys, with their old and new values, by which all cells that came differ from those that went.
+    `changed` are the keys, each with its old and new value, by which all cells that came differ from those that went.
     """
 
     added: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Difference:
     seeds_added: tuple[int, ...] = ()
     seeds_removed: tuple[int, ...] = ()
     select: bool = False
-    changed: tuple[str, ...] = ()
+    changed: tuple[tuple[str, Leaf, Leaf], ...] = ()
 
     @property
     def needs_extend(self) -> bool:
@@ -48,7 +48,8 @@ class Difference:
 
     def _keys(self) -> str:
         more = len(self.changed) - _MOST_KEYS
-        told = [*self.changed[:_MOST_KEYS], *[f"{more} more"] * (more > 0)]
+        told = [f"{path} {shown(old)} → {shown(new)}" for path, old, new in self.changed[:_MOST_KEYS]]
+        told += [f"{more} more"] * (more > 0)
         return f" ({', '.join(told)})" if told else ""
 
 
@@ -77,7 +78,7 @@ def difference(old: Plan, new: Plan) -> Difference:
     )
 
 
-def _changed(gone: list[Cell], come: list[Cell], over: set[str]) -> tuple[str, ...]:
+def _changed(gone: list[Cell], come: list[Cell], over: set[str]) -> tuple[tuple[str, Leaf, Leaf], ...]:
     """The keys by which every cell that came differs from the one in its place, all by the same; else nothing."""
     if len(gone) != len(come):
         return ()
@@ -90,11 +91,11 @@ def _first(cell: Cell, over: set[str]) -> dict[str, Leaf]:
     return {path: value for path, value in _science(run) if path not in over}
 
 
-def _moves(old: dict[str, Leaf], new: dict[str, Leaf]) -> Iterator[str]:
+def _moves(old: dict[str, Leaf], new: dict[str, Leaf]) -> Iterator[tuple[str, Leaf, Leaf]]:
     """Keys of one run only are left out: the changed name of the mixer or the task says as much."""
     for path, value in new.items():
         if path in old and old[path] != value:
-            yield f"{path} {shown(old[path])} → {shown(value)}"
+            yield path, old[path], value
 
 
 def _ground(cell: Cell, over: set[str]) -> frozenset[_Config]:

@@ -13,7 +13,7 @@ from mclab.plan.conditions import exclude, when
 from mclab.plan.loader import load, read
 from mclab.plan.over import refuse_double, select_from
 from mclab.plan.overrides import SMOKE_NOTE, SMOKE_SEEDS, CommandLine, parse_overrides, refuse_varied, smoke_limits
-from mclab.plan.plan import Cell, Plan
+from mclab.plan.plan import Cell, Given, Plan
 from mclab.plan.quick import NOTE, QUICK, reduced
 from mclab.plan.rows import Rows, rows
 from mclab.plan.seeds import seeds_from, seeds_from_text
@@ -59,14 +59,16 @@ def plan_from(
     """As `load_plan`, for data that is at hand; `{}` is one run of defaults. `name` names the plan and, without a
     `source`, the place in messages.
     """
+    given = Given(source.name if source else None, tuple(overrides), seeds, smoke, quick)
     source = source or Source(name)
     _check_top(data, source)
     line = CommandLine(*parse_overrides(overrides), seeds, smoke)
     if quick:
-        return _quick_plan(data, name, line, source)
+        return replace(_quick_plan(data, name, line, source), given=given)
     if QUICK in data:
         _check_quick(data, name, source)
-    return _plan({key: value for key, value in data.items() if key != QUICK}, name, line, source)
+    full = {key: value for key, value in data.items() if key != QUICK}
+    return replace(_plan(full, name, line, source), given=given)
 
 
 def _quick_plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source) -> Plan:

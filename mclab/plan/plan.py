@@ -55,12 +55,23 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Given:
+    """What a command line gave to make a plan, as it was typed; `grid` is the file, `None` for a run without one."""
+
+    grid: str | None = None
+    overrides: tuple[str, ...] = ()
+    seeds: str | None = None
+    smoke: bool = False
+    quick: bool = False
+
+
+@dataclass(frozen=True)
 class Plan:
     """A grid, resolved. `axes` are the varied keys' dotted paths. The first cell is the baseline; where changes are
     crossed with other axes (`CHANGE` is among them), a cell's is the first change with the same other values.
 
     `named` says that the rows have names of their own (a grid of changes); `listed` counts the cells before equal ones
-    were merged.
+    were merged. `given` is `None` in a plan that was stored before it was kept.
     """
 
     name: str
@@ -73,6 +84,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
     named: bool = False
     listed: int = 0
+    given: Given | None = field(default=None, compare=False)
 
     def first_runs(self) -> Iterator[RunConfig]:
         """What must be known before a cell can choose: every candidate on the first seeds."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mclab.config.keep import Keep
+from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig, Status, run_id
 from mclab.plan.plan import Plan
@@ -19,6 +20,8 @@ from mclab.workers import Failure, Pack, Pool, Result, Train, open_pool, worker_
 
 #: What counts towards --max-failures.
 _BAD: tuple[Status, ...] = ("failed", "diverged", "oom")
+#: One process on the CPU: this one.
+ALONE = RunOptions(device="cpu", workers=1)
 Echo = Callable[[str], None]
 
 
@@ -78,34 +81,25 @@ class Summary:
 def execute(
     plan: Plan,
     store: Store,
+    options: RunOptions = ALONE,
     *,
-    device: str = "cpu",
-    workers: int | str = 1,
-    scheduler: str | None = None,
-    pack: int | str = "auto",
-    fail_fast: bool = False,
-    max_failures: int | None = None,
-    retry_failed: bool = False,
     begin: Callable[[Start], None] | None = None,
     progress: Callable[[Progress], None] | None = None,
     echo: Echo | None = None,
     train: Train | None = None,
-    keep: Keep | None = None,
 ) -> Summary:
     """Run what the plan needs and the store lacks; every outcome is stored before the next is asked for.
 
-    An interrupt ends it with what is stored so far, and the running packs lost. `fail_fast` stops at the first run
-    that failed, diverged or ran out of memory, `max_failures` at that many. `train` is `mclab.train.train_pack` unless
-    given, and is told what to `keep`; `begin` hears once what there is to do, if anything. Raises `StoreError` where a
-    record cannot be written, `ConfigError` where no scheduler answers.
+    The options' device is one, not `auto` (see `mclab.runner.devices.resolved`). An interrupt ends it with what is
+    stored so far, and the running packs lost. `train` is `mclab.train.train_pack` unless given, and is told to keep
+    checkpoints in the store; `begin` hears once what there is to do, if anything. Raises `StoreError` where a record
+    cannot be written, `ConfigError` where no scheduler answers.
     """
-    began, needs = time.monotonic(), Needs(plan, store.lookup, retry_failed=retry_failed)
-    limit = 1 if fail_fast else max_failures
-    option = "--fail-fast" if fail_fast else f"--max-failures {max_failures}"
-    execution = _Execution(needs, store, limit, option, progress or _nothing, echo or _nothing)
+    began, needs = time.monotonic(), Needs(plan, store.lookup, retry_failed=options.retry_failed)
+    execution = _Execution(needs, store, options, progress or _nothing, echo or _nothing)
     interrupted = False
     try:
-        stopped = execution.go(device, workers, scheduler, pack, train, keep, begin or _nothing)
+        stopped = execution.go(train, begin or _nothing)
     except KeyboardInterrupt:
         interrupted, stopped = True, "interrupted"
     stored, missing = needs.statuses()
@@ -123,43 +117,32 @@ class _Execution:
         self,
         needs: Needs,
         store: Store,
-        limit: int | None,
-        option: str,
+        options: RunOptions,
         progress: Callable[[Progress], None],
         echo: Echo,
     ) -> None:
-        self.needs, self.store, self.limit, self.option = needs, store, limit, option
-        self.progress, self.echo = progress, echo
+        self.needs, self.store, self.options, self.progress, self.echo = needs, store, options, progress, echo
         self.ran: Counter[str] = Counter()
         self.forecast = Forecast(needs, 1)
         self.alone = True
 
-    def go(
-        self,
-        device: str,
-        workers: int | str,
-        scheduler: str | None,
-        pack: int | str,
-        train: Train | None,
-        keep: Keep | None,
-        begin: Callable[[Start], None],
-    ) -> str | None:
+    def go(self, train: Train | None, begin: Callable[[Start], None]) -> str | None:
         """Run everything that is needed; the reason where it stops before."""
-        count, begun = worker_count(workers, device, scheduler), self.store.begun()
+        options, begun = self.options, self.store.begun()
+        count, pack = worker_count(options), options.pack
 
         def packed(runs: list[RunConfig]) -> list[Pack]:
-            return packs_of(runs, pack, device=device, workers=count, step=lambda run: begun.get(run_id(run)))
+            return packs_of(runs, pack, device=options.device, workers=count, step=lambda run: begun.get(run_id(run)))
 
         first = packed(self.needs.all())
         if not first:
             return None
         useful = min(count, len(first) + self.needs.expected)
-        processes = 0 if scheduler else useful
-        begin(self._start(first, device, processes))
+        processes = 0 if options.scheduler else useful
+        begin(self._start(first, processes))
         self.forecast, self.alone = Forecast(self.needs, processes), processes == 1
-        with open_pool(
-            device, workers=useful, scheduler=scheduler, train=train, progress=self._step, keep=keep, say=self.echo
-        ) as pool:
+        keep = Keep(self.store.checkpoints.absolute(), options.save_weights)
+        with open_pool(options, useful, train=train, progress=self._step, keep=keep, say=self.echo) as pool:
             self._submit(pool, first)
             self._tell()
             for done, result in pool.finished():
@@ -169,9 +152,9 @@ class _Execution:
                     return reason
         return None
 
-    def _start(self, first: list[Pack], device: str, processes: int) -> Start:
+    def _start(self, first: list[Pack], processes: int) -> Start:
         now, total = [run for pack in first for run in pack], self.needs.given + self.needs.expected
-        known = processes and device == "cpu"
+        known = processes and self.options.device == "cpu"
         return Start(total, processes, seconds(now) * total / len(now) / processes if known else None)
 
     def _split(self, pool: Pool, pack: Pack, result: Result) -> bool:
@@ -216,10 +199,11 @@ class _Execution:
         self.progress(Progress(self.ran.total(), total, step, steps, self.forecast.ahead))
 
     def _enough(self) -> str | None:
-        bad = sum(self.ran[status] for status in _BAD)
-        if self.limit is None or bad < self.limit:
+        bad, limit = sum(self.ran[status] for status in _BAD), self.options.limit
+        if limit is None or bad < limit:
             return None
-        return f"stopped after {bad} failed run{'s' * (bad != 1)} ({self.option})"
+        option = "--fail-fast" if self.options.fail_fast else f"--max-failures {limit}"
+        return f"stopped after {bad} failed run{'s' * (bad != 1)} ({option})"
 
 
 def _why(outcome: Outcome) -> str:

@@ -25,10 +25,7 @@ def packs_of(
     `step` says to which step the checkpoints of a run reach, `None` where it has none: those of one step train
     together, since a pack resumes together or not at all.
     `auto` is 1 on CPU, where packing gains nothing and a kill would lose more; on CUDA it fills the workers first.
-    Raises `ValueError` for another word or a number below one.
     """
-    if pack != "auto" and (isinstance(pack, bool) or not isinstance(pack, int) or pack < 1):
-        raise ValueError(f"pack: needs auto or a whole number from 1, got {pack!r}")
     alike: dict[str, dict[int | None, list[RunConfig]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         alike[shape_key(run)][step(run)].append(run)

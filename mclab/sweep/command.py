@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,14 @@ import optuna
 from optuna.exceptions import StorageInternalError
 from sqlalchemy.exc import SQLAlchemyError
 
+from mclab.config.options import RunOptions
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.conform import check as check_module
 from mclab.plan.space import Space
 from mclab.plan.space_trials import Trials, as_dict
 from mclab.runner import Progress
+from mclab.runner.devices import here, resolved
 from mclab.store import SPACE, Store
 from mclab.store.files import StoreError, plainly, write_whole
 from mclab.sweep import samplers
@@ -26,7 +28,7 @@ from mclab.sweep.address import without_password
 from mclab.sweep.importance import importances
 from mclab.sweep.journal import NAME, Journal
 from mclab.sweep.postgres import Postgres
-from mclab.sweep.search import How, Search, Tally
+from mclab.sweep.search import Search, Tally
 from mclab.sweep.study import Place, Shared, open_study
 from mclab.workers.signals import interrupts_held
 
@@ -50,7 +52,7 @@ class Options:
     """
 
     trials: int
-    how: How
+    how: RunOptions
     storage: str | None = None
     study: str | None = None
     seed: int = 0
@@ -129,11 +131,12 @@ def sweep(
     `content` is the space's file. An interrupt gives this process's trials up, for whoever goes on. Raises
     `ConfigError` for a package that is missing, a folder or a study that is another's, a database that does not answer.
     """
+    options = replace(options, how=resolved(options.how))
     samplers.check(space.sampler)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     _refuse_a_grid(out)
     for run in _modules(space):
-        check_module([run], options.how.device)
+        check_module([run], here(options.how))
     with Store(out, say=say) as store:
         place: Place = _place(options.storage, out, say)
         with closing(place):

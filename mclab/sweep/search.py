@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from optuna.trial import TrialState
 
 from mclab.config.keep import Keep
+from mclab.config.options import RunOptions
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import RunConfig, run_id
 from mclab.runner import Ahead, Progress
@@ -25,18 +26,6 @@ _POLL = 0.5
 _BAD = ("failed", "diverged", "oom")
 
 
-@dataclass(frozen=True)
-class How:
-    """How to run a search; nothing here changes what a trial measures."""
-
-    device: str = "cpu"
-    workers: int | str = "auto"
-    scheduler: str | None = None
-    pack: int | str = "auto"
-    limit: int | None = None
-    retry_failed: bool = False
-
-
 @dataclass
 class Tally:
     """What one command did: its finished trials by status, how many of them were answered without training."""
@@ -50,7 +39,12 @@ class Search:
     """One process's part of a search."""
 
     def __init__(
-        self, shared: Shared, store: Store, how: How, progress: Callable[[Progress], None], say: Callable[[str], None]
+        self,
+        shared: Shared,
+        store: Store,
+        how: RunOptions,
+        progress: Callable[[Progress], None],
+        say: Callable[[str], None],
     ) -> None:
         self._shared, self._store, self._how, self._progress, self._say = shared, store, how, progress, say
         self.tally = Tally()
@@ -69,13 +63,12 @@ class Search:
         how, left = self._how, self._shared.left() * len(self._shared.space.seeds)
         if not left:
             return
-        count = worker_count(how.workers, how.device, how.scheduler)
+        count = worker_count(how)
         self._count = count if how.scheduler else min(count, left)
         self._width = self._count * BATCH if how.device.startswith("cuda") else self._count
         with open_pool(
-            how.device,
-            workers=self._count,
-            scheduler=how.scheduler,
+            how,
+            self._count,
             train=self._pruned,
             progress=self._step,
             keep=Keep(self._store.checkpoints.absolute()),

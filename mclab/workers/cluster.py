@@ -20,6 +20,7 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError
 from distributed.versions import VersionMismatchWarning
 
 from mclab.config.keep import Keep
+from mclab.config.options import RunOptions
 from mclab.config.strict import ConfigError
 from mclab.workers.inside import TAKEN, train_here
 from mclab.workers.signals import interrupts_held
@@ -56,13 +57,13 @@ class DaskPool:
     def __init__(
         self,
         client: Any,
-        device: str,
+        options: RunOptions,
         train: Train | None,
         progress: PackProgress | None = None,
         keep: Keep | None = None,
         say: Say | None = None,
     ) -> None:
-        self._client, self._device, self._train, self._progress, self._keep = client, device, train, progress, keep
+        self._client, self._options, self._train, self._progress, self._keep = client, options, train, progress, keep
         self._say, self._alone = say, False
         self._sent: dict[int, _Sent] = {}
         self._number = 0
@@ -87,7 +88,7 @@ class DaskPool:
 
     def _start(self, number: int) -> None:
         sent = self._sent[number]
-        given = (sent.pack, number, self._topic, self._device, self._train, self._keep)
+        given = (sent.pack, number, self._topic, self._options, self._train, self._keep)
         # As bytes that only the task itself reads: a worker that cannot import mclab ends with whatever message it
         # cannot read, and the scheduler, which reads what is no bytes, can do without mclab.
         task, key = dumps(partial(train_here, *given)), f"mclab-{uuid.uuid4()}"
@@ -151,7 +152,7 @@ class DaskPool:
 @contextmanager
 def remote(
     address: str,
-    device: str,
+    options: RunOptions,
     train: Train | None,
     progress: PackProgress | None = None,
     keep: Keep | None = None,
@@ -163,7 +164,7 @@ def remote(
     """
     with connected(address) as client:
         survey(client, address, say or (lambda line: None))
-        yield DaskPool(client, device, train, progress, keep, say)
+        yield DaskPool(client, options, train, progress, keep, say)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from distributed import Status, get_worker
 from distributed.utils import sync
 
 from mclab.config.keep import Keep
+from mclab.config.options import RunOptions
 from mclab.workers.work import Pack, Result, Train, work
 
 #: In place of a step: a worker has taken the pack up.
@@ -18,14 +19,16 @@ _ALONE = threading.Lock()
 _ENDING = (Status.closing, Status.closed, Status.failed)
 
 
-def train_here(pack: Pack, number: int, topic: str, device: str, train: Train | None, keep: Keep | None) -> Result:
+def train_here(
+    pack: Pack, number: int, topic: str, options: RunOptions, train: Train | None, keep: Keep | None
+) -> Result:
     """`work` in a worker. Tells `topic` (number, `TAKEN`, 0) as it begins, then (number, step, steps)."""
     with _ALONE:
         worker = get_worker()
         # The scheduler's answer is waited for: a pack that kills its worker at once must be known to have begun.
         with suppress(OSError):
             sync(worker.loop, worker.scheduler.log_event, topic=topic, msg=(number, TAKEN, 0))
-        return work(pack, device, train, partial(_tell, topic, number), keep)
+        return work(pack, options, train, partial(_tell, topic, number), keep)
 
 
 def _tell(topic: str, number: int, step: int, steps: int) -> None:

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from multiprocessing import resource_tracker
 
 import dask
@@ -12,6 +13,7 @@ import dask.system
 from distributed import Client, Nanny, Scheduler, SpecCluster
 
 from mclab.config.keep import Keep
+from mclab.config.options import RunOptions
 from mclab.config.strict import ConfigError
 from mclab.workers.cluster import NEVER, DaskPool, quiet
 from mclab.workers.signals import interrupts_held
@@ -43,9 +45,13 @@ class _Scheduler(Scheduler):
 
 @contextmanager
 def local(
-    workers: int, device: str, train: Train | None, progress: PackProgress | None = None, keep: Keep | None = None
+    workers: int,
+    options: RunOptions,
+    train: Train | None,
+    progress: PackProgress | None = None,
+    keep: Keep | None = None,
 ) -> Iterator[DaskPool]:
-    """So many processes on this machine, each with one thread and, on CUDA, with one GPU to see.
+    """So many processes on this machine, each with its threads and, on CUDA, with one GPU to see.
 
     They import mclab, never the caller's script, and end with this process however it ends.
     """
@@ -55,29 +61,30 @@ def local(
         # Started later it would let Ctrl-C through to the workers: it unblocks the signal behind itself.
         resource_tracker.ensure_running()
         with interrupts_held():
-            cluster = _start(workers, device)
+            cluster = _start(workers, options)
             stack.callback(_stop, cluster)
             client = stack.enter_context(Client(cluster, set_as_default=False))
-        yield DaskPool(client, "cuda" if device.startswith("cuda") else device, train, progress, keep)
+        seen = "cuda" if options.device.startswith("cuda") else options.device
+        yield DaskPool(client, replace(options, device=seen), train, progress, keep)
 
 
-def _start(workers: int, device: str) -> SpecCluster:
+def _start(workers: int, options: RunOptions) -> SpecCluster:
     """What `LocalCluster` builds, but with an environment of its own for each worker."""
     here = {"host": "127.0.0.1", "dashboard": False}
     worker = {**here, "nthreads": 1, "memory_limit": 0, "silence_logs": NEVER}
     specs = {
         number: {"cls": Nanny, "options": {**worker, "env": env}}
-        for number, env in enumerate(_environments(workers, device))
+        for number, env in enumerate(_environments(workers, options))
     }
     scheduler = {"cls": _Scheduler, "options": {**here, "port": 0, "dashboard_address": "127.0.0.1:0"}}
     return SpecCluster(workers=specs, scheduler=scheduler, silence_logs=NEVER, name="mclab")
 
 
-def _environments(workers: int, device: str) -> list[dict[str, str]]:
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    if not device.startswith("cuda"):
+def _environments(workers: int, options: RunOptions) -> list[dict[str, str]]:
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(options.threads))
+    if not options.device.startswith("cuda"):
         return [threads] * workers
-    cards = gpus(device)
+    cards = gpus(options.device)
     return [{**threads, "CUDA_VISIBLE_DEVICES": cards[number % len(cards)]} for number in range(workers)]
 
 

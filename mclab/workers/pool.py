@@ -7,6 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from mclab.config.keep import Keep
+from mclab.config.options import AUTO, RunOptions
 from mclab.workers.work import Pack, PackProgress, Result, Say, Train, work
 
 
@@ -25,12 +26,12 @@ class InProcess:
 
     def __init__(
         self,
-        device: str,
+        options: RunOptions,
         train: Train | None = None,
         progress: PackProgress | None = None,
         keep: Keep | None = None,
     ) -> None:
-        self._device, self._train, self._progress, self._keep = device, train, progress, keep
+        self._options, self._train, self._progress, self._keep = options, train, progress, keep
         self._waiting: deque[Pack] = deque()
 
     def submit(self, pack: Pack, priority: float = 0.0) -> None:
@@ -42,33 +43,32 @@ class InProcess:
         while self._waiting:
             pack = self._waiting.popleft()
             told = partial(self._progress, pack) if self._progress else None
-            yield pack, work(pack, self._device, self._train, told, self._keep)
+            yield pack, work(pack, self._options, self._train, told, self._keep)
 
 
 def open_pool(
-    device: str,
-    *,
+    options: RunOptions,
     workers: int = 1,
-    scheduler: str | None = None,
+    *,
     train: Train | None = None,
     progress: PackProgress | None = None,
     keep: Keep | None = None,
     say: Say | None = None,
 ) -> AbstractContextManager[Pool]:
-    """The pool that the options ask for: a cluster at `scheduler`, else `workers` local processes, else this process.
+    """The pool that the options ask for: the scheduler's cluster, else `workers` local processes, else this process.
 
     `keep` goes to every training: on a cluster its folder must be one that the workers share. `say` hears what of the
     cluster costs something. Raises `ConfigError` where no scheduler answers at the address, or no worker can train.
     """
-    if scheduler is None and workers == 1:
-        return nullcontext(InProcess(device, train, progress, keep))
-    if scheduler is not None:
+    if options.scheduler is not None:
         from mclab.workers.cluster import remote
 
-        return remote(scheduler, device, train, progress, keep, say)
+        return remote(options.scheduler, options, train, progress, keep, say)
+    if workers == 1:
+        return nullcontext(InProcess(options, train, progress, keep))
     from mclab.workers.local import local
 
-    return local(workers, device, train, progress, keep)
+    return local(workers, options, train, progress, keep)
 
 
 def device_at(scheduler: str) -> str:
@@ -80,21 +80,20 @@ def device_at(scheduler: str) -> str:
         return device_of(client, scheduler)
 
 
-def worker_count(workers: int | str, device: str, scheduler: str | None = None) -> int:
-    """`auto` is the number of cores on CPU and one per GPU on CUDA; of a cluster, the workers that it has by now.
+def worker_count(options: RunOptions) -> int:
+    """`auto` is as many as the cores can give their threads to, one per GPU on CUDA; of a cluster, those it has by now.
 
-    Raises `ValueError` below one, `ConfigError` for a GPU that is not there or a scheduler that does not answer.
+    Raises `ConfigError` for a GPU that is not there or a scheduler that does not answer.
     """
-    if workers == "auto" and scheduler is not None:
+    if options.workers != AUTO:
+        return int(options.workers)
+    if options.scheduler is not None:
         from mclab.workers.cluster import connected
         from mclab.workers.survey import size_of
 
-        with connected(scheduler) as client:
+        with connected(options.scheduler) as client:
             return max(1, size_of(client))
-    if workers == "auto":
-        from mclab.workers.local import cores, gpus
+    from mclab.workers.local import cores, gpus
 
-        return len(gpus(device)) if device.startswith("cuda") else cores()
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise ValueError(f"workers: needs auto or a whole number from 1, got {workers!r}")
-    return workers
+    cuda = options.device.startswith("cuda")
+    return len(gpus(options.device)) if cuda else max(1, cores() // options.threads)

@@ -1,4 +1,4 @@
-"""What a worker does with a pack: one thread on CPU, and a plain reason in place of an exception."""
+"""What a worker does with a pack: so many threads on CPU, and a plain reason in place of an exception."""
 
 import gc
 import sys
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from mclab.config.keep import Keep
+from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 
@@ -47,7 +48,7 @@ Result = list[Outcome] | Failure
 
 def work(
     pack: Pack,
-    device: str,
+    options: RunOptions,
     train: Train | None = None,
     progress: Progress | None = None,
     keep: Keep | None = None,
@@ -60,8 +61,8 @@ def work(
         train = train or _train_pack()
         if progress is not None:
             progress(0, 0)
-        with _one_thread(device):
-            return train(pack, device=device, progress=progress, keep=keep)
+        with _threads(options):
+            return train(pack, device=options.device, progress=progress, keep=keep)
     except (Exception, SystemExit) as error:  # a user's own module may end itself
         failure = Failure("oom" if _is_oom(error) else "failed", _one_line(error))
     _free_memory()
@@ -75,14 +76,14 @@ def _train_pack() -> Train:
 
 
 @contextmanager
-def _one_thread(device: str) -> Iterator[None]:
-    """Sums depend on the number of threads: on CPU every worker of every kind uses one."""
-    torch = sys.modules.get("torch") if device == "cpu" else None
+def _threads(options: RunOptions) -> Iterator[None]:
+    """Sums depend on the number of threads: on CPU every worker of every kind uses as many as the command says."""
+    torch = sys.modules.get("torch") if options.device == "cpu" else None
     if torch is None:
         yield
         return
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(options.threads)
     try:
         yield
     finally:

@@ -31,8 +31,8 @@ def test_help_and_a_dry_run_import_nothing_heavy(here: Path) -> None:
     grid_file(here, BIG, "big.yaml")
     dry = ["ablate", "--grid", "big.yaml", "--dry-run"]
     for commands, heavy in (
-        ([["--help"]], HEAVY | {"yaml", "mclab.config"}),
-        ([[verb, "--help"] for verb in VERBS], HEAVY | {"yaml", "mclab.config"}),
+        ([["--help"]], HEAVY | {"yaml", "mclab.config.strict"}),
+        ([[verb, "--help"] for verb in VERBS], HEAVY | {"yaml", "mclab.config.strict"}),
         ([dry, [*dry, "--json"], ["keys"], ["train", "--dry-run"]], HEAVY),
     ):
         code = LIGHT.format(commands=commands, heavy=heavy)

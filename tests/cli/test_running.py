@@ -127,6 +127,27 @@ def test_processes_packs_and_a_cluster_give_what_one_process_gives(here: Path) -
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
+def test_threads_are_the_users_and_recorded(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def threads(out: str, *options: object) -> set[int]:
+        fine("train", *SMALL, "--device", "cpu", "--out", out, *options)
+        return {record["provenance"]["threads"] for record in records(here / out).values()}
+
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert threads("one") == {1}
+    monkeypatch.setenv("OMP_NUM_THREADS", "2,1")
+    assert threads("two") == {2}
+    assert threads("three", "--threads", 3) == {3}
+    assert threads("workers", "--seeds", "0..1", "--workers", 2) == {2}
+
+
+def test_threads_that_are_no_number_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ("0", "many", "-1", "10000"):
+        one_line(mclab("train", "--threads", wrong), "--threads", f"needs a number from 1 to 9999, got '{wrong}'")
+        monkeypatch.setenv("OMP_NUM_THREADS", wrong)
+        one_line(mclab("train", "--dry-run"), "OMP_NUM_THREADS", f"needs a number from 1 to 9999, got '{wrong}'")
+        assert "1 run; seed 0" in fine("train", "--dry-run", "--threads", 2).out
+
+
 def test_weights_of_a_grid_are_kept_when_asked(here: Path) -> None:
     words = ("ablate", "--grid", "tiny.yaml", "--workers", 1)
     fine(*words, "--seeds", "[0]")

@@ -105,7 +105,7 @@ def test_the_table_ends_with_a_command_that_works_when_pasted(here: Path, monkey
     no_plots(monkeypatch)
     fine("ablate", "--grid", "tiny.yaml", "--workers", 1, "train.steps=3", "eval.every=3")
     last = fine("table", "runs/tiny").out.splitlines()[-1]
-    assert last == "add seeds: mclab ablate --grid tiny.yaml eval.every=3 train.steps=3 --seeds 0..4"
+    assert last == "add seeds: mclab ablate --grid tiny.yaml train.steps=3 eval.every=3 --seeds 0..4"
     done = fine(*shlex.split(last.partition(": ")[2])[1:], "--workers", 1)
     assert "this command: 6 done; 4 stored before" in done.err
     assert len(records(here / "runs/tiny")) == 10

@@ -1,6 +1,7 @@
 """A plan as data and back, two plans compared, a plan counted."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.plan.describe import as_dict, from_dict
 from mclab.plan.difference import difference
-from mclab.plan.plan import Plan
+from mclab.plan.grid import plan_from
+from mclab.plan.plan import Given, Plan
 from mclab.plan.size import size, tokens
 from tests.plan.conftest import Make
 from tests.plan.test_grid import GATING
@@ -44,7 +46,20 @@ def test_there_and_back(plan: Make, text: str):
 def test_what_it_holds(plan: Make):
     data = as_dict(plan(GATING))
     assert list(data) == [
-        *("name", "question", "science", "axes", "named", "seeds", "select", "listed", "notes", "warnings", "cells"),
+        *(
+            "name",
+            "question",
+            "science",
+            "given",
+            "axes",
+            "named",
+            "seeds",
+            "select",
+            "listed",
+            "notes",
+            "warnings",
+            "cells",
+        ),
     ]
     candidate = data["cells"][2]["candidates"][0]
     assert data["cells"][2]["values"] == {"model.mixer.gate": "none"}
@@ -52,6 +67,24 @@ def test_what_it_holds(plan: Make):
     assert candidate["config"]["model.mixer.aggregate"] == "residual"
     assert candidate["config"]["task.pairs"] == [4, 8, 16]
     assert list(candidate["runs"]) == ["0", "1", "2", "3", "4"]
+
+
+def test_what_was_given_is_kept_and_two_spellings_are_one_plan(plan: Make):
+    made = plan("seeds: 0..1\nquick: {seeds: [0]}", "train.steps=50", seeds="[0]", quick=True)
+    assert made.given is not None
+    assert (made.given.grid or "").endswith("/g.yaml")
+    assert replace(made.given, grid=None) == Given(None, ("train.steps=50",), "[0]", quick=True)
+    assert through_json(made).given == made.given
+    assert through_json(plan_from({}, "train", ["train.steps=50"])).given == Given(None, ("train.steps=50",))
+    assert plan("seeds: 0..1", "train.lr=0.001") == plan("seeds: 0..1", "train.lr=1e-3")
+
+
+def test_a_plan_of_before_says_nothing_of_what_was_given(plan: Make):
+    made = plan("seeds: 0..1")
+    data = as_dict(made)
+    del data["given"]
+    assert from_dict(data) == made
+    assert from_dict(data).given is None
 
 
 def test_stored_ids_are_kept_whatever_todays_would_be(plan: Make):
@@ -66,6 +99,8 @@ def test_stored_ids_are_kept_whatever_todays_would_be(plan: Make):
         lambda data: data.pop("cells"),
         lambda data: data.update(cells=3),
         lambda data: data.update(select={"over": 3}),
+        lambda data: data.update(given={"overrides": []}),
+        lambda data: data.update(given=["train.steps=5"]),
         lambda data: data["cells"][0].pop("name"),
         lambda data: data["cells"][0]["candidates"][0].update(runs={"x": "y"}),
         lambda data: data["cells"][0]["candidates"][0].update(config={"train.lrr": 3}),

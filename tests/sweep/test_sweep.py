@@ -213,14 +213,15 @@ def test_trials_of_one_shape_train_together_and_others_apart(here: Path, trainin
         f"{BASE}\nspace:\n  model.dim: [8, 16]\n  train.lr: {{low: 1.0e-3, high: 1.0e-1, log: true}}\nsampler: random\n"
     )
     from mclab.cli.progress import Lines
+    from mclab.config.options import RunOptions
     from mclab.store import Store
-    from mclab.sweep.search import How, Search
+    from mclab.sweep.search import Search
     from tests.sweep.bench import a_space, shared
 
     space = a_space(here, text)
     with Store(here / "o") as store:
         study = shared(journal(here / "o"), space, 16)
-        Search(study, store, How("cuda", 1), Lines(print), print).go()
+        Search(study, store, RunOptions("cuda", 1), Lines(print), print).go()
     assert sum(training.packs) == 16
     assert len(training.packs) == 2
 
@@ -271,14 +272,15 @@ def test_a_refused_space_leaves_the_one_that_is_stored(here: Path, training: Fak
 def test_points_in_flight_at_once_are_one_run_and_its_repeats(here: Path, training: FakeTraining) -> None:
     """On a GPU's worker, all trials are claimed before the first ends."""
     from mclab.cli.progress import Lines
+    from mclab.config.options import RunOptions
     from mclab.store import Store
-    from mclab.sweep.search import How, Search
+    from mclab.sweep.search import Search
     from tests.sweep.bench import a_space, shared
 
     space = a_space(here, f"{BASE}\nspace:\n  train.lr: [1.0e-2]\nsampler: random\n")
     with Store(here / "o") as store:
         study = shared(journal(here / "o"), space, 6)
-        search = Search(study, store, How("cuda", 1), Lines(print), print)
+        search = Search(study, store, RunOptions("cuda", 1), Lines(print), print)
         search.go()
     found = study.trials()
     assert len(training.asked) == 1

@@ -1,0 +1,57 @@
+"""How a command runs what it is asked for: where, how much at once, when to stop. No part of a run's id.
+
+Imports none of the configs: the command line takes its defaults from here before anything is loaded.
+"""
+
+import re
+from dataclasses import dataclass
+
+from mclab.config.error import ConfigError
+
+AUTO = "auto"
+#: The most workers, threads, failures, and runs in a pack.
+_MOST = 9999
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of a command that trains, from the command line down to the workers.
+
+    `workers` and `pack` are numbers or `auto`; a number may come as text. `threads` are those of each worker on CPU.
+    Raises `ConfigError` for a value that is wrong on every machine; `mclab.runner.devices` looks at this one.
+    """
+
+    device: str = AUTO
+    workers: int | str = AUTO
+    scheduler: str | None = None
+    pack: int | str = AUTO
+    threads: int = 1
+    fail_fast: bool = False
+    max_failures: int | None = None
+    retry_failed: bool = False
+    extend: bool = False
+    save_weights: bool = False
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device):
+            raise ConfigError(f"--device: {self.device!r} is not auto, cpu, cuda or cuda:N")
+        if self.scheduler is not None and not re.fullmatch(r"\w+://\S+:\d+/?", self.scheduler):
+            raise ConfigError(f"--scheduler: {self.scheduler!r} is no address; write tcp://HOST:PORT")
+        for name in ("workers", "pack"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, value if value == AUTO else number(f"--{name}", value, "auto or "))
+        number("--threads", self.threads)
+        if self.max_failures is not None:
+            number("--max-failures", self.max_failures)
+
+    @property
+    def limit(self) -> int | None:
+        """How many runs may fail or diverge before the command stops; `None` for any number."""
+        return 1 if self.fail_fast else self.max_failures
+
+
+def number(option: str, value: int | str, other: str = "") -> int:
+    """The value of an option that counts something. Raises `ConfigError`, which names what else it may be."""
+    if isinstance(value, bool) or not str(value).isdecimal() or not 0 < int(value) <= _MOST:
+        raise ConfigError(f"{option}: needs {other}a number from 1 to {_MOST}, got {value!r}")
+    return int(value)
