@@ -11,7 +11,7 @@ from mclab.config.guess import did_you_mean
 from mclab.config.keys import by_path, shown
 from mclab.config.outcome import ALL
 from mclab.config.run import inert
-from mclab.config.stored import StoredRun
+from mclab.config.stored import StoredRun, clashing
 from mclab.config.strict import ConfigError, leaves
 from mclab.report.names import full_label, natural, plain, seeds_text, value_text
 from mclab.report.notes import MIXABLE
@@ -200,6 +200,12 @@ def _compared(first: Group, second: Group) -> Comparison:
     for group in (first, second):
         if not group.by_seed(ALL):
             raise ConfigError(f"{group.folder}: {group.name} has no finished run to compare")
+    if mixed := clashing([*first.records, *second.records]):
+        told = ", ".join(f"{part} {' and '.join(several)}" for part, several in mixed.items())
+        raise ConfigError(
+            f"compare: {first.name} and {second.name} were made with other versions of their formulas ({told}), so a "
+            f"difference says nothing; train the older again with this version of mclab"
+        )
     same_exam = len(first.own | second.own) == 1
     shared = [part for part in first.parts if part in second.parts and first.by_seed(part) and second.by_seed(part)]
     parts = [*[ALL] * same_exam, *(shared if len(shared) > 1 or not same_exam else [])]
@@ -208,13 +214,13 @@ def _compared(first: Group, second: Group) -> Comparison:
     ours, theirs = _keys(first), _keys(second)
     moved = {path: (ours[path], theirs[path]) for path in ours if path in theirs and ours[path] != theirs[path]}
     asked = {path for path in moved if _asked(path, first, second)}
-    told = {path: f"{path} {' or '.join(pair[0])} → {' or '.join(pair[1])}" for path, pair in moved.items()}
+    lines = {path: f"{path} {' or '.join(pair[0])} → {' or '.join(pair[1])}" for path, pair in moved.items()}
     return Comparison(
         first,
         second,
         tuple(_line(first, second, part) for part in parts),
-        tuple(text for path, text in told.items() if path in asked),
-        (*(text for path, text in told.items() if path not in asked), *_beside(first, second, same_exam)),
+        tuple(text for path, text in lines.items() if path in asked),
+        (*(text for path, text in lines.items() if path not in asked), *_beside(first, second, same_exam)),
     )
 
 

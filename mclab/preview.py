@@ -10,7 +10,7 @@ from mclab.config.params import parameters, state_floats
 from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.plan import describe
-from mclab.plan.difference import difference
+from mclab.plan.difference import difference, renewal
 from mclab.plan.plan import Cell, Plan
 from mclab.plan.select import runs_needed
 from mclab.plan.size import Size, size
@@ -126,3 +126,5 @@ def _conflict(plan: Plan, records: Records | None) -> Iterator[str]:
     changed = difference(before, plan) if before else None
     if records and changed and changed.needs_extend:
         yield f"{records.path} holds another grid, this one is {changed}: it wants --extend or another --out"
+    if before and (line := renewal(before, plan)):
+        yield line

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mclab.config.outcome import ALL
-from mclab.config.run import inert, science
+from mclab.config.run import inert, written
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import ConfigError
 from mclab.loading import trial_of, trials
@@ -54,6 +54,7 @@ def as_dict(found: Found) -> dict[str, Any]:
         "run_id": record.run_id,
         "science": record.science,
         "seed": record.seed,
+        **{key: dict(moved) for key in ("versions", "words") if (moved := getattr(record, key))},
         **record.unknown,
         "config": {**own, **rest},
         "differs": list(own),
@@ -66,7 +67,7 @@ def keys_of(record: StoredRun) -> tuple[dict[str, object], dict[str, object]]:
     stored = {path: value for path, value in record.keys.items() if path != "seed"}
     if record.config is None:  # of another version of the science: all of it as it stands
         return stored, {}
-    own = science(record.config)
+    own = written(record.config)
     return {path: stored[path] for path in stored if path in own}, {p: v for p, v in stored.items() if p not in own}
 
 

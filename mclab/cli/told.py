@@ -81,7 +81,9 @@ def _figures(record: "StoredRun") -> str:
 
 def _provenance(record: "StoredRun") -> str:
     lines = [(key, NOTHING if value is None else str(value)) for key, value in (record.provenance or {}).items()]
-    return section("provenance", [("science", str(record.science)), *lines])
+    made = {**record.versions, **record.words}
+    parts = [("versions", ", ".join(f"{part} {version}" for part, version in made.items()))] if made else []
+    return section("provenance", [("science", str(record.science)), *parts, *lines])
 
 
 def _curves(curve: Sequence[Mapping[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from mclab.config.baselines import laid_out
 from mclab.config.model import MemoryMixer, ModelConfig
 from mclab.config.model.canonical import canonical_model, inert_keys, moved_words
 from mclab.config.model.oddities import model_oddities
-from mclab.config.strict import Leaf, Strict
+from mclab.config.strict import Leaf, Strict, leaves
 from mclab.config.task import MqarTask, Task
 from mclab.config.variants import Variant, Variants, variants
 from mclab.config.versions import versions
@@ -192,6 +192,21 @@ def _layout(task: str, mixer: str) -> tuple[tuple[str, Callable[[RunConfig], Lea
 def run_id(run: RunConfig) -> str:
     """Sixteen hexadecimal digits that name the science of a run. Floats count by their exact value."""
     return _hashed(science(run), versions(run))
+
+
+def written(run: RunConfig) -> dict[str, Leaf]:
+    """What somebody has to write to get this run: the keys that differ from their defaults, inert ones left out."""
+    run = canonical(run)
+    dead = inert(run) | UNSCIENTIFIC
+    bare = RunConfig.model_construct(
+        task=type(run.task)(), model=ModelConfig.model_construct(mixer=type(run.model.mixer)()), seed=0
+    )
+    defaults = dict(leaves(bare))
+    return {
+        path: value
+        for path, value in sorted(leaves(run))
+        if path not in dead and (value != defaults[path] or path.endswith(".name"))
+    }
 
 
 def id_as_of(run: RunConfig, past: Mapping[str, int], words: Mapping[str, Leaf]) -> str:

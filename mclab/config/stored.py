@@ -1,9 +1,12 @@
 """A run as the store gives it to all that read it: planning, running, tables, plots, listings."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from mclab.config.baselines import completed
 from mclab.config.run import RunConfig, Status
+from mclab.config.versions import parts
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,10 @@ class StoredRun:
     """One run's record. The figures are those of `mclab.config.outcome.Outcome`; one that it lacks is `None`.
 
     `keys` is the config as it stands in the record, value by dotted path. `config` is the run that the keys describe;
-    `None` in a record of another science version whose keys describe no run in this one. `unknown` holds what the
-    record has beyond all this, for a record of a later version.
+    `None` in a record of another science version whose keys describe no run in this one. `versions` are the versions
+    that the parts of the run had then, of those that were not at their first, and `words` what the words of its pattern
+    stood for (`mclab.config.model.canonical.moved_words`). `unknown` holds what the record has beyond all this, for a
+    record of a later version.
     """
 
     run_id: str
@@ -49,6 +54,8 @@ class StoredRun:
     keys: Mapping[str, object]
     config: RunConfig | None
     status: Status
+    versions: Mapping[str, int] = field(default_factory=dict)
+    words: Mapping[str, object] = field(default_factory=dict)
     steps: int | None = None
     valid: Mapping[str, StoredScore] = field(default_factory=dict)
     test: Mapping[str, StoredScore] = field(default_factory=dict)
@@ -64,7 +71,40 @@ class StoredRun:
     provenance: Mapping[str, object] | None = None
     unknown: Mapping[str, object] = field(default_factory=dict)
 
+    @property
+    def made_with(self) -> dict[str, str]:
+        """The version of every part of the run, and what the words of its pattern stood for beside what they did at
+        first. Runs in which these differ are not compared."""
+        known = {part: str(self.versions.get(part, 1)) for part in (parts(self.config) if self.config else ())}
+        return {**known, **{f"pattern {key}": str(value) for key, value in self.words.items()}}
+
     def fact(self, *names: str) -> str | None:
         """The first of these facts of the provenance that is known, as text."""
         known = self.provenance or {}
         return next((str(known[name]) for name in names if known.get(name) is not None), None)
+
+
+def restored(keys: Mapping[str, object]) -> RunConfig:
+    """The run that a record's dotted keys describe. A key that did not exist yet means what the code did without it.
+
+    Raises `ValueError`, `TypeError` or `AttributeError` where they describe none.
+    """
+    nested: dict[str, Any] = {}
+    for path, value in completed(keys).items():
+        *sections, key = path.split(".")
+        inner = nested
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner[key] = value
+    return RunConfig.model_validate(nested)
+
+
+def clashing(runs: Iterable[StoredRun]) -> dict[str, tuple[str, ...]]:
+    """The parts that were of different versions in these runs, with the versions."""
+    found: dict[str, set[str]] = {}
+    many = list(runs)
+    if any(run.versions or run.words for run in many):
+        for run in many:
+            for part, version in run.made_with.items():
+                found.setdefault(part, set()).add(version)
+    return {part: tuple(sorted(several)) for part, several in sorted(found.items()) if len(several) > 1}

@@ -36,14 +36,19 @@ def versions(run: "RunConfig") -> dict[str, int]:
     return {part: version for part, version in known.items() if version != 1}
 
 
+def moved_parts() -> dict[str, int]:
+    """Every part that is not at its first version in this mclab."""
+    rules = {f"memory.{word}": rule.version for word, rule in RULES.items() if rule.version != 1}
+    return dict(sorted({**VERSIONS, **rules}.items()))
+
+
 def version_of(part: str) -> int:
     """The version of a part's formula in this mclab; 1 for all that has not changed."""
     axis, _, word = part.partition(".")
     return RULES[word].version if axis == "memory" and word in RULES else VERSIONS.get(part, 1)
 
 
-def compared(one: Mapping[str, int], other: Mapping[str, int]) -> str:
-    """In what two mappings of parts to versions differ: `task.niah 1 and 2, aggregate.ssc 2 and 3`."""
-    both = sorted({*one, *other})
-    pairs = ((part, one.get(part, 1), other.get(part, 1)) for part in both)
-    return ", ".join(f"{part} {mine} and {its}" for part, mine, its in pairs if mine != its)
+def differing(then: Mapping[str, int], now: Mapping[str, int]) -> str:
+    """Where two mappings of parts to versions differ: `version 1 of task.niah, which is 2`; empty where they do not."""
+    pairs = ((part, then.get(part, 1), now.get(part, 1)) for part in sorted({*then, *now}))
+    return ", ".join(f"version {old} of {part}, which is {new}" for part, old, new in pairs if old != new)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from mclab.config.baselines import completed
 from mclab.config.parse import parse_run
 from mclab.config.run import SCIENCE
 from mclab.config.strict import ConfigError, leaves
@@ -17,6 +18,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "name": plan.name,
         "question": plan.question,
         "science": SCIENCE,
+        **({"versions": dict(plan.made_with)} if plan.made_with else {}),
         "given": asdict(plan.given) if plan.given else None,
         "axes": list(plan.axes),
         "named": plan.named,
@@ -73,6 +75,7 @@ def _plan(data: Mapping[str, Any], where: str) -> Plan:
         named=data["named"],
         listed=data["listed"],
         given=_given(data.get("given")),
+        versions=dict(data.get("versions", {})),
     )
 
 
@@ -87,7 +90,7 @@ def _cell(data: Mapping[str, Any], where: str) -> Cell:
 
 
 def _read(data: Mapping[str, Any], where: str) -> Candidate:
-    run = parse_run(nested(dict(data["config"]), where), where)
+    run = parse_run(nested(completed(data["config"]), where), where)
     ids = {int(seed): run_id for seed, run_id in data["runs"].items()}
     values = {path: tuple(v) if isinstance(v, list) else v for path, v in data["values"].items()}
     return Candidate(values, {seed: run.model_copy(update={"seed": seed}) for seed in ids}, ids)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from mclab.config.keys import shown
 from mclab.config.run import UNSCIENTIFIC, RunConfig
 from mclab.config.strict import Leaf, leaves
+from mclab.config.versions import differing
 from mclab.plan.plan import Candidate, Cell, Plan
 
 #: Changed keys that are told one by one.
@@ -19,6 +20,7 @@ class Difference:
     """Names of cells that came and went, seeds that came and went, and whether cells choose by another rule.
 
     `changed` are the keys, each with its old and new value, by which all cells that came differ from those that went.
+    `renewed` are the cells that are the same but for the versions of their formulas, so that their runs have other ids.
     """
 
     added: tuple[str, ...] = ()
@@ -27,6 +29,7 @@ class Difference:
     seeds_removed: tuple[int, ...] = ()
     select: bool = False
     changed: tuple[tuple[str, Leaf, Leaf], ...] = ()
+    renewed: tuple[str, ...] = ()
 
     @property
     def needs_extend(self) -> bool:
@@ -59,14 +62,11 @@ def _count(more: int, fewer: int, noun: str) -> str:
 
 
 def difference(old: Plan, new: Plan) -> Difference:
-    """What `new` changes about `old`. Cells are the same when their runs are, whatever their names and order.
-
-    Runs whose ids differ are different even where their configs agree: they belong to another version of the science.
-    """
+    """What `new` changes about `old`. Cells are the same when their runs are, whatever their names and order."""
     over = {path for plan in (old, new) if plan.select for path in plan.select.over}
     shared = [seed for seed in new.seeds if seed in old.seeds]
     before, after = ({_ground(cell, over): cell for cell in plan.cells} for plan in (old, new))
-    kept = {key for key in before if key in after and _same_science(before[key], after[key], shared)}
+    kept = {key for key in before if key in after}
     gone, come = ([cell for key, cell in plan.items() if key not in kept] for plan in (before, after))
     return Difference(
         added=tuple(cell.name for cell in come),
@@ -75,6 +75,21 @@ def difference(old: Plan, new: Plan) -> Difference:
         seeds_removed=tuple(seed for seed in old.seeds if seed not in new.seeds),
         select=old.select != new.select or any(_all(before[key]) != _all(after[key]) for key in kept),
         changed=_changed(gone, come, over),
+        renewed=tuple(
+            after[key].name for key in after if key in kept and not _same_ids(before[key], after[key], shared)
+        ),
+    )
+
+
+def renewal(old: Plan, new: Plan) -> str | None:
+    """What there is to say where cells of both plans were trained with other versions of their formulas; else None."""
+    changed = difference(old, new)
+    if not changed.renewed:
+        return None
+    moved = differing(old.made_with, new.made_with) or "other versions of their formulas"
+    return (
+        f"{len(changed.renewed)} of {len(new.cells)} cells were trained with {moved} now: they are trained again, and "
+        f"the old records stay beside them"
     )
 
 
@@ -117,8 +132,8 @@ def _science(run: RunConfig) -> Iterator[tuple[str, Leaf]]:
     return (item for item in leaves(run) if item[0] != "seed" and item[0] not in UNSCIENTIFIC)
 
 
-def _same_science(old: Cell, new: Cell, seeds: list[int]) -> bool:
-    """True unless the same config goes by another id."""
+def _same_ids(old: Cell, new: Cell, seeds: list[int]) -> bool:
+    """True unless the same config goes by another id: that of another version of a formula."""
     ids = {key: name for each in old.candidates for key, name in _named(each, seeds)}
     return all(ids.get(key, name) == name for each in new.candidates for key, name in _named(each, seeds))
 

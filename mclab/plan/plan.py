@@ -1,12 +1,13 @@
 """What a grid comes to: cells, each with the candidates it chooses from, each with a run per seed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import Leaf
+from mclab.config.versions import versions
 
 #: The axis that the names of changes make where a grid crosses them with `grid` or `zip`. No key of a run.
 CHANGE = "change"
@@ -71,7 +72,8 @@ class Plan:
     crossed with other axes (`CHANGE` is among them), a cell's is the first change with the same other values.
 
     `named` says that the rows have names of their own (a grid of changes); `listed` counts the cells before equal ones
-    were merged. `given` is `None` in a plan that was stored before it was kept.
+    were merged. `versions` are those of the parts of its runs that were not at their first when the plan was stored;
+    `None` in a plan that was just made. `given` is `None` in a plan that was stored before it was kept.
     """
 
     name: str
@@ -84,7 +86,19 @@ class Plan:
     warnings: tuple[str, ...] = ()
     named: bool = False
     listed: int = 0
+    versions: Mapping[str, int] | None = field(default=None, compare=False)
     given: Given | None = field(default=None, compare=False)
+
+    @property
+    def made_with(self) -> Mapping[str, int]:
+        """The versions of the parts of its runs, of those that are not at their first."""
+        if self.versions is not None:
+            return self.versions
+        found: dict[str, int] = {}
+        for cell in self.cells:
+            for candidate in cell.candidates:
+                found |= versions(next(iter(candidate.runs.values())))
+        return found
 
     def first_runs(self) -> Iterator[RunConfig]:
         """What must be known before a cell can choose: every candidate on the first seeds."""

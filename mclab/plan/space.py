@@ -1,14 +1,17 @@
 """A space file to a search: base, overrides, axes, conditions, objectives; and from a point of it to its runs."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
 
+from mclab.config import baselines
 from mclab.config.keys import shown
 from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import ConfigError, Scalar, leaves
+from mclab.config.versions import differing, versions
 from mclab.plan.cells import Ground, Remarks, cells
 from mclab.plan.rows import MOST_CELLS, Draft, Rows
 from mclab.plan.settings import laid, parents_first
@@ -143,17 +146,28 @@ class Space:
     def describe(self) -> dict[str, Any]:
         """What makes two searches the same: plain data by name, to be compared and shown line by line."""
         base = dict(leaves(self.base_point().runs[0]))
+        moved = self._versions()
         return {
+            **({"versions": moved} if moved else {}),
             "objective": [each.metric for each in self.objectives],
             "seeds": list(self.seeds),
             "exclude": [rule.text for rule in self.ground.exclude],
             "space": {axis.path: words(axis) for axis in self.axes},
             "base": {
-                path: list(value) if isinstance(value, tuple) else value
+                path: _plain(value)
                 for path, value in base.items()
                 if path not in ("seed", *(axis.path for axis in self.axes if axis.told.when is None))
             },
         }
+
+    def _versions(self) -> dict[str, int]:
+        """The versions of all formulas that the base, or the base with one axis changed, depends on."""
+        found = versions(self.base_point().runs[0])
+        for axis in self.axes:
+            for value in axis.listed():
+                with suppress(ConfigError):
+                    found |= versions(self.point({axis.path: value}).runs[0])
+        return dict(sorted(found.items()))
 
 
 def words(axis: Axis) -> str:
@@ -167,9 +181,23 @@ def words(axis: Axis) -> str:
     return f"{text} when {told.when}" if told.when else text
 
 
+def completed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored description with the keys of the base that did not exist then, at what their absence means."""
+    old, new = before.get("base", {}), now["base"]
+    every = {**baselines.completed(new), **baselines.completed(old)}
+    missing = [path for path in new if path not in old and path not in before.get("space", {})]
+    return {**before, "base": {**old, **{path: _plain(every[path]) for path in missing if path in every}}}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What two descriptions differ in, a line each."""
     lines = []
+    if moved := differing(before.get("versions", {}), now.get("versions", {})):
+        lines.append(f"it was made with {moved} now")
     for part in ("objective", "seeds", "exclude"):
         if before.get(part) != now[part]:
             lines.append(f"{part} was {shown(before.get(part))}, is {shown(now[part])}")

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from mclab.config.run import RunConfig, science
+from mclab.config.run import RunConfig, written
 from mclab.config.strict import ConfigError, as_texts
 from mclab.store import Records, ids
 from mclab.store.ids import Stored
@@ -35,6 +35,6 @@ def _without_weights(stored: Stored) -> str:
 
 
 def training(run: RunConfig) -> str:
-    """The command that trains this run again, under the same id."""
-    keys = {path: value for path, value in science(run).items() if path != "seed"}
+    """The command that trains this run again, under the same id if no part of it has changed since."""
+    keys = {path: value for path, value in written(run).items() if path != "seed"}
     return shlex.join(["mclab", "train", *as_texts({**keys, "seed": run.seed})])

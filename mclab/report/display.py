@@ -127,6 +127,8 @@ def difference_text(row: Row) -> str:
         return "both diverged"
     if gap.kind == "slices":
         return "other slices"
+    if gap.kind == "versions":
+        return "other version"
     if gap.mean is None:
         return NOTHING
     mark = " (ceiling)" if row.ceiling else ""

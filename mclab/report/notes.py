@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from mclab.config.stored import StoredRun
+from mclab.config.stored import StoredRun, clashing
+from mclab.config.versions import differing, versions
 from mclab.plan.plan import CHANGE
 from mclab.report.names import MOST_LISTED, listed, seeds_text, value_text
 from mclab.report.row import SOLVED, Row
@@ -19,14 +20,14 @@ MIXABLE: tuple[tuple[str, Callable[[StoredRun], str | None]], ...] = (
 )
 
 #: Kinds of differences that are none: nothing is compared and nothing counted.
-ASIDE = ("slices", "alone")
+ASIDE = ("slices", "versions", "alone")
 #: A seed this far below solved did something else than the seeds that solved.
 FAR = 0.2
 
 
 def alarms(summary: Summary) -> list[str]:
     """What is unusual in these records; empty when all is well. Printed in the terminal too."""
-    kinds = (_mixed, _edges, _all_or_nothing, _troubles, _again)
+    kinds = (_mixed, _versions, _edges, _all_or_nothing, _troubles, _again)
     return [*summary.plan.warnings, *(line for kind in kinds for line in kind(summary))]
 
 
@@ -89,6 +90,8 @@ def _words(summary: Summary) -> Iterator[str]:
         yield "no baseline: the first change has no cell with the same other values."
     if "slices" in kinds:
         yield "other slices: not scored on the slices of the baseline, so not compared, and not counted by Holm."
+    if "versions" in kinds:
+        yield "other version: of a formula, than the baseline was made with; so not compared, and not counted by Holm."
 
 
 def _baseline(summary: Summary) -> str:
@@ -128,6 +131,18 @@ def _mixed(summary: Summary) -> Iterator[str]:
         if len(found) > 1:
             parts = sorted(f"{value} ({n} run{'s' * (n > 1)})" for value, n in found.items())
             yield f"Mixed {words}: {', '.join(parts)}."
+
+
+def _versions(summary: Summary) -> Iterator[str]:
+    """Formulas that have changed since, and what was made before and after."""
+    records = list(_records(summary.rows))
+    for part, several in clashing(records).items():
+        yield f"Mixed versions of {part}: {' and '.join(several)}; rows that differ in it are not compared."
+    old = Counter(
+        moved for record in records if record.config and (moved := differing(record.versions, versions(record.config)))
+    )
+    for moved, n in sorted(old.items()):
+        yield f"{n} run{'s' * (n > 1)} made with {moved} now: the same command trains {'them' if n > 1 else 'it'} anew."
 
 
 def _edges(summary: Summary) -> Iterator[str]:

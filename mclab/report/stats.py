@@ -15,7 +15,7 @@ ALPHA = 0.05
 #: Two accuracies nearer than this are equal. One answer of a million moves an accuracy by more; rounding by far less.
 SAME = 1e-9
 
-Kind = Literal["tested", "identical", "same", "constant", "few", "slices", "lost", "alone"]
+Kind = Literal["tested", "identical", "same", "constant", "few", "slices", "versions", "lost", "alone"]
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,10 @@ class Difference:
 
     `kind` says what the pairs allow. "tested": interval and p. "same": equal accuracies on every seed, so there is
     nothing to test; "identical": equal losses too, on all and on each slice. "slices": scored on other slices than the
-    baseline, so nothing is compared. "lost": all runs of both diverged. "alone": the first change has no cell beside
-    it. "constant": the same non-zero difference on every seed; a t test would divide by zero and call it p = 0, so the
-    mean is given without interval and p. "few": fewer than three pairs.
+    baseline, so nothing is compared; "versions": made with other versions of a formula, likewise. "lost": all runs
+    of both diverged. "alone": the first change has no cell beside it. "constant": the same non-zero difference on every
+    seed; a t test would divide by zero and call it p = 0, so the mean is given without interval and p. "few": fewer
+    than three pairs.
     """
 
     n: int

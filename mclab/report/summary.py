@@ -4,10 +4,10 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
-from mclab.config.stored import StoredRun
+from mclab.config.stored import StoredRun, clashing
 from mclab.config.strict import leaves
 from mclab.plan.plan import CHANGE, Candidate, Cell, Plan
 from mclab.plan.select import Lookup, choose, edges
@@ -141,13 +141,14 @@ def _compared(rows: Sequence[Row]) -> list[Row]:
     """The rows with their differences to their baseline, paired by seed; Holm over all that have its slices."""
     baselines = _baselines(rows)
     others = [(place, base) for place, base in enumerate(baselines) if rows[place] is not base]
-    gaps = {place: _difference(rows[place], base) for place, base in others if base and comparable(rows[place], base)}
+    apart = {place: base and _apart(rows[place], base) for place, base in others}
+    gaps = {place: _difference(rows[place], base) for place, base in others if base and not apart[place]}
     adjusted = dict(zip(gaps, holm([gap.p for gap in gaps.values()]), strict=True))
     compared = list(rows)
     for place, base in others:
         row, gap = rows[place], gaps.get(place)
         if base is None or gap is None:
-            compared[place] = replace(row, difference=Difference(0, "slices" if base else "alone"))
+            compared[place] = replace(row, difference=Difference(0, apart[place] or "alone"))
         else:
             compared[place] = replace(row, difference=gap, p=adjusted[place], ceiling=_high(row) and _high(base))
     return compared
@@ -167,9 +168,11 @@ def _beside(row: Row) -> str:
     return json.dumps({path: value for path, value in row.values.items() if path != CHANGE}, sort_keys=True)
 
 
-def comparable(row: Row, baseline: Row) -> bool:
-    """True for equal own slices: a mean over other slices is another quantity, harder or easier by itself."""
-    return set(row.own) == set(baseline.own)
+def _apart(row: Row, baseline: Row) -> Literal["slices", "versions"] | None:
+    """Why a row is not compared: a mean over other slices, or of another formula, is another quantity."""
+    if set(row.own) != set(baseline.own):
+        return "slices"
+    return "versions" if clashing([*row.records.values(), *baseline.records.values()]) else None
 
 
 def _difference(row: Row, baseline: Row) -> Difference:

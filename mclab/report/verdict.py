@@ -35,6 +35,9 @@ def verdict(summary: Summary) -> list[str]:
     aside = [row for row in summary.rows if row.difference and row.difference.kind == "slices"]
     if aside:
         lines.append(f"{_names(aside)} {_be(aside)} not compared with {name}: scored on other slices.")
+    older = [row for row in summary.rows if row.difference and row.difference.kind == "versions"]
+    if older:
+        lines.append(f"{_names(older)} {_be(older)} not compared with {name}: made with other versions of a formula.")
     lines += [*_lost(summary)]
     return [*lines, *_advice(summary, [*level, *few], [*level, *same])]
 

@@ -15,7 +15,7 @@ from mclab.config.run import SCIENCE, RunConfig, run_id
 from mclab.config.stored import StoredRun
 from mclab.config.strict import ConfigError
 from mclab.plan.describe import as_dict, from_dict
-from mclab.plan.difference import difference
+from mclab.plan.difference import difference, renewal
 from mclab.plan.plan import Plan
 from mclab.store.files import StoreError, move_aside, plainly, remove_leftovers, write_whole
 from mclab.store.lock import Lock
@@ -215,6 +215,8 @@ class Store(Records):
                 f"{self.path} holds another grid, this one is {changed}; "
                 f"give --extend to go on with this one here, or another --out"
             )
+        if before and (line := renewal(before, plan)):
+            self._say(f"{self.path}: {line}")
         if grid is not None:
             write_whole(self.path / "grid.yaml", grid)
         write_whole(self._plan, json_bytes(as_dict(plan)))

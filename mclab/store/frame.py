@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def frame_of(runs: Iterable[StoredRun]) -> "pl.DataFrame":
-    """Columns: run_id, science, seed, status, the config's dotted keys, the figures, `provenance.*`.
+    """Columns: run_id, science, seed, status, the config's dotted keys, the figures, `provenance.*`; `versions`, where
+    a part of a run was not at its first: runs in which it differs are not to be compared.
 
     A score is `test_accuracy` over the task's own slices and `test_accuracy[pairs=16]` for one; `valid_…`, `…_loss` and
     `…_token_accuracy` alike. A key that a run has not is null. Needs polars, imported here.
@@ -31,6 +32,8 @@ def _flat(run: StoredRun) -> Iterator[tuple[str, object]]:
             suffix = "" if name == ALL else f"[{name}]"
             yield from ((f"{split}_{metric}{suffix}", value) for metric, value in score.metrics.items())
     yield from ((key, value) for key, value in figures_of(run).items() if key not in _SPREAD)
+    if run.versions or run.words:
+        yield "versions", ", ".join(f"{part} {version}" for part, version in {**run.versions, **run.words}.items())
     yield from run.unknown.items()
     yield from ((f"provenance.{key}", value) for key, value in (run.provenance or {}).items())
 

@@ -6,16 +6,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, get_args
 
+from mclab.config.model.canonical import moved_words
 from mclab.config.outcome import Outcome
-from mclab.config.run import SCIENCE, RunConfig, Status, canonical, run_id
-from mclab.config.stored import StoredRun, StoredScore
+from mclab.config.run import SCIENCE, RunConfig, Status, canonical, id_as_of, run_id
+from mclab.config.stored import StoredRun, StoredScore, restored
 from mclab.config.strict import leaves
+from mclab.config.versions import versions
 from mclab.store.figures import check_figures
 
 #: The outcome's figures; the curve and the weights stand in files of their own.
 FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("curve", "weights"))
 #: Without these a record says nothing. Others may be younger than the record and then read as null.
 _NEEDED = ("run_id", "science", "seed", "config", "status", "steps", "valid", "test")
+#: What the run's parts and words were, where they were not as at first.
+_MOVED = ("versions", "words")
 #: Figures that are scores by slice.
 _SPLITS = ("valid", "test")
 
@@ -26,6 +30,7 @@ def record_of(run: RunConfig, outcome: Outcome) -> dict[str, Any]:
     for split in _SPLITS:
         known[split] = {part: StoredScore(asdict(score)) for part, score in known[split].items()}
     known |= {"run_id": run_id(run), "science": SCIENCE, "seed": run.seed}
+    known |= {"versions": versions(run), "words": moved_words(canonical(run).model)}
     config = canonical(run)
     return as_record(StoredRun(**known, keys=dict(leaves(config)), config=config))
 
@@ -33,7 +38,8 @@ def record_of(run: RunConfig, outcome: Outcome) -> dict[str, Any]:
 def as_record(stored: StoredRun) -> dict[str, Any]:
     """What the file of a stored run holds: the inverse of `read_record`, figures that were missing there being null."""
     head = {"run_id": stored.run_id, "science": stored.science, "seed": stored.seed, "config": dict(stored.keys)}
-    return {**head, **figures_of(stored), **stored.unknown}
+    moved = {key: dict(value) for key in _MOVED if (value := getattr(stored, key))}
+    return {**head, **moved, **figures_of(stored), **stored.unknown}
 
 
 def figures_of(stored: StoredRun) -> dict[str, Any]:
@@ -82,6 +88,8 @@ def read_record(data: bytes, name: str) -> StoredRun:
     if record["status"] not in get_args(Status):
         raise ValueError(f"has the unknown status {record['status']!r}")
     check_figures(record)
+    if not all(isinstance(record.get(key, {}), dict) for key in _MOVED):
+        raise ValueError("has versions or words that are no objects")
     config = _check_config(record) if record["science"] == SCIENCE else _config_if_any(record)
     return _stored(record, config)
 
@@ -94,6 +102,7 @@ def _stored(record: dict[str, Any], config: RunConfig | None) -> StoredRun:
     known: dict[str, Any] = {name: record.get(name) for name in ("run_id", "science", "seed", *FIGURES)}
     for split in _SPLITS:
         known[split] = {part: StoredScore(score) for part, score in record[split].items()}
+    known |= {key: record.get(key, {}) for key in _MOVED}
     unknown = {key: value for key, value in record.items() if key != "config" and key not in known}
     return StoredRun(**known, keys=record["config"], config=config, unknown=unknown)
 
@@ -110,11 +119,11 @@ def _object(data: bytes) -> dict[str, Any]:
 
 def _check_config(record: dict[str, Any]) -> RunConfig:
     try:
-        config = _config_of(record["config"])
-        found = run_id(config)
+        config = restored(record["config"])
+        found = id_as_of(config, record.get("versions", {}), record.get("words", {}))
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError("holds a config that is none") from error
-    if found != record["run_id"] or record["seed"] != record["config"]["seed"]:
+    if found != record["run_id"] or record["seed"] != config.seed:
         raise ValueError(f"holds the config of run {found}")
     return config
 
@@ -124,18 +133,6 @@ def _config_if_any(record: dict[str, Any]) -> RunConfig | None:
     if not isinstance(record["config"], dict):
         raise ValueError("holds a config that is none")
     try:
-        return _config_of(record["config"])
+        return restored(record["config"])
     except (ValueError, TypeError, AttributeError):
         return None
-
-
-def _config_of(keys: dict[str, Any]) -> RunConfig:
-    """The run that dotted keys describe. Raises `ValueError`, among others, when they describe none."""
-    nested: dict[str, Any] = {}
-    for path, value in keys.items():
-        *rooms, key = path.split(".")
-        inner = nested
-        for room in rooms:
-            inner = inner.setdefault(room, {})
-        inner[key] = value
-    return RunConfig.model_validate(nested)

@@ -18,7 +18,7 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from mclab.config.strict import ConfigError
-from mclab.plan.space import Point, Space, changes
+from mclab.plan.space import Point, Space, changes, completed
 from mclab.plan.space_trials import Status, Trial
 from mclab.sweep.facts import BEAT, SPACE, STATES, counted, ours, retried, status, twin
 from mclab.sweep.owner import BEAT as SECONDS
@@ -273,8 +273,8 @@ def open_study(name: str, space: Space, place: Place, asked: int, seed: int, say
             raise ConfigError(f"{place.told}: study {name} is not mclab's; give another --study")
         if before is None:
             _name(study, space, told)
-        elif before != told:
-            raise ConfigError(_changed(name, place, changes(before, told), names))
+        elif (then := completed(before, told)) != told:
+            raise ConfigError(_changed(name, place, changes(then, told), names))
         if not trials and space.sampler != "grid":
             study.enqueue_trial(dict(space.start))
     return Shared(study, space, place, asked, seed, say)

@@ -1,12 +1,16 @@
 """The weights of a trained run as a file, and the model back from it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from mclab.config.run import SCIENCE, RunConfig, canonical, run_id
+from mclab.config.model.canonical import moved_words
+from mclab.config.run import SCIENCE, RunConfig, canonical, id_as_of, run_id
+from mclab.config.stored import restored
 from mclab.config.strict import ConfigError
+from mclab.config.versions import differing, versions
 from mclab.layers import initialise
 from mclab.models.lm import LM
 from mclab.train import tensors
@@ -19,10 +23,13 @@ _WAY = "--save-weights keeps them; runs stored without it are not trained again:
 def to_bytes(pack: Pack, r: int) -> bytes:
     """Replica r as a safetensors file: every parameter under its name in `LM.named_parameters()`, without the axis R.
 
-    Its facts are the run's id, the science version and the config, nothing of where and when it was trained.
+    Its facts are the run's id, the science version, the config, and what the run's parts and words were where they were
+    not as at first; nothing of where and when it was trained.
     """
     run = pack.runs[r]
     facts = {"run_id": run_id(run), "science": SCIENCE, "config": canonical(run).model_dump(mode="json")}
+    moved = {"versions": versions(run), "words": moved_words(canonical(run).model)}
+    facts |= {key: value for key, value in moved.items() if value}
     return tensors.to_bytes({name: values[r] for name, values in pack.model.named_parameters()}, facts)
 
 
@@ -67,13 +74,34 @@ def _file(path: Path, run: str | None) -> Path:
 def _config(file: Path, facts: dict[str, Any]) -> RunConfig:
     if facts.get("science") != SCIENCE:
         raise ConfigError(f"{file}: is of science version {facts.get('science')}, this is {SCIENCE}")
+    made, words = facts.get("versions", {}), facts.get("words", {})
     try:
-        config = RunConfig.model_validate(facts["config"])
-    except (ValueError, KeyError, TypeError) as error:
+        config = restored(dict(_flat(facts["config"])))
+        found = id_as_of(config, made, words)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{file}: holds a config that is none") from error
-    if run_id(config) != facts.get("run_id"):
-        raise ConfigError(f"{file}: holds the config of another run, {run_id(config)}")
+    if found != facts.get("run_id"):
+        raise ConfigError(f"{file}: holds the config of another run, {found}")
+    if other := differing(_of_model(made), _of_model(versions(config))):
+        raise ConfigError(f"{file}: was trained with {other} now; the same weights are another model here")
+    if words != moved_words(canonical(config).model):
+        raise ConfigError(
+            f"{file}: was trained when words of its pattern stood for other keys; it is another model here"
+        )
     return config
+
+
+def _flat(data: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in data.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _of_model(made: dict[str, int]) -> dict[str, int]:
+    """The versions that matter to what the weights compute: the task and the training do not."""
+    return {part: version for part, version in made.items() if not part.startswith(("task.", "train"))}
 
 
 @torch.no_grad()

@@ -17,6 +17,7 @@ from distributed import Client
 import mclab
 from mclab.config.run import SCIENCE
 from mclab.config.strict import ConfigError
+from mclab.config.versions import moved_parts
 from mclab.workers.work import Say
 
 #: Deaths of a worker that a pack survives, and seconds after which a silent worker is given up.
@@ -79,7 +80,7 @@ def _facts(gpus: bool) -> Facts:
     found: Facts = {
         "host": socket.gethostname(),
         "mclab": mclab.__version__,
-        "science": SCIENCE,
+        "science": _science(),
         "torch": _version("torch"),
         "Python": platform.python_version(),
     }
@@ -88,6 +89,11 @@ def _facts(gpus: bool) -> Facts:
 
         found["gpus"] = torch.cuda.device_count()
     return found
+
+
+def _science() -> str:
+    """The versions of all formulas: ids, then the parts that are not at their first."""
+    return ", ".join([f"ids {SCIENCE}", *(f"{part} {version}" for part, version in moved_parts().items())])
 
 
 def _version(package: str) -> str | None:
@@ -119,10 +125,10 @@ def _refuse(found: Mapping[str, Facts | Exception], workers: int) -> None:
     for at, got in found.items():
         if isinstance(got, dict) and got["torch"] is None:
             raise ConfigError(f"the worker {at} has no torch: install mclab with its dependencies there")
-        if isinstance(got, dict) and got["science"] != SCIENCE:
+        if isinstance(got, dict) and got["science"] != _science():
             raise ConfigError(
-                f"the worker {at} has mclab {got['mclab']} of science {got['science']}, here it is {SCIENCE}: its "
-                f"results would be others; install the same version there"
+                f"the worker {at} has mclab {got['mclab']} with other versions of formulas, {got['science']}, here "
+                f"{_science()}: its results would be others; install the same version there"
             )
 
 

@@ -12,7 +12,7 @@ from mclab.config.model.mixers import layer_mixer, word_of
 from mclab.config.parse import parse_run
 from mclab.config.run import canonical, id_as_of, run_id, science
 from mclab.config.strict import leaves
-from mclab.config.versions import VERSIONS, compared, parts, versions
+from mclab.config.versions import VERSIONS, differing, parts, versions
 from mclab.plan.settings import nested
 
 NIAH = {"task": {"name": "niah"}}
@@ -89,7 +89,7 @@ def test_a_formula_has_a_version_that_only_its_users_carry(monkeypatch):
     assert versions(runs["titans"]) == {"aggregate.ssc": 3, "memory.titans": 2}
     assert versions(runs["pattern"]) == {"memory.titans": 2}
     assert {case: id_as_of(run, {}, {}) for case, run in runs.items()} == before
-    assert compared(versions(runs["titans"]), {"memory.titans": 2}) == "aggregate.ssc 3 and 1"
+    assert differing({"memory.titans": 2}, versions(runs["titans"])) == "version 1 of aggregate.ssc, which is 3"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.plan.describe import as_dict, from_dict
-from mclab.plan.difference import difference
+from mclab.plan.difference import difference, renewal
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Given, Plan
 from mclab.plan.size import size, tokens
@@ -203,11 +203,17 @@ def test_another_select_key_is_another_select_and_no_other_cells(plan: Make):
     assert str(difference(old, plan("grid: {model.dim: [16, 32]}"))) == "another select"
 
 
-def test_another_version_of_the_science_is_another_cell(plan: Make):
-    data = as_dict(plan("grid: {model.dim: [16, 32]}"))
-    for cell in data["cells"]:
-        cell["candidates"][0]["runs"]["0"] = "0" * 16
-    assert str(difference(from_dict(data), plan("grid: {model.dim: [16, 32]}"))) == "+2 −2 cells"
+def test_cells_of_another_version_of_a_formula_are_the_same_cells_trained_anew(plan: Make):
+    now = plan("grid: {model.dim: [16, 32]}")
+    data = as_dict(now)
+    data["cells"][1]["candidates"][0]["runs"]["0"] = "0" * 16
+    data["versions"] = {"task.mqar": 3}
+    found = difference(from_dict(data), now)
+    assert (found.needs_extend, bool(found), found.renewed) == (False, False, ("dim=32",))
+    assert renewal(from_dict(data), now).startswith(
+        "1 of 2 cells were trained with version 3 of task.mqar, which is 1 now: they are trained again"
+    )
+    assert renewal(now, now) is None
 
 
 def test_size(plan: Make):
