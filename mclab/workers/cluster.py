@@ -17,6 +17,7 @@ from typing import Any
 from distributed import Client
 from distributed.protocol.pickle import dumps
 from distributed.scheduler import KilledWorker, NoValidWorkerError
+from distributed.security import Security
 from distributed.versions import VersionMismatchWarning
 
 from mclab.config.keep import Keep
@@ -169,7 +170,12 @@ def remote(
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client, closed at the end even where nobody answers any more. Raises `ConfigError` when no scheduler does."""
+    """A client, closed at the end even where nobody answers any more. Raises `ConfigError` when no scheduler does.
+
+    To a `tls://` address it shows the certificates that Dask's configuration names.
+    """
+    if address.startswith("tls://"):
+        _check_certificates()
     with quiet():
         try:
             with warnings.catch_warnings():
@@ -183,6 +189,18 @@ def connected(address: str) -> Iterator[Client]:
         finally:
             with interrupts_held(), suppress(TimeoutError):
                 client.close(timeout=_GOODBYE)
+
+
+def _check_certificates() -> None:
+    """Raises `ConfigError` where Dask's configuration names no certificates, or some that are none."""
+    where = "distributed.comm.tls: ca-file, client.key and client.cert (docs/machines.md)"
+    try:
+        found = Security().get_connection_args("client")["ssl_context"]
+    except (OSError, ValueError) as error:  # the operating system does not say which file
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"--scheduler: cannot read what Dask's configuration names under {where}: {reason}") from error
+    if found is None:
+        raise ConfigError(f"--scheduler: tls:// needs certificates, Dask's configuration names none: set {where}")
 
 
 @contextmanager

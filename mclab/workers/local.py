@@ -1,7 +1,12 @@
-"""Packs in worker processes on this machine, under a Dask scheduler in this process."""
+"""Packs in worker processes on this machine, under a Dask scheduler in this process.
+
+Whoever reaches a port of Dask's can run code here, and loopback is open to every user of the machine: all that listens
+asks for a key that is made for this cluster and stands in the memory of its processes alone. Dask's web pages are off.
+"""
 
 # mypy: allow-untyped-calls
 import os
+import resource
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,7 +15,8 @@ from multiprocessing import resource_tracker
 
 import dask
 import dask.system
-from distributed import Client, Nanny, Scheduler, SpecCluster
+from distributed import Client, Nanny, Scheduler, SpecCluster, Worker
+from distributed.security import Security
 
 from mclab.config.keep import Keep
 from mclab.config.options import RunOptions
@@ -35,7 +41,26 @@ _SETTINGS = {
 }
 
 
-class _Scheduler(Scheduler):
+#: Times that a cluster is started where a worker dies before it is connected.
+_TRIES = 3
+#: Files that this process holds open, whatever else it does, and for each worker: with 2 to 6 workers 17 and 13 were
+#: counted; what is stored and drawn needs some, and a worker that dies leaves some for a while.
+_OPEN, _OPEN_EACH = 40, 15
+_ELSE = "--workers 1 trains in this process"
+
+
+class _NoPages:
+    """Without this scheduler and workers each open a port for web pages that asks nobody for a key."""
+
+    def start_http_server(self, *_: object, **__: object) -> None:
+        """In place of Dask's."""
+
+
+class _Worker(_NoPages, Worker):
+    pass
+
+
+class _Scheduler(_NoPages, Scheduler):
     """Blames a worker's death on every pack that the worker held, run or not: so lets the others wait with itself."""
 
     def is_rootish(self, ts: object) -> bool:
@@ -53,31 +78,74 @@ def local(
 ) -> Iterator[DaskPool]:
     """So many processes on this machine, each with its threads and, on CUDA, with one GPU to see.
 
-    They import mclab, never the caller's script, and end with this process however it ends.
+    They import mclab, never the caller's script, and end with this process however it ends. Raises `ConfigError`
+    where they do not start, the third time that one dies meanwhile included.
     """
+    _check_files(workers)
     with ExitStack() as stack:
         for context in (quiet(), dask.config.set(_SETTINGS), _environment_kept(), _script_hidden()):
             stack.enter_context(context)
         # Started later it would let Ctrl-C through to the workers: it unblocks the signal behind itself.
         resource_tracker.ensure_running()
+        cluster = _started(workers, options, stack)
         with interrupts_held():
-            cluster = _start(workers, options)
-            stack.callback(_stop, cluster)
             client = stack.enter_context(Client(cluster, set_as_default=False))
         seen = "cuda" if options.device.startswith("cuda") else options.device
         yield DaskPool(client, replace(options, device=seen), train, progress, keep)
 
 
+def _check_files(workers: int) -> None:
+    """Raise the limit of open files as far as that many workers need. Raises `ConfigError` where it may not be raised.
+
+    Beyond it Dask logs each refusal for ever.
+    """
+    needed, (soft, hard) = _OPEN + _OPEN_EACH * workers, resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard != resource.RLIM_INFINITY and hard < needed:
+            raise ConfigError(
+                f"--workers: {workers} processes need {needed} open files and {hard} are allowed here; "
+                f"raise that (ulimit -n {needed}) or take fewer: {_ELSE}"
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _started(workers: int, options: RunOptions, stack: ExitStack) -> SpecCluster:
+    """A cluster that `stack` stops. A worker that dies before it is connected costs another start, twice."""
+    for left in reversed(range(_TRIES)):
+        try:
+            with interrupts_held():
+                cluster = _start(workers, options)
+                stack.callback(_stop, cluster)
+            return cluster
+        except Exception as error:  # of Dask's, of the operating system's: RuntimeError around any other
+            if not left:
+                reason = " ".join(str(_root(error)).split()) or type(_root(error)).__name__
+                raise ConfigError(
+                    f"--workers: {workers} processes did not start, {_TRIES} times ({reason}): perhaps something kills "
+                    f"them, or memory is short; what is stored stays; {_ELSE}"
+                ) from error
+    raise AssertionError
+
+
+def _root(error: BaseException) -> BaseException:
+    """The first of a chain of errors."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
 def _start(workers: int, options: RunOptions) -> SpecCluster:
-    """What `LocalCluster` builds, but with an environment of its own for each worker."""
-    here = {"host": "127.0.0.1", "dashboard": False}
-    worker = {**here, "nthreads": 1, "memory_limit": 0, "silence_logs": NEVER}
+    """What `LocalCluster` builds, but with an environment of its own for each worker, and a key."""
+    here = {"host": "127.0.0.1", "protocol": "tls", "security": Security.temporary(), "dashboard": False}
+    worker = {**here, "nthreads": 1, "memory_limit": 0, "silence_logs": NEVER, "worker_class": _Worker}
     specs = {
         number: {"cls": Nanny, "options": {**worker, "env": env}}
         for number, env in enumerate(_environments(workers, options))
     }
-    scheduler = {"cls": _Scheduler, "options": {**here, "port": 0, "dashboard_address": "127.0.0.1:0"}}
-    return SpecCluster(workers=specs, scheduler=scheduler, silence_logs=NEVER, name="mclab")
+    scheduler = {"cls": _Scheduler, "options": {**here, "port": 0}}
+    return SpecCluster(
+        workers=specs, scheduler=scheduler, security=here["security"], silence_logs=NEVER, name="mclab"
+    )
 
 
 def _environments(workers: int, options: RunOptions) -> list[dict[str, str]]:

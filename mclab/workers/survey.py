@@ -2,13 +2,17 @@
 
 # mypy: allow-untyped-calls
 import asyncio
+import ipaddress
 import math
 import platform
+import re
 import socket
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+from urllib.parse import urlsplit
 
 import dask
 from dask.utils import parse_timedelta
@@ -39,7 +43,7 @@ def survey(client: Client, address: str, say: Say) -> None:
     Raises `ConfigError` for workers that cannot import mclab or that follow another version of its science.
     """
     threads = client.nthreads()
-    for line in (*_settings(client), *_threads(threads)):
+    for line in (*_open(address), *_settings(client), *_threads(threads)):
         say(f"warning: {line}")
     if not threads:
         say(f"warning: no worker is connected to {address} yet; the packs wait for one")
@@ -136,6 +140,20 @@ def cannot_import(worker: str, error: BaseException) -> str:
     """Why a worker cannot run a pack, in a line."""
     reason = " ".join(str(error).split())
     return f"{worker} says {reason!r}; install mclab {mclab.__version__} in the environment that it is started from"
+
+
+def _open(address: str) -> Iterator[str]:
+    """Whether everyone on a network may use the scheduler: Dask asks for no password, without TLS for nothing."""
+    if re.match(r"(tcp|ws)://", address) and not _loopback(address):
+        yield f"{address} asks nobody for a key: whoever reaches it can run code as you; start it with TLS ({_GUIDE})"
+
+
+def _loopback(address: str) -> bool:
+    host = urlsplit(address).hostname or ""
+    with suppress(OSError, ValueError):  # a name that is known to Dask alone
+        found = {info[4][0] for info in socket.getaddrinfo(host, None)}
+        return all(ipaddress.ip_address(str(each).partition("%")[0]).is_loopback for each in found)
+    return False
 
 
 def _silent(found: Mapping[str, Facts | Exception]) -> Iterator[str]:
