@@ -1,8 +1,9 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and read without waiting."""
 
 import errno
 import os
 import secrets
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +29,23 @@ def write_whole(path: Path, data: bytes) -> None:
             temporary.unlink()
         raise
     _sync_folder(path.parent)
+
+
+class NoFileError(OSError):
+    """A pipe, a socket or a device where a file should be: to open one can wait for ever."""
+
+
+def require_file(path: Path) -> None:
+    """Raise `NoFileError` for what is none, another `OSError` where there is nothing."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # to read a folder is an error already
+        raise NoFileError(errno.EINVAL, "it is a pipe or a device, not a file")
+
+
+def read_whole(path: Path) -> bytes:
+    """The file's bytes. Raises as `require_file` does."""
+    require_file(path)
+    return path.read_bytes()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mclab.config.strict import ConfigError
+from mclab.files import read_whole
 from mclab.plan.space_trials import Trials, from_dict
 from mclab.store import Records
 from mclab.store.files import plainly
@@ -44,10 +45,10 @@ def trials(folder: Path) -> Trials | None:
     Raises `ConfigError` where `trials.json` is damaged.
     """
     path = folder / "trials.json"
-    if (folder / "plan.json").exists() or not path.is_file():
+    if (folder / "plan.json").exists() or not path.exists():
         return None
     with plainly(path, "read"):
-        data = path.read_bytes()
+        data = read_whole(path)
     try:
         return from_dict(json.loads(data.decode()), str(path))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):

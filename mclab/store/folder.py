@@ -14,6 +14,7 @@ from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import SCIENCE, RunConfig, run_id
 from mclab.config.stored import StoredRun
 from mclab.config.strict import ConfigError
+from mclab.files import NoFileError, read_whole
 from mclab.plan.describe import as_dict, from_dict
 from mclab.plan.difference import difference, renewal
 from mclab.plan.plan import Plan
@@ -67,11 +68,14 @@ class Records:
     def _load(self, path: Path, run: str) -> StoredRun | None:
         try:
             with plainly(path, "read"):
-                return read_record(path.read_bytes(), run)
+                return read_record(read_whole(path), run)
         except StoreError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 return None
-            raise
+            if not isinstance(error.__cause__, NoFileError):
+                raise
+            self._damaged(path, str(error.__cause__.strerror))
+            return None
         except ValueError as reason:
             self._damaged(path, str(reason))
             return None
@@ -106,10 +110,12 @@ class Records:
         """The looks of a run's curve, in order; empty where none is stored, up to the damage where it is damaged."""
         path, looks = self._curve(run), []
         try:
-            for line in path.read_text(encoding="utf-8").splitlines():
+            for line in read_whole(path).decode().splitlines():
                 looks.append(json.loads(line))
         except FileNotFoundError:
             pass
+        except NoFileError as reason:
+            self._say(f"{path}: {reason.strerror}; counts as missing")
         except ValueError:
             self._say(f"{path}: damaged after {len(looks)} lines")
         return looks
@@ -118,7 +124,7 @@ class Records:
         """The plan that the folder was last used with; `None` where it never was. Raises `ConfigError` when damaged."""
         try:
             with plainly(self._plan, "read"):
-                data = self._plan.read_bytes()
+                data = read_whole(self._plan)
         except StoreError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 return None

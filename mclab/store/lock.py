@@ -10,6 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from mclab.files import read_whole
 from mclab.store.files import StoreError, plainly
 
 #: A command line longer than this is cut: the line that names the holder is one line.
@@ -63,7 +64,7 @@ def _who() -> str:
 
 def _holder(path: Path) -> str:
     try:
-        who = json.loads(path.read_text(encoding="utf-8"))
+        who = json.loads(read_whole(path))
         return f"process {who['pid']} on {who['host']} since {who['since']} ({who['command']})"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

@@ -12,6 +12,7 @@ from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
 from mclab.config.strict import ConfigError
+from mclab.files import require_file
 from mclab.store.files import plainly
 
 #: The file in the run folder; optuna-dashboard opens it.
@@ -64,6 +65,8 @@ class Journal:
     """
 
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        with plainly(path, "read"), suppress(FileNotFoundError):
+            require_file(path)
         self.path, self._say = path, say
         self._append, self._claims = _Append(path, say), FileLock(f"{path}.claim", thread_local=False)
 

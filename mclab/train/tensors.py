@@ -9,6 +9,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from mclab.files import require_file
+
 #: The file's one metadata key: with several, their order could differ from process to process.
 _KEY = "mclab"
 
@@ -21,6 +23,7 @@ def to_bytes(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors on the CPU, and the facts. Raises `ValueError` for what is no such file, `OSError` where none is."""
+    require_file(path)
     with open(path, "rb"):  # a plain reason where it cannot be read
         pass
     try:

@@ -198,7 +198,9 @@ def _check_certificates() -> None:
         found = Security().get_connection_args("client")["ssl_context"]
     except (OSError, ValueError) as error:  # the operating system does not say which file
         reason = " ".join(str(error).split())
-        raise ConfigError(f"--scheduler: cannot read what Dask's configuration names under {where}: {reason}") from error
+        raise ConfigError(
+            f"--scheduler: cannot read what Dask's configuration names under {where}: {reason}"
+        ) from error
     if found is None:
         raise ConfigError(f"--scheduler: tls:// needs certificates, Dask's configuration names none: set {where}")
 

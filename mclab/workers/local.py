@@ -143,9 +143,7 @@ def _start(workers: int, options: RunOptions) -> SpecCluster:
         for number, env in enumerate(_environments(workers, options))
     }
     scheduler = {"cls": _Scheduler, "options": {**here, "port": 0}}
-    return SpecCluster(
-        workers=specs, scheduler=scheduler, security=here["security"], silence_logs=NEVER, name="mclab"
-    )
+    return SpecCluster(workers=specs, scheduler=scheduler, security=here["security"], silence_logs=NEVER, name="mclab")
 
 
 def _environments(workers: int, options: RunOptions) -> list[dict[str, str]]:
