@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mclab.checking import check_modules
 from mclab.config.options import RunOptions
 from mclab.config.outcome import FINAL
 from mclab.config.run import run_id
+from mclab.config.stored import StoredRun
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup, runs_needed
 from mclab.runner import Progress, Start, Summary, execute
@@ -84,10 +86,14 @@ def ablate(
     `grid` is the grid's file as given, `None` for a plan without one. Raises `ConfigError` for a device that is not
     there and for a folder that cannot be used.
     """
-    from mclab.conform import check  # imports torch
-
     options = resolved(options)
-    check(plan.first_runs(), here(options))
+    check_modules(
+        plan.first_runs(),
+        out,
+        here(options),
+        say,
+        wanted=lambda store, run: not _over(store.lookup(run_id(run)), options.retry_failed),
+    )
     with Store(out, say=say) as store:
         store.adopt(plan, grid, extend=options.extend)
         for line in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
@@ -138,6 +144,11 @@ def _written(plan: Plan, lookup: Lookup, out: Path) -> tuple[list[Path], list[st
         except StoreError as error:
             faults.append(str(error))
     return files, faults
+
+
+def _over(record: StoredRun | None, retry_failed: bool) -> bool:
+    """Whether a run is stored and not run again."""
+    return record is not None and (record.status in FINAL or not retry_failed)
 
 
 def write_tables(plan: Plan, lookup: Lookup, out: Path) -> list[Path]:

@@ -11,8 +11,10 @@ from pathlib import Path
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace `path` by `data`: temporary file beside it, fsync, rename, fsync of the folder.
+
+    What is not `durable` is not synced: it outlives the process, not the machine.
 
     Raises `OSError`; then no temporary file is left and `path` is what it was before, or all new where nothing but the
     folder's fsync failed. Two machines that share the folder may write the same path at once: the last one's stays.
@@ -22,13 +24,15 @@ def write_whole(path: Path, data: bytes) -> None:
         with open(temporary, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise
-    _sync_folder(path.parent)
+    if durable:
+        _sync_folder(path.parent)
 
 
 class NoFileError(OSError):

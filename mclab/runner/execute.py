@@ -1,8 +1,8 @@
 """The loop from a plan to a full store."""
 
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mclab.config.keep import Keep
@@ -16,6 +16,7 @@ from mclab.runner.forecast import Forecast
 from mclab.runner.needs import Needs
 from mclab.runner.packing import cost, halves, packs_of
 from mclab.store import Store
+from mclab.store.flight import Flights
 from mclab.workers import Failure, Pack, Pool, Result, Train, open_pool, worker_count
 
 #: What counts towards --max-failures.
@@ -102,6 +103,8 @@ def execute(
         stopped = execution.go(train, begin or _nothing)
     except KeyboardInterrupt:
         interrupted, stopped = True, "interrupted"
+    finally:
+        execution.flights.end()
     stored, missing = needs.statuses()
     return Summary(execution.ran, stored, missing, time.monotonic() - began, interrupted, stopped)
 
@@ -125,6 +128,7 @@ class _Execution:
         self.ran: Counter[str] = Counter()
         self.forecast = Forecast(needs, 1)
         self.alone = True
+        self.flights = Flights(store.path, store.begun())
 
     def go(self, train: Train | None, begin: Callable[[Start], None]) -> str | None:
         """Run everything that is needed; the reason where it stops before."""
@@ -132,7 +136,13 @@ class _Execution:
         count, pack = worker_count(options), options.pack
 
         def packed(runs: list[RunConfig]) -> list[Pack]:
-            return packs_of(runs, pack, device=options.device, workers=count, step=lambda run: begun.get(run_id(run)))
+            runs = self._sound(runs)
+            suspects = [run for run in runs if self.flights.suspect(run_id(run))]
+            others = [run for run in runs if not self.flights.suspect(run_id(run))]
+            packs = packs_of(
+                others, pack, device=options.device, workers=count, step=lambda run: begun.get(run_id(run))
+            )
+            return packs + [(run,) for run in suspects]
 
         first = packed(self.needs.all())
         if not first:
@@ -163,6 +173,7 @@ class _Execution:
             return False
         left, right = halves(pack)
         self.forecast.end(pack, done=False)
+        self.flights.settle(ids(pack))
         self.echo(f"{len(pack)} runs together do not fit into memory: training {len(left)} and {len(right)}")
         self._submit(pool, [left, right])
         return True
@@ -178,21 +189,43 @@ class _Execution:
         if isinstance(result, Failure):
             result = [Outcome(result.status, error=result.error)] * len(pack)
         for run, outcome in zip(pack, result, strict=True):
-            self.store.put(run, outcome)
-            self.ran[outcome.status] += 1
-            for remark in outcome.provenance.get("remarks", ()):
-                self.echo(f"{self.needs.label(run)}: {remark}")
-            if outcome.status in _BAD:
-                self.echo(f"{self.needs.label(run)}: {_why(outcome)}")
+            self._put(run, outcome)
+        self.flights.settle(ids(pack))
         new = [found for run in pack for found in self.needs.done_with(run)]
         self._tell()
         return new
 
+    def _put(self, run: RunConfig, outcome: Outcome) -> None:
+        self.store.put(run, outcome)
+        self.ran[outcome.status] += 1
+        for remark in outcome.provenance.get("remarks", ()):
+            self.echo(f"{self.needs.label(run)}: {remark}")
+        if outcome.status in _BAD:
+            self.echo(f"{self.needs.label(run)}: {_why(outcome)}")
+
+    def _sound(self, runs: Sequence[RunConfig]) -> list[RunConfig]:
+        """What is to be tried; a run at which the process has died too often is stored as failed."""
+        sound, open_ = list[RunConfig](), deque(runs)
+        while open_:
+            run = open_.popleft()
+            if error := self.flights.poison(run_id(run)):
+                self._put(run, Outcome("failed", error=error))
+                self.flights.settle(ids([run]))
+                open_.extend(self.needs.done_with(run))
+            else:
+                sound.append(run)
+        return sound
+
     def _step(self, pack: Pack, step: int, steps: int) -> None:
         """A pack is so far; of one among several it is not said which step it is at."""
         self.forecast.step(pack, step, steps)
-        if self.alone and steps:
+        if not self.alone:  # a worker's death is not this process's
+            return
+        if steps:
+            self.flights.reached(step / steps)
             self._tell(step, steps)
+        else:
+            self.flights.begin(ids(pack))
 
     def _tell(self, step: int = 0, steps: int = 0) -> None:
         total = self.needs.given + self.needs.expected
@@ -204,6 +237,11 @@ class _Execution:
             return None
         option = "--fail-fast" if self.options.fail_fast else f"--max-failures {limit}"
         return f"stopped after {bad} failed run{'s' * (bad != 1)} ({option})"
+
+
+def ids(runs: Iterable[RunConfig]) -> list[str]:
+    """The runs' ids, in order."""
+    return [run_id(run) for run in runs]
 
 
 def _why(outcome: Outcome) -> str:

@@ -13,10 +13,10 @@ import optuna
 from optuna.exceptions import StorageInternalError
 from sqlalchemy.exc import SQLAlchemyError
 
+from mclab.checking import check_modules
 from mclab.config.options import RunOptions
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
-from mclab.conform import check as check_module
 from mclab.plan.space import Space
 from mclab.plan.space_trials import Trials, as_dict
 from mclab.runner import Progress
@@ -135,8 +135,7 @@ def sweep(
     samplers.check(space.sampler)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     _refuse_a_grid(out)
-    for run in _modules(space):
-        check_module([run], here(options.how))
+    check_modules(_points(space), out, here(options.how), say, refuse=True, forget=options.how.retry_failed)
     with Store(out, say=say) as store:
         place: Place = _place(options.storage, out, say)
         with closing(place):
@@ -250,8 +249,8 @@ def _refuse_a_grid(out: Path) -> None:
         raise StoreError(f"{out} holds a grid of mclab ablate; give another --out")
 
 
-def _modules(space: Space) -> list[RunConfig]:
-    """A run for each choice that may bring a module of the user's own."""
+def _points(space: Space) -> list[RunConfig]:
+    """A run for each choice, which may bring a module of the user's own."""
     found = [space.base_point().runs[0]]
     for axis in space.axes:
         for value in axis.told.values:
@@ -259,4 +258,4 @@ def _modules(space: Space) -> list[RunConfig]:
                 found.append(space.point({axis.path: value}).runs[0])
             except ConfigError:
                 continue
-    return [run for run in found if any(mixer.name == "module" for mixer in run.model.mixers)]
+    return found

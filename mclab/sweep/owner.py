@@ -6,13 +6,17 @@ few seconds, and whoever sees the number stand still for long enough, by their o
 
 import os
 import socket
+import threading
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, SIGTERM, pthread_sigmask
 from typing import Any
+
+from mclab.store.flight import boot
 
 #: Seconds between two signs of life, and of silence until a process elsewhere is given up.
 BEAT, LEASE = 10.0, 90.0
@@ -49,6 +53,11 @@ class Owner:
         except TypeError:
             return None
 
+    def restarted(self, me: "Owner") -> bool:
+        """Whether its machine, which is this one, has been started again since."""
+        boots = [each.place.partition(" ")[0] for each in (self, me)]
+        return self.host == me.host and all(boots) and boots[0] != boots[1]
+
     def told(self) -> str:
         """The process in words."""
         return f"process {self.pid} on {self.host}"
@@ -57,8 +66,7 @@ class Owner:
 def _place() -> str:
     """Where process ids mean what they mean here."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+        return f"{boot()} {os.readlink('/proc/self/ns/pid')}" if boot() else ""
     except OSError:
         return ""
 
@@ -69,6 +77,29 @@ def _stat(pid: int) -> list[str] | None:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         return [fields[0], fields[19]]
     return None
+
+
+@contextmanager
+def beating(tell: Callable[[int], None]) -> Iterator[None]:
+    """Count up while the body runs, so that processes elsewhere see that this one lives."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        count = 0
+        while not ended.wait(BEAT):
+            count += 1
+            with suppress(Exception):  # a database that is away for a while is no reason to stop training
+                tell(count)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    before = pthread_sigmask(SIG_BLOCK, {SIGINT, SIGTERM})
+    thread.start()
+    pthread_sigmask(SIG_SETMASK, before)
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(1.0)
 
 
 class Watch:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from optuna.trial import TrialState
@@ -15,6 +15,7 @@ from mclab.runner import Ahead, Progress
 from mclab.runner.packing import cost, halves, packs_of
 from mclab.store import Store
 from mclab.sweep.measure import end_as, end_of
+from mclab.sweep.owner import BEAT
 from mclab.sweep.pruning import Pruned, medians
 from mclab.sweep.study import Claim, End, Shared
 from mclab.workers import Failure, Pack, Pool, Result, open_pool, worker_count
@@ -57,6 +58,7 @@ class Search:
         self._pruned = Pruned(space.objectives[0].metric) if space.pruner == "median" else None
         self._count = self._width = 1
         self._done, self._waits = 0, False
+        self._noted = 0.0
 
     def go(self) -> None:
         """Until all trials are finished, or too many have failed."""
@@ -96,24 +98,34 @@ class Search:
 
     def _fill(self, pool: Pool) -> None:
         """Claim trials while there is room, answer those that are measured, hand in the others by shape."""
-        wanted: list[RunConfig] = []
+        wanted, alone = list[RunConfig](), list[RunConfig]()
         if self._pruned:
             self._pruned.bars = self._bars()
         while len(self._awaited) < self._width and self.tally.stopped is None:
             claim = self._shared.claim()
+            self._bury()
             if claim is None:
                 break
-            wanted += self._begin(claim)
+            (alone if claim.suspect else wanted).extend(self._begin(claim))
         begun = self._store.begun()
-        for pack in packs_of(
+        packs = packs_of(
             wanted,
             self._how.pack,
             device=self._how.device,
             workers=self._count,
             step=lambda run: begun.get(run_id(run)),
-        ):
+        )
+        for pack in [*packs, *((run,) for run in alone)]:
             pool.submit(pack, priority=cost(pack))
         self._tell()
+
+    def _bury(self) -> None:
+        """Store as failed what ended the processes that trained it, here or elsewhere."""
+        while self._shared.poisoned:
+            point, error = self._shared.poisoned.pop()
+            for run in point.runs:
+                if self._store.lookup(run_id(run)) is None:
+                    self._store.put(run, Outcome("failed", error=error))
 
     def _bars(self) -> dict[int, float]:
         """What a run has to reach, by step."""
@@ -160,6 +172,8 @@ class Search:
             for number in self._awaited.pop(name, []):
                 if all(number not in numbers for numbers in self._awaited.values()):
                     self._end(self._claims.pop(number))
+                elif self._in_process:
+                    self._trains([number], None)
 
     def _end(self, claim: Claim, answered: bool = False) -> None:
         """Tell the study how a trial ended."""
@@ -190,9 +204,21 @@ class Search:
         return end_of([record for record in records if record], self._store.curve, self._shared.space.objectives)
 
     def _step(self, pack: Pack, step: int, steps: int) -> None:
-        """In one process it is said which step the run is at."""
+        """In one process it is said which step the run is at, and the study knows what that process trains."""
+        if self._in_process and (not steps or time.monotonic() - self._noted > BEAT):
+            self._trains({number for run in pack for number in self._awaited[run_id(run)]}, step / max(1, steps))
         if steps and self._width == 1:
             self._tell(step, steps)
+
+    @property
+    def _in_process(self) -> bool:
+        """Whether this process trains: a worker's death is not its own."""
+        return self._count == 1 and not self._how.scheduler
+
+    def _trains(self, numbers: Iterable[int], share: float | None) -> None:
+        self._noted = time.monotonic()
+        for number in numbers:
+            self._shared.trains(self._claims[number], share)
 
     def _tell(self, step: int = 0, steps: int = 0) -> None:
         own, most = self.tally.ran.total(), self._shared.most

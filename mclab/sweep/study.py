@@ -5,12 +5,10 @@ names its owner, and whoever finds the owner dead gives it up and lets another t
 """
 
 import json
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, SIGTERM, pthread_sigmask
 from typing import Any, Protocol
 
 import optuna
@@ -20,9 +18,10 @@ from optuna.trial import FrozenTrial, TrialState
 from mclab.config.strict import ConfigError
 from mclab.plan.space import Point, Space, changes, completed
 from mclab.plan.space_trials import Status, Trial
+from mclab.store.flight import Death
+from mclab.sweep import deaths
 from mclab.sweep.facts import BEAT, SPACE, STATES, counted, ours, retried, status, twin
-from mclab.sweep.owner import BEAT as SECONDS
-from mclab.sweep.owner import Owner, Watch
+from mclab.sweep.owner import Owner, Watch, beating
 from mclab.sweep.samplers import sampler
 from mclab.sweep.suggest import suggest
 from mclab.workers.signals import interrupts_held
@@ -51,12 +50,16 @@ class Place(Protocol):
 
 @dataclass(frozen=True)
 class Claim:
-    """A trial that this process has taken on; `twin` is one that has measured the same runs before."""
+    """A trial that this process has taken on; `twin` is one that has measured the same runs before.
+
+    A `suspect` was in training when a process died: it shall train alone.
+    """
 
     trial: optuna.Trial
     point: Point
     retry: bool
     twin: Trial | None = None
+    suspect: bool = False
 
     @property
     def number(self) -> int:
@@ -82,6 +85,7 @@ class Shared:
         self._place, self._seed, self._say = place, seed, say
         self.me = Owner.me()
         self._watch = Watch(self.me, lambda name: study.user_attrs.get(f"{BEAT}{name}"))
+        self.poisoned: list[tuple[Point, str]] = []
         self._cells = space.listed() if space.sampler == "grid" else []
 
     @property
@@ -154,7 +158,8 @@ class Shared:
         if point.inert:
             trial.set_user_attr("inert", list(point.inert))
         before, again = twin(point.run_ids, trials), "retry_of" in trial.user_attrs
-        return Claim(trial, point, again, ours(before, set()) if before else None)
+        suspect = deaths.BEFORE in trial.user_attrs
+        return Claim(trial, point, again, ours(before, set()) if before else None, suspect)
 
     def twin(self, claim: Claim) -> Trial | None:
         """The trial that has measured the claim's runs by now."""
@@ -191,17 +196,29 @@ class Shared:
         for trial in self.frozen():
             if trial.state == TrialState.RUNNING:
                 owner = Owner.of(trial.user_attrs.get("owner"))
-                if self._watch.dead(owner):
-                    self._pass_on(trial)
-                    who = owner.told() if owner else "its process"
-                    self._say(f"trial {trial.number}: {who} is gone; another trial takes over its parameters")
+                if not self._watch.dead(owner):
+                    continue
+                death = deaths.now(trial, owner, self.me)
+                if error := deaths.error(death):
+                    self._end(trial.number, trial._trial_id, End("failed", facts={"error": error}))
+                    self.poisoned.append((self.space.point(trial.params), error))
+                    self._say(f"trial {trial.number}: failed: {error}")
+                    continue
+                self._pass_on(trial, death)
+                who = owner.told() if owner else "its process"
+                self._say(f"trial {trial.number}: {who} is gone; another trial takes over its parameters")
 
-    def _pass_on(self, trial: FrozenTrial, ended: bool = False) -> None:
+    def trains(self, claim: Claim, share: float | None) -> None:
+        """Write down that this very process trains a trial and how far it is; `None`: it does so no more."""
+        with interrupts_held(), suppress(Exception):  # as a sign of life: no reason to stop training
+            self.study._storage.set_trial_user_attr(claim.trial._trial_id, deaths.TRAINING, share)
+
+    def _pass_on(self, trial: FrozenTrial, death: Death, ended: bool = False) -> None:
         """A new trial with the same parameters, then the end of the old one: killed between, the next sees it."""
         params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
         if trial.number not in retried(self.frozen()):
             cell = {"cell": trial.user_attrs["cell"]} if "cell" in trial.user_attrs else {}
-            self.study.enqueue_trial(params, user_attrs={"retry_of": trial.number, **cell})
+            self.study.enqueue_trial(params, user_attrs={"retry_of": trial.number, **cell, **deaths.attrs(death)})
         if not ended:
             self._end(trial.number, trial._trial_id, End("lost"))
 
@@ -211,7 +228,7 @@ class Shared:
             own = [trial for trial in self.frozen() if trial.state == TrialState.RUNNING]
             own = [trial for trial in own if trial.user_attrs.get("owner") == self.me.as_dict()]
             for trial in own:
-                self._pass_on(trial)
+                self._pass_on(trial, deaths.before(trial))
             return len(own)
 
     def retry_failed(self) -> int:
@@ -222,30 +239,12 @@ class Shared:
             if failed:
                 self.asked = max(self.asked, len(over))
             for trial in failed:
-                self._pass_on(trial, ended=True)
+                self._pass_on(trial, Death(), ended=True)
             return len(failed)
 
-    @contextmanager
-    def beating(self) -> Iterator[None]:
-        """Count up in the study while the body runs, so that processes elsewhere see that this one lives."""
-        ended = threading.Event()
-
-        def beat() -> None:
-            count = 0
-            while not ended.wait(SECONDS):
-                count += 1
-                with suppress(Exception):  # a database that is away for a while is no reason to stop training
-                    self.study.set_user_attr(f"{BEAT}{self.me.name}", count)
-
-        thread = threading.Thread(target=beat, daemon=True)
-        before = pthread_sigmask(SIG_BLOCK, {SIGINT, SIGTERM})
-        thread.start()
-        pthread_sigmask(SIG_SETMASK, before)
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join(1.0)
+    def beating(self) -> AbstractContextManager[None]:
+        """Count up in the study while the body runs."""
+        return beating(lambda count: self.study.set_user_attr(f"{BEAT}{self.me.name}", count))
 
 
 def open_study(name: str, space: Space, place: Place, asked: int, seed: int, say: Say) -> Shared:

@@ -126,7 +126,7 @@ def test_a_silent_process_elsewhere_loses_its_trials_to_who_has_watched_it(where
 
 
 def test_a_process_counts_up_while_it_lives(where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mclab.sweep.study.SECONDS", 0.01)
+    monkeypatch.setattr("mclab.sweep.owner.BEAT", 0.01)
     space = a_space(tmp_path)
     first, second = shared(where(), space), shared(where(), space)
     far = elsewhere(first)
