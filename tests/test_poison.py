@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig, run_id
 from mclab.plan.grid import plan_from
@@ -93,13 +94,13 @@ import sys
 from mclab.plan.grid import plan_from
 from mclab.runner import execute
 from mclab.store import Store
-from tests.test_poison import GRID, deadly
+from tests.test_poison import FOUR, GRID, deadly
 
 with Store(sys.argv[1]) as store:
-    execute(plan_from(GRID, "g"), store, pack=4, train=deadly)
+    execute(plan_from(GRID, "g"), store, FOUR, train=deadly)
 """
 GRID = {"grid": {"model.mixer.gate": ["context"]}, "seeds": "0..7"}
-POISON = 2
+POISON, FOUR = 2, RunOptions("cpu", 1, pack=4)
 
 
 def deadly(runs: Sequence[RunConfig], *, device: str, progress: Any = None, keep: Any = None) -> list[Outcome]:
@@ -119,7 +120,7 @@ def test_a_packs_members_train_alone_and_the_innocent_ones_finish(tmp_path: Path
     assert {record["seed"] for record in records(tmp_path).values()} == {0, 1, 4, 5, 6, 7}  # it comes after the others
     said: list[str] = []
     with Store(tmp_path) as store:
-        summary = execute(plan_from(GRID, "g"), store, pack=4, train=deadly, echo=said.append)
+        summary = execute(plan_from(GRID, "g"), store, FOUR, train=deadly, echo=said.append)
     assert summary.ran == {"failed": 1, "done": 1}
     assert [line for line in said if "seed 2" in line and "the process died 2 times in a row" in line]
     plan = plan_from(GRID, "g")
