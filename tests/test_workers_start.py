@@ -59,10 +59,13 @@ def answer(port: int, tls: bool) -> bytes:
     """What a client without a key hears, to a question that every server answers somehow."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=10) as plain:
-        with context.wrap_socket(plain) if tls else plain as client:
-            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            return client.recv(100)
+    with (
+        suppress(OSError),
+        socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+        context.wrap_socket(plain) if tls else plain as client,
+    ):
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        return client.recv(100)
     return b""
 
 
