@@ -41,7 +41,7 @@ def test_a_full_disk_stops_it_and_the_rest_runs_later(tmp_path: Path, monkeypatc
 
     def full(*paths: Any) -> None:
         nonlocal calls
-        calls += 1
+        calls += Path(paths[1]).parent.name in ("records", "curves")
         if calls == 6:
             raise OSError(errno.ENOSPC, "full")
         real(*paths)
