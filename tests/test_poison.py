@@ -10,15 +10,20 @@ from typing import Any
 
 import pytest
 
+from mclab.checking import check_modules
 from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig, run_id
+from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.runner import execute
 from mclab.store import Store
 from mclab.store.flight import NAME, Flights
 from tests.commands import TINY, fine, grid_file, mclab, no_plots, records, started
+from tests.own_modules import GOOD, own, run_of
 from tests.test_runner import outcome_of
+
+__all__ = ["own"]
 
 # ---- what counts ----
 
@@ -179,3 +184,40 @@ def test_a_module_that_kills_its_process_is_failed_at_the_third_start(
     sys.modules.pop("own_kills", None)
     assert "this command: 2 done" in fine(*command, "--retry-failed").err
     sys.modules.pop("own_kills", None)
+
+
+# ---- where a module is looked at ----
+
+AHEAD = """
+class Ahead(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+
+    def forward(self, x):
+        return x.flip(1)
+"""
+
+
+def test_a_module_that_ended_its_check_twice_is_refused_until_it_is_forgotten(own: Any, tmp_path: Path) -> None:
+    own(GOOD)
+    good, out = run_of("Mean"), tmp_path / "o"
+    with Store(out) as store:
+        died(store.path, run_id(good))
+        died(store.path, run_id(good))
+    with pytest.raises(ConfigError, match=r"died 2 times .*; mend its module, then give --retry-failed"):
+        check_modules([good], out, "cpu", pytest.fail, refuse=True)
+    check_modules([good], out, "cpu", pytest.fail)  # left to those who train it
+    assert (out / NAME).exists()
+    check_modules([good], out, "cpu", pytest.fail, refuse=True, forget=True)
+    assert not (out / NAME).exists()
+
+
+def test_a_refused_module_leaves_no_folder_that_was_not_there(own: Any, tmp_path: Path) -> None:
+    own(AHEAD)
+    out = tmp_path / "o"
+    for there in (False, True):
+        if there:
+            out.mkdir()
+        with pytest.raises(ConfigError, match="not causal"):
+            check_modules([run_of("Ahead")], out, "cpu", pytest.fail)
+        assert out.exists() == there

@@ -20,6 +20,7 @@ from mclab.config.run import RunConfig, run_id
 from mclab.plan.grid import plan_from
 from mclab.runner import execute
 from mclab.store import Store, StoreError
+from mclab.store.flight import NAME
 from tests.test_runner import GATES, SELECTED, Trainer, outcome_of, records, run
 
 # ---- what interrupts ----
@@ -31,6 +32,7 @@ def test_an_interrupt_loses_the_running_pack_alone(tmp_path: Path) -> None:
     summary = run(plan, tmp_path, train)
     assert summary.interrupted
     assert (summary.ran, summary.missing, summary.stopped) == ({"done": 3}, 3, "interrupted")
+    assert not (tmp_path / NAME).exists()  # no death of the run that was in training
     again = Trainer()
     assert run(plan, tmp_path, again).skipped == 3
     assert again.runs == train.runs[3:] + list(plan.first_runs())[4:]
