@@ -87,16 +87,16 @@ def test_a_checkpoint_goes_when_its_run_is_over_and_stays_where_it_may_be_tried_
 
 
 def test_what_killed_processes_left_of_checkpoints_is_tidied(tmp_path: Path) -> None:
-    """A temporary file, checkpoints of a run that is stored, one that says no step; what is not ours stays."""
+    """A temporary file, checkpoints of a run that is stored; what is not ours stays."""
     with Store(tmp_path) as store:
         store.put(run_of(0), DONE)
     over, open_ = checkpointed(tmp_path, 0), checkpointed(tmp_path, 1)
     checkpointed(tmp_path, 0, 12)
-    torn, notes = over.with_name(".x.safetensors.0.tmp"), over.with_name("notes.safetensors")
-    for path in (torn, notes, open_.with_name(f"{run_id(run_of(1))}.safetensors")):
-        path.write_bytes(b"")
+    names = [".notes.tmp", ".x.0.tmp", "notes.safetensors", f"{run_id(run_of(0))}.safetensors"]
+    for name in (f".x.safetensors.{'0f' * 8}.tmp", *names):
+        over.with_name(name).write_bytes(b"")
     Store(tmp_path).close()
-    assert sorted(path.name for path in over.parent.iterdir()) == sorted([open_.name, notes.name])
+    assert sorted(path.name for path in over.parent.iterdir()) == sorted([open_.name, *names])
 
 
 def test_provenance_of_any_kind_can_be_stored(tmp_path: Path) -> None:

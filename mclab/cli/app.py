@@ -15,8 +15,9 @@ from mclab.cli.looking import keys
 from mclab.cli.reading import list_, plot, table
 from mclab.cli.running import ablate, train
 from mclab.cli.sampling import sample
-from mclab.cli.streams import remark, result
+from mclab.cli.streams import remark, result, traceback_without_passwords
 from mclab.cli.sweeping import sweep
+from mclab.passwords import command_line
 from mclab.report.signs import in_plain_signs
 
 #: Exit codes beside 0: the user's input, runs that failed (set by the verb), an interrupt, a SIGTERM.
@@ -68,6 +69,7 @@ def main() -> NoReturn:
     codecs.register_error("plain signs", in_plain_signs)
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.reconfigure(errors="plain signs")
+    sys.excepthook = traceback_without_passwords
     with _terminable() as terminated:
         code = _run([word for word in words if word != "--debug"], debug="--debug" in words)
     if code == INTERRUPTED:
@@ -78,11 +80,9 @@ def main() -> NoReturn:
 
 def _going_on(words: list[str]) -> str:
     """The same command, to be given again; a log is no place for a database's password."""
-    from mclab.sweep.address import without_password
-
-    shown = [without_password(word) for word in words]
-    hint = "" if shown == words else ", the password in PGPASSWORD or ~/.pgpass"
-    return f"to go on{hint}: {shlex.join(['mclab', *shown])}"
+    shown = command_line(["mclab", *words])
+    hint = "" if shown == shlex.join(["mclab", *words]) else ", the password in PGPASSWORD or ~/.pgpass"
+    return f"to go on{hint}: {shown}"
 
 
 @contextmanager
@@ -111,11 +111,11 @@ def _run(words: list[str], debug: bool) -> int:
     except SystemExit:  # Typer's answer to a reader who has left
         return 0
     except _UsageError as error:
-        remark(_usage(error))
+        remark(*_usage(error).split("\n"))
     except ValueError as error:
         if debug or not _is_users(error):
             raise
-        remark(str(error))
+        remark(*str(error).split("\n"))
     return USER
 
 

@@ -12,7 +12,7 @@ from mclab.cli.streams import remark, result, result_json
 def show(
     run: Annotated[str, typer.Argument(metavar="ID", help="Run id, or its first digits.")],
     folder: Annotated[
-        Path | None, typer.Argument(metavar="FOLDER", help="Run folder. [default: any under runs/]")
+        Path | None, typer.Argument(metavar="FOLDER", parser=of.folder, help="Run folder. [default: any under runs/]")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every key, also those at their defaults.")] = False,
     as_json: of.Json = False,

@@ -20,13 +20,25 @@ def folder(text: str) -> Path:
     """A folder's name; an empty one would stand for the folder one stands in."""
     if not text.strip():
         raise typer.BadParameter("is empty; give a folder")
-    return Path(text)
+    return _usable(text)
 
 
 def _file(text: str) -> Path:
     if not text.strip():
         raise typer.BadParameter("is empty; give a file")
-    return Path(text)
+    from mclab.store.paths import BESIDE
+
+    return _usable(text, BESIDE)
+
+
+def _usable(text: str, beside: int = 0) -> Path:
+    from mclab.config.strict import ConfigError
+    from mclab.store.paths import usable
+
+    try:
+        return usable(Path(text), "given", beside)
+    except ConfigError as error:  # Typer takes it for a text that is no path
+        raise typer.BadParameter(str(error).partition(": ")[2]) from None
 
 
 def _threads(text: str | int) -> int:
@@ -44,7 +56,7 @@ def _out(meaning: str) -> Any:
 Out = Annotated[Path | None, _out("Run folder; by default runs/<name of the grid's file>.")]
 TrainOut = Annotated[Path | None, _out("Run folder; by default runs/train.")]
 Elsewhere = Annotated[Path | None, _out("Write below this folder; by default below the run folder.")]
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Run folder, e.g. runs/gating.")]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", parser=folder, help="Run folder, e.g. runs/gating.")]
 Seeds = Annotated[str | None, typer.Option("--seeds", metavar="SEEDS", help="Seeds, e.g. 0..4 or 0,3,7.")]
 Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda or cuda:N.")]
 Workers = Annotated[

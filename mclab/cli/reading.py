@@ -68,7 +68,7 @@ def _table(folder: Path, form: str, out: Path, as_json: bool) -> None:
 
         again = command(folder, plan)
         result(terminal_table(plan, records.lookup, width(), again).rstrip("\n"))
-    remark(written(write_tables(plan, records.lookup, out)))
+    remark(*written(write_tables(plan, records.lookup, out)))
 
 
 def plot(

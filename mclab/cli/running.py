@@ -90,7 +90,9 @@ def train(
 
 
 def _default_out(name: str, smoke: bool) -> Path:
-    return Path("runs") / (f"{name}-smoke" if smoke else name)
+    from mclab.store.paths import usable
+
+    return usable(Path("runs") / (f"{name}-smoke" if smoke else name), "the run folder, named after the grid")
 
 
 def _gathers(out: Path, name: str) -> bool:
@@ -138,4 +140,4 @@ def _tell(report: "Report", as_json: bool) -> None:
 
     again = command(report.out, report.plan)
     result(terminal_table(report.plan, report.lookup, width(), again).rstrip("\n"))
-    return remark(written(report.files))
+    return remark(*written(report.files))

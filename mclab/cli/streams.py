@@ -1,27 +1,36 @@
-"""Results go to standard output, everything else to standard error; and whoever reads either may leave early."""
+"""Results go to standard output, everything else to standard error; and whoever reads either may leave early.
+
+Nothing that a terminal would obey and no password goes through; results for programs are data and stay as they are.
+"""
 
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 from shutil import get_terminal_size
+from types import TracebackType
 from typing import Any, TextIO
+
+from mclab.passwords import without_passwords
+from mclab.printable import one_line, printable
 
 
 def result(text: str) -> None:
-    """A result. Raises `ConfigError` where it cannot be written; a reader who has left is no error."""
-    _write(sys.stdout, text)
+    """A result to be read. Raises `ConfigError` where it cannot be written; a reader who has left is no error."""
+    _write(sys.stdout, printable(without_passwords(text)))
 
 
 def result_json(value: Any) -> None:
     """A result for programs: strict JSON, in ASCII, so that no terminal's encoding can spoil it."""
-    result(json.dumps(value, indent=1, allow_nan=False))
+    _write(sys.stdout, json.dumps(value, indent=1, allow_nan=False))
 
 
 def content(data: bytes, name: str) -> None:
     """A file's content as the result. Raises `ConfigError` for one that a terminal cannot show."""
     if not name.endswith(".parquet"):
-        return result(data.decode().removesuffix("\n"))
+        text = data.decode().removesuffix("\n")
+        return _write(sys.stdout, printable(text) if sys.stdout is not None and sys.stdout.isatty() else text)
     from mclab.config.strict import ConfigError
     from mclab.store.files import plainly
 
@@ -33,9 +42,15 @@ def content(data: bytes, name: str) -> None:
     return None
 
 
-def remark(text: str) -> None:
-    """What a person should know beside the results."""
-    _write(sys.stderr, text)
+def remark(*lines: str) -> None:
+    """What a person should know beside the results, in so many lines."""
+    _write(sys.stderr, "\n".join(one_line(without_passwords(line)) for line in lines))
+
+
+def traceback_without_passwords(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    """In place of Python's own hook for what nobody has caught."""
+    lines = "".join(traceback.format_exception(kind, error, where)).rstrip("\n").split("\n")
+    remark(*lines)
 
 
 def _write(stream: TextIO | None, text: str) -> None:

@@ -37,7 +37,7 @@ def table(found: "Trials", folder: Path, form: str, out: Path, as_json: bool) ->
         result(terminal_text(found, width()).rstrip("\n"))
     with plainly(out / "tables"):
         paths = write_tables(found, out / "tables")
-    remark(written(paths))
+    remark(*written(paths))
 
 
 def _file(found: "Trials", name: str) -> bytes:

@@ -75,12 +75,13 @@ def sweep(
     """Search a space by an Optuna study. The same command again goes on; others may share a study in a database."""
     from mclab.plan.loader import read
     from mclab.plan.space_load import load_space
+    from mclab.store.paths import usable
 
     content = read(space)
     words = [*(overrides or []), *(set_ or [])]
     found = load_space(space, words, repeats=repeats, seed=seed, sampler=sampler, pruner=pruner, content=content)
     how = RunOptions(device, workers, scheduler, pack, threads, fail_fast, max_failures, retry_failed)
-    where = out or Path("runs") / found.name
+    where = out or usable(Path("runs") / found.name, "the run folder, named after the space")
     if dry_run:
         return _preview(found, where, trials, as_json)
     from mclab.sweep.command import Options
@@ -107,7 +108,7 @@ def _tell(report: "Report", as_json: bool) -> None:
     from mclab.report.sweeps.terminal import terminal_text
 
     result(terminal_text(report.found, width()).rstrip("\n"))
-    return remark(written(report.files))
+    return remark(*written(report.files))
 
 
 def _preview(space: "Space", out: Path, trials: int, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
+from mclab.printable import one_line
 from mclab.report.align import NOTHING, aligned, cut
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ _JSON_ONLY = ("valid_loss", "test_loss", "params", "tokens_per_s")
 
 
 def in_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Aligned rows, long texts cut except in the last column."""
-    return aligned([[*(cut(text, _LONGEST) for text in row[:-1]), *row[-1:]] for row in rows], right)
+    """Aligned rows, long texts cut except in the last column; each text on one line."""
+    shown = [[one_line(text) for text in row] for row in rows]
+    return aligned([[*(cut(text, _LONGEST) for text in row[:-1]), *row[-1:]] for row in shown], right)
 
 
 def section(head: str, rows: Sequence[Sequence[str]]) -> str:
@@ -93,8 +95,8 @@ def _shown(key: str, value: Any) -> str:
     return f"{value:,.{_DIGITS[key]}f}" if key in _DIGITS else shown(value)
 
 
-def written(paths: Sequence[Path]) -> str:
+def written(paths: Sequence[Path]) -> list[str]:
     """`wrote into runs/gating/tables: table.csv, table.md`, a line a folder."""
     folders = dict.fromkeys(path.parent for path in paths)
     names = {folder: [path.name for path in paths if path.parent == folder] for folder in folders}
-    return "\n".join(f"wrote into {folder}: {', '.join(inside)}" for folder, inside in names.items())
+    return [f"wrote into {folder}: {', '.join(inside)}" for folder, inside in names.items()]

@@ -1,5 +1,18 @@
-"""The one error for a user's input. Imports nothing: the command line knows it before the configs are loaded."""
+"""The one error for a user's input. It imports little: the command line knows it before the configs are loaded."""
+
+from mclab.passwords import without_passwords
+from mclab.printable import one_line
 
 
 class ConfigError(ValueError):
-    """A user's input is wrong. The message is one line: what, where, and the nearest right thing."""
+    """A user's input is wrong. Each of `lines` says what, where, and the nearest right thing.
+
+    It shows what it quotes: no end of a line, hidden character or password of the input's own comes through.
+    """
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__(*lines)
+        self.lines = tuple(one_line(without_passwords(line)) for line in lines)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)

@@ -109,7 +109,7 @@ def _far(path: str) -> list[str]:
 
 def _config_error(error: ValidationError, where: Where, rules: bool = True) -> ConfigError:
     details = [detail for detail in error.errors() if rules or not _is_rule(detail)]
-    return ConfigError("\n".join(_line(*_problem(detail), where) for detail in details))
+    return ConfigError(*(_line(*_problem(detail), where) for detail in details))
 
 
 def _line(path: str, text: str, where: Where) -> str:

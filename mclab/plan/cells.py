@@ -51,10 +51,10 @@ def cells(rows: Rows, ground: Ground, remarks: Remarks) -> tuple[Cell, ...]:
         try:
             kept.append(_Row(_cell(draft, ground, rows.axes, labels), written))
         except ConfigError as error:
-            for line in str(error).splitlines():
+            for line in error.lines:
                 faults.setdefault(line, []).append(written)
     if faults:
-        raise ConfigError(_faults(faults, len(drafts)))
+        raise ConfigError(*_faults(faults, len(drafts)))
     for row in kept:
         for candidate in row.cell.candidates:
             remarks.warnings.update(dict.fromkeys(oddities(next(iter(candidate.runs.values())))))
@@ -185,7 +185,7 @@ def _name(draft: Draft, values: dict[str, Any], labels: dict[str, str]) -> str:
     return ", ".join(told) or "base"
 
 
-def _faults(faults: dict[str, list[str]], count: int) -> str:
+def _faults(faults: dict[str, list[str]], count: int) -> list[str]:
     """One line per fault, with the first cell that has it where not all have."""
     lines = []
     for line, names in faults.items():
@@ -193,7 +193,7 @@ def _faults(faults: dict[str, list[str]], count: int) -> str:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         lines.append(line if len(names) == count else f"{line} (cell {names[0]}{more})")
     rest = [f"... and {len(lines) - MOST_FAULTS} more"] if len(lines) > MOST_FAULTS else []
-    return "\n".join(lines[:MOST_FAULTS] + rest)
+    return lines[:MOST_FAULTS] + rest
 
 
 def _merged(rows: Sequence[_Row], listed: int, notes: list[str]) -> tuple[Cell, ...]:

@@ -18,7 +18,7 @@ from mclab.plan.quick import NOTE, QUICK, reduced
 from mclab.plan.rows import Rows, rows
 from mclab.plan.seeds import seeds_from, seeds_from_text
 from mclab.plan.settings import Setting, base_of, check_top, laid, question_of
-from mclab.plan.source import Source
+from mclab.plan.source import Source, name_of
 
 #: What stands at the top of a grid.
 KEYS = ("question", "base", "grid", "zip", "changes", "runs", "when", "exclude", "select", "seeds", QUICK)
@@ -44,7 +44,7 @@ def load_plan(
         )
     if not isinstance(data, Mapping):
         raise ConfigError(f"{path}: needs a mapping at the top ({', '.join(KEYS)}), got {quoted(data)}")
-    return plan_from(data, Path(path).stem, overrides, seeds, smoke, source, quick)
+    return plan_from(data, name_of(path), overrides, seeds, smoke, source, quick)
 
 
 def plan_from(
@@ -85,7 +85,7 @@ def _check_quick(data: Mapping[str, Any], name: str, source: Source) -> None:
     try:
         _quick_plan(data, name, CommandLine(), source)
     except ConfigError as error:
-        raise ConfigError("\n".join(f"{line} (in the quick form)" for line in str(error).splitlines())) from None
+        raise ConfigError(*(f"{line} (in the quick form)" for line in error.lines)) from None
 
 
 def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source) -> Plan:

@@ -1,6 +1,7 @@
-"""Where in a file each key of a grid stands."""
+"""A grid's file: the name that it gives to plan and run folder, and where in it each key stands."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from mclab.config.strict import ConfigError
 
@@ -21,3 +22,18 @@ class Source:
     def error(self, path: str, text: str) -> ConfigError:
         """A `ConfigError` about the thing at `path`."""
         return ConfigError(f"{self.at(path)}: {text}")
+
+
+def name_of(path: str | Path) -> str:
+    """The file's name without its ending and without dots in front: never hidden, nor `.` or `..`.
+
+    Raises `ConfigError` where nothing is left of it, and for one that is no text: tables and records carry it.
+    """
+    name = Path(path).stem.lstrip(".").strip()
+    if not name:
+        raise ConfigError(f"{path}: its name is but dots, and names the run folder; rename the file, e.g. grid.yaml")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{path}: its name is no UTF-8 text, and stands in the tables; rename the file") from None
+    return name

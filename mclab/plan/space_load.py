@@ -14,7 +14,7 @@ from mclab.plan.loader import load, read
 from mclab.plan.overrides import parse_overrides, refuse_varied
 from mclab.plan.rows import Draft, Rows
 from mclab.plan.settings import base_of, check_top, laid, nested, question_of
-from mclab.plan.source import Source
+from mclab.plan.source import Source, name_of
 from mclab.plan.space import METRICS, Space
 from mclab.plan.space_axes import axes_of, start_of
 from mclab.plan.space_trials import Objective
@@ -49,7 +49,7 @@ def load_space(
     first = next((each for each in (seed, own, first) if each is not None), 0)
     count = _repeats(data.get("repeats", 1), source) if repeats is None else repeats
     found = Space(
-        name=Path(path).stem,
+        name=name_of(path),
         question=question_of(data.get("question"), source),
         axes=(),
         objectives=_objectives(data.get("objective", "valid.accuracy"), source),

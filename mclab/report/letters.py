@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from mclab.printable import printable
+
 #: What LaTeX reads as its own, and signs that its default encoding lacks.
 SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -65,7 +67,7 @@ _JOINED = re.compile(r"(?<=-)(?=-)")
 
 def escape(text: str) -> str:
     """Text that LaTeX sets as it is, on one line, in ASCII. What no macro stands for is named: `[U+4E2D]`."""
-    parts = _JOINED.split(" ".join(text.split()))
+    parts = _JOINED.split(" ".join(printable(text).split()))
     return "{}".join("".join(map(_sign, part)) for part in parts)
 
 

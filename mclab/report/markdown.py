@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from mclab.printable import printable
 from mclab.report.align import padded
 from mclab.report.display import Shown, shown_columns, slice_columns
 from mclab.report.notes import notes
@@ -15,7 +16,7 @@ SPECIAL = re.compile(r"[\\|*`$~]|<(?=[A-Za-z/!?])|(?<![A-Za-z0-9])_|_(?![A-Za-z0
 
 def escape(text: str) -> str:
     """Text that markdown shows as it is, on one line."""
-    return " ".join(SPECIAL.sub(lambda found: "\\" + found[0], text).split())
+    return " ".join(SPECIAL.sub(lambda found: "\\" + found[0], printable(text)).split())
 
 
 def markdown(summary: Summary) -> str:

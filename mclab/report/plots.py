@@ -8,10 +8,13 @@ from typing import Any
 
 import matplotlib.style
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
 
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
+from mclab.printable import printable
 from mclab.report.axis import numeric_axis
 from mclab.report.curves import Curve, curves_figure
 from mclab.report.heat import heat_figure, heat_map
@@ -73,8 +76,22 @@ def drawn(figure: Callable[[], Figure], form: str) -> bytes:
     buffer = BytesIO()
     with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # shown as a box; not the user's to mend
-        figure().savefig(buffer, format=form, metadata=METADATA[form])
+        made = figure()
+        _show_hidden(made)
+        made.savefig(buffer, format=form, metadata=METADATA[form])
     return buffer.getvalue()
+
+
+def _show_hidden(figure: Figure) -> None:
+    """Write out hidden characters in every text, and in the labels of ticks, which are made when it is drawn."""
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        text.set_text(printable(text.get_text()))
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        if isinstance(axis.get_major_locator(), FixedLocator):
+            texts = [label.get_text() for label in axis.get_ticklabels()]
+            if any(printable(text) != text for text in texts):
+                axis.set_ticks(axis.get_ticklocs(), list(map(printable, texts)))
 
 
 def figure_of(summary: Summary, kind: str, curve: Curve | None = None) -> Figure:

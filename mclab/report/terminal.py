@@ -5,6 +5,7 @@ from textwrap import fill
 
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
+from mclab.printable import printable
 from mclab.report.advice import MORE_SEEDS, commands
 from mclab.report.align import GAP, beside, cut, padded
 from mclab.report.display import Shown, row_heads, shown_columns, slice_columns
@@ -107,7 +108,7 @@ def _width(columns: Sequence[Shown]) -> int:
 
 def _texts(column: Shown) -> list[str]:
     """Head and texts, each on one line; those that lean left are names and may be cut."""
-    texts = [" ".join(text.split()) for text in (column.head, *column.texts)]
+    texts = [" ".join(printable(text).split()) for text in (column.head, *column.texts)]
     return texts if column.right else [cut(texts[0], LONGEST), *cut_apart(texts[1:])]
 
 

@@ -44,17 +44,10 @@ def write_whole(path: Path, data: bytes) -> None:
         files.write_whole(path, data)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of a killed writer. For the holder of the lock alone."""
-    for leftover in folder.glob(".*.tmp"):
-        with plainly(leftover, "remove a leftover"):
-            leftover.unlink(missing_ok=True)
-
-
 def move_aside(path: Path) -> Path:
     """Rename a damaged file so that nothing of it is lost; the new name tells what it is."""
     aside, count = path.with_name(f"{path.name}.damaged"), 1
-    while aside.exists():
+    while os.path.lexists(aside):
         count += 1
         aside = path.with_name(f"{path.name}.damaged{count}")
     with plainly(path, "move a damaged file aside"):

@@ -15,10 +15,13 @@ from mclab.config.run import SCIENCE, RunConfig, run_id
 from mclab.config.stored import StoredRun
 from mclab.config.strict import ConfigError
 from mclab.files import NoFileError, read_whole
+from mclab.passwords import without_passwords
 from mclab.plan.describe import as_dict, from_dict
 from mclab.plan.difference import difference, renewal
 from mclab.plan.plan import Plan
-from mclab.store.files import StoreError, move_aside, plainly, remove_leftovers, write_whole
+from mclab.printable import one_line
+from mclab.store.files import StoreError, move_aside, plainly, write_whole
+from mclab.store.foreign import is_own_folder, refuse_foreign, remove_leftovers
 from mclab.store.lock import Lock
 from mclab.store.record import curve_bytes, json_bytes, read_record, record_of
 
@@ -28,10 +31,12 @@ if TYPE_CHECKING:
 #: What a search puts into its run folder beside the records.
 SPACE = "space.yaml"
 _RUN = re.compile(r"[0-9a-f]{16}")
+#: Folders in a run folder.
+_OWN = ("records", "curves", "weights", "checkpoints", "tables", "plots")
 
 
 def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(one_line(without_passwords(line)), file=sys.stderr)
 
 
 class Records:
@@ -178,25 +183,21 @@ class Store(Records):
             for folder in (self.path, self.path / "records", self.path / "curves"):
                 with plainly(folder, "make the folder"):
                     folder.mkdir(exist_ok=True)
-                remove_leftovers(folder)
             self._tidy()
         except BaseException:
             self._lock.release()
             raise
 
     def _tidy(self) -> None:
-        """Remove what killed writers left of weights and checkpoints, and checkpoints that nothing will resume.
+        """Remove what killed writers left, and checkpoints of runs that are over, which nothing will resume.
 
-        Those are of runs that are over, or without a step in their name, as earlier versions wrote them.
+        Nothing is removed from a folder that lies elsewhere, behind a link: others may use it too.
         """
-        for folder in (self.path / "weights", self.checkpoints):
-            if folder.is_dir():
-                remove_leftovers(folder)
-        with plainly(self.checkpoints, "remove a checkpoint"):
-            for path in self.checkpoints.glob("*.safetensors"):
-                if _RUN.fullmatch(path.stem):
-                    path.unlink(missing_ok=True)
-        for run in self.begun():
+        remove_leftovers(self.path)
+        for name in _OWN:
+            if is_own_folder(self.path / name):
+                remove_leftovers(self.path / name)
+        for run in self.begun() if is_own_folder(self.checkpoints) else ():
             record = self.lookup(run)
             if record and record.status in FINAL:
                 self._forget(run)
@@ -214,6 +215,7 @@ class Store(Records):
         """
         if (self.path / SPACE).exists():
             raise StoreError(f"{self.path}: belongs to a search; give another --out")
+        refuse_foreign(self.path, [self._plan.name], {"grid.yaml": grid} if grid is not None else {})
         before = self._plan_before()
         changed = difference(before, plan) if before else None
         if changed and changed.needs_extend and not extend:

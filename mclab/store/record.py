@@ -12,6 +12,7 @@ from mclab.config.run import SCIENCE, RunConfig, Status, canonical, id_as_of, ru
 from mclab.config.stored import StoredRun, StoredScore, restored
 from mclab.config.strict import leaves
 from mclab.config.versions import versions
+from mclab.passwords import without_passwords
 from mclab.store.figures import check_figures
 
 #: The outcome's figures; the curve and the weights stand in files of their own.
@@ -29,6 +30,8 @@ def record_of(run: RunConfig, outcome: Outcome) -> dict[str, Any]:
     known: dict[str, Any] = {name: getattr(outcome, name) for name in FIGURES}
     for split in _SPLITS:
         known[split] = {part: StoredScore(asdict(score)) for part, score in known[split].items()}
+    if outcome.error is not None:
+        known["error"] = without_passwords(outcome.error)
     known |= {"run_id": run_id(run), "science": SCIENCE, "seed": run.seed}
     known |= {"versions": versions(run), "words": moved_words(canonical(run).model)}
     config = canonical(run)

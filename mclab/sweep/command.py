@@ -17,14 +17,15 @@ from mclab.checking import check_modules
 from mclab.config.options import RunOptions
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
+from mclab.passwords import without_password
 from mclab.plan.space import Space
 from mclab.plan.space_trials import Trials, as_dict
 from mclab.runner import Progress
 from mclab.runner.devices import here, resolved
 from mclab.store import SPACE, Store
 from mclab.store.files import StoreError, plainly, write_whole
+from mclab.store.foreign import refuse_foreign
 from mclab.sweep import samplers
-from mclab.sweep.address import without_password
 from mclab.sweep.importance import importances
 from mclab.sweep.journal import NAME, Journal
 from mclab.sweep.postgres import Postgres
@@ -160,6 +161,8 @@ def _searched(
     began, name = time.monotonic(), options.study or space.name
     for line in (*space.notes, *(f"warning: {line}" for line in space.warnings)):
         say(line)
+    refuse_foreign(store.path, (SPACE,), {TRIALS: b""})
+    refuse_foreign(store.path, (TRIALS, NAME), {SPACE: content})
     shared = open_study(name, space, place, options.trials, options.seed, say)
     write_whole(store.path / SPACE, content)
     if options.how.retry_failed and (number := shared.retry_failed()):

@@ -5,12 +5,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from urllib.parse import quote, quote_plus
 
 import sqlalchemy
 from optuna.storages import BaseStorage, RDBStorage
 
 from mclab.config.strict import ConfigError
-from mclab.sweep.address import without_password
+from mclab.passwords import HIDDEN, without_password, without_passwords
 
 _POLL = 0.02
 #: Seconds in which a server must take a connection, where the address says nothing else.
@@ -75,8 +76,14 @@ class Postgres:
         try:
             yield
         except sqlalchemy.exc.SQLAlchemyError as error:
-            reason = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
-            raise ConfigError(f"--storage: {self.told}: {reason}") from error
+            raise ConfigError(f"--storage: {self.told}: {self.reason(error)}") from error
+
+    def reason(self, error: BaseException) -> str:
+        """What a driver says, in a line. It may quote the parts of an address, and so the password by itself."""
+        text, secret = " ".join(str(getattr(error, "orig", None) or error).split()), str(self._url.password or "")
+        for form in {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)} - {""}:
+            text = text.replace(form, HIDDEN)
+        return without_passwords(text)[:200]
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -13,6 +13,7 @@ from mclab.config.keep import Keep
 from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
+from mclab.passwords import without_passwords
 
 Pack = tuple[RunConfig, ...]
 Progress = Callable[[int, int], None]
@@ -97,7 +98,7 @@ def _is_oom(error: BaseException) -> bool:
 
 
 def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    text = without_passwords(" ".join(str(error).split()))
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {text} ({Path(last.filename).name}:{last.lineno} in {last.name})"
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-
 from mclab.sweep.address import without_password
+
 from tests.commands import mclab, one_line
 from tests.sweep.bench import space_file
 

@@ -1,0 +1,48 @@
+"""Text without the passwords in it, before it is written or printed.
+
+A password may stand in an address (`postgresql://me:secret@host/db`, percent-encoded or not), in an address's query
+(`?password=secret`), and in settings (`PGPASSWORD=secret`, `"password": "secret"`).
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+#: What stands where a setting's password was; from an address it is left out.
+HIDDEN = "***"
+
+_USER = r"(?<![\w+.-])\w[\w+.-]*://[^\s:@/?#]*"
+#: Up to the last @ of the word, since people forget to encode one; past quotes only where no @ comes before them.
+#: Messages that tell how an address is written have the word PASSWORD in it.
+_ADDRESS = re.compile(rf"({_USER}):(?!PASSWORD@)(?:[^\s\"']*|[^\s@]*)@")
+#: The same where a word of a command line is known to be one: a password may hold blanks.
+_WORD = re.compile(rf"(?s)^((?:--?[\w-]+=)?{_USER}):.*@")
+_ENCODED = re.compile(r"(?i)(\w%3A%2F%2F(?:(?!%3A|%40|%2F)\S)*)%3A\S*?%40")
+_QUERY = re.compile(r"(://[^\s\"'?]*)\?([^\s\"']+)")
+_SECRET = r"\w*(?:password|passwd|passphrase|pwd)"
+_NAME = re.compile(rf"(?i){_SECRET}")
+_SETTING = re.compile(rf"(?i)\b({_SECRET}(?:\s?=\s?|%3D))(?:\"[^\"]*\"|'[^']*'|[^\s\"',;&]+)")
+_QUOTED = re.compile(rf"(?i)([\"']{_SECRET}[\"']\s*:\s*)(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')")
+
+
+def without_passwords(text: str) -> str:
+    """The text without passwords: PGPASSWORD and ~/.pgpass stand in for those of databases."""
+    shown = _ENCODED.sub(r"\1%40", _QUERY.sub(_query, _ADDRESS.sub(r"\1@", text)))
+    return _QUOTED.sub(rf'\1"{HIDDEN}"', _SETTING.sub(rf"\1{HIDDEN}", shown))
+
+
+def _query(found: re.Match[str]) -> str:
+    """A query without its parameters of that kind; their names may be percent-encoded."""
+    kept = [part for part in found[2].split("&") if not _NAME.fullmatch(unquote(part.partition("=")[0]))]
+    return f"{found[1]}?{'&'.join(kept)}" if kept else found[1]
+
+
+def without_password(word: str) -> str:
+    """As `without_passwords`, for a text that is one word of a command line: an address as a whole."""
+    return without_passwords(_WORD.sub(r"\1@", word))
+
+
+def command_line(words: Sequence[str]) -> str:
+    """A command as a shell reads it, without passwords."""
+    return shlex.join(map(without_password, words))
