@@ -87,14 +87,15 @@ def ablate(
     there and for a folder that cannot be used.
     """
     options = resolved(options)
+    place = out.absolute()
     check_modules(
         plan.first_runs(),
-        out,
+        place,
         here(options),
         say,
         wanted=lambda store, run: not _over(store.lookup(run_id(run)), options.retry_failed),
     )
-    with Store(out, say=say) as store:
+    with Store(place, say=say) as store:
         store.adopt(plan, grid, extend=options.extend)
         for line in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
             say(line)
@@ -112,7 +113,8 @@ def ablate(
             echo=say,
         )
         lookup = store.lookup
-        files, unwritten = ([], []) if summary.interrupted else _written(plan, lookup, out)
+        files, unwritten = ([], []) if summary.interrupted else _written(plan, lookup, place)
+    files = [out / path.relative_to(place) for path in files]
     return Report(plan, out, lookup, summary, tuple(files), tuple(unwritten))
 
 

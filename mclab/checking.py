@@ -34,14 +34,14 @@ def check_modules(
     made = not out.exists()
     try:
         with Store(out, say=say) as store:
-            _check([run for run in own if wanted(store, run)], store, device, refuse, forget)
+            _check([run for run in own if wanted(store, run)], store, device, say, refuse, forget)
     except ConfigError:
         if made:
             _remove(out)
         raise
 
 
-def _check(runs: Runs, store: Store, device: str, refuse: bool, forget: bool) -> None:
+def _check(runs: Runs, store: Store, device: str, say: Callable[[str], None], refuse: bool, forget: bool) -> None:
     from mclab.conform import check
 
     flights, alike = Flights(store.path, store.begun()), defaultdict[object, Runs](list)
@@ -58,7 +58,7 @@ def _check(runs: Runs, store: Store, device: str, refuse: bool, forget: bool) ->
             continue
         flights.begin(names)
         try:
-            check(group, device)
+            check(group, device, say)
         finally:
             flights.end()
 

@@ -3,7 +3,7 @@
 Shapes: B batch, T time, D model width.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from mclab.config.model import ModuleMixer
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
-from mclab.models.found import make, seeded, told
+from mclab.models.found import Hear, make, seeded, told
+from mclab.models.kept import DICE, kept, other_dice
 
 #: Difference that counts as none, in units of the largest output: fp64 and fp32 round sums of a few hundred terms to
 #: 1e-13 and 1e-5 of it; a mixer that looks ahead differs by far more.
@@ -21,41 +22,67 @@ _ROWS = 2
 _SHAKE = 0.1
 _SEED = 0
 
+Say = Callable[[str], None]
 
-def check(runs: Iterable[RunConfig], device: str = "cpu") -> None:
+
+def _silent(line: str) -> None:
+    pass
+
+
+def check(runs: Iterable[RunConfig], device: str = "cpu", say: Say = _silent) -> None:
     """Check the module of every distinct mixer among `runs`. Raises `ConfigError` as `check_module` does."""
     distinct = {(run.model.mixer, run.model.dim, _lengths(run), run.train.precision): run for run in runs}
     for run in distinct.values():
-        check_module(run, device)
+        check_module(run, device, say)
 
 
-def check_module(run: RunConfig, device: str = "cpu") -> None:
+def check_module(run: RunConfig, device: str = "cpu", say: Say = _silent) -> None:
     """Raise `ConfigError`, one line, unless the run's own module is a mixer. Runs with another mixer pass.
 
     It must be found and made; keep shape and type of its input and stay finite; give the same for the same input,
-    whatever it saw in between; change nothing that it holds; mix no rows of a batch; be causal; and use every
-    parameter. The length of the task is looked at, and those of `train.task` and `eval.task`.
+    whatever it saw in between; change nothing that it holds; mix no rows of a batch; be causal; use every parameter;
+    and pass the gradient on. The length of the task is looked at, and those of `train.task` and `eval.task`.
+
+    What it changes of the process is put back, as it is in training, and `say` hears of it in a line.
     """
     if not isinstance(run.model.mixer, ModuleMixer):
         return
     trained = torch.float64 if run.train.precision == "fp64" else torch.float32
-    with seeded(_SEED), torch.no_grad():
-        _check_start(run)
-        exact = _exact(run, trained, device)
+    heard = _Heard()
+    with kept(), seeded(_SEED), torch.no_grad():
+        _check_start(run, heard)
+        exact = _exact(run, trained, device, heard)
         for length in _lengths(run):
-            _Look(run, length, trained, device).check_output()
+            _Look(run, length, trained, device, heard).check_output()
             for shaken in (False, True):
-                _Look(run, length, exact, device, shaken).check()
+                _Look(run, length, exact, device, heard, shaken).check()
+    if heard.changes:
+        say(f"warning: {_name(run)}: {heard.told()}; mclab puts it back")
+
+
+class _Heard:
+    """What a module changes of the process, by the part of its life in which it does."""
+
+    def __init__(self) -> None:
+        self.changes: dict[str, dict[str, None]] = {}
+
+    def __call__(self, when: str, what: list[str]) -> None:
+        if what:
+            self.changes.setdefault(when, {}).update(dict.fromkeys(what))
+
+    def told(self) -> str:
+        """`importing it changes the current folder, torch's default dtype; calling it changes ...`."""
+        return "; ".join(f"{when} it changes {', '.join(what)}" for when, what in self.changes.items())
 
 
 def _lengths(run: RunConfig) -> tuple[int, ...]:
     return tuple(dict.fromkeys([run.task.length, *(each.task.length for each in (*run.mix, *run.exams))]))
 
 
-def _made(run: RunConfig) -> nn.Module:
+def _made(run: RunConfig, hear: Hear) -> nn.Module:
     assert isinstance(run.model.mixer, ModuleMixer)
     with seeded(_SEED):
-        return make(run.model.mixer, run.model.dim, run.task.length)
+        return make(run.model.mixer, run.model.dim, run.task.length, hear)
 
 
 def _name(run: RunConfig) -> str:
@@ -63,9 +90,11 @@ def _name(run: RunConfig) -> str:
     return f"mixer {run.model.mixer.module}"
 
 
-def _check_start(run: RunConfig) -> None:
+def _check_start(run: RunConfig, hear: Hear) -> None:
     """Equal seeds, equal starts: what is drawn by another generator than torch's would differ."""
-    one, other = _made(run), _made(run)
+    one = _made(run, hear)
+    other_dice()
+    other = _made(run, hear)
     for (name, values), again in zip(_held(one), (values for _, values in _held(other)), strict=True):
         if not torch.isfinite(values).all():
             raise ConfigError(f"{_name(run)} starts {name} at NaN or inf; mend its start or its arguments")
@@ -76,10 +105,10 @@ def _check_start(run: RunConfig) -> None:
             raise ConfigError(f"{_name(run)} has the parameter {name} in {_word(values.dtype)}; it must be real floats")
 
 
-def _exact(run: RunConfig, trained: torch.dtype, device: str) -> torch.dtype:
+def _exact(run: RunConfig, trained: torch.dtype, device: str, hear: Hear) -> torch.dtype:
     """fp64 where the module works in it, since rounding then hides nothing; else what the run trains in."""
     try:
-        y = _Look(run, run.task.length, torch.float64, device).output()
+        y = _Look(run, run.task.length, torch.float64, device, hear).output()
     except ConfigError:
         return trained
     return torch.float64 if y.dtype == torch.float64 else trained
@@ -97,9 +126,11 @@ def _word(dtype: torch.dtype) -> str:
 class _Look:
     """One module, made for a run, on one input of one length."""
 
-    def __init__(self, run: RunConfig, length: int, dtype: torch.dtype, device: str, shaken: bool = False) -> None:
-        self.name, self.shaken, self.length = _name(run), shaken, length
-        self.module = _made(run).to(device=device, dtype=dtype)
+    def __init__(
+        self, run: RunConfig, length: int, dtype: torch.dtype, device: str, hear: Hear, shaken: bool = False
+    ) -> None:
+        self.name, self.shaken, self.length, self.hear = _name(run), shaken, length, hear
+        self.module = _made(run, hear).to(device=device, dtype=dtype)
         self.x, self.other = (self._draw(run.model.dim, dtype, device) for _ in range(2))
         if shaken:
             for values in self.module.parameters():
@@ -122,10 +153,14 @@ class _Look:
     def output(self, x: Tensor | None = None) -> Tensor:
         """Raises `ConfigError` where the module raises, or returns what is no tensor."""
         given = self.x if x is None else x
+        seed, changed = torch.initial_seed(), list[str]()
         try:
-            y = self.module(given)
+            with kept(changed.extend):
+                y = self.module(given)
+                reseeded = torch.initial_seed() != seed
         except (Exception, SystemExit) as error:
             raise ConfigError(f"{self.name} fails on an input {list(given.shape)}: {told(error)}") from error
+        self.hear("calling", [what for what in changed if what != DICE or reseeded])
         if not isinstance(y, Tensor):
             raise ConfigError(f"{self.name} returns a {type(y).__name__}; it must return one tensor [B, T, D]")
         return y
@@ -147,6 +182,7 @@ class _Look:
         with seeded(_SEED):
             first = self.output()
         self.output(self.other)
+        other_dice()
         with seeded(_SEED):
             again = self.output()
         if not torch.equal(self.x, x):
@@ -206,9 +242,12 @@ class _Look:
                 raise ConfigError(f"{self.name} passes no gradient on: its output is cut off from its input")
             wanted = [x, *(values for _, values in self._trained())]
             try:
-                return torch.autograd.grad(y, wanted, self.other, allow_unused=True)[1:]
+                onward, *found = torch.autograd.grad(y, wanted, self.other, allow_unused=True)
             except RuntimeError as error:
                 raise ConfigError(f"{self.name} fails in the backward pass: {told(error)}") from error
+            if onward is None:
+                raise ConfigError(f"{self.name} passes no gradient on to its input; take out what cuts it (detach?)")
+            return found
 
 
 def _places(length: int) -> list[int]:

@@ -8,40 +8,72 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from mclab.config.guess import did_you_mean
 from mclab.config.model import ModuleMixer
 from mclab.config.strict import ConfigError
+from mclab.models.kept import DICE, fix_dice, kept
 
 _KEY, _ARGS = "model.mixer.module", "model.mixer.args"
 #: What a module may call its width; else it is the first argument.
 _WIDTH = ("dim", "d_model")
 
 Factory = Callable[..., Any]
+#: Hears in which part of its life a module changed what of the process (see `mclab.models.kept`).
+Hear = Callable[[str, list[str]], None]
 
 
-def make(mixer: ModuleMixer, dim: int, length: int) -> nn.Module:
-    """The user's module, on the CPU, drawn from torch's present random state.
+def _nothing(when: str, what: list[str]) -> None:
+    pass
+
+
+def make(mixer: ModuleMixer, dim: int, length: int, hear: Hear = _nothing) -> nn.Module:
+    """The user's module, on the CPU, drawn from torch's present random state, which is the same afterwards.
 
     It is called with `args` by name; with the width as `dim` or `d_model` where it takes one of them, else first; and
     with the task's length as `length` where it takes that. What stands in `args` comes before both.
     """
-    build = _factory(mixer.module)
+    build = _factory(mixer.module, hear)
     first, named = _arguments(build, mixer, dim, length)
+    seed, changed = torch.initial_seed(), list[str]()
     try:
-        with torch.device("cpu"):
+        with torch.enable_grad(), torch.device("cpu"), kept(changed.extend):
             made = build(*first, **named)
+            if torch.initial_seed() != seed:
+                changed.append("torch's random seed, so that it starts alike from every seed")
     except (Exception, SystemExit) as error:
         raise ConfigError(f"mixer {mixer.module} cannot be made: {told(error)}") from error
     if not isinstance(made, nn.Module):
         raise ConfigError(f"{_KEY}: {mixer.module} makes no torch module but {type(made).__name__}")
+    hear("making", [what for what in changed if what != DICE])
+    for name, value in (*made.named_parameters(), *made.named_buffers()):
+        _check_value(mixer.module, name, value)
     return made
+
+
+def _check_value(path: str, name: str, value: torch.Tensor) -> None:
+    """Raise `ConfigError` for what cannot be stacked with the other replicas' and moved with the model."""
+    if is_lazy(value):
+        raise ConfigError(
+            f"mixer {path} has {name} without a size, as nn.LazyLinear leaves it to the first input; "
+            f"give its sizes: nn.Linear(dim, ...)"
+        )
+    if value.device.type != "cpu":
+        raise ConfigError(f"mixer {path} makes {name} on {value.device}; leave out the device, --device decides")
+    wrong = value.is_floating_point() and value.dtype != torch.get_default_dtype()
+    if isinstance(value, nn.Parameter) and wrong:
+        raise ConfigError(
+            f"mixer {path} makes {name} in {str(value.dtype).removeprefix('torch.')}; "
+            f"leave out the dtype, train.precision decides"
+        )
 
 
 @contextmanager
@@ -68,9 +100,9 @@ def _is_theirs(file: str) -> bool:
     return not file.startswith("<") and not any(Path(file).is_relative_to(folder) for folder in ours)
 
 
-def _factory(path: str) -> Factory:
+def _factory(path: str, hear: Hear) -> Factory:
     where, _, name = path.rpartition(".")
-    module = _imported(where)
+    module = _imported(where, hear)
     found = getattr(module, name, None)
     if found is None:
         here = [word for word, value in vars(module).items() if callable(value)]
@@ -80,13 +112,21 @@ def _factory(path: str) -> Factory:
     return found
 
 
-def _imported(where: str) -> ModuleType:
-    """The module, also from the current directory, which a command's own path lacks."""
+def _imported(where: str, hear: Hear) -> ModuleType:
+    """The module, also from the current directory, which a command's own path lacks.
+
+    What it draws while it is imported is the same in every process.
+    """
+    if where in sys.modules:
+        return importlib.import_module(where)
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())
     importlib.invalidate_caches()
     try:
-        return importlib.import_module(where)
+        with torch.enable_grad(), kept():
+            fix_dice()
+            with kept(partial(hear, "importing")):
+                return importlib.import_module(where)
     except ModuleNotFoundError as error:
         if error.name and f"{where}.".startswith(f"{error.name}."):
             raise ConfigError(_missing(error.name)) from None

@@ -14,6 +14,7 @@ from torch.func import functional_call
 from mclab.config.model import Mixer, ModelConfig, ModuleMixer
 from mclab.layers import Own, StartsItself, parameter
 from mclab.models.found import make, seeded
+from mclab.models.kept import kept
 
 
 class Modules(StartsItself):
@@ -27,6 +28,8 @@ class Modules(StartsItself):
         super().__init__()
         assert isinstance(mixer, ModuleMixer)
         self.mixer, self.dim, self.length = mixer, model.dim, length
+        # As long as a call changes nothing of the process, only the first is watched in full.
+        self._seen = self._careless = False
         template = self._made(0)
         # In a tuple torch does not see it: only the stacked weights are trained, moved and saved.
         self.hidden = (template,)
@@ -43,6 +46,15 @@ class Modules(StartsItself):
                 stacked[name].data[replica] = value.detach()
 
     def forward(self, x_RBTD: Tensor) -> Tensor:
+        if torch.compiler.is_compiling():
+            return self._called(x_RBTD)
+        changed = list[str]()
+        with kept(changed.extend, quick=self._seen and not self._careless):
+            y_RBTD = self._called(x_RBTD)
+        self._seen, self._careless = True, self._careless or bool(changed)
+        return y_RBTD
+
+    def _called(self, x_RBTD: Tensor) -> Tensor:
         (template,), stacked = self.hidden, self._stacked()
         outputs = []
         for replica, x_BTD in enumerate(x_RBTD):

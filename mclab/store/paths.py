@@ -16,5 +16,5 @@ def usable(path: Path, what: str, beside: int = 0) -> Path:
         if (length := len(os.fsencode(part))) > most:
             raise ConfigError(f"{what}: {part[:24]}… has {length} bytes, a name has at most {most}; take a shorter one")
     if (length := len(os.fsencode(path))) > MOST_IN_ALL:
-        raise ConfigError(f"{what}: the path has {length} bytes, at most {MOST_IN_ALL} are possible; take a shorter one")
+        raise ConfigError(f"{what}: the path has {length} bytes, at most {MOST_IN_ALL} are possible; take another")
     return path

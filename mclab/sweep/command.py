@@ -1,6 +1,7 @@
 """From a search space to a finished study: the run folder, the study, the search, and what is told of it."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -38,6 +39,9 @@ DONE, UNWRITTEN, FAILED, INTERRUPTED = 0, 2, 3, 130
 
 #: Seconds in which a study must take a goodbye.
 GOODBYE = 2.0
+
+#: A database's address in the other form that its own tools take.
+_PAIRS = re.compile(r"(^|\s)(host|user|dbname|password)\s*=")
 
 #: The study in plain data, in the run folder.
 TRIALS = "trials.json"
@@ -136,17 +140,19 @@ def sweep(
     samplers.check(space.sampler)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     _refuse_a_grid(out)
-    check_modules(_points(space), out, here(options.how), say, refuse=True, forget=options.how.retry_failed)
-    with Store(out, say=say) as store:
-        place: Place = _place(options.storage, out, say)
+    folder = out.absolute()
+    check_modules(_points(space), folder, here(options.how), say, refuse=True, forget=options.how.retry_failed)
+    with Store(folder, say=say) as store:
+        place: Place = _place(options.storage, folder, say)
         with closing(place):
             try:
-                return _searched(space, place, store, options, content, say, progress)
+                report = _searched(space, place, store, options, content, say, progress)
             except (StorageInternalError, SQLAlchemyError) as error:
                 reason = " ".join(str(error.__cause__ or error).split())[:200]
                 raise ConfigError(
                     f"{place.told}: {reason}; what is stored stays, the same command goes on from there"
                 ) from error
+    return replace(report, out=out, files=tuple(out / path.relative_to(folder) for path in report.files))
 
 
 def _searched(
@@ -239,7 +245,7 @@ def _place(storage: str | None, out: Path, say: Say) -> Place:
         return Journal(out / NAME, say)
     if storage.startswith(("postgresql:", "postgresql+", "postgres:")):
         return Postgres(storage.replace("postgres:", "postgresql:", 1) if storage.startswith("postgres:") else storage)
-    if "://" in storage or not storage.strip():
+    if "://" in storage or not storage.strip() or _PAIRS.search(storage):
         raise ConfigError(
             f"--storage: {without_password(storage)!r} is none; "
             f"write postgresql://USER:PASSWORD@HOST/DATABASE, or the path of a journal"

@@ -1,0 +1,168 @@
+"""What belongs to the whole process while a user's code runs: put back afterwards, and told where it was changed.
+
+A module may do what its author's own scripts do: go to another folder, take fp64 by default, seed the generators. For
+the other runs of the process each of these would be another folder, another precision, other random numbers.
+"""
+
+import os
+import random
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+#: Hears what was changed, in words.
+Tell = Callable[[list[str]], None]
+#: What every draw changes.
+DICE = "torch's random numbers"
+_SIGNALS = {each.name: int(each) for each in signal.Signals}
+
+
+@dataclass(frozen=True)
+class _Thing:
+    """Something of the process: its name, how it is read, how it is put back."""
+
+    name: str
+    read: Callable[[], Any]
+    write: Callable[[Any], object]
+
+    def changed(self, before: Any) -> str | None:
+        """Put it back and name it where it is not what it was."""
+        now = self.read()
+        if before is None or now == before:
+            return None
+        self.write(before)
+        parts = [key for key in {**before, **now} if before.get(key) != now.get(key)] if isinstance(now, dict) else []
+        return f"{self.name} {', '.join(parts)}" if parts else self.name
+
+
+@contextmanager
+def kept(tell: Tell | None = None, quick: bool = False) -> Iterator[None]:
+    """Put back, at the end, whatever the body changes. `tell` hears of it, if there is anything.
+
+    It takes a millisecond; `quick` ten microseconds, for what our own next lines depend on.
+    """
+    before = [(thing, thing.read()) for thing in (_QUICK if quick else _THINGS)]
+    try:
+        yield
+    finally:
+        changed = [name for thing, value in before if (name := thing.changed(value))]
+        if changed and tell is not None:
+            tell(changed)
+
+
+def fix_dice() -> None:
+    """Put the generators to fixed states, so that what is drawn next is drawn alike in every process."""
+    torch.default_generator.manual_seed(0)
+    random.seed(0)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(0)
+
+
+def other_dice() -> None:
+    """Let the generators that are not torch's go on: code that draws from them then draws something else."""
+    random.random()
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.random()
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return None
+
+
+def _go(folder: str | None) -> None:
+    if folder is not None:
+        with suppress(OSError):
+            os.chdir(folder)
+
+
+def _put_environment(before: dict[str, str]) -> None:
+    for name in set(os.environ) - set(before):
+        del os.environ[name]
+    os.environ.update(before)
+
+
+def _put_filters(before: list[Any]) -> None:
+    warnings.resetwarnings()  # in place, and known to those who remember what was shown
+    warnings.filters.extend(before)  # type: ignore[attr-defined]
+
+
+def _handlers() -> dict[str, Any]:
+    """Only the main thread may set one."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {name: signal.getsignal(number) for name, number in _SIGNALS.items()}
+
+
+def _put_handlers(before: dict[str, Any]) -> None:
+    for name, handler in before.items():
+        if handler is not None and signal.getsignal(_SIGNALS[name]) != handler:  # None: not set from Python
+            signal.signal(_SIGNALS[name], handler)
+
+
+def _numpy_state() -> Any:
+    """As bytes: arrays have no plain comparison."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return None
+    name, keys, *rest = numpy.random.get_state()
+    return name, keys.tobytes(), *rest
+
+
+def _put_numpy_state(before: Any) -> None:
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and before is not None:
+        name, keys, *rest = before
+        numpy.random.set_state((name, numpy.frombuffer(keys, dtype=numpy.uint32), *rest))
+
+
+def _torch_state() -> bytes:
+    return torch.get_rng_state().numpy().tobytes()
+
+
+def _put_torch_state(before: bytes) -> None:
+    torch.set_rng_state(torch.frombuffer(bytearray(before), dtype=torch.uint8))
+
+
+def _deterministic() -> tuple[bool, bool, bool, bool]:
+    cudnn = torch.backends.cudnn
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    return torch.are_deterministic_algorithms_enabled(), warn_only, cudnn.deterministic, cudnn.benchmark
+
+
+def _put_deterministic(before: tuple[bool, bool, bool, bool]) -> None:
+    torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+    torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before[2:]
+
+
+def _put_device(before: torch.device) -> None:
+    torch.set_default_device(None if before.type == "cpu" else before)
+
+
+_QUICK = (
+    _Thing("the current folder", _folder, _go),
+    _Thing("torch's default dtype", torch.get_default_dtype, torch.set_default_dtype),
+    _Thing("torch's default device", torch.get_default_device, _put_device),
+    _Thing("torch's grad mode", torch.is_grad_enabled, torch.set_grad_enabled),
+    _Thing("torch's number of threads", torch.get_num_threads, torch.set_num_threads),
+    _Thing("torch's deterministic flags", _deterministic, _put_deterministic),
+    _Thing("torch's precision of fp32 products", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+)
+_THINGS = (
+    *_QUICK,
+    _Thing("environment variables", lambda: dict(os.environ), _put_environment),
+    _Thing("warnings filters", lambda: list(warnings.filters), _put_filters),  # type: ignore[attr-defined]
+    _Thing("signal handlers", _handlers, _put_handlers),
+    _Thing(DICE, _torch_state, _put_torch_state),
+    _Thing("numpy's random numbers", _numpy_state, _put_numpy_state),
+    _Thing("python's random numbers", random.getstate, random.setstate),
+)
