@@ -11,7 +11,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ import torch
 Tell = Callable[[list[str]], None]
 #: What every draw changes.
 DICE = "torch's random numbers"
+#: A seed that nobody else takes, so that seeding is noticed.
+_FIXED = 0x6D636C62
 _SIGNALS = {each.name: int(each) for each in signal.Signals}
 
 
@@ -32,12 +34,11 @@ class _Thing:
     read: Callable[[], Any]
     write: Callable[[Any], object]
 
-    def changed(self, before: Any) -> str | None:
-        """Put it back and name it where it is not what it was."""
+    def told(self, before: Any) -> str | None:
+        """Its name, where it is not what it was."""
         now = self.read()
         if before is None or now == before:
             return None
-        self.write(before)
         parts = [key for key in {**before, **now} if before.get(key) != now.get(key)] if isinstance(now, dict) else []
         return f"{self.name} {', '.join(parts)}" if parts else self.name
 
@@ -50,19 +51,22 @@ def kept(tell: Tell | None = None, quick: bool = False) -> Iterator[None]:
     """
     before = [(thing, thing.read()) for thing in (_QUICK if quick else _THINGS)]
     try:
-        yield
+        with nullcontext() if quick else _handlers_forgotten():
+            yield
     finally:
-        changed = [name for thing, value in before if (name := thing.changed(value))]
+        changed = [(thing, value, name) for thing, value in before if (name := thing.told(value))]
+        for thing, value, _ in changed:
+            thing.write(value)
         if changed and tell is not None:
-            tell(changed)
+            tell([name for *_, name in changed])
 
 
 def fix_dice() -> None:
     """Put the generators to fixed states, so that what is drawn next is drawn alike in every process."""
-    torch.default_generator.manual_seed(0)
-    random.seed(0)
+    torch.default_generator.manual_seed(_FIXED)
+    random.seed(_FIXED)
     if numpy := sys.modules.get("numpy"):
-        numpy.random.seed(0)
+        numpy.random.seed(_FIXED)
 
 
 def other_dice() -> None:
@@ -96,9 +100,29 @@ def _put_filters(before: list[Any]) -> None:
     warnings.filters.extend(before)  # type: ignore[attr-defined]
 
 
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def _handlers_forgotten() -> Iterator[None]:
+    """A worker runs packs in another thread, where Python refuses to set a handler: there it is taken and forgotten.
+
+    In the main thread it would be put back. So a module that can be imported here can be imported there.
+    """
+    if _in_main_thread():
+        yield
+        return
+    real = signal.signal
+    vars(signal)["signal"] = lambda number, handler: signal.getsignal(number)
+    try:
+        yield
+    finally:
+        vars(signal)["signal"] = real
+
+
 def _handlers() -> dict[str, Any]:
-    """Only the main thread may set one."""
-    if threading.current_thread() is not threading.main_thread():
+    if not _in_main_thread():
         return {}
     return {name: signal.getsignal(number) for name, number in _SIGNALS.items()}
 
@@ -140,7 +164,8 @@ def _deterministic() -> tuple[bool, bool, bool, bool]:
 
 
 def _put_deterministic(before: tuple[bool, bool, bool, bool]) -> None:
-    torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+    if _deterministic()[:2] != before[:2]:  # it imports much
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
     torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before[2:]
 
 
@@ -155,12 +180,14 @@ _QUICK = (
     _Thing("torch's grad mode", torch.is_grad_enabled, torch.set_grad_enabled),
     _Thing("torch's number of threads", torch.get_num_threads, torch.set_num_threads),
     _Thing("torch's deterministic flags", _deterministic, _put_deterministic),
-    _Thing("torch's precision of fp32 products", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    _Thing(
+        "torch's precision of fp32 products", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision
+    ),
 )
 _THINGS = (
     *_QUICK,
     _Thing("environment variables", lambda: dict(os.environ), _put_environment),
-    _Thing("warnings filters", lambda: list(warnings.filters), _put_filters),  # type: ignore[attr-defined]
+    _Thing("warnings filters", lambda: list(warnings.filters), _put_filters),
     _Thing("signal handlers", _handlers, _put_handlers),
     _Thing(DICE, _torch_state, _put_torch_state),
     _Thing("numpy's random numbers", _numpy_state, _put_numpy_state),
