@@ -115,6 +115,7 @@ def ablate(
         lookup = store.lookup
         files, unwritten = ([], []) if summary.interrupted else _written(plan, lookup, place)
     files = [out / path.relative_to(place) for path in files]
+    unwritten = [line.replace(str(place), str(out), 1) for line in unwritten]
     return Report(plan, out, lookup, summary, tuple(files), tuple(unwritten))
 
 

@@ -152,7 +152,9 @@ def sweep(
                 raise ConfigError(
                     f"{place.told}: {reason}; what is stored stays, the same command goes on from there"
                 ) from error
-    return replace(report, out=out, files=tuple(out / path.relative_to(folder) for path in report.files))
+    files = tuple(out / path.relative_to(folder) for path in report.files)
+    faults = tuple(line.replace(str(folder), str(out), 1) for line in report.unwritten)
+    return replace(report, out=out, files=files, unwritten=faults)
 
 
 def _searched(

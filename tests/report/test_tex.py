@@ -73,7 +73,7 @@ def large():
         ("é Ç ő", r"\'{e} \c{C} \H{o}"),
         ("Ω Η λ ς", r"$\Omega$ $\mathrm{H}$ $\lambda$ $\varsigma$"),
         ("--seeds", "-{}-seeds"),
-        ("中\x07\nnext", "[U+4E2D] next"),
+        ("中\x07\nnext", r"[U+4E2D]\textbackslash{}x07 next"),
     ],
 )
 def test_every_character_is_set_or_named(text, as_set):
