@@ -1,7 +1,7 @@
 """From a plan to a full run folder: the store, the runner, the tables and the plots."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from mclab.runner.devices import here, resolved
 from mclab.runner.estimate import duration
 from mclab.store import Store
 from mclab.store.files import StoreError, plainly
+from mclab.store.paths import told_as_given
 
 #: Exit codes: all done; tables or plots that could not be written; some runs failed, diverged or are missing;
 #: interrupted.
@@ -87,15 +88,25 @@ def ablate(
     there and for a folder that cannot be used.
     """
     options = resolved(options)
-    place = out.absolute()
-    check_modules(
-        plan.first_runs(),
-        place,
-        here(options),
-        say,
-        wanted=lambda store, run: not _over(store.lookup(run_id(run)), options.retry_failed),
-    )
-    with Store(place, say=say) as store:
+    with told_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
+        check_modules(
+            plan.first_runs(),
+            place,
+            here(options),
+            say_so,
+            wanted=lambda store, run: not _over(store.lookup(run_id(run)), options.retry_failed),
+        )
+        report = _ablated(plan, place, options, grid, say_so, progress)
+    files = tuple(out / path.relative_to(place) for path in report.files)
+    unwritten = tuple(line.replace(str(place), str(out), 1) for line in report.unwritten)
+    return replace(report, out=out, files=files, unwritten=unwritten)
+
+
+def _ablated(
+    plan: Plan, out: Path, options: RunOptions, grid: bytes | None, say: Say, progress: Callable[[Progress], None]
+) -> Report:
+    """`ablate` in a folder by its absolute path."""
+    with Store(out, say=say) as store:
         store.adopt(plan, grid, extend=options.extend)
         for line in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
             say(line)
@@ -113,9 +124,7 @@ def ablate(
             echo=say,
         )
         lookup = store.lookup
-        files, unwritten = ([], []) if summary.interrupted else _written(plan, lookup, place)
-    files = [out / path.relative_to(place) for path in files]
-    unwritten = [line.replace(str(place), str(out), 1) for line in unwritten]
+        files, unwritten = ([], []) if summary.interrupted else _written(plan, lookup, out)
     return Report(plan, out, lookup, summary, tuple(files), tuple(unwritten))
 
 

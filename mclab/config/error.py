@@ -14,5 +14,9 @@ class ConfigError(ValueError):
         super().__init__(*lines)
         self.lines = tuple(one_line(without_passwords(line)) for line in lines)
 
+    def renamed(self, before: str, after: str) -> None:
+        """Write `after` in place of `before`, as where a file is told as its user gave it."""
+        self.lines = tuple(line.replace(before, after) for line in self.lines)
+
     def __str__(self) -> str:
         return "\n".join(self.lines)

@@ -26,6 +26,7 @@ from mclab.runner.devices import here, resolved
 from mclab.store import SPACE, Store
 from mclab.store.files import StoreError, plainly, write_whole
 from mclab.store.foreign import refuse_foreign
+from mclab.store.paths import told_as_given
 from mclab.sweep import samplers
 from mclab.sweep.importance import importances
 from mclab.sweep.journal import NAME, Journal
@@ -140,21 +141,29 @@ def sweep(
     samplers.check(space.sampler)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     _refuse_a_grid(out)
-    folder = out.absolute()
-    check_modules(_points(space), folder, here(options.how), say, refuse=True, forget=options.how.retry_failed)
-    with Store(folder, say=say) as store:
-        place: Place = _place(options.storage, folder, say)
+    with told_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
+        points, device = _points(space), here(options.how)
+        check_modules(points, place, device, say_so, refuse=True, forget=options.how.retry_failed)
+        report = _swept(space, place, options, content, say_so, progress)
+    files = tuple(out / path.relative_to(place) for path in report.files)
+    unwritten = tuple(line.replace(str(place), str(out), 1) for line in report.unwritten)
+    return replace(report, out=out, files=files, unwritten=unwritten)
+
+
+def _swept(
+    space: Space, out: Path, options: Options, content: bytes, say: Say, progress: Callable[[Progress], None]
+) -> Report:
+    """`sweep` in a folder by its absolute path."""
+    with Store(out, say=say) as store:
+        place: Place = _place(options.storage, out, say)
         with closing(place):
             try:
-                report = _searched(space, place, store, options, content, say, progress)
+                return _searched(space, place, store, options, content, say, progress)
             except (StorageInternalError, SQLAlchemyError) as error:
                 reason = " ".join(str(error.__cause__ or error).split())[:200]
                 raise ConfigError(
                     f"{place.told}: {reason}; what is stored stays, the same command goes on from there"
                 ) from error
-    files = tuple(out / path.relative_to(folder) for path in report.files)
-    faults = tuple(line.replace(str(folder), str(out), 1) for line in report.unwritten)
-    return replace(report, out=out, files=files, unwritten=faults)
 
 
 def _searched(
