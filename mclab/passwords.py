@@ -16,7 +16,7 @@ _USER = r"(?<![\w+.-])\w[\w+.-]*://[^\s:@/?#]*"
 #: Up to the last @ of the word, since people forget to encode one; past quotes only where no @ comes before them.
 #: Messages that tell how an address is written have the word PASSWORD in it. All lengths are bounded: a text of
 #: nothing but beginnings must not take minutes.
-_ADDRESS = re.compile(rf"({_USER}):(?!PASSWORD@)(?:[^\s\"']{{0,999}}|[^\s@]{{0,999}})@")
+_ADDRESS = re.compile(rf"({_USER}):(?!PASSWORD@|\*{{3}}@)(?:[^\s\"']{{0,999}}|[^\s@]{{0,999}})@")
 #: The same where a word of a command line is known to be one: a password may hold blanks.
 _WORD = re.compile(rf"(?s)^((?:--?[\w-]+=)?{_USER}):.*@")
 _ENCODED = re.compile(r"(?i)(\w%3A%2F%2F(?:(?!%3A|%40|%2F)\S){0,99})%3A\S{0,999}?%40")

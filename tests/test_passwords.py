@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
@@ -36,6 +37,7 @@ from tests.test_store import run_of
         ("{'a': 'b', 'password': 'c\\'d'}", "{'a': 'b', 'password': \"***\"}"),
         ('{"a": "b", "password": "c"}', '{"a": "b", "password": "***"}'),
         ("the password in PGPASSWORD or ~/.pgpass: mclab", "the password in PGPASSWORD or ~/.pgpass: mclab"),
+        ("--storage: postgresql://u:***@db:1/x: refused", "--storage: postgresql://u:***@db:1/x: refused"),
         ("write postgresql://USER:PASSWORD@HOST/DATABASE", "write postgresql://USER:PASSWORD@HOST/DATABASE"),
     ],
 )  # fmt: skip
@@ -97,7 +99,7 @@ def test_the_error_of_a_run_is_stored_without(tmp_path: Path) -> None:
     def train(*_: object, **__: object) -> list[Outcome]:
         raise OSError("cannot reach postgresql://me:hidden@db/x")
 
-    failure = work((run_of(0),), "cpu", train)
+    failure = work((run_of(0),), RunOptions(device="cpu"), train)
     assert isinstance(failure, Failure)
     assert failure.error.startswith("OSError: cannot reach postgresql://me@db/x (")
     with Store(tmp_path) as store:
