@@ -8,7 +8,7 @@ import pytest
 from mclab.plan.grid import load_plan
 from mclab.plan.plan import Plan
 from mclab.store import Store, StoreError
-from tests.commands import TINY, fine, grid_file, no_plots, snapshot
+from tests.commands import TINY, fine, grid_file, mclab, no_plots, one_line, snapshot
 from tests.test_store import DONE, checkpointed, run_of
 
 OURS = f".plan.json.{'0f' * 8}.tmp"
@@ -109,3 +109,13 @@ def test_the_same_grid_there_already_and_a_folder_of_ours_go_on(tmp_path: Path, 
         store.adopt(plan, TINY.encode())
     assert (tmp_path / "plan.json.damaged").is_symlink()
     assert (tmp_path / "plan.json.damaged2").read_text() == "torn"
+
+
+@pytest.mark.parametrize("name", ["space.yaml", "trials.json"])
+def test_a_search_writes_over_nothing_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lr.yaml").write_text("space: {train.lr: [0.1, 0.2]}")
+    Path(name).write_text("mine")
+    done = mclab("sweep", "--space", "lr.yaml", "--trials", 1, "--out", ".", "--workers", 1)
+    one_line(done, f"{name}: stands there already and is not this command's; give another --out")
+    assert Path(name).read_text() == "mine"
