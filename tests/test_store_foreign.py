@@ -8,7 +8,7 @@ import pytest
 from mclab.plan.grid import load_plan
 from mclab.plan.plan import Plan
 from mclab.store import Store, StoreError
-from tests.commands import TINY, fine, grid_file, mclab, no_plots, one_line, snapshot
+from tests.commands import TINY, fine, grid_file, mclab, no_plots, snapshot
 from tests.test_store import DONE, checkpointed, run_of
 
 OURS = f".plan.json.{'0f' * 8}.tmp"
@@ -117,5 +117,6 @@ def test_a_search_writes_over_nothing_either(tmp_path: Path, monkeypatch: pytest
     Path("lr.yaml").write_text("space: {train.lr: [0.1, 0.2]}")
     Path(name).write_text("mine")
     done = mclab("sweep", "--space", "lr.yaml", "--trials", 1, "--out", ".", "--workers", 1)
-    one_line(done, f"{name}: stands there already and is not this command's; give another --out")
+    last = done.err.splitlines()[-1]
+    assert (done.code, last) == (2, f"./{name}: stands there already and is not this command's; give another --out")
     assert Path(name).read_text() == "mine"
