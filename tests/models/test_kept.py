@@ -216,4 +216,4 @@ def test_a_lazy_module_is_a_line_of_the_command(own: Any) -> None:
     own(mixer("self.lazy = nn.LazyLinear(dim)"))
     Path("own.yaml").write_text(GRID)
     one_line(mclab("ablate", "--grid", "own.yaml", "--workers", 1), "own_mixers.Mixer has lazy.weight without a size")
-    assert not Path("runs").exists()
+    assert not Path("runs/own").exists()
