@@ -11,7 +11,7 @@ from mclab.config.keys import Key, adapter, by_path, choices, default_name, room
 from mclab.config.model.attention import PRESETS
 from mclab.config.model.mixers import mixer_heads
 from mclab.config.model.pattern import words_schema
-from mclab.config.variants import WEIGHT, holds_variants
+from mclab.config.variants import MOST_WEIGHT, WEIGHT, holds_variants
 from mclab.plan.grid import KEYS
 from mclab.plan.over import METRICS
 from mclab.plan.quick import KEYS as QUICK_KEYS
@@ -234,7 +234,7 @@ def _variant() -> Schema:
     room = "task."
     paths = [path for path in by_path() if path.startswith(room) and path[len(room) :] not in ("name", "vocab")]
     keys = {path.removeprefix(room): _any(_ref(path), _list(_ref(path))) for path in paths}
-    share = {"type": "integer", "minimum": 1, "description": "its share in a mix"}
+    share = {"type": "integer", "minimum": 1, "maximum": MOST_WEIGHT, "description": "its share in a mix"}
     return _closed({**keys, WEIGHT: share}) | {"minProperties": 1}
 
 

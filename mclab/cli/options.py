@@ -86,7 +86,8 @@ SaveWeights = Annotated[
 ]
 FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails or diverges.")]
 MaxFailures = Annotated[
-    int | None, typer.Option("--max-failures", metavar="N", min=1, help="Stop at N runs that fail or diverge.")
+    int | None,
+    typer.Option("--max-failures", metavar="N", min=1, max=1_000_000, help="Stop at N runs that fail or diverge."),
 ]
 Retry = Annotated[bool, typer.Option("--retry-failed", help="Run again what failed or ran out of memory.")]
 Extend = Annotated[bool, typer.Option("--extend", help="Allow another grid in a folder that holds one.")]
@@ -114,8 +115,8 @@ Split = Annotated[
     typer.Option("--split", metavar="SPLIT", help="train, valid or test. [default: train; with --run test]"),
 ]
 Slice = Annotated[str | None, typer.Option("--slice", metavar="NAME", help="With --run: one slice, e.g. pairs=4.")]
-Layer = Annotated[int | None, typer.Option("--layer", metavar="N", min=0, help="With --run: gates of one.")]
-Head = Annotated[int | None, typer.Option("--head", metavar="N", min=0, help="With --run: gates of one.")]
+Layer = Annotated[int | None, typer.Option("--layer", metavar="N", min=0, max=1023, help="With --run: gates of one.")]
+Head = Annotated[int | None, typer.Option("--head", metavar="N", min=0, max=4095, help="With --run: gates of one.")]
 Plot = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE", parser=_file, help="With --run: draw the gates, png, svg or pdf."),

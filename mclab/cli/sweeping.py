@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from mclab.sweep.command import Options, Report
 
 SpaceFile = Annotated[Path, typer.Option("--space", metavar="FILE", help="YAML search space.")]
-Trials = Annotated[int, typer.Option("--trials", metavar="N", min=1, help="Finished trials that the study shall have.")]
+Trials = Annotated[
+    int, typer.Option("--trials", metavar="N", min=1, max=1_000_000, help="Finished trials that the study shall have.")
+]
 Storage = Annotated[
     str | None,
     typer.Option(

@@ -20,3 +20,8 @@ class ConfigError(ValueError):
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
+
+
+def cut(text: str, most: int = 60) -> str:
+    """A text in a message: what is beyond `most` letters is left out."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -138,7 +138,7 @@ def type_text(info: FieldInfo) -> str:
     if get_origin(info.annotation) is Literal:
         return " | ".join(map(str, parts))
     if get_origin(info.annotation) is tuple:
-        return f"{_type_name(parts[0])} or list of {_type_name(parts[0])}"
+        return f"{_type_name(parts[0])} {', '.join(_limits(info))}".rstrip() + f" or list of {_type_name(parts[0])}"
     plain = [part for part in parts if part is not type(None)] or [info.annotation]
     text = f"{' | '.join(map(_type_name, plain))} {', '.join(_limits(info))}".rstrip()
     return f"{text} or null" if type(None) in parts else text
@@ -169,11 +169,12 @@ def adapter(path: str, of: str | None) -> TypeAdapter[Any]:
     return TypeAdapter(kind, config=ConfigDict(strict=True, allow_inf_nan=False))
 
 
-def bounds(path: str, of: str | None) -> list[int | float]:
-    """The least and the greatest value that a key takes, where it has them."""
+def bounds(path: str, of: str | None) -> tuple[float | None, float | None]:
+    """The least and the greatest value that a key takes; `None` where it has none."""
     room, _, word = path.rpartition(".")
     marks = rooms()[room][of].model_fields[word].metadata if word != "name" else []
-    return [getattr(mark, name) for mark in marks for name in ("ge", "le") if hasattr(mark, name)]
+    least, greatest = ([getattr(m, name) for m in marks if hasattr(m, name)] for name in ("ge", "le"))
+    return next(iter(least), None), next(iter(greatest), None)
 
 
 def shown(value: Any) -> str:

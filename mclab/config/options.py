@@ -6,7 +6,7 @@ Imports none of the configs: the command line takes its defaults from here befor
 import re
 from dataclasses import dataclass
 
-from mclab.config.error import ConfigError
+from mclab.config.error import ConfigError, cut
 
 AUTO = "auto"
 #: The most workers, threads, failures, and runs in a pack.
@@ -33,7 +33,7 @@ class RunOptions:
     save_weights: bool = False
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device):
+        if not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", self.device):
             raise ConfigError(f"--device: {self.device!r} is not auto, cpu, cuda or cuda:N")
         if self.scheduler is not None and not re.fullmatch(r"\w+://\S+:\d+/?", self.scheduler):
             raise ConfigError(f"--scheduler: {self.scheduler!r} is no address; write tcp://HOST:PORT")
@@ -52,6 +52,8 @@ class RunOptions:
 
 def number(option: str, value: int | str, other: str = "") -> int:
     """The value of an option that counts something. Raises `ConfigError`, which names what else it may be."""
-    if isinstance(value, bool) or not str(value).isdecimal() or not 0 < int(value) <= _MOST:
-        raise ConfigError(f"{option}: needs {other}a number from 1 to {_MOST}, got {value!r}")
-    return int(value)
+    text = isinstance(value, str)
+    count = int(value) if text and value.isdecimal() and len(value) <= len(str(_MOST)) else value
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= _MOST:
+        raise ConfigError(f"{option}: needs {other}a number from 1 to {_MOST}, got {cut(value) if text else value!r}")
+    return count

@@ -1,7 +1,7 @@
 """From plain data to a checked run, and from the schema's complaints to lines that a person can act on."""
 
 from collections.abc import Callable, Iterator, Mapping
-from math import ceil, floor, isfinite
+from math import ceil, floor, inf, isfinite, log10
 from typing import Any
 
 from pydantic import ValidationError
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from mclab.config.guess import nearest, suggestion
 from mclab.config.keys import adapter, bounds, by_path, choices, default_name, rooms, shown
 from mclab.config.run import RunConfig
-from mclab.config.strict import ConfigError
+from mclab.config.strict import LARGEST, ConfigError, cut
 from mclab.config.variants import TYPE_TEXT
 
 #: A prefix for every line, or what gives the prefix for a key's dotted path (`gating.yaml:7`).
@@ -19,6 +19,9 @@ Where = str | Callable[[str], str]
 _NOTHING = ("off", "no", "none", "null", "None", "false", False, None)
 _YES = ("yes", "on", "y", "true", "True", 1)
 _NO = ("no", "off", "n", "false", "False", 0)
+
+#: Letters of a value that are looked at for a message; a whole number of more bits is told by its digits.
+_ENOUGH, _LONG = 500, 128
 
 
 def parse_run(data: Mapping[str, Any], where: Where = "") -> RunConfig:
@@ -163,7 +166,7 @@ def _mapping_text(path: str, value: Any) -> str:
 
 def _leaf_text(path: str, of: str | None, detail: Any, value: Any) -> str:
     if detail["type"] == "value_error":
-        return f"{detail['ctx']['error']}, got {quoted(value)}"
+        return f"{detail['ctx']['error']}, got {quoted(value)}{_hint(path, of, value)}"
     if detail["type"] == "literal_error":
         return _word_text(path, of, value)
     return f"needs {_type_of(path, of)}, got {quoted(value)}{_hint(path, of, value)}"
@@ -178,7 +181,7 @@ def _word_text(path: str, of: str | None, value: Any) -> str:
     """The words that a key allows, the nearest first."""
     kind = _type_of(path, of)
     words = [*kind.removesuffix(" or null").split(" | "), *["null"] * kind.endswith(" or null")]
-    near = ["none"] if "none" in words and value in _NOTHING else nearest(str(value), words)
+    near = ["none"] if "none" in words and value in _NOTHING else nearest(quoted(value).strip('"'), words)
     ordered = near + [word for word in words if word not in near]
     hint = f"; {suggestion(near)}" if near else ""
     return f"needs {' | '.join(ordered)}, got {quoted(value)}{hint}"
@@ -218,11 +221,36 @@ def _guesses(path: str, of: str | None, value: Any) -> Iterator[Any]:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     yield from [True] * (value in _YES) + [False] * (value in _NO) + [None] * (value in _NOTHING and not number)
     if number:
-        yield from sorted(bounds(path, of), key=lambda bound: abs(bound - value))
+        least, greatest = bounds(path, of)
+        yield from [least] * (least is not None and value < least)
+        yield from [greatest] * (greatest not in (None, LARGEST) and greatest < value < inf)
 
 
 def quoted(value: Any) -> str:
     """A value in a message: on one line, text in quotes, long ones cut."""
-    text = f'"{value}"' if isinstance(value, str) else shown(value)
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    text = ""
+    for piece in _pieces(value, '"'):
+        text += piece
+        if len(text) > _ENOUGH:
+            break
+    return cut(" ".join(text.split()))
+
+
+def _pieces(value: Any, quote: str = "") -> Iterator[str]:
+    """What `shown` makes of a value, bit by bit, so that nobody waits for the end of a large one."""
+    if isinstance(value, str):
+        yield f"{quote}{value[:_ENOUGH]}{quote}"
+    elif isinstance(value, int) and value.bit_length() > _LONG:
+        yield f"a number of about {value.bit_length() * log10(2):.0f} digits"
+    elif isinstance(value, Mapping):
+        for number, (key, inner) in enumerate(value.items()):
+            yield f"{', ' if number else '{'}{key}: "
+            yield from _pieces(inner)
+        yield "}" if value else "{}"
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield ", " if number else "["
+            yield from _pieces(inner)
+        yield "]" if value else "[]"
+    else:
+        yield shown(value)

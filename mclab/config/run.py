@@ -13,7 +13,7 @@ from mclab.config.baselines import laid_out
 from mclab.config.model import MemoryMixer, ModelConfig
 from mclab.config.model.canonical import canonical_model, inert_keys, moved_words
 from mclab.config.model.oddities import model_oddities
-from mclab.config.strict import Leaf, Strict, leaves
+from mclab.config.strict import LARGEST, Leaf, Strict, leaves
 from mclab.config.task import MqarTask, Task
 from mclab.config.variants import Variant, Variants, variants
 from mclab.config.versions import versions
@@ -37,33 +37,41 @@ UNSCIENTIFIC = frozenset({"train.checkpoint_every"})
 class TrainConfig(Strict):
     """AdamW (0.9, 0.95), linear warm-up, then cosine to a tenth of the peak."""
 
-    steps: int = Field(600, ge=1, description="optimiser steps")
-    batch: int = Field(64, ge=1, description="sequences in a step")
-    lr: float = Field(1e-2, gt=0, description="peak learning rate")
-    weight_decay: float = Field(0.1, ge=0, description="on matrices alone")
-    clip: float = Field(1.0, gt=0, description="largest gradient norm")
+    steps: int = Field(600, ge=1, le=10**8, description="optimiser steps")
+    batch: int = Field(64, ge=1, le=2**20, description="sequences in a step")
+    lr: float = Field(1e-2, gt=0, le=LARGEST, description="peak learning rate")
+    weight_decay: float = Field(0.1, ge=0, le=LARGEST, description="on matrices alone")
+    clip: float = Field(1.0, gt=0, le=LARGEST, description="largest gradient norm")
     warmup: float = Field(0.1, ge=0, le=1, description="share of the steps in which the learning rate rises")
-    examples: int | None = Field(None, ge=1, description="recycle a fixed set of so many sequences; null: never repeat")
+    examples: int | None = Field(
+        None, ge=1, le=10**9, description="recycle a fixed set of so many sequences; null: never repeat"
+    )
     task: Variants = Field((), description="a mix to train on: the task with keys changed, and weight for its share")
     stop_at: float | None = Field(None, gt=0, le=1, description="stop when the worst valid slice is this accurate")
     precision: Precision = Field("fp32", description="bf16 is autocast; fp64 is for checks")
     checkpoint_every: int | None = Field(
-        None, ge=1, description="steps between checkpoints, in the run folder (which a cluster's workers must share)"
+        None,
+        ge=1,
+        le=10**8,
+        description="steps between checkpoints, in the run folder (which a cluster's workers must share)",
     )
 
 
 class EvalConfig(Strict):
     """Fixed sets per seed, made from their own streams."""
 
-    every: int = Field(50, ge=1, description="steps between looks at valid")
-    valid: int = Field(256, ge=1, description="sequences per slice, for choices (learning rate, early stop)")
-    test: int = Field(1024, ge=1, description="sequences per slice, for the table")
+    every: int = Field(50, ge=1, le=10**8, description="steps between looks at valid")
+    valid: int = Field(256, ge=1, le=2**20, description="sequences per slice, for choices (learning rate, early stop)")
+    test: int = Field(1024, ge=1, le=2**20, description="sequences per slice, for the table")
     task: Variants = Field((), description="further slices on test: the task with keys changed, e.g. {length: 128}")
     post_training: int | None = Field(
-        None, ge=1, description="aggregate none: test with a cache, the last so many kept states averaged in; null: off"
+        None,
+        ge=1,
+        le=2**20,
+        description="aggregate none: test with a cache, the last so many kept states averaged in; null: off",
     )
     post_segment: int | None = Field(
-        None, ge=1, description="tokens between kept states; null: the training length, task.length"
+        None, ge=1, le=2**20, description="tokens between kept states; null: the training length, task.length"
     )
 
 

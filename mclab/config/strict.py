@@ -1,15 +1,24 @@
 """What every config model shares: frozen, no unknown keys, no silent conversions, no NaN."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core.core_schema import CoreSchema, no_info_after_validator_function
 
 from mclab.config.error import ConfigError as ConfigError
+from mclab.config.error import cut as cut
 
 Scalar = bool | int | float | str | None
 Leaf = Scalar | tuple[Scalar, ...]
+
+#: The greatest of a key that takes any number above 0: single precision still holds its products with usual numbers.
+LARGEST = 1e30
+#: Whole numbers from here on fit into no column of a table: nothing that is read holds one, whatever its key.
+TOO_LARGE = 2**63
 
 #: Words that would be read back as something else than text.
 _JSON_WORDS = frozenset({"true", "false", "null", "NaN", "Infinity"})
@@ -27,7 +36,7 @@ def _as_distinct_sorted(value: Any) -> Any:
         raise ValueError("needs at least one value")
     if any(isinstance(v, bool) or not isinstance(v, int) for v in values):
         raise ValueError("needs a whole number or a list of them")
-    twice = sorted({v for v in values if values.count(v) > 1})
+    twice = sorted(v for v, number in Counter(values).items() if number > 1)
     if twice:
         raise ValueError(f"lists {twice[0]} twice")
     return tuple(sorted(values))
@@ -35,6 +44,26 @@ def _as_distinct_sorted(value: Any) -> Any:
 
 #: One whole number or several: `4` and `[4]` are the same; order carries no meaning.
 IntMix = Annotated[tuple[int, ...], BeforeValidator(_as_distinct_sorted)]
+
+
+@dataclass(frozen=True)
+class Each:
+    """The bounds of every number in an `IntMix`, checked and in the JSON schema."""
+
+    ge: int
+    le: int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        found = handler(core)
+        return {**found, "items": {**found["items"], "minimum": self.ge, "maximum": self.le}}
+
+    def _checked(self, values: tuple[int, ...]) -> tuple[int, ...]:
+        if values[0] < self.ge or values[-1] > self.le:
+            raise ValueError(f"needs whole numbers from {self.ge} to {self.le}")
+        return values
 
 
 def leaves(config: BaseModel, prefix: str = "") -> Iterator[tuple[str, Leaf]]:
@@ -45,6 +74,15 @@ def leaves(config: BaseModel, prefix: str = "") -> Iterator[tuple[str, Leaf]]:
             yield from leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+def refuse_large(value: Any) -> None:
+    """Raise `ValueError` for a whole number in a value, however deep, that fits into no table."""
+    if isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            refuse_large(inner)
+    elif isinstance(value, int) and abs(value) >= TOO_LARGE:
+        raise ValueError(f"takes whole numbers below {TOO_LARGE} in size")
 
 
 def as_texts(values: Mapping[str, Any]) -> tuple[str, ...]:

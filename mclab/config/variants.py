@@ -8,17 +8,20 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import cycle, islice, product
+from math import prod
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, ValidationError, WithJsonSchema
 
 from mclab.config.guess import did_you_mean
-from mclab.config.strict import as_texts
+from mclab.config.strict import as_texts, cut, refuse_large
 from mclab.config.task.base import TaskConfig
 
 #: The pseudo-key of a variant's share in a mix.
 WEIGHT = "weight"
+#: The largest share, and the most variants that one key makes.
+MOST_WEIGHT, MOST_VARIANTS = 1000, 1000
 #: How people write the type of `eval.task` and `train.task`.
 TYPE_TEXT = "mapping of task keys, or list of them"
 
@@ -30,6 +33,8 @@ def _as_lines(value: Any) -> Any:
     given = [value] if isinstance(value, Mapping | str) else value
     if not isinstance(given, list | tuple):
         raise ValueError("needs a mapping of the task's keys, or a list of such mappings ([] for none)")
+    if len(given) > MOST_VARIANTS:
+        raise ValueError(f"takes at most {MOST_VARIANTS} variants, there are {len(given)}")
     return tuple(map(_as_line, given))
 
 
@@ -42,6 +47,7 @@ def _as_line(value: Any) -> str:
             raise ValueError(f"gives {twice[0]} twice")
     if not isinstance(value, Mapping):
         raise ValueError("needs a mapping of the task's keys, or a list of such mappings ([] for none)")
+    refuse_large(value)
     changes = {key: given for key, given in value.items() if key != WEIGHT or given is True or given != 1}
     return " ".join(as_texts(changes or {WEIGHT: 1}))
 
@@ -52,7 +58,7 @@ def _parsed(line: str) -> Iterator[tuple[str, Any]]:
     while line[at:].strip():
         found = _KEY.match(line, at)
         if not found:
-            raise ValueError(f"needs key=value words or a mapping of the task's keys, not {line[at:].strip()!r}")
+            raise ValueError(f"needs key=value words or a mapping of the task's keys, not {cut(line[at:].strip())!r}")
         value, at = _value(line, found.end())
         yield found[1], value
 
@@ -108,10 +114,12 @@ def variants(task: TaskConfig, lines: tuple[str, ...]) -> tuple[Variant, ...]:
 def _of_line(task: TaskConfig, line: str) -> Iterator[Variant]:
     changes = dict(_parsed(line))
     weight = changes.pop(WEIGHT, 1)
-    if isinstance(weight, bool) or not isinstance(weight, int) or weight < 1:
-        raise ValueError(f"{line}: {WEIGHT} needs a whole number from 1")
+    if isinstance(weight, bool) or not isinstance(weight, int) or not 1 <= weight <= MOST_WEIGHT:
+        raise ValueError(f"{cut(line)}: {WEIGHT} needs a whole number from 1 to {MOST_WEIGHT}")
     _check_keys(task, changes, line)
     lists = {key: value for key, value in changes.items() if isinstance(value, list) and not _takes_lists(task, key)}
+    if (count := prod(map(len, lists.values()))) > MOST_VARIANTS:
+        raise ValueError(f"{cut(line)}: comes to {count} variants, the most is {MOST_VARIANTS}")
     for chosen in product(*lists.values()):
         one = {**changes, **dict(zip(lists, chosen, strict=True))}
         yield _variant(task, one, weight, line)
@@ -121,12 +129,12 @@ def _check_keys(task: TaskConfig, changes: Mapping[str, Any], line: str) -> None
     known = [key for key in type(task).model_fields if key not in ("name", "vocab")]
     for key, value in changes.items():
         if key in ("name", "vocab"):
-            raise ValueError(f"{line}: {key} cannot change, the model is trained on one vocabulary")
+            raise ValueError(f"{cut(line)}: {key} cannot change, the model is trained on one vocabulary")
         if key not in known:
             hint = did_you_mean(key, [*known, WEIGHT]) or f"it has {', '.join(known)}"
-            raise ValueError(f"{line}: {task.name} has no key {key}; {hint}")
+            raise ValueError(f"{cut(line)}: {task.name} has no key {key}; {hint}")
         if value == []:
-            raise ValueError(f"{line}: {key}: needs at least one value, got []")
+            raise ValueError(f"{cut(line)}: {key}: needs at least one value, got []")
 
 
 def _takes_lists(task: TaskConfig, key: str) -> bool:
@@ -137,7 +145,7 @@ def _variant(task: TaskConfig, changes: Mapping[str, Any], weight: int, line: st
     try:
         changed = type(task).model_validate({**task.model_dump(), **changes})
     except ValidationError as error:
-        raise ValueError(f"{line}: {_text(error)}") from None
+        raise ValueError(f"{cut(line)}: {_text(error)}") from None
     named = {word.partition("=")[0] for own in changed.slices for word in own.split()}
     label = " ".join(as_texts({key: value for key, value in changes.items() if key not in named}))
     return Variant(label, weight, changed)
@@ -150,7 +158,7 @@ def _text(error: ValidationError) -> str:
         said = str(detail["ctx"]["error"])
     else:
         wanted = detail["msg"].lower().replace("input should be", "must be")
-        said = f"{wanted}, got {json.dumps(detail['input'])}"
+        said = f"{wanted}, got {cut(json.dumps(detail['input']))}"
     return f"{key}: {said}" if key else said
 
 
@@ -201,8 +209,8 @@ def turns(weights: tuple[int, ...], steps: int) -> tuple[int, ...]:
     `sum(weights)` steps hold each part `weight` times, evenly spread; the same again in the next so many steps.
     """
     total, behind, order = sum(weights), [0] * len(weights), []
-    for _ in range(steps):
+    for _ in range(min(steps, total)):
         behind = [lag + weight for lag, weight in zip(behind, weights, strict=True)]
         order.append(behind.index(max(behind)))
         behind[order[-1]] -= total
-    return tuple(order)
+    return tuple(islice(cycle(order), steps))

@@ -10,6 +10,9 @@ from mclab.config.strict import ConfigError
 from mclab.plan.settings import ABSENT, Flat, Setting, laid, pairs, value_at
 from mclab.plan.source import Source
 
+#: Every cell is held against every condition under exclude.
+MOST_RULES = 1000
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -120,6 +123,8 @@ def exclude(data: Any, source: Source, chosen: Sequence[str]) -> tuple[Condition
         return ()
     if not isinstance(data, list):
         raise source.error("exclude", f"exclude: needs a list of mappings, got {quoted(data)}")
+    if len(data) > MOST_RULES:
+        raise source.error("exclude", f"exclude: has {len(data)} conditions, the most is {MOST_RULES}")
     found = tuple(condition(item, source, f"exclude.{number}") for number, item in enumerate(data))
     for number, item in enumerate(found):
         for path in item.allowed:

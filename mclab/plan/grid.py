@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from mclab.plan.over import refuse_double, select_from
 from mclab.plan.overrides import SMOKE_NOTE, SMOKE_SEEDS, CommandLine, parse_overrides, refuse_varied, smoke_limits
 from mclab.plan.plan import Cell, Given, Plan
 from mclab.plan.quick import NOTE, QUICK, reduced
-from mclab.plan.rows import Rows, rows
+from mclab.plan.rows import MOST_RUNS, Rows, refuse_many, rows
 from mclab.plan.seeds import seeds_from, seeds_from_text
 from mclab.plan.settings import Setting, base_of, check_top, laid, question_of
 from mclab.plan.source import Source, name_of
@@ -99,6 +100,9 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
     refuse_double(chosen, _varied(table), source)
     conditions = when(data.get("when"), source)
     excluded = exclude(data.get("exclude"), source, chosen)
+    counts = {"cells": len(table.drafts), "candidates": len(combos), "seeds": len(wanted)}
+    told = " x ".join(f"{number} {noun}" for noun, number in counts.items() if number > 1)
+    refuse_many("grid", prod(counts.values()), f"runs ({told})", source, MOST_RUNS)
     limits = smoke_limits(line.settings) if line.smoke else {}
     ground = Ground(laid(base, line.settings), line.settings, conditions, excluded, combos, wanted, source, limits)
     remarks.warnings.update(dict.fromkeys((*conditions.idle((*table.axes, *chosen)), *_unnamed(table))))

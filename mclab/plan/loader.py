@@ -2,17 +2,14 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from mclab.config.strict import ConfigError
+from mclab.config.strict import ConfigError, cut
+from mclab.plan.scan import TAG, scan, whole
 from mclab.plan.source import Source
-
-_TAG = "tag:yaml.org,2002:"
-_MERGE = f"{_TAG}merge"
 
 #: The scalars of YAML 1.2's core schema (yaml.org/spec/1.2.2, section 10.3.2) and their possible first characters.
 _SCALARS = {
@@ -32,12 +29,8 @@ def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     table: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     for name, (pattern, firsts) in _SCALARS.items():
         for first in firsts:
-            table.setdefault(first, []).append((f"{_TAG}{name}", re.compile(f"^(?:{pattern})$")))
+            table.setdefault(first, []).append((f"{TAG}{name}", re.compile(f"^(?:{pattern})$")))
     return table
-
-
-def _int(text: str) -> int:
-    return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
 
 
 def _float(text: str) -> float:
@@ -67,18 +60,18 @@ class GridLoader(yaml.SafeLoader):  # type: ignore[misc]
 
     yaml_implicit_resolvers = _resolvers()
     yaml_constructors: Mapping[str | None, Any] = {
-        f"{_TAG}null": _scalar("null", lambda text: None),
-        f"{_TAG}bool": _scalar("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
-        f"{_TAG}int": _scalar("whole number", _int),
-        f"{_TAG}float": _scalar("number", _float),
-        f"{_TAG}str": yaml.SafeLoader.construct_yaml_str,
-        f"{_TAG}seq": yaml.SafeLoader.construct_yaml_seq,
-        f"{_TAG}map": yaml.SafeLoader.construct_yaml_map,
+        f"{TAG}null": _scalar("null", lambda text: None),
+        f"{TAG}bool": _scalar("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+        f"{TAG}int": _scalar("whole number", whole),
+        f"{TAG}float": _scalar("number", _float),
+        f"{TAG}str": yaml.SafeLoader.construct_yaml_str,
+        f"{TAG}seq": yaml.SafeLoader.construct_yaml_seq,
+        f"{TAG}map": yaml.SafeLoader.construct_yaml_map,
         None: yaml.SafeLoader.construct_undefined,
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-        """Text keys, own keys over merged ones. `_Scan` has refused every other kind of key, and a key given twice."""
+        """Text keys, own keys over merged ones. `scan` has refused every other kind of key, and a key given twice."""
         self.flatten_mapping(node)
         return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
 
@@ -99,15 +92,15 @@ def load(content: bytes, name: str) -> tuple[Any, Source]:
         raise ConfigError(f"{name}: is not UTF-8 text (byte {error.start})") from None
 
 
-def load_text(text: str, name: str) -> tuple[Any, Source]:
-    """As `load`, for text that is called `name` in messages."""
+def load_text(text: str, name: str, at: str = "") -> tuple[Any, Source]:
+    """As `load`, for text that is called `name` in messages; `at` is the key that it is the value of."""
     source = Source(name)
     try:
         loader = GridLoader(text)
         node = loader.get_single_node()
         if node is None:
             return None, source
-        _Scan(source).node(node, "")
+        scan(node, source, at)
         return loader.construct_document(node), source
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -118,12 +111,12 @@ def load_text(text: str, name: str) -> tuple[Any, Source]:
         raise ConfigError(f"{name}: {str(error).splitlines()[0]}") from None
 
 
-def parse_value(text: str) -> Any:
-    """The value of a command line's `key=text`, typed as in a grid. Raises `ConfigError`."""
+def parse_value(text: str, at: str = "") -> Any:
+    """The value of a command line's `at=text`, typed as in a grid. Raises `ConfigError`."""
     try:
-        return load_text(text, "value")[0]
+        return load_text(text, "value", at)[0]
     except ConfigError as error:
-        raise ConfigError(f"{text}: {str(error).partition(': ')[2]}") from None
+        raise ConfigError(f"{cut(text)}: {str(error).partition(': ')[2]}") from None
 
 
 def _one_line(error: yaml.MarkedYAMLError) -> str:
@@ -133,61 +126,3 @@ def _one_line(error: yaml.MarkedYAMLError) -> str:
     hint = "; indent with spaces" if "\\t" in problem else ""
     hint = "; put text with a colon in quotes" if "mapping values" in problem else hint
     return f"is no YAML: {' '.join([error.context or '', problem]).strip()}{hint}"
-
-
-@dataclass
-class _Scan:
-    """Walks a document before it is built: notes lines, finds keys that are given twice."""
-
-    source: Source
-    open: list[int] = field(default_factory=list)
-    leaves: dict[str, int] = field(default_factory=dict)
-
-    def node(self, node: yaml.Node, path: str, merged: bool = False) -> None:
-        if id(node) in self.open:
-            raise ConfigError(f"{self._line(node)}: {path}: contains itself")
-        self.open.append(id(node))
-        if isinstance(node, yaml.MappingNode):
-            self._mapping(node, path, merged)
-        elif isinstance(node, yaml.SequenceNode):
-            for number, item in enumerate(node.value):
-                self._note(item, f"{path}.{number}".lstrip("."))
-                self.node(item, f"{path}.{number}".lstrip("."), merged)
-        self.open.pop()
-
-    def _mapping(self, node: yaml.MappingNode, path: str, merged: bool) -> None:
-        seen: dict[str, yaml.Node] = {}
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise ConfigError(f"{self._line(key)}: a key must be a word, not a list or a mapping")
-            full = f"{path}.{key.value}".lstrip(".")
-            if key.value in seen:
-                raise self._twice(full, seen[key.value].start_mark.line + 1, key)
-            seen[key.value] = key
-            if key.tag != _MERGE:
-                self._leaf(full, key, value, merged)
-                self._note(key, full)
-                self.node(value, full, merged)
-        for key, value in node.value:
-            if key.tag == _MERGE:
-                for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    self.node(part, path, merged=True)
-
-    def _leaf(self, full: str, key: yaml.Node, value: yaml.Node, merged: bool) -> None:
-        """`a.b: 1` beside `a: {b: 2}` is one key given twice."""
-        if isinstance(value, yaml.MappingNode) or merged:
-            return
-        if full in self.leaves:
-            raise self._twice(full, self.leaves[full], key)
-        self.leaves[full] = key.start_mark.line + 1
-
-    def _note(self, node: yaml.Node, path: str) -> None:
-        self.source.lines.setdefault(path, node.start_mark.line + 1)
-
-    def _twice(self, full: str, first: int, key: yaml.Node) -> ConfigError:
-        second = key.start_mark.line + 1
-        lines = f"on lines {first} and {second}" if first != second else f"on line {first}"
-        return ConfigError(f"{self._line(key)}: {full}: given twice, {lines}; keep one")
-
-    def _line(self, node: yaml.Node) -> str:
-        return f"{self.source.name}:{node.start_mark.line + 1}"

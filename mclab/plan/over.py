@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
 from mclab.config.guess import did_you_mean
 from mclab.config.keys import choices, sections
 from mclab.config.parse import quoted
 from mclab.plan.plan import Select
-from mclab.plan.rows import axes
+from mclab.plan.rows import axes, refuse_many
 from mclab.plan.settings import Setting
 from mclab.plan.source import Source
 
@@ -49,6 +50,7 @@ def select_from(
             raise source.error(
                 f"select.over.{path}", f"select.over: {path}: is a mapping of keys; choose among values of one"
             )
+    refuse_many("select.over", prod(map(len, over.values())), "candidates", source)
     rule = Select(tuple(over), _metric(data, source), _seeds(data, seeds, fewer, source, notes))
     return rule, tuple(product(*over.values()))
 

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from mclab.config.parse import typed
-from mclab.config.strict import ConfigError
+from mclab.config.strict import ConfigError, cut
 from mclab.plan.loader import parse_value
 from mclab.plan.settings import Flat, Setting, parents_first, refuse_contradictions, setting, value_at, within
 
 #: Keys that make a run small, and the most that --smoke leaves each; looks at every step.
 SMOKE = {"train.steps": 2, "train.batch": 8, "eval.every": 1, "eval.valid": 8, "eval.test": 8}
 SMOKE_SEEDS = 2
+#: Letters of an override in a message about it.
+_ROOM = 100
 SMOKE_NOTE = "smoke: two steps on small sets, to see that everything runs; the numbers mean nothing"
 
 
@@ -44,13 +46,14 @@ def parse_overrides(texts: Iterable[str]) -> tuple[tuple[Setting, ...], int | No
     seen: set[str] = set()
     for text in texts:
         path, value = _split(text)
+        told = cut(text, _ROOM)
         if path in seen:
-            raise ConfigError(f"{text}: {path} is given twice; keep one")
+            raise ConfigError(f"{told}: {path} is given twice; keep one")
         seen.add(path)
         if path == "seed":
-            seed = _seed(text, value)
+            seed = _seed(told, value)
         else:
-            found[path] = setting(path, value, text)
+            found[path] = setting(path, value, told)
     refuse_contradictions(list(found.values()))
     return parents_first(found.values()), seed
 
@@ -58,13 +61,13 @@ def parse_overrides(texts: Iterable[str]) -> tuple[tuple[Setting, ...], int | No
 def _split(text: str) -> tuple[str, Any]:
     path, equals, value = text.partition("=")
     if not equals or not path.strip():
-        raise ConfigError(f"{text}: is no override; write key=value, e.g. train.steps=50")
+        raise ConfigError(f"{cut(text, _ROOM)}: is no override; write key=value, e.g. train.steps=50")
     if path.strip() == "seeds":
-        raise ConfigError(f"{text}: seeds is no key of a run; use --seeds {value}")
+        raise ConfigError(f"{cut(text, _ROOM)}: seeds is no key of a run; use --seeds {cut(value)}")
     try:
-        return path.strip(), parse_value(value)
+        return path.strip(), parse_value(value, path.strip())
     except ConfigError as error:
-        raise ConfigError(f"{text}: {path.strip()}: {str(error).partition(': ')[2]}") from None
+        raise ConfigError(f"{cut(text, _ROOM)}: {path.strip()}: {str(error).partition(': ')[2]}") from None
 
 
 def _seed(text: str, value: Any) -> int:

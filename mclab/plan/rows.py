@@ -15,6 +15,8 @@ from mclab.plan.words import settled
 
 #: More cells than anybody reads; a product this large is a slip, and would fill the memory before it is seen.
 MOST_CELLS = 20_000
+#: The most runs that a plan holds, every candidate of every cell on every seed.
+MOST_RUNS = 200_000
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ def rows(data: Mapping[str, Any], source: Source) -> Rows:
 def _changes(data: Any, source: Source) -> Rows:
     if not isinstance(data, Mapping):
         raise source.error("changes", f"changes: needs a mapping of row names to changes, got {quoted(data)}")
+    refuse_many("changes", len(data), "cells", source)
     drafts = tuple(Draft(settings(change, source, f"changes.{name}"), str(name)) for name, change in data.items())
     return Rows(_paths(drafts), drafts, named=True)
 
@@ -71,8 +74,7 @@ def _crossed(changes: Rows, product: Rows, source: Source) -> Rows:
     for item in (item for draft in changes.drafts for item in draft.settings):
         if both := [path for path in item.touches if path in varied]:
             raise source.error("changes", f"changes: {both[0]}: is varied by grid or zip as well; keep one")
-    if (cells := len(changes.drafts) * len(product.drafts)) > MOST_CELLS:
-        raise source.error("grid", f"grid: comes to {cells} cells with the changes, the most is {MOST_CELLS}")
+    refuse_many("grid", len(changes.drafts) * len(product.drafts), "cells with the changes", source)
     drafts = tuple(
         Draft(parents_first((*change.settings, *cell.settings)), change=change.name)
         for cell in product.drafts
@@ -84,6 +86,7 @@ def _crossed(changes: Rows, product: Rows, source: Source) -> Rows:
 def _runs(data: Any, source: Source) -> Rows:
     if not isinstance(data, list):
         raise source.error("runs", f"runs: needs a list of mappings, got {quoted(data)}")
+    refuse_many("runs", len(data), "cells", source)
     drafts = tuple(Draft(settings(row, source, f"runs.{number}")) for number, row in enumerate(data))
     return Rows(_paths(drafts), drafts)
 
@@ -101,10 +104,15 @@ def _product(data: Mapping[str, Any], source: Source) -> Rows:
     bundles: list[Axis] = [tuple((value,) for value in values) for values in alone.values()]
     if together:
         bundles.append(_zipped(together, source, notes))
-    if (cells := prod(map(len, bundles))) > MOST_CELLS:
-        raise source.error("grid", f"grid: comes to {cells} cells, the most is {MOST_CELLS}")
+    refuse_many("grid", prod(map(len, bundles)), "cells", source)
     drafts = tuple(Draft(parents_first(part for parts in combo for part in parts)) for combo in product(*bundles))
     return Rows((*alone, *together), drafts, notes=tuple(notes))
+
+
+def refuse_many(at: str, count: int, what: str, source: Source, most: int = MOST_CELLS) -> None:
+    """Raise `ConfigError` where there are more of something than anybody reads."""
+    if count > most:
+        raise source.error(at, f"{at}: comes to {count} {what}, the most is {most}")
 
 
 def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple[str, tuple[Setting, ...]]]:
@@ -121,6 +129,7 @@ def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple
             raise source.error(here, f"{at}: {path}: needs a list of values, got {quoted(values)}; write [...]")
         if not values:
             raise source.error(here, f"{at}: {path}: needs at least one value, got []")
+        refuse_many(here, len(values), "values", source)
         items = [setting(path, value, source.at(f"{here}.{n}"), at) for n, value in enumerate(values)]
         yield path, tuple(items) if at == "zip" else tuple(_distinct(items, at, notes))
 

@@ -9,7 +9,7 @@ from mclab.config.strict import ConfigError
 from mclab.plan.loader import parse_value
 
 MOST_SEEDS = 1000
-_RANGE = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
+_RANGE = re.compile(r"\s*(-?\d{1,19})\s*\.\.\s*(-?\d{1,19})\s*")
 
 
 def seeds_from(value: Any, error: Callable[[str], ConfigError]) -> tuple[int, ...]:
@@ -38,7 +38,10 @@ def seeds_from_text(text: str) -> tuple[int, ...]:
     bare = text.strip()
     if bare == "0":  # no seeds at all would be nothing to ask for
         return (0,)
-    value = parse_value(f"[{bare}]" if "," in bare and not bare.startswith("[") else bare)
+    try:
+        value = parse_value(f"[{bare}]" if "," in bare and not bare.startswith("[") else bare)
+    except ConfigError as wrong:
+        raise error(f"seeds: {wrong}") from None
     return seeds_from(value, error)
 
 

@@ -53,8 +53,11 @@ def tokens(run: RunConfig) -> int:
     if not train.task:
         return train.steps * train.batch * run.task.length
     mix = run.mix
-    order = Counter(turns(tuple(part.weight for part in mix), train.steps))
-    return train.batch * sum(count * mix[place].task.length for place, count in order.items())
+    weights = tuple(part.weight for part in mix)
+    cycles, rest = divmod(train.steps, sum(weights))
+    order = Counter(turns(weights, rest))
+    counts = (cycles * weight + order[place] for place, weight in enumerate(weights))
+    return train.batch * sum(count * part.task.length for count, part in zip(counts, mix, strict=True))
 
 
 def _tokens(runs: Iterable[RunConfig]) -> int:

@@ -22,6 +22,8 @@ _RANGE = ("low", "high", "log", "step")
 _EXAM = ("task", "eval")
 #: A range with more steps than this is no list of values any more.
 MOST_STEPS = 10_000
+#: Finer steps than these are no steps: a search may as well go between them.
+MOST_SPLIT = 10**9
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,8 @@ def _step(path: str, data: Mapping[str, Any], low: float, high: float, source: S
         kind = "whole number" if whole else "number"
         raise source.error(at, f"space: {path}: step: needs a {kind} above 0, got {quoted(value)}")
     count = (high - low) / value
+    if count > MOST_SPLIT:
+        raise source.error(at, f"space: {path}: step: {shown(value)} makes over {MOST_SPLIT} steps; take a larger one")
     if abs(count - round(count)) > 1e-9:
         below = low + int(count) * value
         raise source.error(

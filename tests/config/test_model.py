@@ -108,7 +108,7 @@ def test_what_queries_and_keys_alone_have_is_inert_without_them() -> None:
         ),
         (
             {"pattern": ["conv/0", "mixer"]},
-            "model.pattern: knows no 'conv/0'; conv/ wants a whole number from 1, got [conv/0, mixer]",
+            "model.pattern: knows no 'conv/0'; conv/ wants a whole number from 1 to 4096, got [conv/0, mixer]",
         ),
         (
             {"pattern": ["memory"]},
@@ -127,7 +127,10 @@ def test_what_queries_and_keys_alone_have_is_inert_without_them() -> None:
             f"model.pattern: needs a list of words, one a layer: {FORMS}, got [3]",
         ),
         ({"mixer": "titan"}, "model.mixer: knows no 'titan'; did you mean titans?"),
-        ({"mixer": "attention/x"}, "model.mixer: knows no 'attention/x'; attention/ wants a whole number from 1"),
+        (
+            {"mixer": "attention/x"},
+            "model.mixer: knows no 'attention/x'; attention/ wants a whole number from 1 to 1048576",
+        ),
         ({"mixer": "module"}, "model.mixer.module: is missing; name the class, e.g. my_mixers.Mixer"),
         (
             {"mixer": {"name": "titans", "segment": 4}},

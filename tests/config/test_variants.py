@@ -85,8 +85,8 @@ def test_lists_make_every_combination_with_the_weight_of_each():
             "eval.task: length=32 pairs=16: pairs: 16 pairs and their queries need 4 * 16 = 64 tokens, length is 32; "
             "take length 64 or at most 8 pairs",
         ),
-        ({"weight": 0}, "eval.task: weight=0: weight needs a whole number from 1"),
-        ({"weight": True}, "eval.task: weight=true: weight needs a whole number from 1"),
+        ({"weight": 0}, "eval.task: weight=0: weight needs a whole number from 1 to 1000"),
+        ({"weight": True}, "eval.task: weight=true: weight needs a whole number from 1 to 1000"),
         (3, "eval.task: needs a mapping of the task's keys, or a list of such mappings ([] for none), got 3"),
         ([3], "eval.task: needs a mapping of the task's keys, or a list of such mappings ([] for none), got [3]"),
         (None, "eval.task: needs a mapping of the task's keys, or a list of such mappings ([] for none), got null"),

@@ -122,15 +122,15 @@ def test_words_that_yaml_1_1_takes_for_booleans_are_refused_as_what_they_are(fau
     [
         (
             "base:\n  train: {lr: fast}",
-            'g.yaml:2: train.lr: needs float > 0, got "fast"',
+            'g.yaml:2: train.lr: needs float > 0, <= 1e+30, got "fast"',
         ),
         (
             "base:\n  train.steps: 1e3\ngrid: {model.dim: [16, 32]}",
-            "g.yaml:2: train.steps: needs int >= 1, got 1000.0; take 1000",
+            "g.yaml:2: train.steps: needs int >= 1, <= 100000000, got 1000.0; take 1000",
         ),
         (
             "grid:\n  train.lr:\n  - 1e-3\n  - 1e-3x",
-            'g.yaml:4: train.lr: needs float > 0, got "1e-3x" (cell lr=1e-3x)',
+            'g.yaml:4: train.lr: needs float > 0, <= 1e+30, got "1e-3x" (cell lr=1e-3x)',
         ),
         (
             "changes:\n  a: {}\n  b: {model.mixer.gate: nothing}",

@@ -59,9 +59,9 @@ def test_a_whole_mixer_then_a_key_of_it_in_any_order():
         ("seqment_size=3", "seqment_size=3: seqment_size: unknown key; did you mean model.mixer.segment?"),
         ("train.lrr=3", "train.lrr=3: train.lrr: unknown key; did you mean train.lr?"),
         ("gate=none", "gate=none: gate: unknown key; did you mean model.mixer.gate?"),
-        ("train.lr=", "train.lr=: train.lr: needs float > 0, got null"),
-        ("train.lr=fast", 'train.lr=fast: train.lr: needs float > 0, got "fast"'),
-        ("train.steps=1e3", "train.steps=1e3: train.steps: needs int >= 1, got 1000.0; take 1000"),
+        ("train.lr=", "train.lr=: train.lr: needs float > 0, <= 1e+30, got null"),
+        ("train.lr=fast", 'train.lr=fast: train.lr: needs float > 0, <= 1e+30, got "fast"'),
+        ("train.steps=1e3", "train.steps=1e3: train.steps: needs int >= 1, <= 100000000, got 1000.0; take 1000"),
         (
             "model.mixer.gate=off",
             'model.mixer.gate=off: model.mixer.gate: needs none | context | input, got "off"; did you mean none?',

@@ -185,13 +185,16 @@ def test_what_two_searches_differ_in(space) -> None:
             "space:\n  train.lr:\n    low: 2\n    high: 1",
             "s.yaml:3: space: train.lr: low 2.0 is above high 1.0; swap them",
         ),
-        ("space:\n  train.lr:\n    low: -1\n    high: 1", "s.yaml:3: space: train.lr: needs float > 0, got -1"),
+        (
+            "space:\n  train.lr:\n    low: -1\n    high: 1",
+            "s.yaml:3: space: train.lr: needs float > 0, <= 1e+30, got -1",
+        ),
         ("space: {train.weight_decay: {low: 0, high: 1, log: true}}", "low 0.0 has no logarithm; take one above 0"),
         ("space: {train.lr: {low: 1, high: 2, log: yes}}", 'log: needs true or false, got "yes"'),
         ("space: {model.dim: {low: 8, high: 16, log: true, step: 4}}", "has log and step, which exclude each other"),
         ("space: {model.dim: {low: 8, high: 30, step: 8}}", "high 30 is on no step of 8 from 8; take 24 or 32"),
         ("space: {model.dim: {low: 8, high: 16, step: 0.5}}", "step: needs a whole number above 0, got 0.5"),
-        ("space: {model.dim: {low: 8.5, high: 16}}", "model.dim: needs int >= 1, got 8.5"),
+        ("space: {model.dim: {low: 8.5, high: 16}}", "model.dim: needs int >= 1, <= 65536, got 8.5"),
         ("space: {model.mixer.gate: {low: a, high: b}}", "model.mixer.gate: needs context | input | none"),
         (
             "space:\n  model.mixer.gate: [context, inptu]",

@@ -18,9 +18,13 @@ class AttentionMixer(MixerConfig):
     number: ClassVar[str | None] = "window"
 
     name: Literal["attention"] = "attention"
-    window: int | None = Field(None, ge=1, description="tokens that a token sees, itself included; null: all before it")
+    window: int | None = Field(
+        None, ge=1, le=2**20, description="tokens that a token sees, itself included; null: all before it"
+    )
     rotary: bool | None = Field(None, description="rotate queries and keys; null: as model.position says")
-    conv: int | None = Field(None, ge=0, description="taps of its convolution on q, k and v, 0: none; null: model.conv")
+    conv: int | None = Field(
+        None, ge=0, le=4096, description="taps of its convolution on q, k and v, 0: none; null: model.conv"
+    )
 
     @property
     def obeys(self) -> frozenset[str]:

@@ -13,7 +13,7 @@ class ConvMixer(MixerConfig):
     number: ClassVar[str | None] = "kernel"
 
     name: Literal["conv"] = "conv"
-    kernel: int = Field(3, ge=1, description="taps of the causal depthwise convolution")
+    kernel: int = Field(3, ge=1, le=4096, description="taps of the causal depthwise convolution")
 
     @property
     def obeys(self) -> frozenset[str]:

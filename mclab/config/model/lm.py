@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from mclab.config.model.memory import MemoryMixer
 from mclab.config.model.mixers import Mixer, forms, layer_heads
 from mclab.config.model.module import ModuleMixer
-from mclab.config.model.pattern import MIXER, Pattern, cycled, mixer_of
+from mclab.config.model.pattern import MIXER, MOST_WORDS, Pattern, cycled, mixer_of
 from mclab.config.strict import Strict
 
 Position = Literal["none", "rotary", "learned"]
@@ -26,12 +26,14 @@ def _divisors_beside(number: int, whole: int) -> list[int]:
 class ModelConfig(Strict):
     """A language model of `layers` blocks (mixer, then SwiGLU MLP), RMSNorm before each, head tied to the embedding."""
 
-    dim: int = Field(32, ge=1, description="model width D")
-    layers: int = Field(2, ge=1, description="blocks")
-    heads: int = Field(1, ge=1, description="heads; K = V = dim / heads")
-    mlp: int = Field(2, ge=0, description="hidden width of the SwiGLU MLP in units of dim; 0 leaves it out")
+    dim: int = Field(32, ge=1, le=2**16, description="model width D")
+    layers: int = Field(2, ge=1, le=MOST_WORDS, description="blocks")
+    heads: int = Field(1, ge=1, le=4096, description="heads; K = V = dim / heads")
+    mlp: int = Field(2, ge=0, le=256, description="hidden width of the SwiGLU MLP in units of dim; 0 leaves it out")
     position: Position = Field("none", description="rotary on q and k, a learned table on the embedding, or none")
-    conv: int = Field(4, ge=0, description="taps of the causal depthwise convolution on q, k and v; 0 leaves it out")
+    conv: int = Field(
+        4, ge=0, le=4096, description="taps of the causal depthwise convolution on q, k and v; 0 leaves it out"
+    )
     mixer: Mixer = Field(
         default_factory=MemoryMixer,
         description="the sequence mixer, a mapping or a word: its name, transformer++, or a memory such as titans",

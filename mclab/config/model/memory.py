@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from mclab.config.baselines import baseline
 from mclab.config.model.base import MixerConfig
 from mclab.config.model.rules import RULES, Memory, Rule, those
+from mclab.config.strict import LARGEST
 
 Segmentation = Literal["constant", "log"]
 DecayTo = Literal["init", "zero"]
@@ -30,26 +31,34 @@ class MemoryMixer(MixerConfig):
     name: Literal["memory"] = "memory"
     memory: Memory = Field("linear", description="the update rule")
     depth: int = Field(2, ge=1, le=8, description=f"{_DEEP}: matrices in the memory, 1 is linear; hidden width 4 K")
-    chunk: int = Field(16, ge=1, description=f"{_DESCENDING}: tokens that share the state at which gradients are taken")
-    max_lr: float = Field(1.0, gt=0, description=f"{_DESCENDING}: most that the step sizes of a chunk add up to")
+    chunk: int = Field(
+        16, ge=1, le=2**20, description=f"{_DESCENDING}: tokens that share the state at which gradients are taken"
+    )
+    max_lr: float = Field(
+        1.0, gt=0, le=LARGEST, description=f"{_DESCENDING}: most that the step sizes of a chunk add up to"
+    )
     decay_to: DecayTo = Field(
         "init", description=f"{_DEEP_AND_DECAYING}, depth 2 and more: what forgetting leads back to"
     )
     memory_norm: MemoryNorm = Field("rms", description=f"{_DEEP}, depth 2 and more: x + g RMS(MLP(x)), or MLP(x)")
-    segment: int = Field(8, ge=1, description="tokens in a segment")
+    segment: int = Field(8, ge=1, le=2**20, description="tokens in a segment")
     segmentation: Segmentation = Field("constant", description="keep every segment, or buckets of 1, 2, 4, ... of them")
     aggregate: Aggregate = Field("grm", description="how a token reads the kept memories beside the online one")
     gate: Gate = Field("context", description="what the read weights see: token and segment, the token alone, nothing")
     connector: Connector = Field("own", description="u of the context score: its own projection, or the query")
     init: Init = Field("restart", description="a segment starts from scratch, or from the last segment's end")
     pool: Pool = Field("mean", description="how a segment's keys become one vector for the context score")
-    scale: float | None = Field(None, gt=0, description="factor on context scores; null: sqrt(K) for mean, 1 for sum")
-    k: int = Field(2, ge=1, description="ssc: kept memories that a token reads beside the online one")
+    scale: float | None = Field(
+        None, gt=0, le=LARGEST, description="factor on context scores; null: sqrt(K) for mean, 1 for sum"
+    )
+    k: int = Field(2, ge=1, le=2**20, description="ssc: kept memories that a token reads beside the online one")
     renormalise: bool = Field(True, description="ssc: softmax over the chosen memories alone")
     qk_norm: bool = Field(True, description="L2-normalise queries and keys")
     out_gate: bool = Field(False, description="multiply the output by SiLU of a projection of the input")
     hybrid: Hybrid = Field("none", description="mal: window attention reads the memory's output; mag: memory gates it")
-    window: int = Field(16, ge=1, description="mal, mag: tokens that the attention sees, the current one included")
+    window: int = Field(
+        16, ge=1, le=2**20, description="mal, mag: tokens that the attention sees, the current one included"
+    )
 
     @property
     def rule(self) -> Rule:

@@ -14,6 +14,7 @@ from mclab.config.model.log_linear import LogLinearMixer
 from mclab.config.model.memory import MemoryMixer
 from mclab.config.model.module import ModuleMixer
 from mclab.config.model.rules import RULES
+from mclab.config.strict import cut
 
 
 def opened(value: Any) -> Any:
@@ -62,13 +63,25 @@ def spelled(word: str) -> dict[str, Any]:
     """
     head, slash, number = word.partition("/")
     if head not in _heads():
-        raise ValueError(f"knows no {word!r}; {meant(head, tuple(_heads()))}")
+        raise ValueError(f"knows no {cut(word)!r}; {meant(head, tuple(_heads()))}")
     key = _number(head)
     if slash and key is None:
-        raise ValueError(f"knows no {word!r}; {head} takes no number")
-    if slash and not (number.isascii() and number.isdigit() and int(number) > 0):
-        raise ValueError(f"knows no {word!r}; {head}/ wants a whole number from 1")
+        raise ValueError(f"knows no {cut(word)!r}; {head} takes no number")
+    if slash and not _counts(number, most := _most(head)):
+        raise ValueError(f"knows no {cut(word)!r}; {head}/ wants a whole number from 1 to {most}")
     return {**_heads()[head], **({str(key): int(number)} if slash else {})}
+
+
+def _most(head: str) -> int:
+    """The greatest number that a word takes: the bound of the key that it gives."""
+    field = MIXERS[_heads()[head]["name"]].model_fields[str(_number(head))]
+    return next(int(mark.le) for mark in field.metadata if hasattr(mark, "le"))
+
+
+def _counts(digits: str, most: int) -> bool:
+    """True for a whole number from 1 to `most`."""
+    plain = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) <= len(str(most))
+    return plain and 1 <= int(digits.lstrip("0") or "0") <= most
 
 
 def meant(head: str, heads: tuple[str, ...]) -> str:

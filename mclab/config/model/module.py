@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from mclab.config.model.base import Around, MixerConfig
-from mclab.config.strict import as_texts
+from mclab.config.strict import as_texts, refuse_large
 
 
 def _dotted(value: str) -> str:
@@ -33,6 +33,7 @@ def _as_args(value: Any) -> Any:
         value = {name: _json(text) for name, _, text in (each.partition("=") for each in value)}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) and key.isidentifier() for key in value):
         raise ValueError("needs a mapping of the module's arguments, e.g. {width: 16}")
+    refuse_large(value)
     try:
         return as_texts(json.loads(json.dumps(dict(value), sort_keys=True, allow_nan=False)))
     except (TypeError, ValueError):
@@ -54,7 +55,9 @@ class ModuleMixer(MixerConfig):
         "", description="dotted path of a torch module's class, e.g. my_mixers.Mixer, from the current directory"
     )
     args: Args = Field((), description="its arguments; dim (or d_model) and length are given where it takes them")
-    version: int = Field(1, ge=1, description="raise it when the module's code changes: the run id cannot see code")
+    version: int = Field(
+        1, ge=1, le=10**9, description="raise it when the module's code changes: the run id cannot see code"
+    )
 
     @property
     def obeys(self) -> frozenset[str]:

@@ -6,9 +6,12 @@ from pydantic import BeforeValidator, GetJsonSchemaHandler
 from pydantic_core.core_schema import CoreSchema
 
 from mclab.config.model.mixers import UNNAMED, Mixer, forms, layer_heads, layer_mixer, meant, numbered, word_of
+from mclab.config.strict import cut
 
 #: Stands for `model.mixer`.
 MIXER = "mixer"
+#: As many as there may be layers.
+MOST_WORDS = 1024
 
 
 def _heads() -> tuple[str, ...]:
@@ -21,6 +24,8 @@ def _as_pattern(value: Any) -> Any:
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
         raise ValueError(f"needs a list of words, one a layer: {', '.join(forms(_heads()))}")
+    if len(words) > MOST_WORDS:
+        raise ValueError(f"needs at most {MOST_WORDS} words, the most layers that a model has, has {len(words)}")
     return tuple(map(_checked, words))
 
 
@@ -30,23 +35,23 @@ def _checked(word: str) -> str:
     if word == MIXER:
         return word
     if head in UNNAMED:
-        raise ValueError(f"knows no {word!r}; put {MIXER} and set model.mixer: {{name: {head}}}")
+        raise ValueError(f"knows no {cut(word)!r}; put {MIXER} and set model.mixer: {{name: {head}}}")
     if head not in layer_heads():
-        raise ValueError(f"knows no {word!r}; {meant(head, _heads())}")
+        raise ValueError(f"knows no {cut(word)!r}; {meant(head, _heads())}")
     return word_of(layer_mixer(word)) or word
 
 
 def words_schema(heads: tuple[str, ...]) -> dict[str, Any]:
     """The JSON schema of the words that begin so, for editors."""
     tailed = "|".join(numbered(heads)).replace("+", r"\+")
-    return {"anyOf": [{"enum": list(heads)}, {"type": "string", "pattern": f"^({tailed})/0*[1-9][0-9]*$"}]}
+    return {"anyOf": [{"enum": list(heads)}, {"type": "string", "pattern": f"^({tailed})/0*[1-9][0-9]{{0,6}}$"}]}
 
 
 class _Schema:
     """A list of words; those of memories as they are when it is asked."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"type": "array", "items": words_schema(_heads())}
+        return {"type": "array", "items": words_schema(_heads()), "maxItems": MOST_WORDS}
 
 
 #: One word or a list of them; null and the empty list are the mixer in every layer.

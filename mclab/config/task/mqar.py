@@ -1,11 +1,11 @@
 """Multi-query associative recall: its keys and rules, and how many different sequences it holds."""
 
 from math import perm
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from mclab.config.strict import IntMix
+from mclab.config.strict import Each, IntMix
 from mclab.config.task.base import TaskConfig
 
 Filler = Literal["zero", "random"]
@@ -20,7 +20,9 @@ class MqarTask(TaskConfig):
         64, ge=4, le=2**20, description="tokens: 0 filler, keys 1 to vocab/2 - 1, values vocab/2 to vocab - 1"
     )
     length: int = Field(64, ge=4, le=2**20, description="tokens in a sequence; even")
-    pairs: IntMix = Field((4, 8, 16), description="key-value pairs; a list is a mix, drawn per sequence, a slice each")
+    pairs: Annotated[IntMix, Each(1, 2**18)] = Field(
+        (4, 8, 16), description="key-value pairs; a list is a mix, drawn per sequence, a slice each"
+    )
     filler: Filler = Field("zero", description="what stands between the queries: token 0, or random tokens")
     distractors: bool = Field(False, description="random filler may repeat a live key (as the original does)")
     spread: Spread = Field("power", description="where queries stand: near the pairs (power law) or anywhere alike")
@@ -29,9 +31,7 @@ class MqarTask(TaskConfig):
     def _fits(self) -> "MqarTask":
         if self.length % 2:
             raise ValueError(f"length: mqar needs an even length, got {self.length}; take {self.length + 1}")
-        least, most = self.pairs[0], self.pairs[-1]
-        if least < 1:
-            raise ValueError(f"pairs: needs at least 1 pair, got {least}")
+        most = self.pairs[-1]
         if 4 * most > self.length:
             raise ValueError(
                 f"pairs: {most} pairs and their queries need 4 * {most} = {4 * most} tokens, length is {self.length}; "

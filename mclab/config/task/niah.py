@@ -3,11 +3,11 @@
 from functools import cache
 from itertools import count
 from math import factorial, perm
-from typing import Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from mclab.config.strict import IntMix
+from mclab.config.strict import Each, IntMix
 from mclab.config.task.base import TaskConfig
 
 Preset = Literal["niah1", "niah2", "niah3", "mk1", "mk2", "mk3", "mv", "mq"]
@@ -61,21 +61,22 @@ class NiahTask(TaskConfig):
         64, ge=43, le=2**16, description="tokens: 3 marks, 16 digits; a third of the rest haystack words, then keys"
     )
     length: int = Field(128, ge=1, le=2**20, description="tokens in a sequence, question and fed answer included")
-    depth: IntMix = Field(
+    depth: Annotated[IntMix, Each(0, 100)] = Field(
         (0, 25, 50, 75, 100), description="where the asked needle stands, in percent; a list is a mix, a slice each"
     )
     haystack: Haystack | None = Field(None, description="a repeated sentence, a Markov language, or further needles")
     key: KeyKind | None = Field(None, description="one word, or 32 hexadecimal digits")
     value: ValueKind | None = Field(None, description="7 decimal digits, or 32 hexadecimal ones")
-    needles: int | None = Field(None, ge=1, description="keys in the haystack; the least where further needles fill it")
-    values: int | None = Field(None, ge=1, description="values of each key, wanted in the order of their appearance")
-    asked: int | None = Field(None, ge=1, description="keys that are asked, one after another")
+    needles: int | None = Field(
+        None, ge=1, le=2**16, description="keys in the haystack; the least where further needles fill it"
+    )
+    values: int | None = Field(
+        None, ge=1, le=2**16, description="values of each key, wanted in the order of their appearance"
+    )
+    asked: int | None = Field(None, ge=1, le=2**16, description="keys that are asked, one after another")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.depth[0] < 0 or self.depth[-1] > 100:
-            wrong = self.depth[0] if self.depth[0] < 0 else self.depth[-1]
-            raise ValueError(f"depth: needs percents from 0 to 100, got {wrong}; take {min(max(wrong, 0), 100)}")
         shape = self.shape
         if shape.asked > shape.needles:
             raise ValueError(

@@ -1,0 +1,152 @@
+"""A YAML document before it is built: lines are noted, and what no plan can want is refused, each with its place.
+
+An alias stands for the same nodes wherever it is used. They are walked once, and count at every use.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import yaml
+
+from mclab.config.keys import by_path
+from mclab.config.strict import TOO_LARGE, ConfigError, cut
+from mclab.plan.source import Source
+
+TAG = "tag:yaml.org,2002:"
+MERGE = f"{TAG}merge"
+#: Nodes of a document with every alias written out, and how deep they may lie in each other.
+MOST_NODES, MOST_LEVELS = 1_000_000, 50
+#: Digits of the largest whole number.
+_DIGITS = len(str(TOO_LARGE))
+
+
+class _Size(NamedTuple):
+    nodes: int
+    levels: int
+
+
+def scan(node: yaml.Node, source: Source, at: str = "") -> None:
+    """Note the line of every key of the document in `source`. `at` is the key that all of it is the value of, if any.
+
+    Raises `ConfigError` for a key that is given twice, or is no word; a node that contains itself; more nodes or levels
+    than anybody writes; a whole number that no table holds.
+    """
+    _Scan(source, at).node(node, "")
+
+
+def whole(text: str) -> int:
+    """The whole number that a scalar stands for. Raises `ValueError` where it is none, or has thousands of digits."""
+    return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+
+
+@dataclass
+class _Scan:
+    source: Source
+    at: str
+    open: list[int] = field(default_factory=list)
+    leaves: dict[str, int] = field(default_factory=dict)
+    #: Merged nodes give their keys to the mapping around them, so that they are walked once in each.
+    walked: dict[tuple[int, str | None], _Size] = field(default_factory=dict)
+
+    def node(self, node: yaml.Node, path: str, merged: bool = False) -> _Size:
+        if id(node) in self.open:
+            raise ConfigError(f"{self._line(node)}: {path}: contains itself")
+        if isinstance(node, yaml.ScalarNode):
+            self._number(node, path)
+            return _Size(1, 1)
+        known = (id(node), path if merged else None)
+        if known not in self.walked:
+            self.open.append(id(node))
+            inner = self._mapping(node, path, merged) if isinstance(node, yaml.MappingNode) else self._list(node, path)
+            self.walked[known] = self._sum(inner, node, path)
+            self.open.pop()
+        return self.walked[known]
+
+    def _sum(self, inner: Iterable[_Size], node: yaml.Node, path: str) -> _Size:
+        nodes = levels = 1
+        for size in inner:
+            nodes, levels = nodes + size.nodes, max(levels, 1 + size.levels)
+        place = f"{self._line(node)}: {cut(path)}" if path else self._line(node)
+        if levels > MOST_LEVELS:
+            raise ConfigError(f"{place}: is nested too deeply; the most is {MOST_LEVELS} levels")
+        if nodes > MOST_NODES:
+            raise ConfigError(
+                f"{place}: comes to {nodes:,} values with every alias written out; the most is {MOST_NODES:,}"
+            )
+        return _Size(nodes, levels)
+
+    def _list(self, node: yaml.SequenceNode, path: str) -> list[_Size]:
+        found = []
+        for number, item in enumerate(node.value):
+            self._note(item, inner := f"{path}.{number}".lstrip("."))
+            found.append(self.node(item, inner))
+        return found
+
+    def _mapping(self, node: yaml.MappingNode, path: str, merged: bool) -> list[_Size]:
+        found = list[_Size]()
+        seen: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise ConfigError(f"{self._line(key)}: a key must be a word, not a list or a mapping")
+            full = f"{path}.{key.value}".lstrip(".")
+            if key.value in seen:
+                raise self._twice(full, seen[key.value].start_mark.line + 1, key)
+            seen[key.value] = key
+            if key.tag != MERGE:
+                self._leaf(full, key, value, merged)
+                self._note(key, full)
+                found.append(self.node(value, full, merged))
+        for key, value in node.value:
+            if key.tag == MERGE:
+                for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    found.append(self.node(part, path, merged=True))
+        return found
+
+    def _number(self, node: yaml.ScalarNode, path: str) -> None:
+        if node.tag != f"{TAG}int" or not _too_large(node.value):
+            return
+        digits = len(node.value.lstrip("+-0xo"))
+        got = f"{cut(node.value, 20)} ({digits} digits)" if digits > 20 else node.value
+        raise ConfigError(
+            f"{self._line(node)}: {cut(path) + ': ' if path else ''}{_bound(f'{self.at}.{path}'.strip('.'))}, got {got}"
+        )
+
+    def _leaf(self, full: str, key: yaml.Node, value: yaml.Node, merged: bool) -> None:
+        """`a.b: 1` beside `a: {b: 2}` is one key given twice."""
+        if isinstance(value, yaml.MappingNode) or merged:
+            return
+        if full in self.leaves:
+            raise self._twice(full, self.leaves[full], key)
+        self.leaves[full] = key.start_mark.line + 1
+
+    def _note(self, node: yaml.Node, path: str) -> None:
+        self.source.lines.setdefault(path, node.start_mark.line + 1)
+
+    def _twice(self, full: str, first: int, key: yaml.Node) -> ConfigError:
+        second = key.start_mark.line + 1
+        lines = f"on lines {first} and {second}" if first != second else f"on line {first}"
+        return ConfigError(f"{self._line(key)}: {full}: given twice, {lines}; keep one")
+
+    def _line(self, node: yaml.Node) -> str:
+        return f"{self.source.name}:{node.start_mark.line + 1}"
+
+
+def _too_large(text: str) -> bool:
+    if text[:2] not in ("0o", "0x") and len(text.lstrip("+-0")) > _DIGITS:
+        return text.lstrip("+-").isdecimal()
+    try:
+        return abs(whole(text)) >= TOO_LARGE
+    except ValueError:  # an explicit tag; whoever builds it complains
+        return False
+
+
+def _bound(path: str) -> str:
+    """What the key at the end of a path takes, where it is one that takes whole numbers alone."""
+    words = path.split(".")
+    for start in range(len(words)):
+        for end in (len(words), len(words) - 1):  # in a list the number of the item comes last
+            for key in by_path().get(".".join(words[start:end]), {}).values():
+                if key.type.startswith("int"):
+                    return f"needs {key.type}"
+    return f"takes whole numbers below {TOO_LARGE} in size"
