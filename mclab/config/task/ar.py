@@ -6,11 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mclab.config.task.base import TaskConfig
-
-#: No rule asks whether a space is larger than this, so counting stops here.
-_MANY = 2**64
-
+from mclab.config.task.base import MANY, TaskConfig
 
 class ArTask(TaskConfig):
     """Associative recall: key value key value ... separator key, and the value of that key is wanted next.
@@ -62,9 +58,9 @@ class ArTask(TaskConfig):
 def _space(keys: int, values: int, pairs: int) -> int:
     """The sequences with d different keys: which keys, in what order, their values, the one that is asked; summed."""
     if pairs * (keys.bit_length() - 1) >= 64:
-        return _MANY
+        return MANY
     total = 0
     for d in range(1, min(keys, pairs) + 1):
         onto = sum((-1) ** (d - j) * comb(d, j) * j**pairs for j in range(1, d + 1))
         total += comb(keys, d) * int(onto) * values**d * d
-    return min(total, _MANY)
+    return min(total, MANY)

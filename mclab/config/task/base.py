@@ -5,6 +5,19 @@ from typing import Self
 
 from mclab.config.strict import Strict
 
+#: No rule asks whether a space is larger than this, so counting stops here.
+MANY = 2**64
+
+
+def arrangements(things: int, chosen: int) -> int:
+    """`math.perm`, at most `MANY`: of half a million things it has millions of digits."""
+    found = 1
+    for number in range(things, max(things - chosen, -1), -1):
+        found *= number
+        if found >= MANY:
+            return MANY if chosen <= things else 0
+    return found
+
 
 class TaskConfig(Strict):
     """Base of the tasks' configs. `name`, `vocab` and `length` are fields of every one of them."""

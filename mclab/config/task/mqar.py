@@ -1,12 +1,12 @@
 """Multi-query associative recall: its keys and rules, and how many different sequences it holds."""
 
-from math import perm
+from math import prod
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from mclab.config.strict import Each, IntMix
-from mclab.config.task.base import TaskConfig
+from mclab.config.task.base import TaskConfig, arrangements
 
 Filler = Literal["zero", "random"]
 Spread = Literal["power", "uniform"]
@@ -59,4 +59,5 @@ class MqarTask(TaskConfig):
     def space(self) -> int:
         """How many different sequences the smallest slice holds, filler left out (keys x values x slots)."""
         keys, values = self.vocab // 2 - 1, self.vocab - self.vocab // 2
-        return min(perm(keys, p) * perm(values, p) * perm((self.length - 2 * p) // 2, p) for p in self.pairs)
+        kinds = ([(keys, p), (values, p), ((self.length - 2 * p) // 2, p)] for p in self.pairs)
+        return min(prod(arrangements(*each) for each in kind) for kind in kinds)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from mclab.config.strict import Each, IntMix
-from mclab.config.task.base import TaskConfig
+from mclab.config.task.base import MANY, TaskConfig
 
 Preset = Literal["niah1", "niah2", "niah3", "mk1", "mk2", "mk3", "mv", "mq"]
 Haystack = Literal["noise", "text", "needles"]
@@ -21,6 +21,8 @@ DIGITS = 3
 WORDS = DIGITS + 16
 #: Decimal digits of a number, hexadecimal ones of a uuid.
 NUMBER_TOKENS, UUID_TOKENS = 7, 32
+#: Needles whose sequences are not counted any more.
+PLENTY = 1000
 
 
 class Shape(NamedTuple):
@@ -241,8 +243,11 @@ def sequences(keys: int, values: int, places: int, counts: tuple[int, int, int])
 
     Values are different throughout a sequence. The first place is given (the depth); a draw of everything else in
     order finds each sequence once for every order of a key's needles (the first stays) and of the keys not asked.
+    `MANY` where there are more needles than anybody counts.
     """
     n, m, a = counts
+    if n * m >= PLENTY:  # ten million values alone fill them in more ways
+        return MANY
     ordered = perm(keys, n) * perm(values, n * m) * perm(places - 1, n * m - 1)
     orders: int = factorial(m - 1) * factorial(m) ** (n - 1) * factorial(n - a)
     return ordered // orders
