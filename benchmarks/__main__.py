@@ -23,6 +23,7 @@ PARTS = {
     "titans": MODELS,
     "baselines": (*MODELS, "tests/memories"),
     "growth": MODELS,
+    "memory": (),
 }
 #: Not timed before they are known to compute what memory-caching computes.
 COMPARED = {"layer", "titans"}

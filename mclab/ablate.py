@@ -15,6 +15,7 @@ from mclab.plan.select import Lookup, runs_needed
 from mclab.runner import Progress, Start, Summary, execute
 from mclab.runner.devices import here, resolved
 from mclab.runner.estimate import duration
+from mclab.runner.room import machine, needs, refuse
 from mclab.store import Store
 from mclab.store.files import StoreError, plainly
 from mclab.store.paths import told_as_given
@@ -85,9 +86,10 @@ def ablate(
     """Run what is missing in `out`, then write tables and plots, unless an interrupt asks to end at once.
 
     `grid` is the grid's file as given, `None` for a plan without one. Raises `ConfigError` for a device that is not
-    there and for a folder that cannot be used.
+    there, for runs that fit into no memory or are far beyond this machine's, and for a folder that cannot be used.
     """
     options = resolved(options)
+    check_memory(plan, options)
     with told_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
         check_modules(
             plan.first_runs(),
@@ -161,6 +163,14 @@ def _written(plan: Plan, lookup: Lookup, out: Path) -> tuple[list[Path], list[st
 def _over(record: StoredRun | None, retry_failed: bool) -> bool:
     """Whether a run is stored and not run again."""
     return record is not None and (record.status in FINAL or not retry_failed)
+
+
+def check_memory(plan: Plan, options: RunOptions) -> None:
+    """Raises `ConfigError` for a run that cannot fit into memory, however wrong the guess may be."""
+    here = options.device == "cpu" and options.scheduler is None
+    replicas = options.pack if isinstance(options.pack, int) and here else 1
+    runs = ((cell.name, next(iter(cell.candidates[0].runs.values()))) for cell in plan.cells)
+    refuse(needs(runs, replicas)[0], machine() if here else None)
 
 
 def write_tables(plan: Plan, lookup: Lookup, out: Path) -> list[Path]:

@@ -13,6 +13,8 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Literal
 
+from mclab.runner.room import machine
+
 State = Literal["ok", "note", "broken"]
 
 #: Packages that are no dependency, and what their absence costs.
@@ -144,27 +146,11 @@ def _machine() -> Iterator[Finding]:
     yield Finding(
         "machine", "threads", f"{threads or 'one'} a CPU run (OMP_NUM_THREADS {'' if threads else 'not '}set)"
     )
-    free, whole = _memory()
-    if whole is not None and free is not None:
+    if (found := machine()) is not None:
+        free, whole = (number / _GIB for number in found)
         little = free < _LITTLE_MEMORY
         cost = "fewer --workers need less" if little else ""
         yield Finding("machine", "memory", f"{free:.1f} of {whole:.1f} GiB free", "note" if little else "ok", cost)
-
-
-def _memory() -> tuple[float | None, float | None]:
-    """Free and all memory in GiB, within the limit of a container where there is one."""
-    try:
-        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        free, whole = (int(lines[key].split()[0]) * 1024 for key in ("MemAvailable", "MemTotal"))
-    except (OSError, ValueError, KeyError):
-        return None, None
-    try:
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-        free, whole = min(free, limit - used), min(whole, limit)
-    except (OSError, ValueError):  # no container, or none with a limit
-        pass
-    return free / _GIB, whole / _GIB
 
 
 def _places(folder: Path) -> Iterator[Finding]:

@@ -1,13 +1,12 @@
 """What a plan would run, before anything runs. Imports no torch and writes nothing."""
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from mclab.config.params import parameters, state_floats
-from mclab.config.run import run_id
+from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import ConfigError
 from mclab.plan import describe
 from mclab.plan.difference import difference, renewal
@@ -15,10 +14,8 @@ from mclab.plan.plan import Cell, Plan
 from mclab.plan.select import runs_needed
 from mclab.plan.size import Size, size
 from mclab.runner.estimate import seconds
+from mclab.runner.room import Need, doubts, machine, needs, refuse
 from mclab.store import Records
-
-#: Bytes that training holds for each parameter: itself, its gradient and two moments.
-BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -38,8 +35,9 @@ class CellSize:
 class Preview:
     """A plan, how much work it is, and how much of that is done.
 
-    `seconds` are for what is left, on one CPU core. `warnings` are the plan's, what does not fit into memory
-    and, where the folder holds another grid, that it does.
+    `seconds` are for what is left, on one CPU core; `need` is what the largest run takes of memory, in each of
+    `processes`. `warnings` are the plan's, what does not fit into memory and, where the folder holds another grid, that
+    it does.
     """
 
     plan: Plan
@@ -48,6 +46,8 @@ class Preview:
     cells: tuple[CellSize, ...]
     stored: int
     seconds: float
+    need: Need
+    processes: int
     warnings: tuple[str, ...]
 
     @property
@@ -70,19 +70,27 @@ class Preview:
             "left": self.left,
             "tokens": self.size.tokens,
             "seconds_on_one_core": round(self.seconds),
+            "memory_of_a_process": self.need.process,
+            "processes": self.processes,
             "cells": cells,
         }
 
 
-def preview(plan: Plan, out: Path, extend: bool = False, replicas: int = 1) -> Preview:
-    """Size up a plan for the run folder `out`, whose grid it may change with `extend`; `replicas` train together.
+def preview(
+    plan: Plan, out: Path, extend: bool = False, replicas: int = 1, workers: int = 1, here: bool = True
+) -> Preview:
+    """Size up a plan for the run folder `out`, whose grid it may change with `extend`; `replicas` train together, in
+    each of `workers` processes, in the memory of this machine where `here` says so.
 
-    Raises `ConfigError` where a file stands in the folder's place.
+    Raises `ConfigError` where a file stands in the folder's place, and for what fits into no memory.
     """
     counts, first = size(plan), set(plan.first_runs())
     records = Records(out, say=lambda line: None) if out.exists() else None
     stored = sum(records.lookup(run_id(run)) is not None for run in runs_needed(plan, records.lookup)) if records else 0
     cells = tuple(map(_cell_size, plan.cells))
+    large = needs(((cell.name, _first(cell)) for cell in plan.cells), replicas)
+    refuse(large[0], None)
+    processes = max(1, min(workers, counts.runs - stored))
     share = max(0, counts.runs - stored) / max(1, len(first))
     return Preview(
         plan=plan,
@@ -91,30 +99,23 @@ def preview(plan: Plan, out: Path, extend: bool = False, replicas: int = 1) -> P
         cells=cells,
         stored=stored,
         seconds=seconds(first) * share,
-        warnings=(*plan.warnings, *_too_large(cells, replicas), *([] if extend else _conflict(plan, records))),
+        need=large[0],
+        processes=processes,
+        warnings=(
+            *plan.warnings,
+            *doubts(large, processes, machine() if here else None),
+            *([] if extend else _conflict(plan, records)),
+        ),
     )
 
 
 def _cell_size(cell: Cell) -> CellSize:
-    run = next(iter(cell.candidates[0].runs.values()))
+    run = _first(cell)
     return CellSize(cell.name, parameters(run), *state_floats(run))
 
 
-def memory() -> int:
-    """Bytes of this machine's memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _too_large(cells: Sequence[CellSize], replicas: int) -> Iterator[str]:
-    large = [(cell.params, cell.name) for cell in cells if (cell.params or 0) * replicas * BYTES > memory()]
-    if large:
-        most, name = max((params or 0, name) for params, name in large)
-        need, has = (f"{number / 2**30:,.0f} GiB" for number in (most * replicas * BYTES, memory()))
-        packed = f" x {replicas} runs together" * (replicas > 1)
-        yield (
-            f"{len(large)} of {len(cells)} cells may not fit into memory: {name} has {most:,} parameters"
-            f"{packed}, {need} to train; this machine has {has}"
-        )
+def _first(cell: Cell) -> RunConfig:
+    return next(iter(cell.candidates[0].runs.values()))
 
 
 def _conflict(plan: Plan, records: Records | None) -> Iterator[str]:

@@ -8,9 +8,11 @@ from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
+from mclab.plan.plan import Cell
 from mclab.preview import preview
 from mclab.runner import execute
 from mclab.runner.estimate import duration
+from mclab.runner.room import Machine, needs
 from mclab.store import Store
 
 GRID = {
@@ -19,6 +21,10 @@ GRID = {
     "seeds": "0..4",
 }
 PLAN = plan_from(GRID, "g")
+
+
+def run_of(cell: Cell) -> RunConfig:
+    return next(iter(cell.candidates[0].runs.values()))
 
 
 def train(runs: list[RunConfig], **_: object) -> list[Outcome]:
@@ -56,11 +62,17 @@ def test_the_estimate_grows_with_steps_width_and_looks() -> None:
 
 
 def test_what_does_not_fit_into_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mclab.preview.memory", lambda: 25_000 * 16)
+    least, most = (need.process for need in reversed(needs((cell.name, run_of(cell)) for cell in PLAN.cells)))
+    monkeypatch.setattr("mclab.preview.machine", lambda: Machine((least + most) // 2, 2**40))
     (line,) = preview(PLAN, Path("nowhere")).warnings
-    assert line.startswith("1 of 2 cells may not fit into memory: gate=context has 25,568 parameters, ")
+    assert line.startswith("1 of 2 cells may not fit into memory: gate=context needs roughly ")
+    assert line.endswith("; take train.batch 32")
     (line,) = preview(PLAN, Path("nowhere"), replicas=4).warnings
-    assert line.startswith("2 of 2 cells may not fit into memory: gate=context has 25,568 parameters x 4 runs together")
+    assert line.startswith("2 of 2 cells may not fit into memory: gate=context needs roughly ")
+    assert " for 4 runs together" in line
+    (line,) = preview(PLAN, Path("nowhere"), workers=3).warnings
+    assert " in 3 processes at once" in line
+    assert preview(PLAN, Path("nowhere"), here=False).warnings == ()
 
 
 def test_durations() -> None:

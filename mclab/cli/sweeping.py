@@ -85,7 +85,7 @@ def sweep(
     how = RunOptions(device, workers, scheduler, pack, threads, fail_fast, max_failures, retry_failed)
     where = out or usable(Path("runs") / found.name, "the run folder, named after the space")
     if dry_run:
-        return _preview(found, where, trials, as_json)
+        return _preview(found, where, trials, how, as_json)
     from mclab.sweep.command import Options
 
     return _run(found, where, Options(trials, how, storage, study, seed or 0), content, as_json)
@@ -113,11 +113,16 @@ def _tell(report: "Report", as_json: bool) -> None:
     return remark(*written(report.files))
 
 
-def _preview(space: "Space", out: Path, trials: int, as_json: bool) -> None:
+def _preview(space: "Space", out: Path, trials: int, options: RunOptions, as_json: bool) -> None:
     """What would be searched. Imports neither optuna nor torch and writes nothing."""
     from mclab.config.params import parameters, state_floats
     from mclab.plan.size import tokens
+    from mclab.runner.room import doubts, machine, needs, refuse, trains_here
 
+    ends = list(space.ends())
+    base, large = needs(ends[:1])[0], needs(ends)
+    refuse(base, None)
+    here = machine() if trains_here(options.device, options.scheduler) else None
     run = space.base_point().runs[0]
     facts: dict[str, Any] = {
         "name": space.name,
@@ -132,8 +137,9 @@ def _preview(space: "Space", out: Path, trials: int, as_json: bool) -> None:
         "base_params": parameters(run),
         "base_state": state_floats(run),
         "tokens": trials * len(space.seeds) * tokens(run),
+        "memory_of_a_process": large[0].process,
         "notes": list(space.notes),
-        "warnings": list(space.warnings),
+        "warnings": [*space.warnings, *doubts(large, 1, here, "ends of the space")],
         **space.describe(),
     }
     if as_json:
@@ -144,12 +150,13 @@ def _preview(space: "Space", out: Path, trials: int, as_json: bool) -> None:
 def _preview_text(space: "Space", facts: dict[str, Any]) -> str:
     from mclab.plan.space import words
     from mclab.runner.estimate import duration, seconds
+    from mclab.runner.room import size
 
     runs = space.base_point().runs
     points = f"{facts['points']:,} points" if facts["points"] else "a continuum of points"
     lines = [*([space.question, ""] if space.question else [])]
     lines += [in_columns([("searched", "values"), *((axis.path, words(axis)) for axis in space.axes)]), ""]
-    lines += [*space.notes, *(f"warning: {line}" for line in space.warnings)]
+    lines += [*space.notes, *(f"warning: {line}" for line in facts["warnings"])]
     goals = " and ".join(f"{each.direction} {each.metric}" for each in space.objectives)
     lines.append(f"{goals}; sampler {space.sampler}, pruner {space.pruner}; {points}")
     seeds = f" x {len(runs)} seeds" * (len(runs) > 1)
@@ -157,5 +164,8 @@ def _preview_text(space: "Space", facts: dict[str, Any]) -> str:
     lines.append(
         f"{facts['trials']} trials{seeds}; {facts['tokens']:,} training tokens if all are like the base; "
         f"very roughly {time} on one CPU core; into {facts['out']}"
+    )
+    lines.append(
+        f"roughly {size(facts['memory_of_a_process'])} of memory a process, at the end of an axis that takes most"
     )
     return "\n".join(lines)

@@ -88,6 +88,17 @@ class Space:
         """The runs of the base itself, excluded or not."""
         return self._point({}, replace(self.ground, exclude=()))
 
+    def ends(self) -> Iterator[tuple[str, RunConfig]]:
+        """The base, and it with each axis at each of its ends or choices, as far as rules allow: name and run."""
+        yield "base", self.base_point().runs[0]
+        for axis in self.axes:
+            told = axis.told
+            for value in told.values if told.kind == "choice" else (told.low, told.high):
+                try:
+                    yield f"{axis.path} {shown(value)}", self.point({**self.start, axis.path: value}).runs[0]
+                except ConfigError:
+                    continue
+
     def listed(self) -> list[dict[str, Scalar]]:
         """Every distinct point that no rule refuses, the base's first. Raises `ConfigError` where a range has no steps,
         and where there are too many."""

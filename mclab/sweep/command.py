@@ -23,6 +23,7 @@ from mclab.plan.space import Space
 from mclab.plan.space_trials import Trials, as_dict
 from mclab.runner import Progress
 from mclab.runner.devices import here, resolved
+from mclab.runner.room import machine, needs, refuse
 from mclab.store import SPACE, Store
 from mclab.store.files import StoreError, plainly, write_whole
 from mclab.store.foreign import refuse_foreign
@@ -141,6 +142,8 @@ def sweep(
     samplers.check(space.sampler)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     _refuse_a_grid(out)
+    on_cpu = options.how.device == "cpu" and options.how.scheduler is None
+    refuse(needs([("base", space.base_point().runs[0])])[0], machine() if on_cpu else None)
     with told_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
         points, device = _points(space), here(options.how)
         check_modules(points, place, device, say_so, refuse=True, forget=options.how.retry_failed)

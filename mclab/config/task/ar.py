@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from mclab.config.task.base import MANY, TaskConfig
 
+
 class ArTask(TaskConfig):
     """Associative recall: key value key value ... separator key, and the value of that key is wanted next.
 
