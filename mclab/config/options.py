@@ -52,8 +52,9 @@ class RunOptions:
 
 def number(option: str, value: int | str, other: str = "") -> int:
     """The value of an option that counts something. Raises `ConfigError`, which names what else it may be."""
-    text = isinstance(value, str)
-    count = int(value) if text and value.isdecimal() and len(value) <= len(str(_MOST)) else value
+    short = isinstance(value, str) and value.isdecimal() and len(value) <= len(str(_MOST))
+    count = int(value) if short else value
     if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= _MOST:
-        raise ConfigError(f"{option}: needs {other}a number from 1 to {_MOST}, got {cut(value) if text else value!r}")
+        told = cut(value) if isinstance(value, str) else value
+        raise ConfigError(f"{option}: needs {other}a number from 1 to {_MOST}, got {told!r}")
     return count

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from mclab.config.model import AttentionMixer, LogLinearMixer, MemoryMixer, Mixer, ModelConfig
-from mclab.config.params import EXPANSION, matrices, rough_parameters
+from mclab.config.model.rules import layers
+from mclab.config.params import matrices, rough_parameters
 from mclab.config.run import RunConfig
 from mclab.config.task import ArTask, MqarTask, TaskConfig
 
@@ -13,8 +14,8 @@ from mclab.config.task import ArTask, MqarTask, TaskConfig
 #: their sum is good to a factor of two on a CPU.
 PER_PARAMETER = 13
 #: For each token of a step and layer, in widths of the model: what the mixer and its norm keep for the way back;
-#: rwkv7's decays and step sizes of each channel; what the MLP keeps, in its own width.
-MIXER, CHANNELS, MLP = 24, 20, 5
+#: each rate of a channel, of rules that have such; what the MLP keeps, in its own width.
+MIXER, CHANNELS, MLP = 24, 10, 5
 #: Weights of the memories that a token sees; scores of pairs of tokens; what is read of a kept memory, a layer of it.
 WEIGHTS, SCORES, READ = 10, 4, 4
 #: Fast weights: states at the starts of chunks, once more with momentum; kept ones; Memora's, of every token.
@@ -51,10 +52,11 @@ class Memory(NamedTuple):
 def memory(run: RunConfig, replicas: int = 1) -> Memory:
     """What `replicas` runs of this shape that train as one model take on their device, beside what a process takes."""
     size = 8 if run.train.precision == "fp64" else 4
-    activations = max(_scored(run), *(_step(run, part.task) for part in run.mix))
-    logits = max(run.train.batch * _asked(part.task) for part in run.mix) * run.task.vocab * LOGITS
-    floats = (PER_PARAMETER * rough_parameters(run), activations, logits)
-    return Memory(*(int(number * size * replicas) for number in floats), data=8 * replicas * _data(run))
+    most = max(_scored(run), *(_step(run, part.task) for part in run.mix))
+    scored = max(run.train.batch * _asked(part.task) for part in run.mix) * run.task.vocab
+    floats = (PER_PARAMETER * rough_parameters(run), most, LOGITS * scored)
+    parameters, activations, logits = (int(number * size * replicas) for number in floats)
+    return Memory(parameters, activations, logits, data=8 * replicas * _data(run))
 
 
 def _asked(task: TaskConfig) -> int:
@@ -111,10 +113,10 @@ def _mixer(model: ModelConfig, mixer: Mixer, length: int) -> float:
     if not isinstance(mixer, MemoryMixer):
         return 0.0
     beside = _window(model, mixer.window, length) + MIXER * model.dim * length if mixer.hybrid != "none" else 0.0
-    channels = CHANNELS * model.dim * length if mixer.memory == "rwkv7" else 0.0
+    channels = CHANNELS * mixer.rule.channel_rates * model.dim * length
     gated = mixer.aggregate not in ("none", "residual")
     weights = WEIGHTS * model.heads * length * _columns(mixer, length) if gated else 0.0
-    cached = _attention(model, mixer, length) if mixer.memory == "linear" else _fast(model, mixer, length)
+    cached = _attention(model, mixer, length) if mixer.rule.adds else _fast(model, mixer, length)
     return beside + channels + weights + model.heads * cached
 
 
@@ -145,11 +147,11 @@ def _fast(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
     restarts = log and mixer.init == "restart"
     writes = 1 + (past.bit_length() - 1) / 2 if restarts else 1.0
     segment = min(length, mixer.segment) if past else length
-    chunk = min(segment, mixer.chunk if mixer.descends else ERASED if "delta" in mixer.memory else DECAYED)
-    states = STATES * (1 + (mixer.memory == "titans")) * writes * length / chunk
-    formed = FORMED * length if mixer.memory == "memora" else 0
+    chunk = min(segment, mixer.chunk if mixer.rule.descends else ERASED if mixer.rule.erases else DECAYED)
+    states = STATES * (1 + mixer.rule.momentum) * writes * length / chunk
+    formed = FORMED * length * mixer.rule.formed
     read = past.bit_length() / 2 if log else past / 2
     if mixer.aggregate == "ssc":
         read = min(read, mixer.k)
-    layers = EXPANSION * model.head_dim * (mixer.depth - 1) if mixer.deep else 0
-    return size * (states + formed + KEPT * past) + READ * read * length * (layers + model.head_dim)
+    widths = sum(out for out, _ in layers(model.head_dim, mixer.depth if mixer.deep else 1))
+    return size * (states + formed + KEPT * past) + READ * read * length * widths
