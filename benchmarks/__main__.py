@@ -24,6 +24,7 @@ PARTS = {
     "baselines": (*MODELS, "tests/memories"),
     "growth": MODELS,
     "memory": (),
+    "rows": (),
 }
 #: Not timed before they are known to compute what memory-caching computes.
 COMPARED = {"layer", "titans"}

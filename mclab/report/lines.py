@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from mclab.report.align import NOTHING
 from mclab.report.axis import Axis, Line, followed, lines_along
+from mclab.report.many import MOST_ROWS
 from mclab.report.marks import (
     COLOURS,
     DASHES,
@@ -36,7 +37,8 @@ def lines_figure(summary: Summary, axis: Axis) -> Figure:
     """One panel per slice: mean with interval and every seed, joined along the numeric key."""
     lines = lines_along(summary, axis)
     across = legend_columns([line.label for line in lines])
-    page = sheet(summary, 2.5 if summary.has_slices else 3.2, -(-len(lines) // across) if len(lines) > 1 else 0)
+    rows = -(-len(lines) // across) if len(lines) > 1 else 0
+    page = sheet(summary, 2.5 if summary.has_slices else 3.2, rows, caption=_dense_caption(summary, lines))
     for place, (panel, part) in enumerate(zip(page.panels, panels(summary), strict=True)):
         _panel(panel, summary, lines, part, page.across)
         if place % page.across == 0:
@@ -47,6 +49,16 @@ def lines_figure(summary: Summary, axis: Axis) -> Figure:
     if len(lines) > 1:
         legend(page, across)
     return page.figure
+
+
+def _dense_caption(summary: Summary, lines: Sequence[Line]) -> str | None:
+    """What a line and its band are; `None` where every value has its marks."""
+    if all(len(line.xs) <= MOST_ROWS for line in lines):
+        return None
+    counts = sorted({row.accuracy.n for row in summary.rows})
+    n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    values = max(len(line.xs) for line in lines)
+    return f"Lines: mean over seeds, n = {n}; bands: 95 % t interval. Too many values ({values}) to draw every seed."
 
 
 def _x_label(summary: Summary, axis: Axis) -> str:
@@ -66,7 +78,9 @@ def _panel(panel: Axes, summary: Summary, lines: Sequence[Line], part: str, acro
         _draw(panel, line, [place + shift for place in own], 0.45 * width, part)
     aside = {at[0] - step: NOTHING} if any(not line.xs for line in lines) else {}
     ticks = aside | {place: f"{value:g}" for value, place in places.items()}
-    panel.set_xticks(list(ticks), thinned(ticks, 0.9 * WIDTH / across))
+    labels = thinned(ticks, 0.9 * WIDTH / across)
+    drawn = [(at, label) for at, label in zip(ticks, labels, strict=True) if label or len(ticks) <= MOST_ROWS]
+    panel.set_xticks([at for at, _ in drawn], [label for _, label in drawn])
     panel.set_ylim(*limits(summary))
     panel.yaxis.set_major_formatter("{x:g}")
     panel.grid(visible=False, axis="x")
@@ -86,7 +100,8 @@ def thinned(ticks: Mapping[float, str], inches: float) -> list[str]:
             kept.pop()
         if not kept or clear(kept[-1], at):
             kept.append(at)
-    return [ticks[at] if at in kept else "" for at in ats]
+    shown = set(kept)
+    return [ticks[at] if at in shown else "" for at in ats]
 
 
 def places_of(values: Sequence[float], wide_from: float = LOG_FROM) -> dict[float, float]:
@@ -96,9 +111,23 @@ def places_of(values: Sequence[float], wide_from: float = LOG_FROM) -> dict[floa
 
 
 def _draw(panel: Axes, line: Line, at: Sequence[float], aside: float, part: str) -> None:
+    if len(line.xs) > MOST_ROWS:
+        _draw_band(panel, line, at, part)
+        return
     known = draw_line(panel, line.label, (line.colour, line.dash), at, [(row, part) for row in line.rows], aside)
     if not line.xs and known:
         panel.axhline(known[0], color=COLOURS[line.colour], linewidth=0.9, linestyle=":", zorder=1)
+
+
+def _draw_band(panel: Axes, line: Line, at: Sequence[float], part: str) -> None:
+    """A line of many values: its means joined, its intervals as a band."""
+    spreads = [(place, spread_in(row, part)) for place, row in zip(at, line.rows, strict=True)]
+    known = [(place, spread.mean, interval_arms(spread)) for place, spread in spreads if spread.mean is not None]
+    xs, means = [place for place, _, _ in known], [mean for _, mean, _ in known]
+    colour = COLOURS[line.colour]
+    panel.plot(xs, means, color=colour, linestyle=DASHES[line.dash], linewidth=1.3, label=line.label)
+    low, high = ([mean + side * arms[side > 0] for _, mean, arms in known] for side in (-1, 1))
+    panel.fill_between(xs, low, high, color=colour, alpha=0.2, linewidth=0)
 
 
 def draw_line(

@@ -9,6 +9,7 @@ from mclab.printable import printable
 from mclab.report.advice import MORE_SEEDS, commands
 from mclab.report.align import GAP, beside, cut, padded
 from mclab.report.display import Shown, row_heads, shown_columns, slice_columns
+from mclab.report.many import ends, told
 from mclab.report.notes import alarms
 from mclab.report.row import SOLVED
 from mclab.report.summary import Summary, summarise
@@ -18,6 +19,8 @@ from mclab.report.verdict import verdict
 LONGEST = 28
 #: More blocks of slices than this are left to the files.
 MOST_BLOCKS = 4
+#: Sentences and alarms under a table.
+MOST_LINES = 60
 #: How to read a column, under the table where the column is shown.
 READING = {
     "test accuracy": "mean ± standard deviation (seeds), a diverged run is 0",
@@ -40,20 +43,28 @@ def terminal_table(plan: Plan, lookup: Lookup, width: int = 120, again: str | No
 
 
 def terminal_of(summary: Summary, width: int = 120, again: str | None = None) -> str:
-    """`terminal_table` of a summary."""
-    every = shown_columns(summary)
+    """`terminal_table` of a summary. Of many rows the table has the first, the best and the worst."""
+    rows = ends(summary)
+    every = shown_columns(rows)
     columns = fit(every, width)
     left = [column.head for column in every if column not in columns]
     under = [
+        *[_wrapped(line, width) for line in [told(rows, summary, "all are in table.md and table.csv")] if line],
         reading(columns, width, summary.crossed),
         *[_wrapped(f"left out for width: {', '.join(left)}; see table.md", width)] * bool(left),
     ]
     words = [line for line in verdict(summary) if again is None or not line.startswith(MORE_SEEDS)]
-    lines = [_wrapped(line, width) for line in [*words, *(f"! {line}" for line in alarms(summary))]]
+    lines = [_wrapped(line, width) for line in _most([*words, *(f"! {line}" for line in alarms(summary))])]
     lines += commands(summary, again) if again else []
     parts = [_wrapped(summary.plan.question or summary.plan.name, width), grid(columns), "\n".join(under)]
-    parts += _slices(summary, width)
+    parts += _slices(rows, width)
     return "\n\n".join([*parts, *["\n".join(lines)] * bool(lines)]) + "\n"
+
+
+def _most(lines: Sequence[str]) -> list[str]:
+    """As many lines as anybody reads at the end of a command; every row may have one of its own."""
+    more = len(lines) - MOST_LINES
+    return [*lines[:MOST_LINES], *[f"… and {more:,} more such lines; see table.md"] * (more > 0)]
 
 
 def _slices(summary: Summary, width: int) -> list[str]:

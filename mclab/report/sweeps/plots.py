@@ -11,7 +11,6 @@ from mclab.plan.space_trials import Objective, Trial, Trials
 from mclab.report.align import cut
 from mclab.report.marks import COLOURS, GREY, draw_seeds
 from mclab.report.plots import METADATA, drawn
-from mclab.report.points import TALLEST
 from mclab.report.sheet import page
 from mclab.report.sweeps.contour import contour_axes, contour_figure
 from mclab.report.sweeps.levels import Level
@@ -23,6 +22,8 @@ ROW = 0.24
 LONGEST = 24
 #: From this ratio of the largest to the smallest value on, an axis of positive numbers is logarithmic.
 WIDE = 4
+#: Inches; more levels than fit are drawn on top of each other rather than as an image that no program opens.
+TALLEST = 80.0
 
 
 def write_plots(found: Trials, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
