@@ -1,15 +1,19 @@
 """How much memory a run takes: the guess grows with what makes a run larger, and is near what torch keeps."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from mclab.ablate import ablate, check_memory
+from mclab.config.options import RunOptions
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.layers import initialise
 from mclab.models.lm import LM
 from mclab.plan.grid import plan_from
+from mclab.plan.space_load import load_space
 from mclab.runner.memory import LOGITS, memory
 from mclab.runner.room import Machine, doubts, needs, refuse, size, told
 from mclab.tasks import TASKS
@@ -128,3 +132,23 @@ def test_parameters_that_no_machine_holds_are_refused_everywhere() -> None:
 @pytest.mark.parametrize(("number", "text"), [(2**20, "1 MiB"), (1.25 * GIB, "1.2 GiB"), (35 * 2**40, "35 TiB")])
 def test_sizes(number: float, text: str) -> None:
     assert size(number) == text
+
+
+def test_a_run_that_cannot_fit_is_refused_before_its_folder_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mclab.ablate.machine", lambda: Machine(2**26, 2**26))
+    plan = plan_from({"base": {"train.batch": 128}}, "g")
+    with pytest.raises(ConfigError, match=r"^memory: base needs roughly .*, this machine has 64 MiB; take "):
+        ablate(plan, tmp_path / "out", RunOptions("cpu"), grid=None, say=print, progress=print)
+    assert not (tmp_path / "out").exists()
+    check_memory(plan, RunOptions("cuda"))
+    check_memory(plan, RunOptions("cpu", scheduler="tcp://far:8786"))
+
+
+def test_a_space_is_tried_at_the_ends_of_its_axes() -> None:
+    text = b"space: {train.batch: {low: 8, high: 4096}, model.dim: [8, 64], model.heads: [1, 3]}"
+    found = load_space("s.yaml", content=text)
+    names = [name for name, _ in found.ends()]
+    assert names == ["base", "train.batch 8", "train.batch 4096", "model.dim 8", "model.dim 64", "model.heads 1"]
+    assert needs(found.ends())[0].name == "train.batch 4096"
