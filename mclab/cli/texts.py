@@ -65,8 +65,8 @@ def _work(found: "Preview") -> Iterator[str]:
     seeds = f"seed{'s' * (len(found.plan.seeds) > 1)} {seeds_text(found.plan.seeds)}"
     yield f"{_cells(found)}; {_count(size.runs, 'run')}{choice}; {seeds}"
     left = f"very roughly {duration(found.seconds)} on one CPU core" if found.left else "nothing left to run"
-    yield told(found.need, found.processes)
     yield f"{size.tokens:,} training tokens; {found.stored or 'none'} of the runs stored in {found.out}; {left}"
+    yield told(found.need, found.processes)
 
 
 def _cells(found: "Preview") -> str:

@@ -164,4 +164,4 @@ def test_a_dry_run_says_how_many_cells_were_excluded(here: Path) -> None:
     rows = "grid: {model.mixer.gate: [context, input, none], model.dim: [8, 16]}\nexclude: [{model.dim: 16}]"
     grid_file(here, with_grid(rows))
     lines = fine("ablate", "--grid", "tiny.yaml", "--dry-run").out.splitlines()
-    assert lines[-2] == "6 cells, 3 excluded, 3 distinct; 6 runs; seeds 0, 1"
+    assert lines[-3] == "6 cells, 3 excluded, 3 distinct; 6 runs; seeds 0, 1"

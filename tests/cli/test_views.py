@@ -26,7 +26,7 @@ from tests.commands import (
 
 def test_a_dry_run_says_what_would_run_and_writes_nothing(here: Path) -> None:
     before = snapshot(here)
-    assert fine("ablate", "--grid", "tiny.yaml", "--dry-run", "--seeds", "0..4").out == (
+    assert fine("ablate", "--grid", "tiny.yaml", "--dry-run", "--seeds", "0..4", "--workers", "2").out == (
         "Does the gate matter?\n"
         "\n"
         "cell          parameters  state fixed  state cached\n"
@@ -35,6 +35,7 @@ def test_a_dry_run_says_what_would_run_and_writes_nothing(here: Path) -> None:
         "\n"
         "2 cells, 2 distinct; 10 runs; seeds 0..4\n"
         "5,120 training tokens; none of the runs stored in runs/tiny; very roughly 1 s on one CPU core\n"
+        "roughly 251 MiB of memory a process and 2 of them 501 MiB (Python and torch)\n"
     )
     assert snapshot(here) == before
 
