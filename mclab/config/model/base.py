@@ -53,6 +53,10 @@ class MixerConfig(Strict):
         """The one mixer that stands for every mixer which does the same: inert keys at their baselines."""
         return self
 
+    def fitted(self, length: int) -> Self:
+        """This mixer on sequences of `length` tokens: a key that they bound has the value that then counts."""
+        return self
+
     def oddities(self, length: int) -> Iterator[str]:
         """Harmless settings that may not be meant on sequences of `length` tokens, a line each that begins with the
         key."""

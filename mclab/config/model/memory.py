@@ -86,7 +86,7 @@ class MemoryMixer(MixerConfig):
 
     @property
     def tokens_a_chunk(self) -> int:
-        """Chunks end with their segment."""
+        """Chunks end with their segment; with a sequence that is shorter, see `fitted`."""
         return self.chunk if self.aggregate == "none" else min(self.chunk, self.segment)
 
     def segments(self, length: int) -> int:
@@ -127,11 +127,20 @@ class MemoryMixer(MixerConfig):
         changes = {key: value for key, value in wanted.items() if getattr(self, key) != value}
         return self.model_copy(update=changes) if changes else self
 
+    def fitted(self, length: int) -> "MemoryMixer":
+        """With the chunk that counts: one that is longer than the sequence would divide the step size by tokens that
+        do not exist (docs/equations.md#step-sizes)."""
+        if self.rule.descends and self.tokens_a_chunk > length:
+            return self.model_copy(update={"chunk": length})
+        return self
+
     def oddities(self, length: int) -> Iterator[str]:
         if self.hybrid != "none" and self.window >= length:
             yield f"window: {self.window} is not below task.length {length}: the attention sees all before it"
         usual = self.chunk == MemoryMixer.model_fields["chunk"].default
-        if self.rule.descends and self.tokens_a_chunk < self.chunk and not usual:
+        if self.fitted(length) is not self and not usual:
+            yield f"chunk: {self.chunk} is above task.length {length}, where chunks end: as with {length}"
+        elif self.rule.descends and self.tokens_a_chunk < self.chunk and not usual:
             yield f"chunk: {self.chunk} is above segment {self.segment}, where chunks end: as with {self.segment}"
         if self.aggregate == "none":
             return
