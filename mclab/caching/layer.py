@@ -23,8 +23,8 @@ from mclab.memories.base import Written
 
 
 class CachingLayer(nn.Module):
-    """A memory, cached as the mixer's keys say. `length` is the training length, which sizes the input gate and bounds the
-    chunk."""
+    """A memory, cached as the mixer's keys say. `length` is the training length, which sizes the input gate and
+    bounds the chunk."""
 
     def __init__(self, replicas: int, width: int, heads: int, length: int, mixer: MemoryMixer) -> None:
         super().__init__()

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from operator import attrgetter
 from typing import Any, Literal
@@ -12,7 +12,6 @@ from pydantic import Field, model_validator
 from mclab.config.baselines import laid_out
 from mclab.config.model import MemoryMixer, ModelConfig
 from mclab.config.model.canonical import canonical_model, inert_keys, moved_words
-from mclab.config.model.oddities import model_oddities
 from mclab.config.strict import Leaf, Strict, leaves
 from mclab.config.task import MqarTask, Task
 from mclab.config.variants import Variant, Variants, variants
@@ -246,19 +245,3 @@ def shape_key(run: RunConfig) -> str:
     """Equal for runs that may share a pack: the id of the run without its packable scalars."""
     rest = {path: _exact(value) for path, value in science(run).items() if path not in PACKABLE}
     return json.dumps(rest, sort_keys=True)
-
-
-def oddities(run: RunConfig) -> list[str]:
-    """Harmless settings that a researcher may not have meant, one line each."""
-    return [*run.task.oddities, *model_oddities(run.model, run.task.length), *_cache_oddities(run)]
-
-
-def _cache_oddities(run: RunConfig) -> Iterator[str]:
-    """Of a cache after training that is never filled."""
-    longest = max(run.task.length, *(exam.task.length for exam in run.exams), 0)
-    if run.eval.post_training is not None and run.cached_after >= longest:
-        key = "eval.post_training" if run.eval.post_segment is None else "eval.post_segment"
-        yield (
-            f"{key}: a state is kept every {run.cached_after} tokens and the longest test has {longest}: "
-            f"nothing is ever cached; add longer tests (eval.task) or take a smaller eval.post_segment"
-        )

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mclab.config.keys import rooms, shown
+from mclab.config.oddities import oddities
 from mclab.config.parse import parse_run
-from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, inert, oddities
+from mclab.config.reach import length_faults
+from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, inert
 from mclab.config.strict import ConfigError
 from mclab.config.variants import check_exams, check_mix
 from mclab.plan.conditions import Condition, When
@@ -120,7 +122,8 @@ def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, s
         run = _resolve(ground.when.kept(ground.base, (*draft.settings, *combo)), ground)
         inner = inert(run) | UNSCIENTIFIC
         dead = inner if dead is None else dead & inner
-        odd |= dict.fromkeys(oddities(run))
+        # What --smoke makes small is odd in every grid.
+        odd |= dict.fromkeys(line for line in oddities(run) if not (ground.limits and line.startswith("train.")))
         same = canonical(run)
         if same not in found:
             values = {item.path: _leaf(item.value) for item in combo if item.path not in inner}
@@ -141,6 +144,8 @@ def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
     refuse_contradictions(settings)
     run = parse_run(nested(smaller(laid(ground.base, settings), ground.limits), where), where)
     _check_variants(run, where)
+    if faults := [f"{where(key)}: {key}: {reason}" for key, reason in length_faults(run)]:
+        raise ConfigError("\n".join(dict.fromkeys(faults)))
     return run
 
 
