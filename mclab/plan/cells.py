@@ -145,7 +145,7 @@ def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
     run = parse_run(nested(smaller(laid(ground.base, settings), ground.limits), where), where)
     _check_variants(run, where)
     if faults := [f"{where(key)}: {key}: {reason}" for key, reason in length_faults(run)]:
-        raise ConfigError("\n".join(dict.fromkeys(faults)))
+        raise ConfigError(*dict.fromkeys(faults))
     return run
 
 
