@@ -23,14 +23,15 @@ from mclab.memories.base import Written
 
 
 class CachingLayer(nn.Module):
-    """A memory, cached as the mixer's keys say. `length` is the training length, which sizes the input gate."""
+    """A memory, cached as the mixer's keys say. `length` is the training length, which sizes the input gate and
+    bounds the chunk."""
 
     def __init__(self, replicas: int, width: int, heads: int, length: int, mixer: MemoryMixer) -> None:
         super().__init__()
         self.mixer, self.heads = mixer, heads
         #: A cache for a model that was trained without one: tokens in a segment, kept states that are averaged.
         self.post_training: tuple[int, int] | None = None
-        self.memory = MEMORIES[mixer.memory](replicas, width, heads, mixer)
+        self.memory = MEMORIES[mixer.memory](replicas, width, heads, mixer.fitted(length))
         gate = mixer.read_gate
         slots = self._segments(length).most_slots
         self.gate = InputGate(replicas, width, heads, slots) if gate == "input" else GATES[gate]()

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from operator import attrgetter
 from typing import Any, Literal
@@ -12,7 +12,6 @@ from pydantic import Field, model_validator
 from mclab.config.baselines import laid_out
 from mclab.config.model import MemoryMixer, ModelConfig
 from mclab.config.model.canonical import canonical_model, inert_keys, moved_words
-from mclab.config.model.oddities import model_oddities
 from mclab.config.strict import LARGEST, Leaf, Strict, leaves
 from mclab.config.task import MqarTask, Task
 from mclab.config.variants import Variant, Variants, variants
@@ -116,6 +115,7 @@ class RunConfig(Strict):
                 f"take model.mixer.aggregate none"
             )
         for mixer in self.model.mixers:
+            mixer = mixer.fitted(self.task.length)
             if isinstance(mixer, MemoryMixer) and mixer.anchored and self.cached_after % mixer.chunk:
                 key = "eval.post_segment" if self.eval.post_segment else "task.length"
                 fitting = -(-self.cached_after // mixer.chunk) * mixer.chunk
@@ -162,7 +162,12 @@ def inert(run: RunConfig) -> frozenset[str]:
 
 
 def canonical(run: RunConfig) -> RunConfig:
-    """The one config that stands for every config with the same science: inert keys at their baselines."""
+    """The one config that stands for every config with the same science: inert keys at their baselines, and of a chunk
+    that is longer than the sequences what counts of it."""
+    return _canonical(run, run.task.length)
+
+
+def _canonical(run: RunConfig, length: int | None) -> RunConfig:
     if run.train.checkpoint_every is not None:
         run = run.model_copy(update={"train": run.train.model_copy(update={"checkpoint_every": None})})
     # Variants change keys of the task as it was written.
@@ -170,7 +175,7 @@ def canonical(run: RunConfig) -> RunConfig:
         run = run.model_copy(update={"task": task})
     if run.eval.post_segment is not None and (run.eval.post_training is None or run.cached_after == run.task.length):
         run = run.model_copy(update={"eval": run.eval.model_copy(update={"post_segment": None})})
-    model = canonical_model(run.model)
+    model = canonical_model(run.model, length)
     return run if model is run.model else run.model_copy(update={"model": model})
 
 
@@ -180,7 +185,10 @@ def science(run: RunConfig) -> dict[str, Leaf]:
     A word of the pattern stands for keys at their defaults; those of them that are not at their baselines any more are
     named behind it, `model.pattern.titans.depth`.
     """
-    run = canonical(run)
+    return _named(canonical(run))
+
+
+def _named(run: RunConfig) -> dict[str, Leaf]:
     dead = inert(run) | UNSCIENTIFIC
     values = ((path, get(run), absent) for path, get, absent in _layout(run.task.name, run.model.mixer.name))
     named = {
@@ -199,7 +207,8 @@ def _layout(task: str, mixer: str) -> tuple[tuple[str, Callable[[RunConfig], Lea
 
 def run_id(run: RunConfig) -> str:
     """Sixteen hexadecimal digits that name the science of a run. Floats count by their exact value."""
-    return _hashed(science(run), versions(run))
+    run = canonical(run)
+    return _hashed(_named(run), versions(run))
 
 
 def written(run: RunConfig) -> dict[str, Leaf]:
@@ -219,8 +228,11 @@ def written(run: RunConfig) -> dict[str, Leaf]:
 
 def id_as_of(run: RunConfig, past: Mapping[str, int], words: Mapping[str, Leaf]) -> str:
     """The id that the run had while its parts were at the versions `past`, all others at their first, and while the
-    words of its pattern stood for what `words` says (as `moved_words`)."""
-    keys = {path: value for path, value in science(run).items() if not path.startswith(WORDS)}
+    words of its pattern stood for what `words` says (as `moved_words`).
+
+    What was stored is canonical as of then: a chunk longer than the sequences is that of a run from before the shorter
+    counted, and stays in its id."""
+    keys = {path: value for path, value in _named(_canonical(run, None)).items() if not path.startswith(WORDS)}
     return _hashed({**keys, **{f"{WORDS}{key}": value for key, value in words.items()}}, past)
 
 
@@ -241,19 +253,3 @@ def shape_key(run: RunConfig) -> str:
     """Equal for runs that may share a pack: the id of the run without its packable scalars."""
     rest = {path: _exact(value) for path, value in science(run).items() if path not in PACKABLE}
     return json.dumps(rest, sort_keys=True)
-
-
-def oddities(run: RunConfig) -> list[str]:
-    """Harmless settings that a researcher may not have meant, one line each."""
-    return [*run.task.oddities, *model_oddities(run.model, run.task.length), *_cache_oddities(run)]
-
-
-def _cache_oddities(run: RunConfig) -> Iterator[str]:
-    """Of a cache after training that is never filled."""
-    longest = max(run.task.length, *(exam.task.length for exam in run.exams), 0)
-    if run.eval.post_training is not None and run.cached_after >= longest:
-        key = "eval.post_training" if run.eval.post_segment is None else "eval.post_segment"
-        yield (
-            f"{key}: a state is kept every {run.cached_after} tokens and the longest test has {longest}: "
-            f"nothing is ever cached; add longer tests (eval.task) or take a smaller eval.post_segment"
-        )

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 #: Parts by axis and word, `task.niah`, `aggregate.ssc`: those whose formula has changed since ids were first made of
 #: it. The version of a memory's rule stands in its row (`config/model/rules.py`).
-VERSIONS: dict[str, int] = {}
+VERSIONS: dict[str, int] = {
+    # Of a chunk longer than the sequences: the step size was divided by its tokens, also by those that did not exist.
+    # Such a run is now written with the chunk that counts, so that only what was stored before has this part.
+    "chunk.above_length": 2,
+}
 
 
 def parts(run: "RunConfig") -> frozenset[str]:
@@ -26,6 +30,8 @@ def _parts(run: "RunConfig") -> Iterator[str]:
     yield from ("train", "model", f"task.{run.task.name}")
     for mixer in run.model.mixers:
         yield from mixer.parts
+    if any(mixer.fitted(run.task.length) is not mixer for mixer in run.model.mixers):
+        yield "chunk.above_length"
     if run.eval.post_training is not None:
         yield "eval.post_training"
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mclab.config.keys import rooms, shown
+from mclab.config.oddities import oddities
 from mclab.config.parse import parse_run
-from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, inert, oddities
+from mclab.config.reach import length_faults
+from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, inert
 from mclab.config.strict import ConfigError
 from mclab.config.variants import check_exams, check_mix
 from mclab.plan.conditions import Condition, When
@@ -49,15 +51,15 @@ def cells(rows: Rows, ground: Ground, remarks: Remarks) -> tuple[Cell, ...]:
     drafts = _included(rows, ground, labels, remarks)
     for draft, written in drafts:
         try:
-            kept.append(_Row(_cell(draft, ground, rows.axes, labels), written))
+            cell, odd = _cell(draft, ground, rows.axes, labels)
+            kept.append(_Row(cell, written, odd))
         except ConfigError as error:
             for line in error.lines:
                 faults.setdefault(line, []).append(written)
     if faults:
         raise ConfigError(*_faults(faults, len(drafts)))
     for row in kept:
-        for candidate in row.cell.candidates:
-            remarks.warnings.update(dict.fromkeys(oddities(next(iter(candidate.runs.values())))))
+        remarks.warnings.update(dict.fromkeys(row.odd))
     return _merged(kept, len(rows.drafts), remarks.notes)
 
 
@@ -104,18 +106,24 @@ def _excluded(draft: Draft, ground: Ground) -> set[int]:
 
 @dataclass(frozen=True)
 class _Row:
+    """A cell, its name as written, and what is odd about its runs as they were written."""
+
     cell: Cell
     written: str
+    odd: tuple[str, ...]
 
 
-def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, str]) -> Cell:
-    """A cell with all its candidates; candidates that are the same run are one."""
+def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, str]) -> tuple[Cell, tuple[str, ...]]:
+    """A cell with all its candidates, and their oddities; candidates that are the same run are one."""
     found: dict[RunConfig, Candidate] = {}
+    odd: dict[str, None] = {}
     dead: frozenset[str] | None = None
     for combo in ground.combos:
         run = _resolve(ground.when.kept(ground.base, (*draft.settings, *combo)), ground)
         inner = inert(run) | UNSCIENTIFIC
         dead = inner if dead is None else dead & inner
+        # What --smoke makes small is odd in every grid.
+        odd |= dict.fromkeys(line for line in oddities(run) if not (ground.limits and line.startswith("train.")))
         same = canonical(run)
         if same not in found:
             values = {item.path: _leaf(item.value) for item in combo if item.path not in inner}
@@ -124,7 +132,7 @@ def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, s
     values = _values(draft, axes)
     if draft.change is None:  # a crossed cell keeps all its values: they say which cells are compared with each other
         values = {path: value for path, value in values.items() if path not in (dead or ())} or values
-    return Cell(_name(draft, values, labels), values, tuple(found.values()))
+    return Cell(_name(draft, values, labels), values, tuple(found.values())), tuple(odd)
 
 
 def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
@@ -136,6 +144,8 @@ def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
     refuse_contradictions(settings)
     run = parse_run(nested(smaller(laid(ground.base, settings), ground.limits), where), where)
     _check_variants(run, where)
+    if faults := [f"{where(key)}: {key}: {reason}" for key, reason in length_faults(run)]:
+        raise ConfigError(*dict.fromkeys(faults))
     return run
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mclab.config.keys import shown
-from mclab.config.run import UNSCIENTIFIC, RunConfig
+from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical
 from mclab.config.strict import Leaf, leaves
 from mclab.config.versions import differing
 from mclab.plan.plan import Candidate, Cell, Plan
@@ -129,7 +129,7 @@ def _config(run: RunConfig) -> _Config:
 
 def _science(run: RunConfig) -> Iterator[tuple[str, Leaf]]:
     """The run's keys without its seed and without those that change nothing in its result."""
-    return (item for item in leaves(run) if item[0] != "seed" and item[0] not in UNSCIENTIFIC)
+    return (item for item in leaves(canonical(run)) if item[0] != "seed" and item[0] not in UNSCIENTIFIC)
 
 
 def _same_ids(old: Cell, new: Cell, seeds: list[int]) -> bool:

@@ -32,9 +32,9 @@ def record_of(run: RunConfig, outcome: Outcome) -> dict[str, Any]:
         known[split] = {part: StoredScore(asdict(score)) for part, score in known[split].items()}
     if outcome.error is not None:
         known["error"] = without_passwords(outcome.error)
-    known |= {"run_id": run_id(run), "science": SCIENCE, "seed": run.seed}
-    known |= {"versions": versions(run), "words": moved_words(canonical(run).model)}
     config = canonical(run)
+    known |= {"run_id": run_id(run), "science": SCIENCE, "seed": run.seed}
+    known |= {"versions": versions(config), "words": moved_words(config.model)}
     return as_record(StoredRun(**known, keys=dict(leaves(config)), config=config))
 
 

@@ -26,9 +26,9 @@ def to_bytes(pack: Pack, r: int) -> bytes:
     Its facts are the run's id, the science version, the config, and what the run's parts and words were where they were
     not as at first; nothing of where and when it was trained.
     """
-    run = pack.runs[r]
-    facts = {"run_id": run_id(run), "science": SCIENCE, "config": canonical(run).model_dump(mode="json")}
-    moved = {"versions": versions(run), "words": moved_words(canonical(run).model)}
+    run = canonical(pack.runs[r])
+    facts = {"run_id": run_id(run), "science": SCIENCE, "config": run.model_dump(mode="json")}
+    moved = {"versions": versions(run), "words": moved_words(run.model)}
     facts |= {key: value for key, value in moved.items() if value}
     return tensors.to_bytes({name: values[r] for name, values in pack.model.named_parameters()}, facts)
 

@@ -249,3 +249,12 @@ def test_a_long_sequence_overflows_nothing(memory, depth, init):
     mixer = MemoryMixer(memory=memory, depth=depth, init=init, segment=512, aggregate="grm")
     # What decays or is normed stays near its values; a DLA of one matrix only adds, so it grows with the length.
     assert largest_over_a_long_sequence(mixer) < (4096 if (memory, depth) == ("dla", 1) else 100)
+
+
+@pytest.mark.parametrize("keys", [{"aggregate": "none"}, {"aggregate": "grm", "segment": 64}])
+@pytest.mark.parametrize("memory", ["dla", "titans", "memora"])
+def test_a_chunk_longer_than_the_sequence_is_the_sequence(memory, keys):
+    """Otherwise the step size would be divided by tokens that do not exist."""
+    (longer, inputs), (exact, _) = (layer_and_inputs(memory=memory, chunk=chunk, **keys) for chunk in (40, 13))
+    torch.testing.assert_close(longer(*inputs), exact(*inputs), rtol=0, atol=0)
+    torch.testing.assert_close(recurrent(longer, *inputs), exact(*inputs), rtol=0, atol=FP64)

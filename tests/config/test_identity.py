@@ -124,4 +124,4 @@ def test_versions_are_of_parts_that_exist():
     axes |= {"segmentation": Segmentation}
     known = {f"{axis}.{word}" for axis, words in axes.items() for word in get_args(words)}
     known |= {f"task.{word}" for word in TASKS} | {f"mixer.{word}" for word in MIXERS}
-    assert VERSIONS.keys() <= known | {"train", "model", "eval.post_training", "memory.deep"}
+    assert VERSIONS.keys() <= known | {"train", "model", "eval.post_training", "memory.deep", "chunk.above_length"}

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from mclab.config.model import RULES
+from mclab.config.oddities import oddities
 from mclab.config.params import parameters, rough_parameters, state_floats
 from mclab.config.parse import parse_run
-from mclab.config.run import RunConfig, canonical, inert, oddities, run_id, science
+from mclab.config.run import RunConfig, canonical, inert, run_id, science
 from mclab.config.strict import ConfigError
 
 FORMS = ", ".join(("mixer, attention, attention/W, log_linear, conv, conv/K, transformer++, transformer++/W", *RULES))

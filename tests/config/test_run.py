@@ -6,8 +6,9 @@ from typing import Any, get_args
 import pytest
 
 from mclab.config.model import Aggregate, Gate
+from mclab.config.oddities import oddities
 from mclab.config.parse import parse_run
-from mclab.config.run import PACKABLE, RunConfig, canonical, inert, oddities, run_id, science, shape_key
+from mclab.config.run import PACKABLE, RunConfig, canonical, inert, run_id, science, shape_key
 from mclab.config.strict import ConfigError, leaves
 
 

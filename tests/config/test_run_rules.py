@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from mclab.config.oddities import oddities
 from mclab.config.parse import parse_run
-from mclab.config.run import canonical, oddities
+from mclab.config.run import canonical
 from mclab.config.strict import ConfigError
 from mclab.config.variants import check_exams
 

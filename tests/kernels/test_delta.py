@@ -190,6 +190,18 @@ def test_rates_of_channels_equal_the_composed_form():
     assert_same(channels.rates(*sources), channels.rates_reference(*sources), sources)
 
 
+def test_kappa_is_the_key_at_length_one_and_zero_stays_zero():
+    """RWKV-7 divides by the norm itself, in values and in gradients; where there is none nothing overflows."""
+    d, j, k, xi, rho = [leaf(3, 5, 4, seed=i) for i in range(3)] + [leaf(3, 1, 4, seed=i) for i in (3, 4)]
+    _, kappa, *_ = channels.rates(d, j, k, xi, rho)
+    assert_same([kappa], [F.normalize(k * xi, dim=-1)], [k, xi])
+    zero = torch.zeros(1, 2, 4, requires_grad=True)
+    found = channels.rates(zero, zero, zero, torch.ones(1, 1, 4), torch.ones(1, 1, 4))
+    assert not found[1].any()
+    (grad,) = torch.autograd.grad(sum(each.sum() for each in found), zero)
+    assert grad.isfinite().all()
+
+
 def strong(T, K, dtype, seed=0):
     """Unit keys, many of them nearly equal, and steps close to 1: as much erasing as there can be."""
     generator = torch.Generator().manual_seed(seed)

@@ -65,7 +65,7 @@ def rwkv7(own, h, part, x, k, v):
     w = torch.exp(-math.exp(-0.5) * torch.sigmoid(d))
     a = torch.sigmoid(own["step_bias"][h] + x @ own["step_down"] @ own["step_up"][:, part])
     kappa = k * own["xi"][h]
-    kappa = kappa / torch.sqrt(kappa @ kappa + K * 1e-6)
+    kappa = kappa / kappa.norm()
     written = k * (1 + (a - 1) * own["rho"][h])
     return torch.diag(w) - torch.outer(kappa, a * kappa), torch.outer(v, written)
 

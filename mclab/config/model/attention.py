@@ -5,7 +5,8 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from mclab.config.model.base import Around, MixerConfig
+from mclab.config.lengths import Lengths
+from mclab.config.model.base import Around, MixerConfig, taps_beyond
 
 #: What a name under `model.mixer.name` that is no mixer of its own stands for. Transformer++ is attention with rotary
 #: positions and no convolution; its SwiGLU and RMSNorm are the model's own.
@@ -58,6 +59,10 @@ class AttentionMixer(MixerConfig):
         kept = 2 * min(self.window or length, length) * model.dim
         return (taps, kept) if self.window is None else (taps + kept, 0)
 
-    def oddities(self, length: int) -> Iterator[str]:
-        if self.window is not None and self.window >= length:
-            yield (f"window: {self.window} is not below task.length {length}: a token sees all before it, as with null")
+    def oddities(self, lengths: Lengths) -> Iterator[str]:
+        if self.window is not None and self.window >= lengths.longest:
+            yield f"window: {self.window} is not below {lengths.most}: a token sees all before it, as with null"
+        elif self.window is not None and self.window >= lengths.trained:
+            yield f"window: {self.window} is not below {lengths.training}: it leaves tokens out in tests alone"
+        if self.conv is not None:
+            yield from taps_beyond("conv", self.conv, lengths)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar, Protocol, Self
 
+from mclab.config.lengths import Lengths
 from mclab.config.strict import Strict
 
 
@@ -53,7 +54,20 @@ class MixerConfig(Strict):
         """The one mixer that stands for every mixer which does the same: inert keys at their baselines."""
         return self
 
-    def oddities(self, length: int) -> Iterator[str]:
-        """Harmless settings that may not be meant on sequences of `length` tokens, a line each that begins with the
+    def fitted(self, length: int) -> Self:
+        """This mixer on sequences of `length` tokens: a key that they bound has the value that then counts."""
+        return self
+
+    def oddities(self, lengths: Lengths) -> Iterator[str]:
+        """Harmless settings that may not be meant on sequences of these lengths, a line each that begins with the
         key."""
         return iter(())
+
+
+def taps_beyond(key: str, taps: int, lengths: Lengths) -> Iterator[str]:
+    """Of a convolution with more taps than there are tokens: all of them start smaller, the more there are."""
+    if taps > lengths.longest:
+        yield (
+            f"{key}: {taps} taps are above {lengths.most}: the rest is never used, but counts in what the others "
+            f"start from (1 / sqrt({taps}))"
+        )

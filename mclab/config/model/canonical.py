@@ -14,15 +14,17 @@ from mclab.config.strict import Leaf
 _FIRST = ("conv", "attention", MIXER)
 
 
-def canonical_model(model: ModelConfig) -> ModelConfig:
-    """The model that stands for every model with the same layers.
+def canonical_model(model: ModelConfig, length: int | None = None) -> ModelConfig:
+    """The model that stands for every model with the same layers, on sequences of `length` tokens where it is given.
 
     An attention's own `rotary` and `conv` become the model's where all layers agree on them. In the pattern stands
     `mixer` for one kind of layer, which is `model.mixer`, and a word for each other.
     """
     layers = tuple(_explicit(mixer, model) for mixer in model.mixers)
-    position, conv = min(_frames(model, layers), key=lambda frame: _nameless(_beside(layers, *frame)))
-    mixers = _beside(layers, position, conv)
+    fitted = layers if length is None else tuple(mixer.fitted(length).canonical() for mixer in layers)
+    position, conv, mixers = _framed(model, fitted)
+    if fitted != layers and _nameless(mixers) > 1:
+        position, conv, mixers = _framed(model, layers)
     own = _own(model, mixers)
     words = tuple(MIXER if mixer == own else word_of(mixer) or MIXER for mixer in mixers)
     heads = model.heads if _obeyed(layers, "heads") else baseline("model", "heads")
@@ -59,6 +61,12 @@ def _explicit(mixer: Mixer, model: ModelConfig) -> Mixer:
     if not isinstance(mixer, AttentionMixer):
         return mixer.canonical()
     return mixer.model_copy(update={"rotary": mixer.turns(model.position), "conv": mixer.taps(model.conv)})
+
+
+def _framed(model: ModelConfig, layers: tuple[Mixer, ...]) -> tuple[str, int, tuple[Mixer, ...]]:
+    """The position and conv of the model by which most of these layers have a word, and the layers beside them."""
+    position, conv = min(_frames(model, layers), key=lambda frame: _nameless(_beside(layers, *frame)))
+    return position, conv, _beside(layers, position, conv)
 
 
 def _frames(model: ModelConfig, layers: tuple[Mixer, ...]) -> Iterator[tuple[str, int]]:

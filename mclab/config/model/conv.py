@@ -1,10 +1,12 @@
 """The gated convolution's keys."""
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from mclab.config.model.base import Around, MixerConfig
+from mclab.config.lengths import Lengths
+from mclab.config.model.base import Around, MixerConfig, taps_beyond
 
 
 class ConvMixer(MixerConfig):
@@ -18,6 +20,9 @@ class ConvMixer(MixerConfig):
     @property
     def obeys(self) -> frozenset[str]:
         return frozenset()
+
+    def oddities(self, lengths: Lengths) -> Iterator[str]:
+        yield from taps_beyond("kernel", self.kernel, lengths)
 
     def parameters(self, model: Around, length: int) -> int:
         """The gate's matrix, taps, two biases."""

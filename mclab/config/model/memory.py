@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from mclab.config.baselines import baseline
+from mclab.config.lengths import Lengths
 from mclab.config.model.base import MixerConfig
 from mclab.config.model.rules import RULES, Memory, Rule, those
 from mclab.config.strict import LARGEST
@@ -95,7 +96,7 @@ class MemoryMixer(MixerConfig):
 
     @property
     def tokens_a_chunk(self) -> int:
-        """Chunks end with their segment."""
+        """Chunks end with their segment; with a sequence that is shorter, see `fitted`."""
         return self.chunk if self.aggregate == "none" else min(self.chunk, self.segment)
 
     def segments(self, length: int) -> int:
@@ -136,23 +137,49 @@ class MemoryMixer(MixerConfig):
         changes = {key: value for key, value in wanted.items() if getattr(self, key) != value}
         return self.model_copy(update=changes) if changes else self
 
-    def oddities(self, length: int) -> Iterator[str]:
-        if self.hybrid != "none" and self.window >= length:
-            yield f"window: {self.window} is not below task.length {length}: the attention sees all before it"
+    def fitted(self, length: int) -> "MemoryMixer":
+        """With the chunk that counts: one that is longer than the sequence would divide the step size by tokens that
+        do not exist (docs/equations.md#step-sizes)."""
+        if self.rule.descends and self.tokens_a_chunk > length:
+            return self.model_copy(update={"chunk": length})
+        return self
+
+    def oddities(self, lengths: Lengths) -> Iterator[str]:
+        if self.hybrid != "none" and self.window >= lengths.longest:
+            yield f"window: {self.window} is not below {lengths.most}: the attention sees all before it"
+        elif self.hybrid != "none" and self.window >= lengths.trained:
+            yield f"window: {self.window} is not below {lengths.training}: it leaves tokens out in tests alone"
         usual = self.chunk == MemoryMixer.model_fields["chunk"].default
-        if self.rule.descends and self.tokens_a_chunk < self.chunk and not usual:
+        if self.fitted(lengths.own) is not self and not usual:
+            yield f"chunk: {self.chunk} is above task.length {lengths.own}, where chunks end: as with {lengths.own}"
+        elif self.rule.descends and self.tokens_a_chunk < self.chunk and not usual:
             yield f"chunk: {self.chunk} is above segment {self.segment}, where chunks end: as with {self.segment}"
-        if self.aggregate == "none":
-            return
-        segments = self.segments(length)
+        if self.aggregate != "none":
+            yield from self._cache_oddities(lengths)
+
+    def _cache_oddities(self, lengths: Lengths) -> Iterator[str]:
+        segments, learned = self.segments(lengths.longest), self.segments(lengths.trained)
         if segments == 1:
-            yield f"segment: {self.segment} is not below task.length {length}: nothing is ever cached"
+            yield f"segment: {self.segment} is not below {lengths.most}: nothing is ever cached"
             return
+        if learned == 1:
+            yield (
+                f"segment: {self.segment} is not below {lengths.training}: a cache is read in tests alone, by weights "
+                f"that nothing has taught"
+            )
         if self.segmentation == "log" and segments == 2:
-            yield f"segmentation: log of 2 segments keeps what constant does; task.length {length} holds no more"
-        most = segments - 1 if self.segmentation == "constant" else max(n.bit_count() for n in range(segments))
-        if self.aggregate == "ssc" and self.k >= most:
-            yield f"k: {self.k} of at most {most} kept memories: ssc reads them all, as grm does"
+            yield f"segmentation: log of 2 segments keeps what constant does; {lengths.most} hold no more"
+        if self.aggregate == "ssc" and self.k >= self._most_kept(segments):
+            yield f"k: {self.k} of at most {self._most_kept(segments)} kept memories: ssc reads them all, as grm does"
+        elif self.aggregate == "ssc" and self.k >= self._most_kept(learned) > 0:
+            yield (
+                f"k: {self.k} of at most {self._most_kept(learned)} kept memories in {lengths.training}: ssc selects "
+                f"in tests alone"
+            )
+
+    def _most_kept(self, segments: int) -> int:
+        """Most kept memories that a token of so many segments sees."""
+        return segments - 1 if self.segmentation == "constant" else max(n.bit_count() for n in range(segments))
 
     @model_validator(mode="after")
     def _soup_is_defined(self) -> "MemoryMixer":

@@ -108,7 +108,7 @@ RULES: dict[str, Rule] = {
     "vector": Rule(shape="vector", channel_constants=1),
     "delta": Rule(erases=True, rates=1),
     "gated_delta": Rule(erases=True, decays=True, rates=2, constants=1),
-    "rwkv7": Rule(erases=True, decays=True, channel_rates=2, channel_constants=2),
+    "rwkv7": Rule(version=2, erases=True, decays=True, channel_rates=2, channel_constants=2),
     "mamba2": Rule(decays=True, rates=1, constants=2),
     "memora": Rule(objective="l2", decays=True, formed=True, rates=2),
 }

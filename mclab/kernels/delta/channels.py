@@ -12,15 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mclab.kernels.norm import EPS, unit
-
 #: log w at its lowest.
 FASTEST = -math.exp(-0.5)
+#: Added to |k xi|^2, so that a vector of zeros stays one. RWKV-7 divides by the norm, but by no less than 1e-12.
+FLOOR = 1e-24
 
 
 def rates_reference(d: Tensor, j: Tensor, k: Tensor, xi: Tensor, rho: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """log w, kappa, a kappa, and what is written; d, j and k [G, T, K], xi and rho [G, 1, K]."""
-    kappa, a = unit(k * xi), torch.sigmoid(j)
+    x, a = k * xi, torch.sigmoid(j)
+    kappa = x / (x.square().sum(-1, keepdim=True) + FLOOR).sqrt()
     return FASTEST * torch.sigmoid(d), kappa, a * kappa, k * (1 + (a - 1) * rho)
 
 
@@ -38,7 +39,7 @@ class _Rates(torch.autograd.Function):
         ctx: Any, d: Tensor, j: Tensor, k: Tensor, xi: Tensor, rho: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         log_w, a, kappa = torch.sigmoid(d).mul_(FASTEST), torch.sigmoid(j), k * xi
-        inverse = torch.linalg.vecdot(kappa, kappa).add_(EPS * k.shape[-1]).rsqrt_().unsqueeze(-1)
+        inverse = torch.linalg.vecdot(kappa, kappa).add_(FLOOR).rsqrt_().unsqueeze(-1)
         kappa *= inverse
         ctx.save_for_backward(log_w, a, kappa, inverse, k, xi, rho)
         return log_w, kappa, a * kappa, torch.addcmul(1 - rho, a, rho).mul_(k)
