@@ -14,7 +14,6 @@ from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup, runs_needed
 from mclab.runner import Progress, Start, Summary, execute
 from mclab.runner.devices import here, resolved
-from mclab.runner.estimate import duration
 from mclab.runner.room import machine, needs, refuse
 from mclab.store import Store
 from mclab.store.files import StoreError, plainly
@@ -134,7 +133,7 @@ def _begins(plan: Plan, out: Path, start: Start, lookup: Lookup) -> str:
     """What is about to happen, in a line."""
     stored = sum(lookup(run_id(run)) is not None for run in runs_needed(plan, lookup))
     where = f"{start.processes} process{'es' * (start.processes != 1)}" if start.processes else "on the cluster"
-    guess = "" if start.seconds is None else f"; very roughly {duration(start.seconds)}"
+    guess = f"; {start.span.told()} ({start.span.basis})" if start.span else ""
     return f"{plan.name}: {_runs(start.runs)} to go ({stored} stored), {where}, into {out}{guess}"
 
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from mclab.config.options import ALONE, RunOptions
 from mclab.config.params import parameters, state_floats
 from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import ConfigError
@@ -13,8 +14,9 @@ from mclab.plan.difference import difference, renewal
 from mclab.plan.plan import Cell, Plan
 from mclab.plan.select import runs_needed
 from mclab.plan.size import Size, size
-from mclab.runner.estimate import seconds
-from mclab.runner.room import Need, doubts, machine, needs, refuse
+from mclab.runner.history import FRESH, MOST, History
+from mclab.runner.room import Need, doubts, machine, needs, refuse, trains_here
+from mclab.runner.span import Span, planned_device, planned_workers, whole_command
 from mclab.store import Records
 
 
@@ -35,9 +37,9 @@ class CellSize:
 class Preview:
     """A plan, how much work it is, and how much of that is done.
 
-    `seconds` are for what is left, on one CPU core; `need` is what the largest run takes of memory, in each of
-    `processes`. `warnings` are the plan's, what does not fit into memory and, where the folder holds another grid, that
-    it does.
+    `seconds` are for what is left, on one core or GPU, and `span` for the command, in `processes` on `device`; `None`
+    on a cluster and where nothing tells. `need` is what the largest run takes of memory, in each of the processes.
+    `warnings` are the plan's, what does not fit into memory and, where the folder holds another grid, that it does.
     """
 
     plan: Plan
@@ -48,6 +50,8 @@ class Preview:
     seconds: float
     need: Need
     processes: int
+    device: str
+    span: Span | None
     warnings: tuple[str, ...]
 
     @property
@@ -72,39 +76,51 @@ class Preview:
             "seconds_on_one_core": round(self.seconds),
             "memory_of_a_process": self.need.process,
             "processes": self.processes,
+            "seconds": [round(self.span.low, 1), round(self.span.high, 1)] if self.span else None,
+            "stored_runs_used": self.span.runs if self.span else 0,
             "cells": cells,
         }
 
 
-def preview(
-    plan: Plan, out: Path, extend: bool = False, replicas: int = 1, workers: int = 1, here: bool = True
-) -> Preview:
-    """Size up a plan for the run folder `out`, whose grid it may change with `extend`; `replicas` train together, in
-    each of `workers` processes, in the memory of this machine where `here` says so.
+def preview(plan: Plan, out: Path, options: RunOptions = ALONE) -> Preview:
+    """Size up a plan for the run folder `out`, which the options may extend, and for the processes that they ask for.
+
 
     Raises `ConfigError` where a file stands in the folder's place, and for what fits into no memory.
     """
-    counts, first = size(plan), set(plan.first_runs())
+    counts, first = size(plan), list(set(plan.first_runs()))
+    missing = first
     records = Records(out, say=lambda line: None) if out.exists() else None
-    stored = sum(records.lookup(run_id(run)) is not None for run in runs_needed(plan, records.lookup)) if records else 0
+    stored = 0
+    if records:
+        needed = runs_needed(plan, records.lookup)
+        missing = [run for run in needed if records.lookup(run_id(run)) is None]
+        stored = len(needed) - len(missing)
+    history = History(records.sample(FRESH, MOST) if records else (), planned_device(options), options.threads)
+    left = max(0, counts.runs - stored)
+    work = history.work(missing or first, left)  # none where a failed run keeps cells from choosing
+    processes = planned_workers(options, left)
     cells = tuple(map(_cell_size, plan.cells))
-    large = needs(((cell.name, _first(cell)) for cell in plan.cells), replicas)
+    large = needs(
+        ((cell.name, _first(cell)) for cell in plan.cells), options.pack if isinstance(options.pack, int) else 1
+    )
     refuse(large[0], None)
-    processes = max(1, min(workers, counts.runs - stored))
-    share = max(0, counts.runs - stored) / max(1, len(first))
+    here = machine() if trains_here(options.device, options.scheduler) else None
     return Preview(
         plan=plan,
         out=out,
         size=counts,
         cells=cells,
         stored=stored,
-        seconds=seconds(first) * share,
+        seconds=work.seconds,
         need=large[0],
         processes=processes,
+        device=history.device,
+        span=whole_command(work, history, processes, options),
         warnings=(
             *plan.warnings,
-            *doubts(large, processes, machine() if here else None),
-            *([] if extend else _conflict(plan, records)),
+            *doubts(large, processes, here),
+            *([] if options.extend else _conflict(plan, records)),
         ),
     )
 

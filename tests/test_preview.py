@@ -1,9 +1,11 @@
 """What a plan would run: sizes, what is stored, what stands in the way."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mclab.config.options import ALONE
 from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
@@ -13,7 +15,8 @@ from mclab.preview import preview
 from mclab.runner import execute
 from mclab.runner.estimate import duration
 from mclab.runner.room import Machine, needs
-from mclab.store import Store
+from mclab.store import Records, Store
+from mclab.workers.cores import Processors
 
 GRID = {
     "grid": {"model.mixer.gate": ["context", "none"]},
@@ -51,6 +54,40 @@ def test_stored_runs_are_counted_and_the_winners_others_with_them(tmp_path: Path
     assert part.seconds == pytest.approx(preview(PLAN, tmp_path / "none").seconds * 6 / 14)
 
 
+def test_stored_times_count_and_cells_without_any_are_scaled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that took 1,000 s each: the other seeds of their cells will, and other cells some such time."""
+    monkeypatch.setattr("mclab.runner.span.processors", lambda: Processors(2, 2, 0.0))
+
+    def slow(runs: list[RunConfig], **_: object) -> list[Outcome]:
+        return [Outcome("done", run.train.steps, wall_s=1000.0) for run in runs]
+
+    plain = {"grid": {"model.dim": [16, 24]}}
+    with Store(tmp_path) as store:
+        execute(plan_from({**plain, "seeds": "0..2"}, "g"), store, train=slow)
+    more, wider = (
+        plan_from(grid, "g") for grid in ({**plain, "seeds": "0..3"}, {**plain, "grid": {"model.dim": [40]}})
+    )
+    found, other = preview(more, tmp_path), preview(wider, tmp_path, replace(ALONE, extend=True))
+    assert (found.left, found.seconds) == (2, 2000.0)
+    assert found.span is not None
+    assert found.span.runs == 6
+    assert found.as_dict()["stored_runs_used"] == 6
+    assert found.span.low < 2000 < found.span.high < 1.6 * 2000
+    assert other.seconds > 10 * preview(wider, tmp_path / "none").seconds
+
+
+def test_many_records_are_not_all_read(tmp_path: Path) -> None:
+    """Those that are read are told as damaged."""
+    (tmp_path / "records").mkdir()
+    for number in range(2000):
+        (tmp_path / "records" / f"{number:016x}.json").touch()
+    told: list[str] = []
+    assert Records(tmp_path, say=told.append).sample(20, 500) == []
+    assert len(told) == 20
+    assert told[0] != told[-1]
+    assert preview(PLAN, tmp_path).stored == 0
+
+
 def test_the_estimate_grows_with_steps_width_and_looks() -> None:
     def seconds(*overrides: str) -> float:
         return preview(plan_from({}, "g", overrides), Path("nowhere")).seconds
@@ -67,12 +104,12 @@ def test_what_does_not_fit_into_memory_is_a_warning(monkeypatch: pytest.MonkeyPa
     (line,) = preview(PLAN, Path("nowhere")).warnings
     assert line.startswith("1 of 2 cells may not fit into memory: gate=context needs roughly ")
     assert line.endswith("; take train.batch 32")
-    (line,) = preview(PLAN, Path("nowhere"), replicas=4).warnings
+    (line,) = preview(PLAN, Path("nowhere"), replace(ALONE, pack=4)).warnings
     assert line.startswith("2 of 2 cells may not fit into memory: gate=context needs roughly ")
     assert " for 4 runs together" in line
-    (line,) = preview(PLAN, Path("nowhere"), workers=3).warnings
+    (line,) = preview(PLAN, Path("nowhere"), replace(ALONE, workers=3)).warnings
     assert " in 3 processes at once" in line
-    assert preview(PLAN, Path("nowhere"), here=False).warnings == ()
+    assert preview(PLAN, Path("nowhere"), replace(ALONE, device="cuda")).warnings == ()
 
 
 def test_durations() -> None:
@@ -87,7 +124,7 @@ def test_another_grid_in_the_folder_is_a_warning(tmp_path: Path) -> None:
     one = "this one is +2 −2 cells (model.dim 32 → 16)"
     told = f"{tmp_path} holds another grid, {one}: it wants --extend or another --out"
     assert preview(other, tmp_path).warnings == (told,)
-    assert preview(other, tmp_path, extend=True).warnings == ()
+    assert preview(other, tmp_path, replace(ALONE, extend=True)).warnings == ()
     assert preview(PLAN, tmp_path).warnings == ()
 
 

@@ -18,12 +18,13 @@ from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import RunConfig, run_id, shape_key
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Plan
-from mclab.runner import Progress, Start, Summary, execute
+from mclab.runner import Ahead, Progress, Start, Summary, execute
 from mclab.runner.estimate import seconds
 from mclab.runner.execute import ALONE
 from mclab.runner.needs import Needs
 from mclab.runner.packing import cost, packs_of
 from mclab.store import Store
+from mclab.workers import open_pool
 
 GATES = {"grid": {"model.mixer.gate": ["context", "input"]}, "seeds": "0..2"}
 RATES = {"over": {"train.lr": [0.001, 0.01]}, "by": "valid.accuracy", "seeds": 2}
@@ -226,11 +227,49 @@ def test_what_there_is_to_do_is_told_once(tmp_path: Path) -> None:
     run(plan, tmp_path, Trainer(), begin=starts.append)
     (start,) = starts
     assert (start.runs, start.processes) == (14, 1)
-    assert start.seconds == pytest.approx(14 / 8 * seconds(plan.first_runs()))
+    assert start.span is not None
+    assert start.span.low < 14 / 8 * seconds(plan.first_runs()) < start.span.high
     run(plan, tmp_path, Trainer(), begin=starts.append)
     assert starts == [start]
     run(plan, tmp_path / "other", Trainer(), replace(ALONE, device="cuda"), begin=starts.append)
-    assert starts[1].seconds is None
+    assert starts[1].span is None
+
+
+def test_the_next_command_goes_by_the_times_of_stored_runs(tmp_path: Path) -> None:
+    """Each takes 1,000 s, far beyond what their configs alone let one expect."""
+    starts, slow = list[Start](), Trainer(lambda runs: replace(outcome_of(runs[0]), steps=600, wall_s=1000.0))
+    run(plan_from({"seeds": "0..3"}, "g"), tmp_path, slow)
+    run(plan_from({"seeds": "0..5"}, "g"), tmp_path, Trainer(), begin=starts.append)
+    span = starts[0].span
+    assert span is not None
+    assert (span.runs, starts[0].runs) == (4, 2)
+    assert 1300 < span.low < 2000 < span.high
+
+
+def test_until_the_first_run_begins_workers_are_starting_and_the_time_is_what_was_predicted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers are this process, for speed; what is told is what two would make of it."""
+    monkeypatch.setattr(sys.modules["mclab.runner.execute"], "open_pool", partial(here_alone, open_pool))
+    seen: list[tuple[str, Ahead | None]] = []
+    run(
+        plan_from(GATES, "g"),
+        tmp_path,
+        Trainer(),
+        replace(ALONE, workers=2),
+        progress=lambda now: seen.append((now.stage(), now.ahead())),
+    )
+    assert [stage for stage, _ in seen] == ["starting 2 workers"] * 2 + [""] * 6
+    first, last = seen[0][1], seen[-1][1]
+    assert first is not None
+    assert first.least is not None
+    assert 2 < first.least < first.seconds
+    assert last is not None
+    assert last.least is None
+
+
+def here_alone(opened: Callable[..., Any], options: RunOptions, workers: int, **more: Any) -> Any:
+    return opened(options, 1, **more)
 
 
 def test_fail_fast_and_max_failures(tmp_path: Path) -> None:

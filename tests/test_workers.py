@@ -141,7 +141,7 @@ def test_as_many_torch_threads_as_asked_for_on_cpu_and_the_callers_setting_kept(
 def test_worker_count(monkeypatch: pytest.MonkeyPatch) -> None:
     assert worker_count(RunOptions("cpu", 3)) == 3
     assert 1 <= worker_count(CPU) <= (os.cpu_count() or 1)
-    monkeypatch.setattr("mclab.workers.local.cores", lambda: 8)
+    monkeypatch.setattr("mclab.workers.pool.cores", lambda: 8)
     assert [worker_count(RunOptions("cpu", threads=threads)) for threads in (1, 3, 8, 9)] == [8, 2, 1, 1]
     assert worker_count(RunOptions("cpu", 5, threads=8)) == 5
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")

@@ -37,7 +37,7 @@ def progress() -> Iterator[tuple[Show, Say]]:
 class Lines:
     """A line each tenth of the runs and each 30 seconds, whichever comes first, at most one a second.
 
-    Nothing at the start and the end, which are told otherwise.
+    At the start only what has to be done before the first run, nothing at the end: these are told otherwise.
     """
 
     def __init__(self, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
@@ -48,6 +48,9 @@ class Lines:
 
     def __call__(self, now: "Progress") -> None:
         """Say how far it is, if it is time."""
+        stage = now.stage()
+        if self._now is None and stage:
+            self._say(stage)
         self._now = now
         time, tenth = self._clock(), 10 * now.done // max(1, now.total)
         quiet = time - self._last
@@ -55,7 +58,7 @@ class Lines:
             self._last, self._tenth = time, tenth
             step = f", step {now.step}/{now.steps} of the next" if now.steps else ""
             ahead, elapsed = now.ahead(), f"{time - self._began:.0f} s elapsed"
-            told = [f"{now.done}/{now.total} {now.what} done{step}", _share(ahead), elapsed, _left(ahead)]
+            told = [f"{now.done}/{now.total} {now.what} done{step}", stage, _share(ahead), elapsed, _left(ahead)]
             self._say(", ".join(part for part in told if part))
 
     def again(self) -> None:
@@ -65,13 +68,21 @@ class Lines:
 
 
 def _share(ahead: "Ahead | None") -> str:
-    return f"{100 * ahead.share:.0f} %" if ahead else ""
+    return f"{100 * ahead.share:.0f} %" if ahead and ahead.least is None else ""
 
 
 def _left(ahead: "Ahead | None") -> str:
+    """The time left: measured, or the range that was predicted while nothing is measured."""
     from mclab.runner.estimate import duration
+    from mclab.runner.span import between
 
-    return f"{duration(ahead.seconds)} left" if ahead else ""
+    if ahead is None:
+        return ""
+    if ahead.least is None:
+        return f"{duration(ahead.seconds)} left"
+    if not ahead.least:
+        return f"up to {between(ahead.seconds, ahead.seconds)} left"
+    return f"{between(ahead.least, ahead.seconds)} left"
 
 
 #: The bar fills with the work done, where that is known; the runs are counted beside it.
@@ -117,7 +128,8 @@ class _Drawn:
     def _draw(self, now: "Progress") -> None:
         self._bar.n = self._ahead.share if self._ahead else now.done / max(1, now.total)
         step = f"step {now.step}/{now.steps}" if now.steps else ""
-        self._bar.set_postfix_str(", ".join(part for part in (_left(self._ahead), step) if part), refresh=False)
+        parts = (now.stage(), _left(self._ahead), step)
+        self._bar.set_postfix_str(", ".join(part for part in parts if part), refresh=False)
         self._bar.set_description_str(f"{now.done}/{now.total}")
 
 

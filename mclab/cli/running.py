@@ -1,6 +1,5 @@
 """The verbs that run something: ablate and train."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,13 +111,8 @@ def _gathers(out: Path, name: str) -> bool:
 
 def _preview(plan: "Plan", out: Path, options: RunOptions, as_json: bool) -> None:
     from mclab.preview import preview
-    from mclab.runner.room import trains_here
 
-    here = trains_here(options.device, options.scheduler)
-    pack, workers = (number if isinstance(number, int) else 1 for number in (options.pack, options.workers))
-    if options.workers == "auto" and here:
-        workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    found = preview(plan, out, options.extend, pack, workers, here)
+    found = preview(plan, out, options)
     if as_json:
         result_json(found.as_dict())
     else:

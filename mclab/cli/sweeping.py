@@ -85,7 +85,10 @@ def sweep(
     how = RunOptions(device, workers, scheduler, pack, threads, fail_fast, max_failures, retry_failed)
     where = out or usable(Path("runs") / found.name, "the run folder, named after the space")
     if dry_run:
-        return _preview(found, where, trials, how, as_json)
+        from mclab.sweep.outlook import finished
+
+        done = 0 if storage else finished(where, study or found.name)
+        return _preview(found, where, trials, min(done, trials), how, as_json)
     from mclab.sweep.command import Options
 
     return _run(found, where, Options(trials, how, storage, study, seed or 0), content, as_json)
@@ -113,22 +116,31 @@ def _tell(report: "Report", as_json: bool) -> None:
     return remark(*written(report.files))
 
 
-def _preview(space: "Space", out: Path, trials: int, options: RunOptions, as_json: bool) -> None:
+def _preview(space: "Space", out: Path, trials: int, done: int, options: RunOptions, as_json: bool) -> None:
     """What would be searched. Imports neither optuna nor torch and writes nothing."""
     from mclab.config.params import parameters, state_floats
     from mclab.plan.size import tokens
+    from mclab.runner.history import FRESH, MOST, History
     from mclab.runner.room import doubts, machine, needs, refuse, trains_here
+    from mclab.runner.span import in_words, planned_device, planned_workers, whole_command
+    from mclab.store import Records
+    from mclab.sweep.outlook import work_of
 
     ends = list(space.ends())
     base, large = needs(ends[:1])[0], needs(ends)
     refuse(base, None)
     here = machine() if trains_here(options.device, options.scheduler) else None
     run = space.base_point().runs[0]
+    stored = Records(out, say=lambda line: None).sample(FRESH, MOST) if out.exists() else ()
+    history = History(stored, planned_device(options), options.threads)
+    processes = planned_workers(options, (trials - done) * len(space.seeds))
+    whole = whole_command(work_of(space, trials - done, history), history, processes, options)
     facts: dict[str, Any] = {
         "name": space.name,
         "question": space.question,
         "out": str(out),
         "trials": trials,
+        "finished": done,
         "objectives": [vars(each) for each in space.objectives],
         "sampler": space.sampler,
         "pruner": space.pruner,
@@ -138,18 +150,21 @@ def _preview(space: "Space", out: Path, trials: int, options: RunOptions, as_jso
         "base_state": state_floats(run),
         "tokens": trials * len(space.seeds) * tokens(run),
         "memory_of_a_process": large[0].process,
+        "processes": processes,
+        "seconds": [round(whole.low, 1), round(whole.high, 1)] if whole else None,
+        "stored_runs_used": history.runs,
         "notes": list(space.notes),
         "warnings": [*space.warnings, *doubts(large, 1, here, "ends of the space")],
         **space.describe(),
     }
     if as_json:
         return result_json(facts)
-    return result(_preview_text(space, facts))
+    left = in_words(whole, history.device, processes) if done < trials else "nothing left to run"
+    return result(_preview_text(space, facts, left))
 
 
-def _preview_text(space: "Space", facts: dict[str, Any]) -> str:
+def _preview_text(space: "Space", facts: dict[str, Any], time: str) -> str:
     from mclab.plan.space import words
-    from mclab.runner.estimate import duration, seconds
     from mclab.runner.room import size
 
     runs = space.base_point().runs
@@ -159,11 +174,11 @@ def _preview_text(space: "Space", facts: dict[str, Any]) -> str:
     lines += [*space.notes, *(f"warning: {line}" for line in facts["warnings"])]
     goals = " and ".join(f"{each.direction} {each.metric}" for each in space.objectives)
     lines.append(f"{goals}; sampler {space.sampler}, pruner {space.pruner}; {points}")
+    done = f" ({facts['finished']} of them finished)" if facts["finished"] else ""
     seeds = f" x {len(runs)} seeds" * (len(runs) > 1)
-    time = duration(facts["trials"] * seconds(runs))
     lines.append(
-        f"{facts['trials']} trials{seeds}; {facts['tokens']:,} training tokens if all are like the base; "
-        f"very roughly {time} on one CPU core; into {facts['out']}"
+        f"{facts['trials']} trials{seeds}{done}; {facts['tokens']:,} training tokens if all are like the base; "
+        f"{time}; into {facts['out']}"
     )
     lines.append(
         f"roughly {size(facts['memory_of_a_process'])} of memory a process, at the end of an axis that takes most"

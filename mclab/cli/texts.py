@@ -55,8 +55,8 @@ def _rest(found: "Preview") -> Iterator[str]:
 
 def _work(found: "Preview") -> Iterator[str]:
     from mclab.report.names import seeds_text
-    from mclab.runner.estimate import duration
     from mclab.runner.room import told
+    from mclab.runner.span import in_words
 
     size, select = found.size, found.plan.select
     yield from found.plan.notes
@@ -64,7 +64,7 @@ def _work(found: "Preview") -> Iterator[str]:
     choice = f", {size.first} of them to choose {', '.join(select.over)} by" if select else ""
     seeds = f"seed{'s' * (len(found.plan.seeds) > 1)} {seeds_text(found.plan.seeds)}"
     yield f"{_cells(found)}; {_count(size.runs, 'run')}{choice}; {seeds}"
-    left = f"very roughly {duration(found.seconds)} on one CPU core" if found.left else "nothing left to run"
+    left = in_words(found.span, found.device, found.processes) if found.left else "nothing left to run"
     yield f"{size.tokens:,} training tokens; {found.stored or 'none'} of the runs stored in {found.out}; {left}"
     yield told(found.need, found.processes)
 

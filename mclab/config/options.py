@@ -58,3 +58,7 @@ def number(option: str, value: int | str, other: str = "") -> int:
         told = cut(value) if isinstance(value, str) else value
         raise ConfigError(f"{option}: needs {other}a number from 1 to {_MOST}, got {told!r}")
     return count
+
+
+#: One process on the CPU: this one.
+ALONE = RunOptions(device="cpu", workers=1)

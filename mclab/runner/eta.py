@@ -32,10 +32,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Ahead:
-    """`share` of all the work is done; the rest takes so many `seconds` more."""
+    """`share` of all the work is done; the rest takes so many `seconds` more.
+
+    While nothing is measured the seconds are the most that were predicted, and `least` the least.
+    """
 
     share: float
     seconds: float
+    least: float | None = None
 
 
 @dataclass

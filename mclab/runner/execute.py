@@ -6,23 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mclab.config.keep import Keep
-from mclab.config.options import RunOptions
+from mclab.config.options import ALONE, RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig, Status, run_id
 from mclab.plan.plan import Plan
-from mclab.runner.estimate import seconds
 from mclab.runner.eta import Ahead
 from mclab.runner.forecast import Forecast
+from mclab.runner.history import FRESH, MOST, History
 from mclab.runner.needs import Needs
 from mclab.runner.packing import cost, halves, packs_of
+from mclab.runner.span import ENDING, Span, span, starting
 from mclab.store import Store
 from mclab.store.flight import Flights
 from mclab.workers import Failure, Pack, Pool, Result, Train, open_pool, worker_count
+from mclab.workers.cores import processors
 
 #: What counts towards --max-failures.
 _BAD: tuple[Status, ...] = ("failed", "diverged", "oom")
-#: One process on the CPU: this one.
-ALONE = RunOptions(device="cpu", workers=1)
 Echo = Callable[[str], None]
 
 
@@ -31,7 +31,8 @@ class Progress:
     """Runs of this command, or `what` else it counts: `done` of about `total`; in one process also the step of the pack
     that trains.
 
-    `ahead` says at any time what is left, as it then is; `None` while nothing is known.
+    `ahead` says at any time what is left, as it then is; `None` while nothing is known. `stage` says what is done
+    before the first run can begin, and nothing once it has.
     """
 
     done: int
@@ -40,18 +41,19 @@ class Progress:
     steps: int = 0
     ahead: Callable[[], Ahead | None] = field(default=lambda: None, compare=False, repr=False)
     what: str = "runs"
+    stage: Callable[[], str] = field(default=lambda: "", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class Start:
     """What a command sets out to do: about `runs` runs in so many processes here, none where a cluster runs them.
 
-    `seconds` is a rough guess, `None` on other devices than a CPU and on a cluster.
+    `span` is how long that takes; `None` on a cluster, and where no stored run tells of a device other than a CPU.
     """
 
     runs: int
     processes: int
-    seconds: float | None
+    span: Span | None
 
 
 @dataclass(frozen=True)
@@ -126,8 +128,9 @@ class _Execution:
     ) -> None:
         self.needs, self.store, self.options, self.progress, self.echo = needs, store, options, progress, echo
         self.ran: Counter[str] = Counter()
-        self.forecast = Forecast(needs, 1)
-        self.alone = True
+        self.history = History()
+        self.forecast = Forecast(needs, 1, self.history)
+        self.alone, self.stage = True, ""
         self.flights = Flights(store.path, store.begun())
 
     def go(self, train: Train | None, begin: Callable[[Start], None]) -> str | None:
@@ -149,8 +152,12 @@ class _Execution:
             return None
         useful = min(count, len(first) + self.needs.expected)
         processes = 0 if options.scheduler else useful
-        begin(self._start(first, processes))
-        self.forecast, self.alone = Forecast(self.needs, processes), processes == 1
+        self.history = History(self.store.sample(FRESH, MOST), options.device, options.threads)
+        begin(Start(self._total, processes, self._span(first, processes, ENDING)))
+        self.forecast = Forecast(self.needs, processes, self.history, self._span(first, processes))
+        self.alone, self.stage = processes == 1, before_runs(processes)
+        if self.stage:
+            self._tell()
         keep = Keep(self.store.checkpoints.absolute(), options.save_weights)
         with open_pool(options, useful, train=train, progress=self._step, keep=keep, say=self.echo) as pool:
             self._submit(pool, first)
@@ -162,10 +169,16 @@ class _Execution:
                     return reason
         return None
 
-    def _start(self, first: list[Pack], processes: int) -> Start:
-        now, total = [run for pack in first for run in pack], self.needs.given + self.needs.expected
-        known = processes and self.options.device == "cpu"
-        return Start(total, processes, seconds(now) * total / len(now) / processes if known else None)
+    @property
+    def _total(self) -> int:
+        return self.needs.given + self.needs.expected
+
+    def _span(self, first: list[Pack], processes: int, after: float = 0.0) -> Span | None:
+        """How long all runs take, with the start of the processes before and what comes `after` them."""
+        if not processes or not self.history.knows:
+            return None
+        here, work = processors(), self.history.work((run for pack in first for run in pack), self._total)
+        return span(work, self.history, processes, self.options.threads, here, starting(processes, here) + after)
 
     def _split(self, pool: Pool, pack: Pack, result: Result) -> bool:
         """Hand in a pack that was too large for the memory again, in two parts; `False` for any other."""
@@ -218,6 +231,7 @@ class _Execution:
 
     def _step(self, pack: Pack, step: int, steps: int) -> None:
         """A pack is so far; of one among several it is not said which step it is at."""
+        self.stage = ""
         self.forecast.step(pack, step, steps)
         if not self.alone:  # a worker's death is not this process's
             return
@@ -228,8 +242,8 @@ class _Execution:
             self.flights.begin(ids(pack))
 
     def _tell(self, step: int = 0, steps: int = 0) -> None:
-        total = self.needs.given + self.needs.expected
-        self.progress(Progress(self.ran.total(), total, step, steps, self.forecast.ahead))
+        found = Progress(self.ran.total(), self._total, step, steps, self.forecast.ahead, stage=lambda: self.stage)
+        self.progress(found)
 
     def _enough(self) -> str | None:
         bad, limit = sum(self.ran[status] for status in _BAD), self.options.limit
@@ -242,6 +256,13 @@ class _Execution:
 def ids(runs: Iterable[RunConfig]) -> list[str]:
     """The runs' ids, in order."""
     return [run_id(run) for run in runs]
+
+
+def before_runs(processes: int) -> str:
+    """What has to be done before the first run can begin, in words; 0 `processes` are those of a cluster."""
+    if processes == 1:
+        return ""
+    return f"starting {processes} workers" if processes else "waiting for a worker of the cluster"
 
 
 def _why(outcome: Outcome) -> str:

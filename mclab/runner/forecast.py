@@ -3,26 +3,30 @@
 from collections.abc import Iterator, Sequence
 
 from mclab.config.run import RunConfig, shape_key
-from mclab.runner.estimate import after_training, seconds
+from mclab.runner.estimate import after_training
 from mclab.runner.eta import Ahead, Eta, Job
+from mclab.runner.history import History
 from mclab.runner.needs import Needs
 from mclab.runner.packing import cost
+from mclab.runner.span import Countdown, Span
 from mclab.workers import Pack
 
 
 class Forecast:
     """Packs as they are handed in, step and end; 0 `processes` are those of a cluster, as many as are seen to run.
 
-    Packs of one shape are of one kind: they cost the same whatever their seeds and rates.
+    Packs of one shape are of one kind: they cost the same whatever their seeds and rates. Until a pack has told how
+    fast it is, what is ahead is the range that was predicted.
     """
 
-    def __init__(self, needs: Needs, processes: int) -> None:
-        self._needs, self._eta = needs, Eta(processes)
+    def __init__(self, needs: Needs, processes: int, history: History, predicted: Span | None = None) -> None:
+        self._needs, self._eta, self._history = needs, Eta(processes), history
+        self._predicted = Countdown(predicted)
         self._jobs: dict[int, list[Job]] = {}
 
     def add(self, pack: Pack) -> None:
         """A pack that waits."""
-        self._eta.add(pack, _job(pack))
+        self._eta.add(pack, self._job(pack))
 
     def step(self, pack: Pack, step: int, steps: int) -> None:
         """A pack is so far; at 0 of 0 it starts."""
@@ -34,15 +38,15 @@ class Forecast:
 
     def ahead(self) -> Ahead | None:
         """What is ahead now."""
-        return self._eta.ahead(self._later())
+        return self._eta.ahead(self._later()) or self._predicted.ahead()
 
     def _later(self) -> Iterator[tuple[Sequence[Job], int]]:
         for number, count in self._needs.later().items():
             if number not in self._jobs:
-                self._jobs[number] = [_job((run,)) for run in self._needs.candidates(number)]
+                self._jobs[number] = [self._job((run,)) for run in self._needs.candidates(number)]
             yield self._jobs[number], count
 
-
-def _job(pack: Sequence[RunConfig]) -> Job:
-    first = pack[0]
-    return Job(shape_key(first), seconds(pack), after_training(first), cost(tuple(pack)))
+    def _job(self, pack: Sequence[RunConfig]) -> Job:
+        first = pack[0]
+        seconds = sum(map(self._history.seconds, pack))
+        return Job(shape_key(first), seconds, after_training(first), cost(tuple(pack)))

@@ -1,6 +1,7 @@
 """The run folder, to read (`Records`) and to write (`Store`)."""
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -33,6 +34,11 @@ SPACE = "space.yaml"
 _RUN = re.compile(r"[0-9a-f]{16}")
 #: Folders in a run folder.
 _OWN = ("records", "curves", "weights", "checkpoints", "tables", "plots")
+
+
+def _evenly(names: list[str], most: int) -> list[str]:
+    step = max(1.0, len(names) / most)
+    return [names[int(place * step)] for place in range(min(most, len(names)))]
 
 
 def _to_stderr(line: str) -> None:
@@ -97,6 +103,18 @@ class Records:
                 f"{self.path}: {len(found) - len(mine)} records of another science version than {SCIENCE} left out"
             )
         return mine
+
+    def sample(self, fresh: int, most: int) -> list[StoredRun]:
+        """Some of the runs: those that were read before, and up to `fresh` others; of all of these at most `most`.
+
+        Both are taken evenly from a list, and ids are random: a folder of any size gives a fair sample at once.
+        """
+        known = [run for run, (_, record) in self._read.items() if record]
+        folder = self.path / "records"
+        names = sorted(os.listdir(folder)) if folder.is_dir() else []
+        others = [name[:-5] for name in names if name.endswith(".json") and _RUN.fullmatch(name[:-5])]
+        others = _evenly([run for run in others if run not in self._read], fresh)
+        return [record for run in _evenly([*known, *others], most) if (record := self.lookup(run))]
 
     def scan_frame(self) -> "pl.DataFrame":
         """`scan` as a frame, one row per run (see `mclab.store.frame`). Imports polars."""

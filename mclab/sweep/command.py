@@ -31,6 +31,7 @@ from mclab.store.paths import told_as_given
 from mclab.sweep import samplers
 from mclab.sweep.importance import importances
 from mclab.sweep.journal import NAME, Journal
+from mclab.sweep.outlook import TRIALS
 from mclab.sweep.postgres import Postgres
 from mclab.sweep.search import Search, Tally
 from mclab.sweep.study import Place, Shared, open_study
@@ -44,9 +45,6 @@ GOODBYE = 2.0
 
 #: A database's address in the other form that its own tools take.
 _PAIRS = re.compile(r"(^|\s)(host|user|dbname|password)\s*=")
-
-#: The study in plain data, in the run folder.
-TRIALS = "trials.json"
 
 Say = Callable[[str], None]
 

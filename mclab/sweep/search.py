@@ -12,13 +12,18 @@ from mclab.config.options import RunOptions
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import RunConfig, run_id
 from mclab.runner import Ahead, Progress
+from mclab.runner.execute import before_runs
+from mclab.runner.history import FRESH, MOST, History
 from mclab.runner.packing import cost, halves, packs_of
+from mclab.runner.span import Countdown, Span, span, starting
 from mclab.store import Store
 from mclab.sweep.measure import end_as, end_of
+from mclab.sweep.outlook import work_of
 from mclab.sweep.owner import BEAT
 from mclab.sweep.pruning import Pruned, medians
 from mclab.sweep.study import Claim, End, Shared
 from mclab.workers import Failure, Pack, Pool, Result, open_pool, worker_count
+from mclab.workers.cores import processors
 
 #: Trials that one worker of a GPU is asked for at once: those of one shape train together.
 BATCH = 16
@@ -59,6 +64,7 @@ class Search:
         self._count = self._width = 1
         self._done, self._waits = 0, False
         self._noted = 0.0
+        self._stage, self._predicted = "", Countdown(None)
 
     def go(self) -> None:
         """Until all trials are finished, or too many have failed."""
@@ -68,6 +74,11 @@ class Search:
         count = worker_count(how)
         self._count = count if how.scheduler else min(count, left)
         self._width = self._count * BATCH if how.device.startswith("cuda") else self._count
+        processes = 0 if how.scheduler else self._count
+        self._predicted = Countdown(self._span(processes))
+        self._stage = before_runs(processes)
+        if self._stage:
+            self._tell()
         with open_pool(
             how,
             self._count,
@@ -85,6 +96,14 @@ class Search:
                     self._fill(pool)
                 if self.tally.stopped is None and not self._others():
                     return
+
+    def _span(self, processes: int) -> Span | None:
+        """How long the trials that are left take, and the start of the processes before them."""
+        history = History(self._store.sample(FRESH, MOST), self._how.device, self._how.threads)
+        if not processes or not history.knows:
+            return None
+        work, here = work_of(self._shared.space, self._shared.left(), history), processors()
+        return span(work, history, processes, self._how.threads, here, starting(processes, here))
 
     def _others(self) -> bool:
         """Wait a little for trials that other processes hold; `False` where there are none."""
@@ -205,6 +224,8 @@ class Search:
 
     def _step(self, pack: Pack, step: int, steps: int) -> None:
         """In one process it is said which step the run is at, and the study knows what that process trains."""
+        if self._stage:
+            self._stage, self._began = "", time.monotonic()
         if self._in_process and (not steps or time.monotonic() - self._noted > BEAT):
             self._trains({number for run in pack for number in self._awaited[run_id(run)]}, step / max(1, steps))
         if steps and self._width == 1:
@@ -226,9 +247,11 @@ class Search:
         seconds = time.monotonic() - self._began
 
         def ahead() -> Ahead | None:
-            return Ahead(done / max(1, most), seconds / own * max(0, most - done)) if own else None
+            if not own:
+                return self._predicted.ahead()
+            return Ahead(done / max(1, most), seconds / own * max(0, most - done))
 
-        self._progress(Progress(done, most, step, steps, ahead, "trials"))
+        self._progress(Progress(done, most, step, steps, ahead, "trials", stage=lambda: self._stage))
 
 
 def _params(claim: Claim) -> str:

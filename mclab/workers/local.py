@@ -14,7 +14,6 @@ from dataclasses import replace
 from multiprocessing import resource_tracker
 
 import dask
-import dask.system
 from distributed import Client, Nanny, Scheduler, SpecCluster, Worker
 from distributed.security import Security
 
@@ -166,11 +165,6 @@ def gpus(device: str) -> list[str]:
     if number >= len(cards):
         raise ConfigError(f"device: {device} is not there, this process sees {len(cards)} GPUs; take cpu")
     return [cards[number]] if ":" in device else cards
-
-
-def cores() -> int:
-    """The cores that this process may use, control groups and affinity counted."""
-    return int(dask.system.cpu_count())
 
 
 def _stop(cluster: SpecCluster) -> None:

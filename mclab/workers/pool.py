@@ -8,6 +8,7 @@ from typing import Protocol
 
 from mclab.config.keep import Keep
 from mclab.config.options import AUTO, RunOptions
+from mclab.workers.cores import cores
 from mclab.workers.work import Pack, PackProgress, Result, Say, Train, work
 
 
@@ -93,7 +94,8 @@ def worker_count(options: RunOptions) -> int:
 
         with connected(options.scheduler) as client:
             return max(1, size_of(client))
-    from mclab.workers.local import cores, gpus
+    if not options.device.startswith("cuda"):
+        return max(1, cores() // options.threads)
+    from mclab.workers.local import gpus
 
-    cuda = options.device.startswith("cuda")
-    return len(gpus(options.device)) if cuda else max(1, cores() // options.threads)
+    return len(gpus(options.device))

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,7 +32,9 @@ def on_terminal(*words: str) -> str:
 @pytest.mark.parametrize(("workers", "who"), [(1, "1 process"), (2, "2 processes")])
 def test_a_terminal_shows_a_start_line_and_a_bar(here: Path, workers: int, who: str) -> None:
     seen = on_terminal("ablate", "--grid", "tiny.yaml", "--device", "cpu", "--workers", str(workers))
-    assert f"tiny: 4 runs to go (0 stored), {who}, into runs/tiny; very roughly 1 s\r\n" in seen
+    start = rf"tiny: 4 runs to go \(0 stored\), {who}, into runs/tiny; about \d+ .* \(no stored runs to go by.*\)\r\n"
+    assert re.search(start, seen)
+    assert ("starting 2 workers" in seen) == (workers == 2)
     for done in range(5):
         assert f" {done}/4 [00:" in seen
     assert " s left" in seen
@@ -42,7 +45,8 @@ def test_a_start_line_and_results_apart(here: Path) -> None:
     words = ("ablate", "--grid", "tiny.yaml", "--device", "cpu", "--workers", 1)
     fine(*words, "--seeds", "0..1")
     more = fine(*words, "--seeds", "0..2")
-    assert "tiny: 2 runs to go (4 stored), 1 process, into runs/tiny; very roughly 1 s\n" in more.err
+    start = r"tiny: 2 runs to go \(4 stored\), 1 process, into runs/tiny; about \d+ .* \(from 4 stored runs.*\)\n"
+    assert re.search(start, more.err)
     assert "to go" not in more.out
     assert "to go" not in fine(*words, "--seeds", "0..2").err
 
@@ -60,6 +64,27 @@ def test_a_line_each_tenth_and_each_half_minute() -> None:
         times.append(at)
         lines.again()
     assert said[2:] == ["5/20 runs done, step 3/9 of the next, 42 s elapsed"]
+
+
+def test_the_start_of_workers_is_a_step_of_its_own_with_the_time_that_is_predicted() -> None:
+    now, said, stage = [0.0], list[str](), ["starting 2 workers"]
+    left = [Ahead(0.0, 121.0, 38.0)]
+    lines = Lines(said.append, clock=lambda: now[-1])
+    lines(Progress(0, 9, ahead=lambda: left[-1], stage=lambda: stage[-1]))
+    assert said == ["starting 2 workers"]
+    for at, ahead in ((31.0, Ahead(0.0, 81.0, 7.0)), (62.0, Ahead(0.0, 59.0, 0.0))):
+        now.append(at)
+        left.append(ahead)
+        lines.again()
+    stage.append("")
+    now.append(93.0)
+    left.append(Ahead(0.5, 30.0))
+    lines.again()
+    assert said[1:] == [
+        "0/9 runs done, starting 2 workers, 31 s elapsed, 7 s to 80 s left",
+        "0/9 runs done, starting 2 workers, 62 s elapsed, up to 60 s left",
+        "0/9 runs done, 50 %, 93 s elapsed, 30 s left",
+    ]
 
 
 def test_what_is_ahead_is_told_as_it_is_by_then() -> None:

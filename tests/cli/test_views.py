@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mclab.workers.cores import Processors
 from tests.commands import (
     BIG,
     SCRIPT,
@@ -24,7 +25,8 @@ from tests.commands import (
 )
 
 
-def test_a_dry_run_says_what_would_run_and_writes_nothing(here: Path) -> None:
+def test_a_dry_run_says_what_would_run_and_writes_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mclab.runner.span.processors", lambda: Processors(2, 2, 0.0))
     before = snapshot(here)
     assert fine("ablate", "--grid", "tiny.yaml", "--dry-run", "--seeds", "0..4", "--workers", "2").out == (
         "Does the gate matter?\n"
@@ -34,7 +36,8 @@ def test_a_dry_run_says_what_would_run_and_writes_nothing(here: Path) -> None:
         "gate=none            896          136           192\n"
         "\n"
         "2 cells, 2 distinct; 10 runs; seeds 0..4\n"
-        "5,120 training tokens; none of the runs stored in runs/tiny; very roughly 1 s on one CPU core\n"
+        "5,120 training tokens; none of the runs stored in runs/tiny; "
+        "about 7 s to 15 s on 2 CPU workers (no stored runs to go by)\n"
         "roughly 251 MiB of memory a process and 2 of them 501 MiB (Python and torch)\n"
     )
     assert snapshot(here) == before
