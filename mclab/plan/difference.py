@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mclab.config.keys import shown
 from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical
 from mclab.config.strict import Leaf, leaves
-from mclab.config.versions import differing
+from mclab.config.versions import differing, versions
 from mclab.plan.plan import Candidate, Cell, Plan
 
 #: Changed keys that are told one by one.
@@ -86,7 +86,10 @@ def renewal(old: Plan, new: Plan) -> str | None:
     changed = difference(old, new)
     if not changed.renewed:
         return None
-    moved = differing(old.made_with, new.made_with) or "other versions of their formulas"
+    # A new plan no longer has a part whose runs are written otherwise now (a chunk above the length).
+    present = {part: version for cell in old.cells for part, version in versions(_run(cell)).items()}
+    moved = differing(old.made_with, new.made_with) or differing(old.made_with, present)
+    moved = moved or "other versions of their formulas"
     return (
         f"{len(changed.renewed)} of {len(new.cells)} cells were trained with {moved} now: they are trained again, and "
         f"the old records stay beside them"
@@ -102,8 +105,11 @@ def _changed(gone: list[Cell], come: list[Cell], over: set[str]) -> tuple[tuple[
 
 
 def _first(cell: Cell, over: set[str]) -> dict[str, Leaf]:
-    run = next(iter(cell.candidates[0].runs.values()))
-    return {path: value for path, value in _science(run) if path not in over}
+    return {path: value for path, value in _science(_run(cell)) if path not in over}
+
+
+def _run(cell: Cell) -> RunConfig:
+    return next(iter(cell.candidates[0].runs.values()))
 
 
 def _moves(old: dict[str, Leaf], new: dict[str, Leaf]) -> Iterator[tuple[str, Leaf, Leaf]]:

@@ -106,6 +106,10 @@ def _checked(space: Space) -> Space:
     cells(Rows((), (Draft(()),)), replace(space.ground, exclude=()), remarks)  # the base by itself
     if space.sampler == "grid":
         space.listed()
+    run = space.base_point().runs[0]
+    if space.pruner != "none" and run.eval.every >= run.train.steps:
+        line = f"pruner: the first look at valid is after eval.every {run.eval.every} of train.steps {run.train.steps}"
+        remarks.warnings[f"{line}: nothing is pruned"] = None
     return replace(space, warnings=(*space.warnings, *remarks.warnings, *space.doubts()))
 
 

@@ -1,6 +1,7 @@
 """Keys whose bound is the length of the sequences: what counts of them, what is refused, what is told."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from mclab.config.reach import length_faults
 from mclab.config.run import RunConfig, canonical, run_id
 from mclab.config.strict import ConfigError, leaves
 from mclab.config.versions import differing, versions
+from mclab.plan.difference import difference, renewal
 from mclab.plan.grid import load_plan
+from mclab.plan.plan import Candidate
 from mclab.store.record import as_record, read_record
 
 TASK = {"length": 32, "pairs": [1, 2]}
@@ -81,6 +84,22 @@ def test_what_was_stored_with_a_longer_chunk_loads_and_is_told_apart():
     assert moved == "version 1 of chunk.above_length, which is 2"
     assert run_id(stored.config) != OLD, "a grid that asks for it trains it again"
     assert read_record(json.dumps(as_record(stored)).encode(), OLD).run_id == OLD
+
+
+def test_the_same_grid_trains_anew_what_was_stored_with_a_longer_chunk(tmp_path):
+    """The stored plan's cell is the new one's, under another id: nothing was added, and no --extend is wanted."""
+    file = tmp_path / "g.yaml"
+    file.write_text(
+        "base:\n  task: {length: 32, pairs: [1, 2, 4]}\n  model: {mixer: {memory: titans, aggregate: none, chunk: 1024}}\n"
+    )
+    new = load_plan(file)
+    run = run_of({**PLAIN, "chunk": 1024}, task={**TASK, "pairs": [1, 2, 4]})
+    (cell,) = new.cells
+    old = replace(new, cells=(replace(cell, candidates=(Candidate({}, {0: run}, {0: OLD}),)),), versions={})
+    found = difference(old, new)
+    assert not found
+    assert found.renewed == (cell.name,)
+    assert "version 1 of chunk.above_length, which is 2 now" in str(renewal(old, new))
 
 
 @pytest.mark.parametrize(
@@ -202,6 +221,10 @@ def test_the_plan_says_what_counts_of_a_longer_chunk(tmp_path):
         (
             {"model": {"mixer": {"hybrid": "mal", "window": 40}}, "eval": {"task": {"length": 64}}},
             "model.mixer.window: 40 is not below training's 32 tokens: it leaves tokens out in tests alone",
+        ),
+        (
+            {"model": {"mixer": {"gate": "input"}}, "train": {"task": {"length": 16}}},
+            "model.mixer.gate: input has a weight for each segment of task.length 32, and training's 16 tokens train",
         ),
         (
             {"model": {"position": "learned"}, "train": {"task": {"length": 16}}},

@@ -260,6 +260,14 @@ def test_a_condition_that_never_holds_and_rules_that_leave_nothing_are_warned_of
     assert found.warnings == ("the rules between keys leave no point at all",)
 
 
+def test_a_pruner_that_has_nothing_to_look_at_is_warned_of(space) -> None:
+    text = "space: {train.lr: [1e-3, 1e-2]}\npruner: median\nbase: {train.steps: 100}"
+    assert space(text).warnings == ()
+    line = "pruner: the first look at valid is after eval.every 100 of train.steps 100: nothing is pruned"
+    assert space(text, "eval.every=100").warnings == (line,)
+    assert space(text.replace("median", "none"), "eval.every=100").warnings == ()
+
+
 def trial(number: int, *values: float, ids: tuple[str, ...] = (), **more: Any) -> Trial:
     return Trial(number, "done", {"train.lr": number}, values, run_ids=ids or (str(number),), **more)
 

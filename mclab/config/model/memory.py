@@ -167,6 +167,11 @@ class MemoryMixer(MixerConfig):
                 f"segment: {self.segment} is not below {lengths.training}: a cache is read in tests alone, by weights "
                 f"that nothing has taught"
             )
+        if self.read_gate == "input" and learned < self.segments(lengths.own):
+            yield (
+                f"gate: input has a weight for each segment of task.length {lengths.own}, and {lengths.training} train "
+                f"no more than {learned}"
+            )
         if self.segmentation == "log" and segments == 2:
             yield f"segmentation: log of 2 segments keeps what constant does; {lengths.most} hold no more"
         if self.aggregate == "ssc" and self.k >= self._most_kept(segments):
