@@ -90,7 +90,8 @@ def test_the_same_grid_trains_anew_what_was_stored_with_a_longer_chunk(tmp_path)
     """The stored plan's cell is the new one's, under another id: nothing was added, and no --extend is wanted."""
     file = tmp_path / "g.yaml"
     file.write_text(
-        "base:\n  task: {length: 32, pairs: [1, 2, 4]}\n  model: {mixer: {memory: titans, aggregate: none, chunk: 1024}}\n"
+        "base:\n  task: {length: 32, pairs: [1, 2, 4]}\n"
+        "  model: {mixer: {memory: titans, aggregate: none, chunk: 1024}}\n"
     )
     new = load_plan(file)
     run = run_of({**PLAIN, "chunk": 1024}, task={**TASK, "pairs": [1, 2, 4]})
