@@ -1,32 +1,53 @@
 """What a run folder holds, for those that read it: its runs as one frame (`mclab.load`), or a sweep's trials."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mclab.config.guess import suggestion
 from mclab.config.strict import ConfigError
 from mclab.files import read_whole
 from mclab.plan.space_trials import Trials, from_dict
-from mclab.store import Records
+from mclab.store import SPACE, Records
 from mclab.store.files import plainly
+from mclab.store.folder import to_stderr
 
 if TYPE_CHECKING:
     import polars as pl
+
+#: Folders that are named where one of them was probably meant.
+_MOST_NAMED = 3
 
 
 def frame(folder: str | Path) -> "pl.DataFrame":
     """One row per stored run: the frame of `runs.csv` where the folder has a plan, else every record with its keys.
 
     The runs of a sweep have the number of their trial beside them. Raises `ConfigError` where there is no such folder,
-    or its plan or its trials are damaged.
+    it holds no records, or its plan or its trials are damaged.
     """
-    records = Records(folder)
+    records = opened(Path(folder), "records")
     plan = records.plan()
     if plan is None:
         return _with_trials(records.scan_frame(), trials(records.path))
     from mclab.report.runs import runs_frame
 
     return runs_frame(plan, records.lookup)
+
+
+def opened(folder: Path, *needed: str, say: Callable[[str], None] = to_stderr) -> Records:
+    """The records of a run folder that holds one of the files or folders `needed`.
+
+    Raises `ConfigError` where it is none, with one that may have been meant.
+    """
+    records = Records(folder, say=say)
+    if any((folder / name).exists() for name in needed):
+        return records
+    if "trials.json" in needed and (folder / SPACE).exists():
+        raise ConfigError(f"{folder}: holds no trials.json yet; the sweep writes it when it ends or is interrupted")
+    near = sorted({str(path.parent) for name in needed for path in folder.glob(f"*/{name}")})[:_MOST_NAMED]
+    hint = suggestion(near) or "give the folder of an ablate, train or sweep command"
+    raise ConfigError(f"{folder}: holds no {' and no '.join(needed)}; {hint}")
 
 
 def _with_trials(found: "pl.DataFrame", study: Trials | None) -> "pl.DataFrame":

@@ -62,7 +62,7 @@ class Preview:
     def as_dict(self) -> dict[str, Any]:
         """The plan as `plan.json` has it but for the words that made it, each cell with its size, and the totals."""
         plan = describe.as_dict(self.plan)
-        del plan["given"]
+        del plan["given"], plan["written"]
         cells = [{**asdict(own), **cell} for own, cell in zip(self.cells, plan.pop("cells"), strict=True)]
         return {
             **plan,

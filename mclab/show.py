@@ -55,6 +55,7 @@ def as_dict(found: Found) -> dict[str, Any]:
         "science": record.science,
         "seed": record.seed,
         **{key: dict(moved) for key in ("versions", "words") if (moved := getattr(record, key))},
+        **{key: known for key in ("curve_sha256", "sha256") if (known := getattr(record, key))},
         **record.unknown,
         "config": {**own, **rest},
         "differs": list(own),

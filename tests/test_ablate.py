@@ -11,11 +11,11 @@ import pytest
 from mclab.ablate import Report, ablate
 from mclab.config.keep import Keep
 from mclab.config.options import RunOptions
-from mclab.config.outcome import Outcome
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.runner import Summary
 from mclab.store import StoreError
+from tests.stored import done
 
 PLAN = plan_from({"grid": {"model.mixer.gate": ["context", "none"]}, "seeds": "0..1"}, "g")
 
@@ -28,7 +28,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
         def train_pack(runs, *, device, progress=None, keep=None):
             if error:
                 raise error
-            return [Outcome("done", provenance={"device": device}) for _ in runs]
+            return [done(run, provenance={"device": device}) for run in runs]
 
         monkeypatch.setattr("mclab.train.train_pack", train_pack)
 
@@ -90,7 +90,7 @@ def test_training_is_told_what_to_keep_and_what_it_remarks_is_said(
 
     def train_pack(runs, *, device, progress=None, keep=None):
         kept.append(keep)
-        return [Outcome("done", provenance={"remarks": ["a torn checkpoint"]}, weights=b"w") for _ in runs]
+        return [done(run, provenance={"remarks": ["a torn checkpoint"]}, weights=b"w") for run in runs]
 
     monkeypatch.setattr("mclab.train.train_pack", train_pack)
     monkeypatch.chdir(tmp_path)

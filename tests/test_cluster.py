@@ -139,7 +139,7 @@ def test_a_worker_killed_and_one_stopped_and_every_run_is_stored_once_with_the_s
 
 def kept(out: Path) -> dict[str, Any]:
     """All that is stored of each run but when and where it was trained."""
-    aside = ("provenance", "wall_s", "tokens_per_s")
+    aside = ("provenance", "wall_s", "tokens_per_s", "sha256")
     curves = {path.stem: path.read_text() for path in (out / "curves").glob("*.ndjson")}
     return {
         name: ({key: value for key, value in record.items() if key not in aside}, curves[name])

@@ -8,18 +8,21 @@ import polars as pl
 import pytest
 
 import mclab
-from mclab.config.outcome import ALL, Outcome, Score
+from mclab.config.outcome import Outcome
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.report.write import write_tables
 from mclab.runner import execute
 from mclab.store import Store
+from tests.commands import mclab as command
+from tests.commands import one_line
+from tests.stored import done
 
 
 def ran(out: Path, adopt: bool) -> None:
-    def train(runs: list[object], **_: object) -> list[Outcome]:
-        score = {ALL: Score(0.5, 1.0)}
-        return [Outcome("done", steps=9, valid=score, test=score, params=7) for _ in runs]
+    def train(runs: list[RunConfig], **_: object) -> list[Outcome]:
+        return [done(run, steps=9, params=7) for run in runs]
 
     plan = plan_from({"grid": {"model.mixer.gate": ["context", "input"]}, "seeds": "0..1"}, "g")
     with Store(out) as store:
@@ -48,6 +51,16 @@ def test_without_a_plan_every_record_is_a_row(tmp_path: Path) -> None:
 def test_no_folder_is_a_plain_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such run folder"):
         mclab.load(tmp_path / "none")
+
+
+def test_a_folder_without_runs_is_the_error_that_list_gives(tmp_path: Path) -> None:
+    ran(tmp_path / "runs/mine", adopt=True)
+    (tmp_path / "mine").mkdir()
+    for folder, hint in ((tmp_path / "mine", "give the folder of an ablate"), (tmp_path / "runs", "did you mean ")):
+        with pytest.raises(ConfigError, match="holds no records; ") as caught:
+            mclab.load(folder)
+        assert hint in str(caught.value)
+        one_line(command("list", folder), str(caught.value))
 
 
 def test_importing_mclab_imports_nothing_heavy() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mclab.config.options import ALONE
-from mclab.config.outcome import ALL, Outcome, Score
+from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
@@ -17,6 +17,7 @@ from mclab.runner.estimate import duration
 from mclab.runner.room import Machine, needs
 from mclab.store import Records, Store
 from mclab.workers.cores import Processors
+from tests.stored import done
 
 GRID = {
     "grid": {"model.mixer.gate": ["context", "none"]},
@@ -31,8 +32,7 @@ def run_of(cell: Cell) -> RunConfig:
 
 
 def train(runs: list[RunConfig], **_: object) -> list[Outcome]:
-    score = {ALL: Score(0.5, 1.0)}
-    return [Outcome("done", valid=score, test=score) for _ in runs]
+    return [done(run) for run in runs]
 
 
 def test_nothing_stored_yet(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_stored_times_count_and_cells_without_any_are_scaled(tmp_path: Path, mon
     monkeypatch.setattr("mclab.runner.span.processors", lambda: Processors(2, 2, 0.0))
 
     def slow(runs: list[RunConfig], **_: object) -> list[Outcome]:
-        return [Outcome("done", run.train.steps, wall_s=1000.0) for run in runs]
+        return [done(run, steps=run.train.steps, wall_s=1000.0) for run in runs]
 
     plain = {"grid": {"model.dim": [16, 24]}}
     with Store(tmp_path) as store:

@@ -14,7 +14,7 @@ import pytest
 
 from mclab.config.keep import checkpoint
 from mclab.config.options import RunOptions
-from mclab.config.outcome import ALL, Outcome, Score
+from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig, run_id, shape_key
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Plan
@@ -25,6 +25,7 @@ from mclab.runner.needs import Needs
 from mclab.runner.packing import cost, packs_of
 from mclab.store import Store
 from mclab.workers import open_pool
+from tests.stored import done
 
 GATES = {"grid": {"model.mixer.gate": ["context", "input"]}, "seeds": "0..2"}
 RATES = {"over": {"train.lr": [0.001, 0.01]}, "by": "valid.accuracy", "seeds": 2}
@@ -34,8 +35,8 @@ SELECTED = {**GATES, "select": RATES, "seeds": "0..4"}
 def outcome_of(run: RunConfig) -> Outcome:
     """Better with the lower learning rate in one cell, with the higher in the other."""
     gated = getattr(run.model.mixer, "gate", None) == "context"
-    score = Score(0.9 if gated == (run.train.lr == 0.001) else 0.4, 1.0)
-    return Outcome("done", steps=run.train.steps, valid={ALL: score}, test={ALL: score}, curve=({"step": 1},))
+    accuracy = 0.9 if gated == (run.train.lr == 0.001) else 0.4
+    return done(run, accuracy, 1.0, steps=run.train.steps, curve=({"step": 1},))
 
 
 class Trainer:

@@ -11,12 +11,13 @@ from mclab.config.keep import checkpoint
 from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import RunConfig, run_id
 from mclab.store import Records, Store, StoreError
+from tests.stored import alter, altered, done, measured
 
 DONE = Outcome(
     "done",
     steps=600,
-    valid={ALL: Score(0.5, 1.5)},
-    test={ALL: Score(0.25, 2.0), "pairs=4": Score(1.0, 0.0)},
+    valid=measured(RunConfig(), 0.5, 1.5),
+    test={**measured(RunConfig(), 0.0, 2.0), "pairs=4": Score(0.75, 2.0), ALL: Score(0.25, 2.0)},
     params=7,
     provenance={"device": "cpu", "torch": "2.13"},
     curve=({"step": 1, "loss": 3.0}, {"step": 2, "loss": float("nan")}, {"step": 3, "loss": float("inf")}),
@@ -38,7 +39,7 @@ def test_a_record_says_everything_and_is_valid_json(tmp_path: Path) -> None:
     assert record["config"]["train.lr"] == 0.003
     assert record["config"]["model.mixer.k"] == 2  # inert, so canonical
     assert record["config"]["task.pairs"] == [4, 8, 16]
-    assert record["test"]["pairs=4"] == {"accuracy": 1.0, "loss": 0.0, "token_accuracy": None}
+    assert record["test"]["pairs=4"] == {"accuracy": 0.75, "loss": 2.0, "token_accuracy": None}
     assert not {"curve", "weights"} & set(record)
     curve = (tmp_path / "out/curves" / f"{run_id(run)}.ndjson").read_text()
     assert "NaN" not in curve
@@ -103,7 +104,7 @@ def test_provenance_of_any_kind_can_be_stored(tmp_path: Path) -> None:
     np = pytest.importorskip("numpy")
     odd = {"path": tmp_path, "f": np.float32(0.5), "i": np.int64(3), 5: {"deep": (1, float("-inf"))}}
     with Store(tmp_path) as store:
-        store.put(run_of(0), Outcome("done", provenance=odd))
+        store.put(run_of(0), done(run_of(0), provenance=odd))
         found = store.lookup(run_id(run_of(0)))
     assert found is not None
     assert found.provenance == {"path": str(tmp_path), "f": 0.5, "i": 3, "5": {"deep": [1, None]}}
@@ -141,12 +142,8 @@ def _cut(at: float) -> Callable[[bytes], bytes]:
     return lambda data: data[: int(len(data) * at)]
 
 
-def _edited(**changes: object) -> Callable[[bytes], bytes]:
-    return lambda data: json.dumps({**json.loads(data), **changes}).encode()
-
-
-def _without(key: str) -> Callable[[bytes], bytes]:
-    return lambda data: json.dumps({k: v for k, v in json.loads(data).items() if k != key}).encode()
+def _edited(*gone: str, **changes: object) -> Callable[[bytes], bytes]:
+    return lambda data: altered(data, *gone, **changes)
 
 
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
@@ -157,7 +154,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "deep": (lambda data: b"[" * 100_000, "is torn or no JSON"),
     "a list": (lambda data: b"[1]", "is no JSON object"),
     "another id": (_edited(run_id="0" * 16), "holds run '0000000000000000'"),
-    "no status": (_without("status"), "lacks status"),
+    "no status": (_edited("status"), "lacks status"),
     "odd status": (_edited(status="fine"), "unknown status 'fine'"),
     "no config": (_edited(config=[]), "holds a config that is none"),
     "bad config": (_edited(config={"seed": "x"}), "holds a config that is none"),
@@ -167,7 +164,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_record_is_kept_aside_said_and_run_again(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_record_is_said_and_stays_until_its_run_is_stored_again(tmp_path: Path, damage: str) -> None:
     spoil, reason = DAMAGES[damage]
     said: list[str] = []
     with Store(tmp_path, say=said.append) as store:
@@ -180,13 +177,18 @@ def test_a_damaged_record_is_kept_aside_said_and_run_again(tmp_path: Path, damag
         assert len(said) == 1
         assert said[0].startswith(f"{path}: ")
         assert reason in said[0]
+        assert said[0].endswith("; counts as missing")
         assert "\n" not in said[0]
-        assert path.with_name(f"{path.name}.damaged").read_bytes() == spoilt
+        assert path.read_bytes() == spoilt
+        assert list(path.parent.glob("*.damaged*")) == []
         store.put(run_of(1), DONE)
+        assert said[1:] == [f"{path}: is damaged, kept as {path.name}.damaged"]
+        assert path.with_name(f"{path.name}.damaged").read_bytes() == spoilt
         assert len(store.scan()) == 2
         path.write_bytes(b"")
         assert store.lookup(run_id(run_of(1))) is None
-        assert path.with_name(f"{path.name}.damaged2").exists()
+        store.put(run_of(1), DONE)
+        assert path.with_name(f"{path.name}.damaged2").read_bytes() == b""
         assert path.with_name(f"{path.name}.damaged").read_bytes() == spoilt
 
 
@@ -214,8 +216,8 @@ def test_other_science_is_not_mixed_in(tmp_path: Path) -> None:
     with Store(tmp_path, say=said.append) as store:
         store.put(run_of(0), DONE)
         path = tmp_path / "records" / f"{run_id(run_of(0))}.json"
-        old = {**json.loads(path.read_text()), "science": 0, "run_id": "a" * 16, "config": {"seed": 0, "gone": 1}}
-        (tmp_path / "records" / f"{'a' * 16}.json").write_text(json.dumps(old))
+        old = altered(path.read_bytes(), science=0, run_id="a" * 16, config={"seed": 0, "gone": 1})
+        (tmp_path / "records" / f"{'a' * 16}.json").write_bytes(old)
         assert [record.run_id for record in store.scan()] == [run_id(run_of(0))]
         assert said == [f"{tmp_path}: 1 records of another science version than 1 left out"]
         assert store.lookup("a" * 16)
@@ -225,7 +227,7 @@ def test_a_younger_field_reads_as_null(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         store.put(run_of(0), DONE)
         path = tmp_path / "records" / f"{run_id(run_of(0))}.json"
-        path.write_bytes(_without("overlap")(path.read_bytes()))
+        alter(path, "overlap")
         found = store.lookup(run_id(run_of(0)))
     assert found is not None
     assert found.overlap is None
@@ -240,7 +242,7 @@ def test_frame(tmp_path: Path) -> None:
         frame = store.scan_frame().sort("seed")
     assert frame["status"].to_list() == ["done", "diverged"]
     assert frame["test_accuracy"].to_list() == [0.25, None]
-    assert frame["test_accuracy[pairs=4]"].to_list() == [1.0, None]
+    assert frame["test_accuracy[pairs=4]"].to_list() == [0.75, None]
     assert frame["model.mixer.segment"].to_list() == [8, None]
     assert frame["diverged_step"].to_list() == [None, 5]
     assert frame["provenance.device"].to_list() == ["cpu", None]

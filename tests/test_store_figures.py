@@ -11,11 +11,17 @@ from mclab.report.plots import render
 from mclab.report.runs import runs_frame
 from mclab.report.summary import summarise
 from mclab.report.terminal import terminal_table
-from mclab.store.record import json_bytes, read_record, record_of
+from mclab.store.plain import json_bytes
+from mclab.store.record import read_record, record_of, signed
 
 RUN = RunConfig(seed=0)
 PARTS = (ALL, *RUN.task.slices)
 DONE = Outcome("done", 600, {part: Score(0.5, 1.5) for part in PARTS}, {part: Score(0.25, 2.0) for part in PARTS})
+
+
+def everywhere(accuracy, loss=1.0):
+    """The same score on all slices and on each."""
+    return {part: {"accuracy": accuracy, "loss": loss} for part in PARTS}
 
 
 def edited(path, value):
@@ -26,7 +32,7 @@ def edited(path, value):
     for room in rooms:
         place = place[room]
     place[key] = value
-    return json.dumps(record).encode(), record["run_id"]
+    return json.dumps(signed(record)).encode(), record["run_id"]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +63,13 @@ def edited(path, value):
         ("science", "x", "has science 'x', not a whole number"),
         ("error", 3, "has error 3, not text"),
         ("provenance", [], "has provenance [], not an object"),
+        ("test.all.accuracy", 0.75, "has test all accuracy 0.75, and the mean of its slices is 0.25"),
+        ("test.pairs=16.accuracy", 0.28, "has test all accuracy 0.25, and the mean of its slices is 0.26"),
+        ("valid.pairs=4.loss", 0, "has valid all loss 1.5, and the mean of its slices is 1"),
+        ("test", {}, "is done and has no score of test all"),
+        ("valid", {}, "is done and has no score of valid all"),
+        ("valid", {ALL: {"accuracy": 0.5}}, "is done and has no score of valid pairs=4"),
+        ("test", {part: {"accuracy": 0.5} for part in PARTS[:-1]}, "is done and has no score of test pairs=16"),
     ],
 )
 def test_refused(path, value, reason):
@@ -67,13 +80,14 @@ def test_refused(path, value, reason):
 
 
 LET_THROUGH = [
-    *(("test.all.accuracy", value) for value in (0, 1, 0.0, 1.0, 5e-324, 1 - 2**-53)),
+    *(("test", everywhere(value)) for value in (0, 1, 0.0, 1.0, 5e-324, 1 - 2**-53)),
+    ("test", everywhere(0.3, 1e308)),
+    ("test", everywhere(0.3) | {"length=128": {"accuracy": 1.0}}),
+    ("test", {part: {"accuracy": 0.5} for part in PARTS}),
+    ("test.all.accuracy", 0.25 + 1e-12),
     ("test.all.loss", None),
-    ("test.all.loss", 1e308),
+    ("test.pairs=4.loss", None),
     ("test.all.extra", 3),
-    ("test", {}),
-    ("test", {"pairs=4": {"accuracy": 1.0}}),
-    ("valid", {}),
     *((key, None) for key in ("steps", "params", "overlap", "wall_s", "tokens_per_s", "provenance", "error")),
     ("params", 2**63 - 1),
     ("wall_s", -1e300),

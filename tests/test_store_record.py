@@ -1,6 +1,7 @@
 """A record and the stored run that is read from it: nothing is lost or made up between the two."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,17 @@ from mclab.config.run import SCIENCE, RunConfig, run_id
 from mclab.config.stored import StoredRun
 from mclab.show import Found, as_dict, figures, idle_keys, keys_of
 from mclab.store.frame import frame_of
-from mclab.store.record import as_record, json_bytes, read_record, record_of
-from tests.stored import score, scores, stored_run
+from mclab.store.plain import json_bytes
+from mclab.store.record import as_record, read_record, record_of
+from tests.stored import altered, done, measured, score, scores, stored_run, unsigned
 
 FIXTURE = Path(__file__).parent / "fixture"
 RUN = RunConfig.model_validate({"seed": 3, "train": {"lr": 0.003}, "model": {"mixer": {"aggregate": "ssc", "k": 1}}})
 DONE = Outcome(
     "done",
     steps=600,
-    valid={ALL: Score(0.5, 1.5)},
-    test={ALL: Score(0.25, 2.0, 0.5), "pairs=4": Score(1, 0.1 + 0.2)},
+    valid=measured(RUN, 0.5, 1.5),
+    test={**measured(RUN, 0.0, 0.0), ALL: Score(0.25, 0.1, 0.5), "pairs=4": Score(0.75, 0.1 + 0.2)},
     steps_to_99=550,
     overlap=0.0,
     params=7,
@@ -32,12 +34,14 @@ DONE = Outcome(
     weights=b"w",
 )
 FAILED = Outcome("failed", error="RuntimeError: γ \udcff\nout of luck", provenance={"device": "cpu"})
+PARTS = (ALL, *RUN.task.slices)
+ENDINGS = ("", *(f"[{part}]" for part in PARTS[1:]))
 DIVERGED = Outcome("diverged", steps=12, diverged_step=12)
 
 
 def written(outcome: Outcome = DONE, **changes: object) -> bytes:
     """A record as it stands in its file, with keys changed or added."""
-    return json_bytes({**record_of(RUN, outcome), **changes})
+    return altered(json_bytes(record_of(RUN, outcome)), **changes)
 
 
 def read(data: bytes) -> StoredRun:
@@ -46,23 +50,27 @@ def read(data: bytes) -> StoredRun:
 
 def test_a_record_holds_these_keys_in_this_order() -> None:
     record = json.loads(written())
+    checksum = sha256(json.dumps({k: v for k, v in record.items() if k != "sha256"}, sort_keys=True).encode())
     config = record.pop("config")
     assert list(record) == [
         *("run_id", "science", "seed", "status", "steps", "valid", "test", "steps_to_99", "overlap", "params"),
         *("state_fixed", "state_cached", "tokens_per_s", "wall_s", "diverged_step", "error", "provenance"),
+        *("curve_sha256", "sha256"),
     ]
     assert list(config)[:3] == ["seed", "task.name", "task.vocab"]
     assert (config["seed"], config["train.lr"], config["task.pairs"]) == (3, 0.003, [4, 8, 16])
+    assert record.pop("sha256") == checksum.hexdigest()
     assert record == {
         "run_id": run_id(RUN),
         "science": SCIENCE,
         "seed": 3,
         "status": "done",
         "steps": 600,
-        "valid": {ALL: {"accuracy": 0.5, "loss": 1.5, "token_accuracy": None}},
+        "valid": {part: {"accuracy": 0.5, "loss": 1.5, "token_accuracy": None} for part in PARTS},
         "test": {
-            ALL: {"accuracy": 0.25, "loss": 2.0, "token_accuracy": 0.5},
-            "pairs=4": {"accuracy": 1, "loss": 0.1 + 0.2, "token_accuracy": None},
+            ALL: {"accuracy": 0.25, "loss": 0.1, "token_accuracy": 0.5},
+            "pairs=4": {"accuracy": 0.75, "loss": 0.1 + 0.2, "token_accuracy": None},
+            **{part: {"accuracy": 0.0, "loss": 0.0, "token_accuracy": None} for part in PARTS[2:]},
         },
         "steps_to_99": 550,
         "overlap": 0.0,
@@ -74,10 +82,11 @@ def test_a_record_holds_these_keys_in_this_order() -> None:
         "diverged_step": None,
         "error": None,
         "provenance": {"device": "cpu", "pack": 2, "nested": {"γ": [1, None]}},
+        "curve_sha256": sha256(b'{"step": 1}\n').hexdigest(),
     }
 
 
-OLD_SCORES = {ALL: {"accuracy": 0.5, "loss": None}, "pairs=4": {"accuracy": 1}}
+OLD_SCORES = {ALL: {"accuracy": 0.5, "loss": None}, **{part: {"accuracy": 0.5} for part in PARTS[1:]}}
 
 
 @pytest.mark.parametrize(
@@ -86,14 +95,15 @@ OLD_SCORES = {ALL: {"accuracy": 0.5, "loss": None}, "pairs=4": {"accuracy": 1}}
         written(),
         written(FAILED),
         written(DIVERGED),
-        written(Outcome("done", test={ALL: Score(0.0, float("nan"))})),
+        written(done(RUN, 0.0, float("nan"))),
         written(test=OLD_SCORES),
-        written(test={ALL: {"accuracy": 0.5, "loss": 1.0, "token_accuracy": None, "calibration": 0.1}}),
+        written(test={**OLD_SCORES, ALL: {"accuracy": 0.5, "loss": 1.0, "token_accuracy": None, "calibration": 0.1}}),
         written(provenance=None, overlap=None, steps=None),
         written(of_a_later_version={"a": [1]}),
         written(science=0, run_id="a" * 16, config={"seed": 3, "gone": 1}),
+        unsigned(written()),
     ],
-    ids=["done", "failed", "diverged", "nan", "old", "metric", "null", "later", "science"],
+    ids=["done", "failed", "diverged", "nan", "old", "metric", "null", "later", "science", "unsigned"],
 )
 def test_reading_and_writing_gives_equal_bytes(data: bytes) -> None:
     assert json_bytes(as_record(read(data))) == data
@@ -115,8 +125,9 @@ def test_what_is_read_is_what_was_measured() -> None:
     assert (found.tokens_per_s, found.wall_s) == (1e5 / 3, 1e-7)
     assert (found.diverged_step, found.error) == (None, None)
     assert {part: (one.accuracy, one.loss, one.token_accuracy) for part, one in found.test.items()} == {
-        ALL: (0.25, 2.0, 0.5),
-        "pairs=4": (1, 0.1 + 0.2, None),
+        ALL: (0.25, 0.1, 0.5),
+        "pairs=4": (0.75, 0.1 + 0.2, None),
+        **dict.fromkeys(PARTS[2:], (0.0, 0.0, None)),
     }
     assert found.valid[ALL].accuracy == 0.5
     assert (found.fact("device"), found.fact("pack"), found.fact("torch")) == ("cpu", "2", None)
@@ -126,15 +137,12 @@ def test_what_is_read_is_what_was_measured() -> None:
 
 
 def test_what_an_old_record_lacks_is_none() -> None:
-    record = json.loads(written(test=OLD_SCORES))
-    for key in ("overlap", "provenance", "state_cached"):
-        del record[key]
-    found = read(json.dumps(record).encode())
+    found = read(altered(written(test=OLD_SCORES), "overlap", "provenance", "state_cached"))
     assert (found.overlap, found.provenance, found.state_cached, found.fact("device")) == (None, None, None, None)
     assert (found.test[ALL].loss, found.test["pairs=4"].loss, found.test[ALL].token_accuracy) == (None, None, None)
     columns = frame_of([found]).columns
     assert [name for name in columns if name.startswith("test_")] == [
-        *("test_accuracy", "test_loss", "test_accuracy[pairs=4]"),
+        *("test_accuracy", "test_loss", *(f"test_accuracy[{part}]" for part in PARTS[1:])),
     ]
     assert as_dict(Found(Path("runs/x"), found, []))["test"] == OLD_SCORES
 
@@ -172,7 +180,7 @@ def test_show_and_frame_hold_the_whole_record() -> None:
     assert list(shown) == [
         *("folder", "status", "steps", "valid", "test", "steps_to_99", "overlap", "params", "state_fixed"),
         *("state_cached", "tokens_per_s", "wall_s", "diverged_step", "error", "provenance"),
-        *("run_id", "science", "seed", "later", "config", "differs", "curve"),
+        *("run_id", "science", "seed", "curve_sha256", "sha256", "later", "config", "differs", "curve"),
     ]
     assert shown["differs"] == ["task.name", "model.mixer.name", "model.mixer.aggregate", "model.mixer.k", "train.lr"]
     assert {**shown["config"], "seed": 3} == found.keys
@@ -180,8 +188,9 @@ def test_show_and_frame_hold_the_whole_record() -> None:
     assert frame.columns[:5] == ["run_id", "science", "seed", "status", "task.name"]
     scored = [f"test_{metric}" for metric in ("accuracy", "loss", "token_accuracy")]
     at = frame.columns.index("valid_accuracy")
+    of_valid = [name.replace("test", "valid") for name in scored]
     assert frame.columns[at:] == [
-        *("valid_accuracy", "valid_loss", "valid_token_accuracy", *scored, *(f"{name}[pairs=4]" for name in scored)),
+        *(name + ending for names in (of_valid, scored) for ending in ENDINGS for name in names),
         *("steps", "steps_to_99", "overlap", "params", "state_fixed", "state_cached", "tokens_per_s", "wall_s"),
         *("diverged_step", "error", "later", "provenance.device", "provenance.pack", "provenance.nested"),
     ]

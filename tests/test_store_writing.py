@@ -57,9 +57,9 @@ def test_a_second_process_is_told_who_holds_the_folder_and_a_killed_one_holds_no
 
 KILLED_IN_WRITING = """
 import os, signal, sys
-from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 from mclab.store import Store
+from tests.stored import done
 replace, count = os.replace, 0
 def dying(source, target):
     global count
@@ -70,7 +70,7 @@ def dying(source, target):
 os.replace = dying
 store = Store(sys.argv[1])
 for seed in range(3):
-    store.put(RunConfig(seed=seed), Outcome("done", curve=({"step": 1},)))
+    store.put(RunConfig(seed=seed), done(RunConfig(seed=seed), curve=({"step": 1},)))
 """
 
 

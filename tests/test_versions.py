@@ -1,8 +1,6 @@
 """A formula that has changed since runs were stored: what was stored loads and is tabled, and is compared with nothing
 that was made after."""
 
-import json
-
 import pytest
 
 from mclab.config.stored import clashing
@@ -16,6 +14,7 @@ from mclab.store import Records
 from mclab.train.weights import load_model
 from tests.commands import TINY, fine, grid_file, no_plots, one_line, records, snapshot
 from tests.commands import mclab as command
+from tests.stored import alter
 
 
 @pytest.fixture
@@ -110,8 +109,8 @@ def test_weights_of_another_formula_are_refused_and_of_another_task_are_not(fold
 
 
 def test_a_record_that_claims_another_version_is_damaged(folder):
-    (name, record), *_ = records(folder).items()
-    (folder / "records" / f"{name}.json").write_text(json.dumps({**record, "versions": {"task.mqar": 2}}))
+    name, *_ = records(folder)
+    alter(folder / "records" / f"{name}.json", versions={"task.mqar": 2})
     said = []
     assert Records(folder, say=said.append).lookup(name) is None
     assert "holds the config of run" in said[0]

@@ -21,8 +21,6 @@ TABLES = {"text": None, "md": "table.md", "tex": "table.tex", "csv": "table.csv"
 KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state")
 #: What of a run folder's files a report needs: a grid's or a sweep's.
 _REPORTED = ("plan.json", "trials.json")
-#: Folders that are named where one of them was probably meant.
-_MOST_NAMED = 3
 
 
 def table(
@@ -51,8 +49,9 @@ def table(
 
 def _table(folder: Path, form: str, out: Path, as_json: bool) -> None:
     from mclab.ablate import write_tables
+    from mclab.loading import opened
 
-    records = _records(folder, *_REPORTED)
+    records = opened(folder, *_REPORTED, say=remark)
     plan = _plan(records)
     if as_json:
         from mclab.report.tables import cells_frame
@@ -100,10 +99,11 @@ def plot(
 
 def _plot(folder: Path, asked: list[str], wanted: list[str], where: Path) -> None:
     from mclab.config.strict import ConfigError
+    from mclab.loading import opened
     from mclab.report.plots import refuse_empty, write_plots
     from mclab.store.files import plainly
 
-    records = _records(folder, *_REPORTED)
+    records = opened(folder, *_REPORTED, say=remark)
     plan = _plan(records)
     if strange := [kind for kind in asked if kind not in KINDS]:
         raise ConfigError(f"--kind: {strange[0]} is for a sweep; {folder} holds a grid: {', '.join(KINDS)}")
@@ -120,29 +120,14 @@ def list_(folder: of.Folder, as_json: of.Json = False) -> None:
     In a sweep's folder also the number of the trial.
     """
     from mclab.listing import listing
+    from mclab.loading import opened
 
-    records = _records(folder, "records")
+    records = opened(folder, "records", say=remark)
     rows = listing(records, *_readable(records))
     if as_json:
         return result_json(rows)
     result(listing_text(rows))
     return remark(f"{len(rows)} runs in {folder}")
-
-
-def _records(folder: Path, *needed: str) -> "Records":
-    """The records of a run folder. Raises `ConfigError` where it is none, with one that may have been meant."""
-    from mclab.config.guess import suggestion
-    from mclab.config.strict import ConfigError
-    from mclab.store import SPACE, Records
-
-    records = Records(folder, say=remark)
-    if any((folder / name).exists() for name in needed):
-        return records
-    if "trials.json" in needed and (folder / SPACE).exists():
-        raise ConfigError(f"{folder}: holds no trials.json yet; the sweep writes it when it ends or is interrupted")
-    near = sorted({str(path.parent) for name in needed for path in folder.glob(f"*/{name}")})[:_MOST_NAMED]
-    hint = suggestion(near) or "give the folder of an ablate, train or sweep command"
-    raise ConfigError(f"{folder}: holds no {' and no '.join(needed)}; {hint}")
 
 
 def _plan(records: "Records") -> "Plan":

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: Letters of a curve at most.
 _WIDEST = 60
 _MARKS = {"ok": " ", "note": "-", "broken": "!"}
+#: What there is to say of a run that was stored before records had checksums.
+_UNSIGNED = "stored without checksums, by an earlier version: damage to its files may go unnoticed"
 _DIGITS = {"overlap": 4, "tokens_per_s": 0, "wall_s": 1}
 
 
@@ -32,7 +34,8 @@ def _head(found: "Found") -> str:
     record = found.record
     head = f"run {record.run_id} in {found.folder}: {record.status}, seed {record.seed}"
     head += "" if found.trial is None else f", trial {found.trial}"
-    return f"{head}\n{record.error.strip()}" if record.error else head
+    lines = [head, *([record.error.strip()] if record.error else []), *([] if record.sha256 else [_UNSIGNED])]
+    return "\n".join(lines)
 
 
 def _keys(record: "StoredRun", every: bool) -> str:

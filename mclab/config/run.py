@@ -14,7 +14,7 @@ from mclab.config.model import MemoryMixer, ModelConfig
 from mclab.config.model.canonical import canonical_model, inert_keys, moved_words
 from mclab.config.strict import LARGEST, Leaf, Strict, leaves
 from mclab.config.task import MqarTask, Task
-from mclab.config.variants import Variant, Variants, variants
+from mclab.config.variants import Variant, Variants, variants, without_repeats
 from mclab.config.versions import versions
 
 #: How ids are made. A changed default or formula does not change it: see `baselines.py` and `versions.py`.
@@ -170,6 +170,9 @@ def canonical(run: RunConfig) -> RunConfig:
 def _canonical(run: RunConfig, length: int | None) -> RunConfig:
     if run.train.checkpoint_every is not None:
         run = run.model_copy(update={"train": run.train.model_copy(update={"checkpoint_every": None})})
+    for room, section in (("train", run.train), ("eval", run.eval)):
+        if (lines := without_repeats(run.task, section.task)) != section.task:
+            run = run.model_copy(update={room: section.model_copy(update={"task": lines})})
     # Variants change keys of the task as it was written.
     if not (run.train.task or run.eval.task) and (task := run.task.canonical()) != run.task:
         run = run.model_copy(update={"task": task})

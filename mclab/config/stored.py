@@ -44,8 +44,9 @@ class StoredRun:
     `keys` is the config as it stands in the record, value by dotted path. `config` is the run that the keys describe;
     `None` in a record of another science version whose keys describe no run in this one. `versions` are the versions
     that the parts of the run had then, of those that were not at their first, and `words` what the words of its pattern
-    stood for (`mclab.config.model.canonical.moved_words`). `unknown` holds what the record has beyond all this, for a
-    record of a later version.
+    stood for (`mclab.config.model.canonical.moved_words`). `sha256` is the record's checksum, `curve_sha256` that of
+    the file with its curve; both `None` in a record from before there were any. `unknown` holds what the record has
+    beyond all this, for a record of a later version.
     """
 
     run_id: str
@@ -69,6 +70,8 @@ class StoredRun:
     diverged_step: int | None = None
     error: str | None = None
     provenance: Mapping[str, object] | None = None
+    curve_sha256: str | None = None
+    sha256: str | None = None
     unknown: Mapping[str, object] = field(default_factory=dict)
 
     @property

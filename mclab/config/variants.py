@@ -22,6 +22,8 @@ from mclab.config.task.base import TaskConfig
 WEIGHT = "weight"
 #: The largest share, and the most variants that one key makes.
 MOST_WEIGHT, MOST_VARIANTS = 1000, 1000
+#: What every variant has in common with its task: the model is trained on it.
+_FIXED = ("name", "vocab")
 #: How people write the type of `eval.task` and `train.task`.
 TYPE_TEXT = "mapping of task keys, or list of them"
 
@@ -111,8 +113,21 @@ def variants(task: TaskConfig, lines: tuple[str, ...]) -> tuple[Variant, ...]:
     return tuple(variant for line in lines for variant in _of_line(task, line))
 
 
+def without_repeats(task: TaskConfig, lines: tuple[str, ...]) -> tuple[str, ...]:
+    """The lines without the keys that no variant can change, where they repeat what `task` has there."""
+    return tuple(line if (own := _changes(task, line)) == dict(_parsed(line)) else _as_line(own) for line in lines)
+
+
+def _changes(task: TaskConfig, line: str) -> dict[str, Any]:
+    return {
+        key: value
+        for key, value in _parsed(line)
+        if key not in _FIXED or value not in (present := getattr(task, key), [present])
+    }
+
+
 def _of_line(task: TaskConfig, line: str) -> Iterator[Variant]:
-    changes = dict(_parsed(line))
+    changes = _changes(task, line)
     weight = changes.pop(WEIGHT, 1)
     if isinstance(weight, bool) or not isinstance(weight, int) or not 1 <= weight <= MOST_WEIGHT:
         raise ValueError(f"{cut(line)}: {WEIGHT} needs a whole number from 1 to {MOST_WEIGHT}")
@@ -126,9 +141,9 @@ def _of_line(task: TaskConfig, line: str) -> Iterator[Variant]:
 
 
 def _check_keys(task: TaskConfig, changes: Mapping[str, Any], line: str) -> None:
-    known = [key for key in type(task).model_fields if key not in ("name", "vocab")]
+    known = [key for key in type(task).model_fields if key not in _FIXED]
     for key, value in changes.items():
-        if key in ("name", "vocab"):
+        if key in _FIXED:
             raise ValueError(f"{cut(line)}: {key} cannot change, the model is trained on one vocabulary")
         if key not in known:
             hint = did_you_mean(key, [*known, WEIGHT]) or f"it has {', '.join(known)}"

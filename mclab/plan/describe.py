@@ -20,6 +20,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "science": SCIENCE,
         **({"versions": dict(plan.made_with)} if plan.made_with else {}),
         "given": asdict(plan.given) if plan.given else None,
+        "written": None if plan.written is None else dict(plan.written),
         "axes": list(plan.axes),
         "named": plan.named,
         "seeds": list(plan.seeds),
@@ -75,6 +76,7 @@ def _plan(data: Mapping[str, Any], where: str) -> Plan:
         named=data["named"],
         listed=data["listed"],
         given=_given(data.get("given")),
+        written=None if (shared := data.get("written")) is None else dict(shared),
         versions=dict(data.get("versions", {})),
     )
 

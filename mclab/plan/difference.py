@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mclab.config.keys import shown
+from mclab.config.keys import by_path, shown
 from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical
 from mclab.config.strict import Leaf, leaves
 from mclab.config.versions import differing, versions
-from mclab.plan.plan import Candidate, Cell, Plan
+from mclab.plan.plan import CHANGE, Candidate, Cell, Plan
+from mclab.plan.settings import ABSENT, Flat, laid, parents_first, setting, value_at
+from mclab.plan.words import differ, settled
 
 #: Changed keys that are told one by one.
 _MOST_KEYS = 3
@@ -63,7 +65,7 @@ def _count(more: int, fewer: int, noun: str) -> str:
 
 def difference(old: Plan, new: Plan) -> Difference:
     """What `new` changes about `old`. Cells are the same when their runs are, whatever their names and order."""
-    over = {path for plan in (old, new) if plan.select for path in plan.select.over}
+    over = _chosen(old, new)
     shared = [seed for seed in new.seeds if seed in old.seeds]
     before, after = ({_ground(cell, over): cell for cell in plan.cells} for plan in (old, new))
     kept = {key for key in before if key in after}
@@ -74,11 +76,15 @@ def difference(old: Plan, new: Plan) -> Difference:
         seeds_added=tuple(seed for seed in new.seeds if seed not in old.seeds),
         seeds_removed=tuple(seed for seed in old.seeds if seed not in new.seeds),
         select=old.select != new.select or any(_all(before[key]) != _all(after[key]) for key in kept),
-        changed=_changed(gone, come, over),
+        changed=_changed(old, new, gone, come),
         renewed=tuple(
             after[key].name for key in after if key in kept and not _same_ids(before[key], after[key], shared)
         ),
     )
+
+
+def _chosen(*plans: Plan) -> set[str]:
+    return {path for plan in plans if plan.select for path in plan.select.over}
 
 
 def renewal(old: Plan, new: Plan) -> str | None:
@@ -96,12 +102,36 @@ def renewal(old: Plan, new: Plan) -> str | None:
     )
 
 
-def _changed(gone: list[Cell], come: list[Cell], over: set[str]) -> tuple[tuple[str, Leaf, Leaf], ...]:
-    """The keys by which every cell that came differs from the one in its place, all by the same; else nothing."""
+def _changed(before: Plan, after: Plan, gone: list[Cell], come: list[Cell]) -> tuple[tuple[str, Leaf, Leaf], ...]:
+    """The keys by which every cell that came differs from the one in its place, all by the same; else nothing.
+
+    Of plans that keep what was written these are keys that somebody wrote, else any.
+    """
+    over = _chosen(before, after)
     if len(gone) != len(come):
         return ()
-    found = {tuple(_moves(_first(old, over), _first(new, over))) for old, new in zip(gone, come, strict=True)}
+    if before.written is None or after.written is None:
+        found = {tuple(_moves(_first(old, over), _first(new, over))) for old, new in zip(gone, come, strict=True)}
+    else:
+        ours, theirs = ([_written(plan, cell) for cell in cells] for plan, cells in ((before, gone), (after, come)))
+        found = {tuple(_rewritten(old, new)) for old, new in zip(ours, theirs, strict=True)}
     return found.pop() if len(found) == 1 else ()
+
+
+def _written(plan: Plan, cell: Cell) -> Flat:
+    """What was written for the cell: in the base, on the command line, in its row."""
+    own = (setting(path, value, "") for path, value in cell.values.items() if path != CHANGE)
+    return laid(dict(plan.written or {}), parents_first(own))
+
+
+def _rewritten(old: Flat, new: Flat) -> Iterator[tuple[str, Leaf, Leaf]]:
+    """Keys that were written for either run and have another value in the other. Those that only one of the runs can
+    have are left out: the changed name of the mixer or the task says as much."""
+    given = {*old, *new} - UNSCIENTIFIC
+    for path in (path for path in by_path() if path in given):
+        before, after = value_at(old, path), value_at(new, path)
+        if ABSENT not in (before, after) and differ(path, before, after):
+            yield path, settled(path, before), settled(path, after)
 
 
 def _first(cell: Cell, over: set[str]) -> dict[str, Leaf]:

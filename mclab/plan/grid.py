@@ -13,7 +13,15 @@ from mclab.plan.cells import Ground, Remarks, cells
 from mclab.plan.conditions import exclude, when
 from mclab.plan.loader import load, read
 from mclab.plan.over import refuse_double, select_from
-from mclab.plan.overrides import SMOKE_NOTE, SMOKE_SEEDS, CommandLine, parse_overrides, refuse_varied, smoke_limits
+from mclab.plan.overrides import (
+    SMOKE_NOTE,
+    SMOKE_SEEDS,
+    CommandLine,
+    parse_overrides,
+    refuse_varied,
+    smaller,
+    smoke_limits,
+)
 from mclab.plan.plan import Cell, Given, Plan
 from mclab.plan.quick import NOTE, QUICK, reduced
 from mclab.plan.rows import MOST_RUNS, Rows, refuse_many, rows
@@ -118,6 +126,7 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
         warnings=tuple(remarks.warnings),
         named=table.named,
         listed=len(table.drafts),
+        written=smaller(ground.base, limits),
     )
 
 

@@ -73,7 +73,8 @@ class Plan:
 
     `named` says that the rows have names of their own (a grid of changes); `listed` counts the cells before equal ones
     were merged. `versions` are those of the parts of its runs that were not at their first when the plan was stored;
-    `None` in a plan that was just made. `given` is `None` in a plan that was stored before it was kept.
+    `None` in a plan that was just made. `given` is `None` in a plan that was stored before it was kept, and so is
+    `written`: the keys that all cells share, as the grid's base and the command line have them.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Plan:
     listed: int = 0
     versions: Mapping[str, int] | None = field(default=None, compare=False)
     given: Given | None = field(default=None, compare=False)
+    written: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @property
     def made_with(self) -> Mapping[str, int]:

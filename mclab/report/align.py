@@ -5,6 +5,8 @@ from collections.abc import Sequence
 #: What stands where there is nothing to say.
 NOTHING = "–"
 GAP = "  "
+#: Letters of an error's line among notes; `mclab show` has all of it.
+_LONGEST_REASON = 160
 
 
 def padded(texts: Sequence[str], right: bool = False, least: int = 0) -> list[str]:
@@ -21,6 +23,12 @@ def beside(columns: Sequence[Sequence[str]]) -> str:
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Rows as lines, their columns padded; those at `right` flush right."""
     return beside([padded(column, place in right) for place, column in enumerate(zip(*rows, strict=True))])
+
+
+def reason(error: str | None) -> str:
+    """The last line of an error behind the status that it led to: ` (out of luck)`; empty where there is none."""
+    lines = (error or "").strip().splitlines()
+    return f" ({cut(lines[-1].rstrip('.'), _LONGEST_REASON)})" if lines else ""
 
 
 def cut(text: str, longest: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from mclab.config.stored import StoredRun, clashing
 from mclab.config.versions import differing, versions
 from mclab.plan.plan import CHANGE
+from mclab.report.align import reason
 from mclab.report.names import MOST_LISTED, listed, seeds_text, value_text
 from mclab.report.row import SOLVED, Row
 from mclab.report.summary import Summary
@@ -169,7 +170,7 @@ def _troubles(summary: Summary) -> Iterator[str]:
             if record.status == "diverged":
                 yield f"{row.told}, seed {seed}: diverged at step {record.diverged_step}."
             elif record.status != "done":
-                yield f"{row.told}, seed {seed}: {record.status}{_reason(record)}."
+                yield f"{row.told}, seed {seed}: {record.status}{reason(record.error)}."
         if row.missing:
             yield f"{row.told}: no record yet of seed {seeds_text(row.missing)}."
         if row.candidate is None:
@@ -179,9 +180,3 @@ def _troubles(summary: Summary) -> Iterator[str]:
 def _again(summary: Summary) -> Iterator[str]:
     if any(word in row.status for row in summary.rows for word in ("oom", "failed")):
         yield "Runs that failed or ran out of memory run again with --retry-failed."
-
-
-def _reason(record: StoredRun) -> str:
-    """The last line of an error, short enough for a note."""
-    lines = (record.error or "").strip().splitlines()
-    return f" ({lines[-1][:160].rstrip('.')})" if lines else ""

@@ -1,11 +1,16 @@
 """What the figures of a record may be. A file that was edited by hand must not end up in a table as 750 %."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from mclab.config.outcome import ALL
 
 #: The largest whole number that a table's column holds.
 MOST = 2**63 - 1
+#: Metrics of `all` that are means over the task's own slices, and how far rounding may take them from it.
+_MEANS = ("accuracy", "loss", "token_accuracy")
+_ROUNDING = 1e-9
 
 
 def check_figures(record: Mapping[str, Any]) -> None:
@@ -32,6 +37,25 @@ def _check_scores(split: str, scores: Any) -> None:
         for metric, value in score.items():
             if value is not None and not _number(value):
                 raise ValueError(f"has {split} {part} {metric} {_short(value)}, not a number")
+
+
+def check_whole(record: Mapping[str, Any], own: Sequence[str]) -> None:
+    """Raise `ValueError` where a run is done and lacks a score, or where `all` is not the mean over its own slices.
+
+    For figures that `check_figures` lets pass.
+    """
+    for split in ("valid", "test"):
+        scores = record[split]
+        missing = [part for part in (ALL, *own) if part not in scores]
+        if missing and record["status"] == "done":
+            raise ValueError(f"is done and has no score of {split} {missing[0]}")
+        for metric in () if missing else _MEANS:
+            whole, *parts = (scores[part].get(metric) for part in (ALL, *own))
+            if whole is None or None in parts:
+                continue
+            mean = sum(value / len(own) for value in parts)
+            if not math.isclose(whole, mean, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
+                raise ValueError(f"has {split} all {metric} {_short(whole)}, and the mean of its slices is {mean:.6g}")
 
 
 def _number(value: Any) -> bool:

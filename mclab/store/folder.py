@@ -21,10 +21,12 @@ from mclab.plan.describe import as_dict, from_dict
 from mclab.plan.difference import difference, renewal
 from mclab.plan.plan import Plan
 from mclab.printable import one_line
+from mclab.store.curve import curve_bytes, read_curve
 from mclab.store.files import StoreError, move_aside, plainly, write_whole
 from mclab.store.foreign import is_own_folder, refuse_foreign, remove_leftovers
 from mclab.store.lock import Lock
-from mclab.store.record import curve_bytes, json_bytes, read_record, record_of
+from mclab.store.plain import json_bytes
+from mclab.store.record import read_record, record_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +43,8 @@ def _evenly(names: list[str], most: int) -> list[str]:
     return [names[int(place * step)] for place in range(min(most, len(names)))]
 
 
-def _to_stderr(line: str) -> None:
+def to_stderr(line: str) -> None:
+    """Where remarks go unless a caller takes them."""
     print(one_line(without_passwords(line)), file=sys.stderr)
 
 
@@ -51,10 +54,11 @@ class Records:
     `say` gets one line for each damaged record, which counts as missing. Raises `StoreError` where there is no folder.
     """
 
-    def __init__(self, path: str | Path, *, say: Callable[[str], None] = _to_stderr) -> None:
+    def __init__(self, path: str | Path, *, say: Callable[[str], None] = to_stderr) -> None:
         self.path = Path(path)
         self._say = say
         self._read: dict[str, tuple[tuple[int, ...], StoredRun | None]] = {}
+        self._told = set[str]()
         self._open()
 
     def _open(self) -> None:
@@ -85,14 +89,11 @@ class Records:
                 return None
             if not isinstance(error.__cause__, NoFileError):
                 raise
-            self._damaged(path, str(error.__cause__.strerror))
+            self._say(f"{path}: {error.__cause__.strerror}; counts as missing")
             return None
         except ValueError as reason:
-            self._damaged(path, str(reason))
+            self._say(f"{path}: {reason}; counts as missing")
             return None
-
-    def _damaged(self, path: Path, reason: str) -> None:
-        self._say(f"{path}: {reason}; counts as missing")
 
     def scan(self) -> list[StoredRun]:
         """Every run of the present science version, by run id; says how many of another version it leaves out."""
@@ -130,17 +131,21 @@ class Records:
             )
 
     def curve(self, run: str) -> list[dict[str, Any]]:
-        """The looks of a run's curve, in order; empty where none is stored, up to the damage where it is damaged."""
-        path, looks = self._curve(run), []
+        """The looks of a run's curve, in order. What is missing or damaged is left out, and said once."""
+        path, record = self._curve(run), self.lookup(run)
         try:
-            for line in read_whole(path).decode().splitlines():
-                looks.append(json.loads(line))
+            looks, fault = read_curve(read_whole(path), record.curve_sha256 if record else None)
+            if not (looks or fault) and record and record.status == "done" and record.curve_sha256 is None:
+                fault = "the curve is empty"
         except FileNotFoundError:
-            pass
-        except NoFileError as reason:
-            self._say(f"{path}: {reason.strerror}; counts as missing")
-        except ValueError:
-            self._say(f"{path}: damaged after {len(looks)} lines")
+            looks, fault = [], "there is no such file; the curve is left out"
+            if not path.parent.is_dir():
+                path, fault = path.parent, "there is no such folder; curves are left out"
+        except OSError as error:
+            looks, fault = [], f"cannot read: {error.strerror or error}; the curve is left out"
+        if fault and str(path) not in self._told:
+            self._told.add(str(path))
+            self._say(f"{path}: {fault}")
         return looks
 
     def plan(self) -> Plan | None:
@@ -189,8 +194,9 @@ class Records:
 class Store(Records):
     """A run folder to write, and its lock, from construction to `close` (or the end of `with`).
 
-    Creates the folder, removes what a killed writer left half-written, moves a damaged record aside under
-    `<id>.json.damaged`. Raises `StoreError` where another process holds the lock or the folder cannot be written.
+    Creates the folder, removes what a killed writer left half-written. A damaged record stays where it is until its run
+    is stored again, and then as `<id>.json.damaged`. Raises `StoreError` where another process holds the lock or the
+    folder cannot be written.
     """
 
     def _open(self) -> None:
@@ -259,7 +265,8 @@ class Store(Records):
     def put(self, run: RunConfig, outcome: Outcome) -> None:
         """Store a run's outcome: weights and curve, then the record, so that a record implies them.
 
-        Takes the place of an `oom` or `failed` record, never of a final one; a final one ends the run's checkpoint.
+        Takes the place of an `oom` or `failed` record, never of a final one; a damaged one is moved aside. A final one
+        ends the run's checkpoint.
         Raises `StoreError` when it cannot be written; what was stored before is unharmed.
         """
         name, before = run_id(run), self.lookup(run_id(run))
@@ -270,12 +277,11 @@ class Store(Records):
                 path.parent.mkdir(exist_ok=True)
             write_whole(path, outcome.weights)
         write_whole(self._curve(name), curve_bytes(outcome.curve))
+        if before is None and self._record(name).exists():
+            self._say(f"{self._record(name)}: is damaged, kept as {move_aside(self._record(name)).name}")
         write_whole(self._record(name), json_bytes(record_of(run, outcome)))
         if outcome.status in FINAL:
             self._forget(name)
-
-    def _damaged(self, path: Path, reason: str) -> None:
-        self._say(f"{path}: {reason}; kept as {move_aside(path).name}, the run counts as missing")
 
     def close(self) -> None:
         """Let go of the lock, and of the checkpoints' folder if it is empty."""

@@ -1,11 +1,11 @@
 """A run and its outcome as JSON, and back: what a record holds and when it counts as damaged."""
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, get_args
 
+from mclab import digest
 from mclab.config.model.canonical import moved_words
 from mclab.config.outcome import Outcome
 from mclab.config.run import SCIENCE, RunConfig, Status, canonical, id_as_of, run_id
@@ -13,7 +13,9 @@ from mclab.config.stored import StoredRun, StoredScore, restored
 from mclab.config.strict import leaves
 from mclab.config.versions import versions
 from mclab.passwords import without_passwords
-from mclab.store.figures import check_figures
+from mclab.store.curve import curve_bytes
+from mclab.store.figures import check_figures, check_whole
+from mclab.store.plain import plain
 
 #: The outcome's figures; the curve and the weights stand in files of their own.
 FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("curve", "weights"))
@@ -23,6 +25,8 @@ _NEEDED = ("run_id", "science", "seed", "config", "status", "steps", "valid", "t
 _MOVED = ("versions", "words")
 #: Figures that are scores by slice.
 _SPLITS = ("valid", "test")
+#: Checksums: of the file with the run's curve, and of everything else in the record.
+_CURVE, _OWN = f"curve_{digest.KEY}", digest.KEY
 
 
 def record_of(run: RunConfig, outcome: Outcome) -> dict[str, Any]:
@@ -35,14 +39,25 @@ def record_of(run: RunConfig, outcome: Outcome) -> dict[str, Any]:
     config = canonical(run)
     known |= {"run_id": run_id(run), "science": SCIENCE, "seed": run.seed}
     known |= {"versions": versions(config), "words": moved_words(config.model)}
-    return as_record(StoredRun(**known, keys=dict(leaves(config)), config=config))
+    known[_CURVE] = digest.of_bytes(curve_bytes(outcome.curve))
+    return signed(as_record(StoredRun(**known, keys=dict(leaves(config)), config=config)))
+
+
+def signed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with the checksum of what it holds, as its last key."""
+    content = {key: value for key, value in record.items() if key != _OWN}
+    return {**content, _OWN: digest.of_values(plain(content))}
 
 
 def as_record(stored: StoredRun) -> dict[str, Any]:
-    """What the file of a stored run holds: the inverse of `read_record`, figures that were missing there being null."""
+    """What the file of a stored run holds: the inverse of `read_record`, figures that were missing there being null.
+
+    A run that was stored without a checksum gets none: it would vouch for what nobody has checked.
+    """
     head = {"run_id": stored.run_id, "science": stored.science, "seed": stored.seed, "config": dict(stored.keys)}
     moved = {key: dict(value) for key in _MOVED if (value := getattr(stored, key))}
-    return {**head, **moved, **figures_of(stored), **stored.unknown}
+    curve, own = ({key: value} if (value := getattr(stored, key)) else {} for key in (_CURVE, _OWN))
+    return {**head, **moved, **figures_of(stored), **curve, **stored.unknown, **own}
 
 
 def figures_of(stored: StoredRun) -> dict[str, Any]:
@@ -52,35 +67,12 @@ def figures_of(stored: StoredRun) -> dict[str, Any]:
     return {**figures, **scores}
 
 
-def json_bytes(value: Any, indent: int | None = 1) -> bytes:
-    """Valid JSON and a newline; NaN and infinities are null, and text that is no UTF-8 survives as an escape."""
-    text = json.dumps(_plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
-    return f"{text}\n".encode(errors="backslashreplace")
-
-
-def curve_bytes(curve: tuple[dict[str, Any], ...]) -> bytes:
-    """One JSON object per line."""
-    return b"".join(json_bytes(look, indent=None) for look in curve)
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN, and provenance may hold what is no JSON at all: a version, a device, a numpy scalar."""
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return _plain(value.item()) if hasattr(value, "item") else str(value)
-
-
 def read_record(data: bytes, name: str) -> StoredRun:
     """The run whose record is `data`, that stands under the run id `name`.
 
-    Raises `ValueError` with the reason when it is damaged: torn, no record, not the run that its name says, or with
-    figures that no run can have. The keys of another science version may describe no run, its rules are not known here.
+    Raises `ValueError` with the reason when it is damaged: torn, no record, not the run that its name says, with
+    figures that no run can have, or not what its checksum says. The keys of another science version may describe no
+    run, its rules are not known here.
     """
     record = _object(data)
     missing = [key for key in _NEEDED if key not in record]
@@ -94,6 +86,7 @@ def read_record(data: bytes, name: str) -> StoredRun:
     if not all(isinstance(record.get(key, {}), dict) for key in _MOVED):
         raise ValueError("has versions or words that are no objects")
     config = _check_config(record) if record["science"] == SCIENCE else _config_if_any(record)
+    _check_sum(record)
     return _stored(record, config)
 
 
@@ -106,6 +99,7 @@ def _stored(record: dict[str, Any], config: RunConfig | None) -> StoredRun:
     for split in _SPLITS:
         known[split] = {part: StoredScore(score) for part, score in record[split].items()}
     known |= {key: record.get(key, {}) for key in _MOVED}
+    known |= {key: record.get(key) for key in (_CURVE, _OWN)}
     unknown = {key: value for key, value in record.items() if key != "config" and key not in known}
     return StoredRun(**known, keys=record["config"], config=config, unknown=unknown)
 
@@ -128,6 +122,7 @@ def _check_config(record: dict[str, Any]) -> RunConfig:
         raise ValueError("holds a config that is none") from error
     if found != record["run_id"] or record["seed"] != config.seed:
         raise ValueError(f"holds the config of run {found}")
+    check_whole(record, config.task.slices)
     return config
 
 
@@ -139,3 +134,13 @@ def _config_if_any(record: dict[str, Any]) -> RunConfig | None:
         return restored(record["config"])
     except (ValueError, TypeError, AttributeError):
         return None
+
+
+def _check_sum(record: dict[str, Any]) -> None:
+    """A record without any checksum is from before there were any. The two came together, so one alone is damage."""
+    if _OWN not in record:
+        if _CURVE in record:
+            raise ValueError(f"has lost its checksum ({_OWN})")
+        return
+    if record[_OWN] != digest.of_values({key: value for key, value in record.items() if key != _OWN}):
+        raise ValueError(digest.CHANGED)

@@ -21,6 +21,7 @@ from mclab.config.strict import ConfigError
 from mclab.passwords import without_password
 from mclab.plan.space import Space
 from mclab.plan.space_trials import Trials, as_dict
+from mclab.report.align import cut
 from mclab.runner import Progress
 from mclab.runner.devices import here, resolved
 from mclab.runner.room import machine, needs, refuse
@@ -161,7 +162,7 @@ def _swept(
             try:
                 return _searched(space, place, store, options, content, say, progress)
             except (StorageInternalError, SQLAlchemyError) as error:
-                reason = " ".join(str(error.__cause__ or error).split())[:200]
+                reason = cut(" ".join(str(error.__cause__ or error).split()), 200)
                 raise ConfigError(
                     f"{place.told}: {reason}; what is stored stays, the same command goes on from there"
                 ) from error

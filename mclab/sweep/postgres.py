@@ -12,6 +12,7 @@ from optuna.storages import BaseStorage, RDBStorage
 
 from mclab.config.strict import ConfigError
 from mclab.passwords import HIDDEN, without_password, without_passwords
+from mclab.report.align import cut
 
 _POLL = 0.02
 #: Seconds in which a server must take a connection, where the address says nothing else.
@@ -83,7 +84,7 @@ class Postgres:
         text, secret = " ".join(str(getattr(error, "orig", None) or error).split()), str(self._url.password or "")
         for form in {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)} - {""}:
             text = text.replace(form, HIDDEN)
-        return without_passwords(text)[:200]
+        return cut(without_passwords(text), 200)
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -37,7 +37,7 @@ def load_model(path: str | Path, run: str | None = None) -> tuple[LM, RunConfig]
     """A trained model, one replica, in eval on the CPU, and its run; from a file of weights or from a run folder.
 
     A folder with the weights of several runs needs the run's id, of which the first digits are enough. Raises
-    `ConfigError` where there are no such weights or they are no file of this version's.
+    `ConfigError` where there are no such weights, or they are damaged or no file of this version's.
     """
     if run is not None:
         run = run.strip().lower().removesuffix(".json")
@@ -46,7 +46,8 @@ def load_model(path: str | Path, run: str | None = None) -> tuple[LM, RunConfig]
         values, facts = tensors.read(file)
     except (ValueError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"{file}: {reason}") from error
+        way = "; to have them again, train the run with --save-weights and another --out"
+        raise ConfigError(f"{file}: {reason}{way * isinstance(error, tensors.DamagedError)}") from error
     config = _config(file, facts)
     if run is not None and not str(facts["run_id"]).startswith(run):
         raise ConfigError(f"{file}: holds the weights of run {facts['run_id']}, not {run}")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mclab.cli.streams import result_json
-from mclab.config.outcome import Outcome
 from mclab.config.run import run_id
 from tests.commands import BIG, SCRIPT, TINY, VERBS, fine, grid_file, mclab, records, started, with_grid
+from tests.stored import done as ended
 
 LIGHT = """
 import contextlib, io, sys
@@ -135,7 +135,7 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def train_pack(runs, *, device, progress=None, keep=None):
         trained.extend(map(run_id, runs))
-        return [Outcome("done") for _ in runs]
+        return [ended(run) for run in runs]
 
     monkeypatch.setattr("mclab.train.train_pack", train_pack)
     return trained

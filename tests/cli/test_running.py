@@ -6,6 +6,7 @@ import pytest
 
 from mclab.config.outcome import Outcome
 from tests.commands import SMALL, TINY, fine, grid_file, mclab, no_plots, one_line, records, snapshot, with_grid
+from tests.stored import done as done_run
 
 
 @pytest.fixture(autouse=True)
@@ -64,13 +65,13 @@ def test_train_leaves_a_grids_folder_alone(here: Path) -> None:
     assert "wants --extend" in fine("train", *SMALL, "--out", "out", "--dry-run").out
 
 
-def fate(monkeypatch: pytest.MonkeyPatch, outcome: Outcome | Exception) -> None:
-    """Every run with seed 1 comes to this, the others are done."""
+def fate(monkeypatch: pytest.MonkeyPatch, outcome: Outcome | Exception | None) -> None:
+    """Every run with seed 1 comes to this, the others (and with `None` all) are done."""
 
     def train_pack(runs, *, device, progress=None, keep=None):
         if isinstance(outcome, Exception) and any(run.seed == 1 for run in runs):
             raise outcome
-        return [outcome if run.seed == 1 else Outcome("done", steps=run.train.steps) for run in runs]
+        return [outcome if outcome and run.seed == 1 else done_run(run, steps=run.train.steps) for run in runs]
 
     monkeypatch.setattr("mclab.train.train_pack", train_pack)
 
@@ -85,7 +86,7 @@ def test_what_fails_is_told_and_runs_again_when_asked(here: Path, monkeypatch: p
     assert "what failed runs again with --retry-failed" in failed.err
     assert "1 done, 1 oom" in failed.out
     assert (mclab(*words).code, len(records(here / "runs/tiny"))) == (3, 4)
-    fate(monkeypatch, Outcome("done"))
+    fate(monkeypatch, None)
     assert "this command: nothing run; 4 stored before" in mclab(*words).err
     assert "this command: 2 done; 2 stored before" in fine(*words, "--retry-failed").err
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mclab.config.outcome import Outcome
 from tests.commands import SCRIPT, fine, mclab, one_line, snapshot
 from tests.predict.bench import small_run, stored, trained
+from tests.stored import done as ended
 
 RUN = small_run(task={"vocab": 16, "length": 16, "pairs": [2]}, train={"steps": 30})
 
@@ -130,7 +130,7 @@ def test_bad_input_is_one_line(run: str, here: Path, case: str) -> None:
 
 
 def test_a_run_without_weights_names_the_command(here: Path) -> None:
-    name = stored(here / "runs/bare", RUN, Outcome("done"))
+    name = stored(here / "runs/bare", RUN, ended(RUN))
     done = mclab("sample", "--run", name)
     one_line(done, f"run {name} is stored without weights", "--save-weights --out runs/bare-weights")
 

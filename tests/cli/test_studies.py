@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import mclab as library
-from mclab.config.outcome import ALL, Outcome, Score
+from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
@@ -21,6 +21,7 @@ from mclab.runner import execute
 from mclab.store import Store
 from tests.commands import fine, mclab, one_line, snapshot, started
 from tests.report.sweeps import FRONT, SEVERAL, study, trial, weights
+from tests.stored import done
 
 LR = 0.0123456
 GRID = {"grid": {"model.mixer.gate": ["context", "input", "none"]}, "base": {"train": {"lr": LR}}, "seeds": "0..1"}
@@ -39,8 +40,7 @@ def searched(here: Path) -> tuple[Path, list[list[str]]]:
     out = here / "runs/mc"
 
     def train(runs: Sequence[RunConfig], **_: object) -> list[Outcome]:
-        score = {ALL: Score(0.5, 1.0)}
-        return [Outcome("done", steps=9, valid=score, test=score, params=7) for _ in runs]
+        return [done(run, steps=9, params=7) for run in runs]
 
     plan = plan_from(GRID, "g")
     with Store(out) as store:

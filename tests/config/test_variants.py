@@ -7,7 +7,7 @@ import pytest
 
 from mclab.config.keys import by_path
 from mclab.config.parse import parse_run, typed
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig, canonical, run_id
 from mclab.config.strict import ConfigError
 from mclab.config.task import MqarTask
 from mclab.config.variants import check_exams, check_mix, turns, variants
@@ -60,6 +60,25 @@ def test_slices_are_named_by_what_changes():
         ["filler=random pairs=4"],
     ]
     assert found[1].task == TASK.model_copy(update={"length": 256})
+
+
+def test_what_no_variant_can_change_may_be_repeated():
+    """The same run as without, under the same id; the slices have the same names."""
+
+    def run_of(exam: Any) -> RunConfig:
+        return parse_run({"task": {"vocab": 48}, "eval": {"task": exam, "valid": 8, "test": 8}})
+
+    plain = run_of({"length": 128})
+    for repeated in ({"vocab": 48}, {"name": "mqar"}, {"name": "mqar", "vocab": [48]}):
+        run = run_of({"length": 128, **repeated})
+        assert run.exams == plain.exams
+        assert canonical(run) == canonical(plain)
+        assert run_id(run) == run_id(plain)
+    mixed = parse_run({"task": {"vocab": 48}, "train": {"task": [{"vocab": 48}, {"length": 128, "name": "mqar"}]}})
+    assert [part.task for part in mixed.mix] == [plain.task, plain.exams[0].task]
+    for other in ({"vocab": [48, 64]}, {"name": "ar"}):
+        with pytest.raises(ConfigError, match="cannot change, the model is trained on one vocabulary"):
+            run_of({"length": 128, **other})
 
 
 def test_lists_make_every_combination_with_the_weight_of_each():

@@ -51,6 +51,7 @@ def test_what_it_holds(plan: Make):
             "question",
             "science",
             "given",
+            "written",
             "axes",
             "named",
             "seeds",
@@ -180,8 +181,29 @@ def test_cells_that_changed_differently_are_only_counted(plan: Make):
     assert str(difference(old, plan("grid: {model.dim: [64, 128]}"))) == "+2 −2 cells"
     assert str(difference(old, plan("grid: {model.dim: [16, 64]}"))) == "+1 −1 cells (model.dim 32 → 64)"
     other = plan("base: {model.mixer: {name: attention}}\ngrid: {model.dim: [16, 32]}")
-    moved = "model.mixer.name memory → attention, model.mixer.window 16 → null"
-    assert str(difference(old, other)) == f"+2 −2 cells ({moved})"
+    assert str(difference(old, other)) == "+2 −2 cells (model.mixer.name memory → attention)"
+
+
+def test_only_keys_that_somebody_wrote_are_told(plan: Make):
+    """Another task has another length, and gate none is stored as the residual that it is: nobody wrote either."""
+    text = "grid: {model.dim: [16, 32]}"
+    old = through_json(plan(text))
+    assert str(difference(old, plan(text, "task.name=niah"))) == "+2 −2 cells (task.name mqar → niah)"
+    whole = plan(f"base: {{task: {{name: niah, preset: mk1, length: 96}}}}\n{text}")
+    assert str(difference(old, whole)) == "+2 −2 cells (task.name mqar → niah, task.length 64 → 96)"
+    gated = through_json(plan(text, "model.mixer.gate=none"))
+    assert str(difference(old, gated)) == "+2 −2 cells (model.mixer.gate context → none)"
+    assert str(difference(gated, old)) == "+2 −2 cells (model.mixer.gate none → context)"
+    one, other = (through_json(plan(f"grid: {{model.mixer: [{word}]}}")) for word in ("titans", "attention"))
+    assert str(difference(one, other)) == "+1 −1 cells (model.mixer.name memory → attention)"
+    exam = plan(text, "eval.task={length: 128}", "train.checkpoint_every=5")
+    assert str(difference(old, exam)) == "+2 −2 cells (eval.task [] → [length=128])"
+
+
+def test_a_plan_of_before_is_compared_by_all_its_keys(plan: Make):
+    old = replace(plan("grid: {model.dim: [16, 32]}"), written=None)
+    other = plan("grid: {model.dim: [16, 32]}", "task.name=niah")
+    assert str(difference(old, other)) == "+2 −2 cells (task.name mqar → niah, task.length 64 → 128)"
 
 
 def test_what_cells_choose_is_not_what_changed(plan: Make):

@@ -14,9 +14,10 @@ from mclab.predict import stored as room
 from mclab.predict.stored import training
 from mclab.store.ids import Stored
 from tests.predict.bench import small_run, stored
+from tests.stored import alter, done
 
-DONE = Outcome("done")
-KEPT = Outcome("done", weights=b"here")
+DONE = done(small_run())
+KEPT = done(small_run(), weights=b"here")
 
 
 def find(digits, folder=None, said=None):
@@ -115,8 +116,8 @@ def test_a_run_that_diverged_left_none(here):
 def test_a_run_of_another_science_cannot_be_trained_again(here):
     name = stored(here / "runs/one", small_run(), DONE)
     path = here / "runs/one/records" / f"{name}.json"
-    record = json.loads(path.read_text())
-    path.write_text(json.dumps({**record, "science": 0, "config": {**record["config"], "gone": 1}}))
+    config = json.loads(path.read_text())["config"]
+    alter(path, science=0, config={**config, "gone": 1})
     with pytest.raises(ConfigError, match=f"run {name} is stored without weights, and of science version 0") as said:
         find(name)
     assert "\n" not in str(said.value)

@@ -19,6 +19,7 @@ from mclab.plan.space_load import load_space
 from mclab.sweep.journal import Journal
 from mclab.sweep.owner import Owner
 from mclab.sweep.study import Claim, End, Place, Shared, open_study
+from tests.stored import measured
 
 BASE = """
 base:
@@ -113,7 +114,7 @@ class FakeTraining:
     def outcome(self, run: RunConfig, curve: tuple[dict[str, Any], ...], pruned: bool) -> Outcome:
         """Done, unless `statuses` say otherwise."""
         status: Any = "pruned" if pruned else self.statuses.get(run_id(run), "done")
-        score = {ALL: Score(self.score(run), 1 - self.score(run))} if status == "done" else {}
+        score = measured(run, self.score(run), 1 - self.score(run)) if status == "done" else {}
         error = "broken on purpose" if status == "failed" else None
         return Outcome(
             status, 4, score, score, params=100, state_fixed=10 * run.model.dim, state_cached=0, tokens_per_s=1.0,

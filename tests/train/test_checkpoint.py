@@ -133,11 +133,16 @@ def spoilt(path: Path, how: str) -> None:
         "no facts": to_bytes(tensors, {}),
         "another shape": to_bytes({**tensors, "mean": tensors["mean"][1:]}, facts),
         "no moments": to_bytes({"values": tensors["values"], "losses": tensors["losses"]}, facts),
+        "another value": data[:-1] + bytes([data[-1] ^ 1]),
+        "another step, unsigned": data.replace(b'step\\": 7', b'step\\": 6', 1),
+        "no checksum": data.replace(b'sha256\\": \\"', b'sha257\\": \\"', 1),
     }
     path.write_bytes(changes[how])
 
 
+CHANGED = "does not match its checksum (sha256): something in it has changed since it was written"
 REASONS = {
+    **dict.fromkeys(("another value", "another step, unsigned", "no checksum"), CHANGED),
     **dict.fromkeys(("empty", "torn", "torn at the end", "no safetensors"), "is torn or no safetensors file"),
     "another run's": "is of run_id 0000000000000000, not ",
     "of another science": "is of science 0, not ",

@@ -10,9 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from mclab.config.outcome import Outcome
 from mclab.config.run import run_id
 from tests.commands import ROOT, fine, grid_file, mclab, records, started, with_grid
+from tests.stored import done
 
 
 def spy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -74,7 +74,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, fated: set[tuple[int, str]] | Non
     def train_pack(runs, *, device, progress=None, keep=None):
         if fated is None or any((run.seed, run.model.mixer.gate) in fated for run in runs):
             raise RuntimeError("the card fell off the bus")
-        return [Outcome("done") for _ in runs]
+        return [done(run) for run in runs]
 
     monkeypatch.setattr("mclab.train.train_pack", train_pack)
 

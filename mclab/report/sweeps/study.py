@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mclab.plan.space_trials import COUNTED, Objective, SpaceAxis, Trial, Trials
+from mclab.report.align import reason
 from mclab.report.names import column_names, listed, seeds_text
 from mclab.report.sweeps.levels import Level, levels_of, share
 
@@ -150,8 +151,8 @@ def _at_edge(axis: SpaceAxis, trial: Trial) -> bool:
 
 def _troubles(study: Study) -> Iterator[str]:
     refused = Counter(_reason(trial) for trial in study.found.trials if trial.status == "refused")
-    for reason, number in refused.most_common(MOST_TOLD):
-        yield f"{number} {'points' if number > 1 else 'point'} refused by the rules between keys{reason}."
+    for why, number in refused.most_common(MOST_TOLD):
+        yield f"{number} {'points' if number > 1 else 'point'} refused by the rules between keys{why}."
     for status in ("diverged", "oom", "failed"):
         bad = [trial for trial in study.found.trials if trial.status == status]
         for trial in bad[:MOST_TOLD]:
@@ -163,8 +164,7 @@ def _troubles(study: Study) -> Iterator[str]:
 def _reason(trial: Trial) -> str:
     if trial.diverged_step is not None:
         return f" at step {trial.diverged_step}"
-    lines = str(trial.error or "").strip().splitlines()
-    return f" ({lines[-1][:160].rstrip('.')})" if lines else ""
+    return reason(str(trial.error or ""))
 
 
 def reading(study: Study) -> list[str]:
