@@ -20,7 +20,7 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.passwords import without_password
 from mclab.plan.space import Space
-from mclab.plan.space_trials import Trials, as_dict
+from mclab.plan.space_trials import Trial, Trials, as_dict
 from mclab.report.align import cut
 from mclab.runner import Progress
 from mclab.runner.devices import here, resolved
@@ -32,10 +32,14 @@ from mclab.store.paths import told_as_given
 from mclab.sweep import samplers
 from mclab.sweep.importance import importances
 from mclab.sweep.journal import NAME, Journal
+from mclab.sweep.opening import open_study
 from mclab.sweep.outlook import TRIALS
+from mclab.sweep.patience import ConnectionLostError
+from mclab.sweep.place import Place, Say
 from mclab.sweep.postgres import Postgres
-from mclab.sweep.search import Search, Tally
-from mclab.sweep.study import Place, Shared, open_study
+from mclab.sweep.search import Search
+from mclab.sweep.study import Shared
+from mclab.sweep.tally import Tally
 from mclab.workers.signals import interrupts_held
 
 #: Exit codes: all done; files that could not be written; some trials failed, diverged or are missing; interrupted.
@@ -46,8 +50,6 @@ GOODBYE = 2.0
 
 #: A database's address in the other form that its own tools take.
 _PAIRS = re.compile(r"(^|\s)(host|user|dbname|password)\s*=")
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -199,8 +201,9 @@ def _searched(
             gone = not _given_up(shared)
     if interrupted and gone:
         raise KeyboardInterrupt
+    trials = shared.trials()  # before interrupts are held: a database may keep us waiting
     with interrupts_held():
-        found = _found(space, shared, name, interrupted)
+        found = _found(space, shared, name, trials)
         write_whole(store.path / TRIALS, f"{json.dumps(as_dict(found), indent=1)}\n".encode())
     files, faults = ([store.path / TRIALS], []) if interrupted else write(found, store.path)
     wall = time.monotonic() - began
@@ -212,19 +215,21 @@ def _given_up(shared: Shared) -> bool:
 
     Whoever goes on finds their owner dead.
     """
+    given = threading.Event()
+    shared.me.retire()
 
     def release() -> None:
-        with suppress(SQLAlchemyError, StorageInternalError, OSError, ConfigError):
+        with suppress(SQLAlchemyError, StorageInternalError, ConnectionLostError, OSError, ConfigError):
             shared.release()
+            given.set()
 
     thread = threading.Thread(target=release, daemon=True)
     thread.start()
     thread.join(GOODBYE)
-    return not thread.is_alive()
+    return given.is_set()
 
 
-def _found(space: Space, shared: Shared, name: str, interrupted: bool) -> Trials:
-    trials = shared.trials()
+def _found(space: Space, shared: Shared, name: str, trials: tuple[Trial, ...]) -> Trials:
     return Trials(
         study=name,
         question=space.question,

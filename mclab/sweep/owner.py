@@ -20,6 +20,8 @@ from mclab.store.flight import boot
 
 #: Seconds between two signs of life, and of silence until a process elsewhere is given up.
 BEAT, LEASE = 10.0, 90.0
+#: Names of owners that were this very process and have ended their search: it may live on, as a notebook's does.
+_retired = set[str]()
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class Owner:
             return cls(**data)
         except TypeError:
             return None
+
+    def retire(self) -> None:
+        """It works on nothing any more."""
+        _retired.add(self.name)
 
     def restarted(self, me: "Owner") -> bool:
         """Whether its machine, which is this one, has been started again since."""
@@ -109,9 +115,15 @@ class Watch:
         self._me, self._beats, self._clock = me, beats, clock
         self._seen: dict[str, tuple[int | None, float]] = {}
 
+    def forget(self) -> None:
+        """What was seen so far is no sign any more: nothing came through from anybody."""
+        self._seen.clear()
+
     def dead(self, owner: Owner | None) -> bool:
         """True for a process that is gone, and for none at all: who asks holds the lock under which owners sign."""
         if owner is None:
+            return True
+        if owner.name in _retired:
             return True
         if owner.name == self._me.name:
             return False

@@ -1,9 +1,10 @@
 """The study in PostgreSQL, for processes on any number of machines."""
 
 import hashlib
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from urllib.parse import quote, quote_plus
 
@@ -13,10 +14,18 @@ from optuna.storages import BaseStorage, RDBStorage
 from mclab.config.strict import ConfigError
 from mclab.passwords import HIDDEN, without_password, without_passwords
 from mclab.report.align import cut
+from mclab.sweep.patience import ConnectionLostError
 
 _POLL = 0.02
-#: Seconds in which a server must take a connection, where the address says nothing else.
-_PATIENCE = 10
+#: What libpq does where the address says nothing else: seconds in which a server must take a connection, and when one
+#: is lost whose server has vanished without a word: half a minute (the last in milliseconds).
+_PATIENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
 
 
 class Postgres:
@@ -36,14 +45,16 @@ class Postgres:
         if find_spec(driver) is None:
             raise ConfigError(f"--storage: PostgreSQL needs the package {driver}: pip install 'mclab[postgres]'")
         self._url = url.set(drivername=f"postgresql+{driver}")
-        mute = driver.startswith("psycopg") and "connect_timeout" not in url.query
-        self._patience = {"connect_timeout": _PATIENCE} if mute else {}
+        libpq = driver.startswith("psycopg")
+        self._patience = {key: value for key, value in _PATIENCE.items() if libpq and key not in url.query}
         self._engine = sqlalchemy.create_engine(
             self._url, isolation_level="AUTOCOMMIT", pool_pre_ping=True, connect_args=self._patience
         )
         self._engines = [self._engine]
+        self._held = threading.local()
         with self.plainly():
             self._engine.connect().close()
+        sqlalchemy.event.listen(self._engine, "handle_error", self._noticed)
 
     @property
     def told(self) -> str:
@@ -56,8 +67,27 @@ class Postgres:
             self._url.render_as_string(hide_password=False),
             engine_kwargs={"pool_pre_ping": True, "pool_size": 2, "connect_args": self._patience},
         )
+        sqlalchemy.event.listen(storage.engine, "handle_error", self._noticed)
+        sqlalchemy.event.listen(storage.engine, "checkout", self._still_locked)
         self._engines.append(storage.engine)
         return storage
+
+    def _noticed(self, context: sqlalchemy.engine.ExceptionContext) -> None:
+        """Raise `ConnectionLostError` where one is lost or cannot be made. What idled in the pool is only replaced."""
+        if not context.is_pre_ping and (context.is_disconnect or context.connection is None):
+            raise ConnectionLostError(self.reason(context.original_exception))
+
+    def _still_locked(self, *_: object) -> None:
+        """Who holds a lock goes on only while its connection lives: the server lets the lock go with it.
+
+        Where a server has started again, Optuna's connections are replaced in silence. Raises `ConnectionLostError`.
+        """
+        connection: sqlalchemy.Connection | None = getattr(self._held, "connection", None)
+        if connection is None:
+            return
+        if connection.invalidated:
+            raise ConnectionLostError("the connection that held the lock is lost")
+        connection.scalar(sqlalchemy.select(1))
 
     @contextmanager
     def guard(self, what: str) -> Iterator[None]:
@@ -66,10 +96,14 @@ class Postgres:
         with self._engine.connect() as connection:
             while not connection.scalar(sqlalchemy.select(sqlalchemy.func.pg_try_advisory_lock(key))):
                 time.sleep(_POLL)
+            self._held.connection = connection
             try:
                 yield
             finally:
-                connection.scalar(sqlalchemy.select(sqlalchemy.func.pg_advisory_unlock(key)))
+                self._held.connection = None
+                # A connection that is lost holds no lock any more.
+                with suppress(ConnectionLostError, sqlalchemy.exc.SQLAlchemyError):
+                    connection.scalar(sqlalchemy.select(sqlalchemy.func.pg_advisory_unlock(key)))
 
     @contextmanager
     def plainly(self) -> Iterator[None]:

@@ -1,9 +1,9 @@
 """The loop of a search: claim trials, train what is not measured yet, tell the study, until all are finished."""
 
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from optuna.trial import TrialState
 
@@ -20,8 +20,10 @@ from mclab.store import Store
 from mclab.sweep.measure import end_as, end_of
 from mclab.sweep.outlook import work_of
 from mclab.sweep.owner import BEAT
+from mclab.sweep.patience import UnansweredError
 from mclab.sweep.pruning import Pruned, medians
 from mclab.sweep.study import Claim, End, Shared
+from mclab.sweep.tally import Tally, wrong
 from mclab.workers import Failure, Pack, Pool, Result, open_pool, worker_count
 from mclab.workers.cores import processors
 
@@ -29,16 +31,6 @@ from mclab.workers.cores import processors
 BATCH = 16
 #: Seconds between two looks at what other processes do.
 _POLL = 0.5
-_BAD = ("failed", "diverged", "oom")
-
-
-@dataclass
-class Tally:
-    """What one command did: its finished trials by status, how many of them were answered without training."""
-
-    ran: Counter[str] = field(default_factory=Counter)
-    answered: int = 0
-    stopped: str | None = None
 
 
 class Search:
@@ -57,6 +49,8 @@ class Search:
         self._began = time.monotonic()
         self._claims: dict[int, Claim] = {}
         self._own: dict[int, list[str]] = {}
+        self._over: list[tuple[Claim, bool]] = []
+        self._unanswered: UnansweredError | None = None
         self._spent: dict[str, float] = {}
         self._awaited: dict[str, list[int]] = defaultdict(list)
         space = shared.space
@@ -88,12 +82,14 @@ class Search:
             say=self._say,
         ) as pool:
             while self.tally.stopped is None:
-                self._fill(pool)
+                self._advance(pool)
                 for pack, result in pool.finished():
                     self._take(pool, pack, result)
+                    self._advance(pool)
                     if self.tally.stopped is not None:
                         return
-                    self._fill(pool)
+                if self._unanswered is not None:
+                    raise self._unanswered
                 if self.tally.stopped is None and not self._others():
                     return
 
@@ -115,17 +111,47 @@ class Search:
         time.sleep(_POLL)
         return True
 
+    def _advance(self, pool: Pool) -> None:
+        """Tell the study what has ended, and claim more.
+
+        While it is silent for too long nothing is claimed, but what is begun is trained to its end and stored.
+        """
+        try:
+            self._settle()
+            if self.tally.stopped is None:
+                self._fill(pool)
+            self._unanswered = None
+        except UnansweredError as error:
+            if self._claims and self._unanswered is None:
+                self._say("the study does not answer: what is begun is still trained and stored, then the command ends")
+            self._unanswered = error
+
     def _fill(self, pool: Pool) -> None:
         """Claim trials while there is room, answer those that are measured, hand in the others by shape."""
         wanted, alone = list[RunConfig](), list[RunConfig]()
         if self._pruned:
             self._pruned.bars = self._bars()
+        try:
+            self._claim(wanted, alone)
+        except UnansweredError:
+            self._submit(pool, wanted, alone)
+            raise
+        self._submit(pool, wanted, alone)
+        self._tell()
+
+    def _claim(self, wanted: list[RunConfig], alone: list[RunConfig]) -> None:
+        """Claim trials while there is room, and add the runs that have to be trained for them."""
         while len(self._awaited) < self._width and self.tally.stopped is None:
-            claim = self._shared.claim()
+            claim = self._shared.claim(self._stored)
             self._bury()
+            self.tally.catch_up(self._shared.caught_up.values())
+            self._shared.caught_up.clear()
             if claim is None:
-                break
+                return
             (alone if claim.suspect else wanted).extend(self._begin(claim))
+            self._settle()
+
+    def _submit(self, pool: Pool, wanted: list[RunConfig], alone: list[RunConfig]) -> None:
         begun = self._store.begun()
         packs = packs_of(
             wanted,
@@ -136,7 +162,6 @@ class Search:
         )
         for pack in [*packs, *((run,) for run in alone)]:
             pool.submit(pack, priority=cost(pack))
-        self._tell()
 
     def _bury(self) -> None:
         """Store as failed what ended the processes that trained it, here or elsewhere."""
@@ -154,7 +179,7 @@ class Search:
     def _begin(self, claim: Claim) -> list[RunConfig]:
         """The runs that have to be trained for a trial; none where it is answered."""
         if claim.twin is not None:
-            self._end(claim, answered=True)
+            self._over.append((claim, True))
             return []
         self._claims[claim.number] = claim
         missing: list[RunConfig] = []
@@ -167,7 +192,7 @@ class Search:
             self._awaited[name].append(claim.number)
         self._own[claim.number] = [run_id(run) for run in missing]
         if not any(claim.number in numbers for numbers in self._awaited.values()):
-            self._end(self._claims.pop(claim.number), answered=True)
+            self._over.append((self._claims.pop(claim.number), True))
         return missing
 
     def _known(self, name: str, retry: bool) -> bool:
@@ -176,7 +201,7 @@ class Search:
         return record is not None and (record.status in FINAL or not retry)
 
     def _take(self, pool: Pool, pack: Pack, result: Result) -> None:
-        """Store a pack's outcomes and end the trials that waited for them."""
+        """Store a pack's outcomes; the trials that waited for them are over."""
         if isinstance(result, Failure):
             if result.status == "oom" and len(pack) > 1:
                 self._say(f"{len(pack)} runs together do not fit into memory: training half of them at a time")
@@ -190,36 +215,46 @@ class Search:
             self._spent[name] = outcome.wall_s or 0.0
             for number in self._awaited.pop(name, []):
                 if all(number not in numbers for numbers in self._awaited.values()):
-                    self._end(self._claims.pop(number))
+                    self._over.append((self._claims.pop(number), False))
                 elif self._in_process:
                     self._trains([number], None)
 
-    def _end(self, claim: Claim, answered: bool = False) -> None:
-        """Tell the study how a trial ended."""
-        own, twin = self._own.pop(claim.number, []), claim.twin
-        if not own and not answered:  # another trial had the same runs in training
-            twin, answered = self._shared.twin(claim), True
-        end = end_as(twin) if twin else self._measured(claim)
-        if own:
-            spent = sum(self._spent.get(name, 0.0) for name in own)
-            end = replace(end, facts={**(end.facts or {}), "duration_s": spent})
-        if not self._shared.finish(claim, end):
+    def _settle(self) -> None:
+        """Tell the study how the trials ended that are over; one that it does not take remains."""
+        while self._over:
+            claim, answered = self._over[0]
+            own, twin = self._own.get(claim.number, []), claim.twin
+            if not own and not answered:  # another trial had the same runs in training
+                twin, answered = self._shared.twin(claim), True
+            end = end_as(twin) if twin else self._measured(claim.point.run_ids)
+            if own:
+                spent = sum(self._spent.get(name, 0.0) for name in own)
+                end = replace(end, facts={**(end.facts or {}), "duration_s": spent})
+            taken = self._shared.finish(claim, end)
+            del self._over[0]
+            self._ended(claim, end, taken, answered)
+
+    def _ended(self, claim: Claim, end: End, taken: bool, answered: bool) -> None:
+        """Count a trial, say what went wrong."""
+        if not taken:
             self._say(f"trial {claim.number} was given up meanwhile and another has its parameters; its runs stay")
             return
-        self.tally.ran[end.status] += 1
-        self.tally.answered += answered
-        if end.status in _BAD and not answered:
-            facts = end.facts or {}
-            step = facts.get("diverged_step")
-            why = f"diverged at step {step}" if end.status == "diverged" else f"{end.status}: {facts.get('error')}"
-            self._say(f"trial {claim.number} ({_params(claim)}): {why}")
-        bad = sum(self.tally.ran[word] for word in _BAD)
-        if self._how.limit is not None and bad >= self._how.limit:
-            self.tally.stopped = f"stopped after {bad} failed trial{'s' * (bad != 1)}"
+        self.tally.count(end.status, answered, self._how.limit)
+        line = wrong(claim, end)
+        if line and not answered:
+            self._say(line)
         self._tell()
 
-    def _measured(self, claim: Claim) -> End:
-        records = [self._store.lookup(name) for name in claim.point.run_ids]
+    def _stored(self, names: Sequence[str], retry: bool) -> End | None:
+        """How a trial ended all of whose runs the store has."""
+        if not all(self._known(name, retry) for name in names):
+            return None
+        end, records = self._measured(names), [self._store.lookup(name) for name in names]
+        spent = sum(record.wall_s or 0.0 for record in records if record)
+        return replace(end, facts={**(end.facts or {}), "duration_s": spent})
+
+    def _measured(self, names: Iterable[str]) -> End:
+        records = [self._store.lookup(name) for name in names]
         return end_of([record for record in records if record], self._store.curve, self._shared.space.objectives)
 
     def _step(self, pack: Pack, step: int, steps: int) -> None:
@@ -252,9 +287,3 @@ class Search:
             return Ahead(done / max(1, most), seconds / own * max(0, most - done))
 
         self._progress(Progress(done, most, step, steps, ahead, "trials", stage=lambda: self._stage))
-
-
-def _params(claim: Claim) -> str:
-    from mclab.config.keys import shown
-
-    return ", ".join(f"{path.rpartition('.')[2]}={shown(value)}" for path, value in claim.trial.params.items())

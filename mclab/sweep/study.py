@@ -2,50 +2,34 @@
 
 Everything that changes a trial's state happens under one lock of the study. A trial that runs is its own claim: it
 names its owner, and whoever finds the owner dead gives it up and lets another trial take over its parameters.
+What a caller asks of the study is asked again while a database is away. The first time may have been carried out, and
+only the answer lost: each exchange finds out what of it is done, and does the rest.
 """
 
-import json
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import optuna
-from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from mclab.config.strict import ConfigError
-from mclab.plan.space import Point, Space, changes, completed
+from mclab.plan.space import Point, Space
 from mclab.plan.space_trials import Status, Trial
 from mclab.store.flight import Death
 from mclab.sweep import deaths
-from mclab.sweep.facts import BEAT, SPACE, STATES, counted, ours, retried, status, twin
+from mclab.sweep.facts import BEAT, STATES, counted, ours, retried, status, twin
 from mclab.sweep.owner import Owner, Watch, beating
+from mclab.sweep.patience import Patience
+from mclab.sweep.place import Place, Say
 from mclab.sweep.samplers import sampler
 from mclab.sweep.suggest import suggest
 from mclab.workers.signals import interrupts_held
 
 #: Refused points in a row after which a point is drawn at random, and after which the search is given up.
 STUBBORN, HOPELESS = 5, 1000
-Say = Callable[[str], None]
-
-
-class Place(Protocol):
-    """Where studies are kept."""
-
-    @property
-    def told(self) -> str:
-        """Where that is, to be read."""
-
-    def open(self) -> BaseStorage:
-        """Optuna's storage."""
-
-    def guard(self, what: str) -> AbstractContextManager[None]:
-        """One process at a time."""
-
-    def close(self) -> None:
-        """Let go of it."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +61,25 @@ class End:
     facts: Mapping[str, Any] | None = None
 
 
+#: How a trial ended whose runs, given by their ids, are stored; `None` where one is not, or failed and the flag says
+#: that what failed is tried again.
+Stored = Callable[[Sequence[str], bool], End | None]
+
+
 class Shared:
     """One process's hold on a study in which `asked` trials are to be finished."""
 
-    def __init__(self, study: optuna.Study, space: Space, place: Place, asked: int, seed: int, say: Say) -> None:
+    def __init__(
+        self, study: optuna.Study, space: Space, place: Place, asked: int, seed: int, say: Say, patiently: Patience
+    ) -> None:
         self.study, self.space, self.asked = study, space, asked
-        self._place, self._seed, self._say = place, seed, say
+        self._place, self._seed, self._say, self._patiently = place, seed, say, patiently
         self.me = Owner.me()
         self._watch = Watch(self.me, lambda name: study.user_attrs.get(f"{BEAT}{name}"))
+        self._mine: set[int] = set()
+        self._silent = False
         self.poisoned: list[tuple[Point, str]] = []
+        self.caught_up: dict[int, Status] = {}
         self._cells = space.listed() if space.sampler == "grid" else []
 
     @property
@@ -99,9 +93,12 @@ class Shared:
         with self._place.guard(f"study {self.study.study_name}"), interrupts_held():
             yield
 
+    def _frozen(self) -> list[FrozenTrial]:
+        return self.study.get_trials(deepcopy=False)
+
     def frozen(self) -> list[FrozenTrial]:
         """Optuna's trials, in order of number."""
-        return self.study.get_trials(deepcopy=False)
+        return self._patiently(self._frozen)
 
     def trials(self) -> tuple[Trial, ...]:
         """All trials, as reports see them."""
@@ -114,22 +111,42 @@ class Shared:
         found = counted(trials)
         return [trial for trial in found if "cell" in trial.user_attrs] if self._cells else found
 
-    def claim(self) -> Claim | None:
-        """Take on a trial; `None` where all are finished or taken by others. Ask again while `open` says so."""
+    def claim(self, stored: Stored = lambda *_: None) -> Claim | None:
+        """Take on a trial; `None` where all are finished or taken by others. Ask again while `open` says so.
+
+        The trial of a dead process whose runs are `stored` here is ended with them, and stands in `caught_up`.
+        """
         for refused in range(HOPELESS):
-            with self._locked():  # by the point: others, and a Ctrl-C, get in between
-                self._rescue()
-                trials = self.frozen()
-                if not self._wanted(trials):
-                    return None
-                claim = self._next(trials, stubborn=refused >= STUBBORN)
-            if claim is not None:
+            drawn, claim = self._patiently(partial(self._drawn, stored, refused >= STUBBORN))
+            if claim is not None or not drawn:
                 return claim
         raise ConfigError(f"{HOPELESS} points in a row broke the rules between keys; narrow the space")
+
+    def _drawn(self, stored: Stored, stubborn: bool) -> tuple[bool, Claim | None]:
+        """Whether a point was wanted, and the claim of it unless it was refused."""
+        with self._locked():  # by the point: others, and a Ctrl-C, get in between
+            self._rescue(stored)
+            trials = self._frozen()
+            begun = self._begun(trials)
+            if begun is None and not self._wanted(trials):
+                return False, None
+            claim = self._next(trials, begun, stubborn)
+            if claim is not None:
+                self._mine.add(claim.number)
+            return True, claim
 
     def _wanted(self, trials: Sequence[FrozenTrial]) -> bool:
         running = sum(trial.state == TrialState.RUNNING for trial in trials)
         return len(self.counted(trials)) + running < self.most
+
+    def _begun(self, trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
+        """A trial that somebody who died asked for and did not sign, or this process in an exchange that was cut."""
+        for trial in trials:
+            if trial.state == TrialState.RUNNING and trial.number not in self._mine:
+                owner = trial.user_attrs.get("owner")
+                if owner is None or owner == self.me.as_dict():
+                    return trial
+        return None
 
     def left(self) -> int:
         """Trials that are not finished yet."""
@@ -139,13 +156,13 @@ class Shared:
         """Whether trials are still running or waiting, here or elsewhere."""
         return self.left() > 0 and any(not trial.state.is_finished() for trial in self.frozen())
 
-    def _next(self, trials: Sequence[FrozenTrial], stubborn: bool) -> Claim | None:
+    def _next(self, trials: Sequence[FrozenTrial], begun: FrozenTrial | None, stubborn: bool) -> Claim | None:
         """The next trial; `None` for one whose point is refused."""
-        if self._cells and all(trial.state != TrialState.WAITING for trial in trials):
+        if not begun and self._cells and all(trial.state != TrialState.WAITING for trial in trials):
             self._enqueue_cell(trials)
         name = "random" if stubborn else self.space.sampler
-        self.study.sampler = sampler(name, self._seed, len(trials))
-        trial = self.study.ask()
+        self.study.sampler = sampler(name, self._seed, begun.number if begun else len(trials))
+        trial = optuna.Trial(self.study, begun._trial_id) if begun else self.study.ask()
         trial.set_user_attr("owner", self.me.as_dict())
         trial.set_user_attr("sampler", name)
         params = suggest(trial, self.space)
@@ -174,49 +191,60 @@ class Shared:
 
     def finish(self, claim: Claim, end: End) -> bool:
         """Tell the study. `False` where the trial was given up meanwhile: then another has its parameters."""
+        return self._patiently(lambda: self._finished(claim, end))
+
+    def _finished(self, claim: Claim, end: End) -> bool:
         with self._locked():
             now = self.study._storage.get_trial(claim.trial._trial_id)
-            if now.state != TrialState.RUNNING or now.user_attrs.get("owner") != self.me.as_dict():
+            if now.user_attrs.get("owner") != self.me.as_dict():
                 return False
-            if end.looks and len(self.study.directions) == 1:
-                for step, value in end.looks.items():
-                    claim.trial.report(value, step)
+            if now.state != TrialState.RUNNING:  # by an exchange whose answer was lost, unless another gave it up
+                return now.state.is_finished() and status(now) == end.status
             self._end(claim.number, claim.trial._trial_id, end)
             return True
 
     def _end(self, number: int, trial_id: int, end: End) -> None:
+        storage = self.study._storage
+        if end.looks and len(self.study.directions) == 1:
+            for step, value in end.looks.items():
+                storage.set_trial_intermediate_value(trial_id, step, value)
         facts = {"status": end.status, **(end.facts or {})}
         for key, value in facts.items():
             if value is not None:
-                self.study._storage.set_trial_user_attr(trial_id, key, value)
+                storage.set_trial_user_attr(trial_id, key, value)
         self.study.tell(number, end.values, state=STATES.get(end.status, TrialState.FAIL))
 
-    def _rescue(self) -> None:
-        """Give up the trials of dead processes, and let others take over their parameters."""
-        for trial in self.frozen():
-            if trial.state == TrialState.RUNNING:
-                owner = Owner.of(trial.user_attrs.get("owner"))
-                if not self._watch.dead(owner):
-                    continue
-                death = deaths.now(trial, owner, self.me)
-                if error := deaths.error(death):
-                    self._end(trial.number, trial._trial_id, End("failed", facts={"error": error}))
-                    self.poisoned.append((self.space.point(trial.params), error))
-                    self._say(f"trial {trial.number}: failed: {error}")
-                    continue
+    def _rescue(self, stored: Stored) -> None:
+        """End the trials of dead processes that are measured; give up the others, for whoever takes them over."""
+        for trial in self._frozen():
+            owner = Owner.of(trial.user_attrs.get("owner"))
+            if trial.state != TrialState.RUNNING or owner is None or not self._watch.dead(owner):
+                continue
+            gone = f"trial {trial.number}: {owner.told()} is gone"
+            runs, death = trial.user_attrs.get("run_ids"), deaths.now(trial, owner, self.me)
+            if runs and (end := stored(runs, "retry_of" in trial.user_attrs)):
+                self.caught_up[trial.number] = end.status
+                self._end(trial.number, trial._trial_id, end)
+                self._say(f"{gone}; what it trained is stored, and the study is told: {end.status}")
+            elif error := deaths.error(death):
+                self.poisoned.append((self.space.point(trial.params), error))
+                self._end(trial.number, trial._trial_id, End("failed", facts={"error": error}))
+                self._say(f"trial {trial.number}: failed: {error}")
+            else:
                 self._pass_on(trial, death)
-                who = owner.told() if owner else "its process"
-                self._say(f"trial {trial.number}: {who} is gone; another trial takes over its parameters")
+                self._say(f"{gone}; another trial takes over its parameters")
 
     def trains(self, claim: Claim, share: float | None) -> None:
         """Write down that this very process trains a trial and how far it is; `None`: it does so no more."""
+        if self._silent:
+            return
         with interrupts_held(), suppress(Exception):  # as a sign of life: no reason to stop training
             self.study._storage.set_trial_user_attr(claim.trial._trial_id, deaths.TRAINING, share)
 
     def _pass_on(self, trial: FrozenTrial, death: Death, ended: bool = False) -> None:
         """A new trial with the same parameters, then the end of the old one: killed between, the next sees it."""
         params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
-        if trial.number not in retried(self.frozen()):
+        if trial.number not in retried(self._frozen()):
             cell = {"cell": trial.user_attrs["cell"]} if "cell" in trial.user_attrs else {}
             self.study.enqueue_trial(params, user_attrs={"retry_of": trial.number, **cell, **deaths.attrs(death)})
         if not ended:
@@ -225,7 +253,7 @@ class Shared:
     def release(self) -> int:
         """Give up this process's own trials, as `_rescue` would; how many there were."""
         with self._locked():
-            own = [trial for trial in self.frozen() if trial.state == TrialState.RUNNING]
+            own = [trial for trial in self._frozen() if trial.state == TrialState.RUNNING]
             own = [trial for trial in own if trial.user_attrs.get("owner") == self.me.as_dict()]
             for trial in own:
                 self._pass_on(trial, deaths.before(trial))
@@ -233,65 +261,30 @@ class Shared:
 
     def retry_failed(self) -> int:
         """Try again what failed or ran out of memory, however few trials are asked for; how many trials that is."""
+        tried = set[int]()
+        self._patiently(lambda: self._retry_failed(tried))
+        return len(tried)
+
+    def _retry_failed(self, tried: set[int]) -> None:
         with self._locked():
-            over = self.counted(self.frozen())
+            over = self.counted(self._frozen())
             failed = [trial for trial in over if status(trial) in ("failed", "oom")]
             if failed:
                 self.asked = max(self.asked, len(over))
             for trial in failed:
+                tried.add(trial.number)
                 self._pass_on(trial, Death(), ended=True)
-            return len(failed)
 
     def beating(self) -> AbstractContextManager[None]:
         """Count up in the study while the body runs."""
-        return beating(lambda count: self.study.set_user_attr(f"{BEAT}{self.me.name}", count))
+        return beating(self._beat)
 
-
-def open_study(name: str, space: Space, place: Place, asked: int, seed: int, say: Say) -> Shared:
-    """The study of this name, made where there is none, with the base as its first trial.
-
-    Several processes may do so at once. Raises `ConfigError` where the study searches another space, naming what
-    differs, or is none of mclab's.
-    """
-    told = json.loads(json.dumps(space.describe()))
-    with place.guard("studies"):
-        storage = place.open()
-        names = [each.study_name for each in storage.get_all_studies()]
-        directions = [each.direction for each in space.objectives]
-        study = optuna.create_study(
-            storage=storage,
-            study_name=name,
-            directions=directions,
-            load_if_exists=True,
-            pruner=optuna.pruners.NopPruner(),
-        )
-        before, trials = study.user_attrs.get(SPACE), study.get_trials(deepcopy=False)
-        if before is None and (
-            trials or study.user_attrs or [each.name.lower() for each in study.directions] != directions
-        ):
-            raise ConfigError(f"{place.told}: study {name} is not mclab's; give another --study")
-        if before is None:
-            _name(study, space, told)
-        elif (then := completed(before, told)) != told:
-            raise ConfigError(_changed(name, place, changes(then, told), names))
-        if not trials and space.sampler != "grid":
-            study.enqueue_trial(dict(space.start))
-    return Shared(study, space, place, asked, seed, say)
-
-
-def _name(study: optuna.Study, space: Space, told: Mapping[str, Any]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # names of objectives are experimental
-        study.set_metric_names([each.metric for each in space.objectives])
-    study.set_user_attr(SPACE, told)
-
-
-def _changed(name: str, place: Place, lines: Sequence[str], names: Sequence[str]) -> str:
-    number = 2
-    while f"{name}-{number}" in names:
-        number += 1
-    more = f"; and {len(lines) - 4} more" if len(lines) > 4 else ""
-    return (
-        f"{place.told}: study {name} searches another space: {'; '.join(lines[:4])}{more}; "
-        f"change it back, or begin a new study: --study {name}-{number}"
-    )
+    def _beat(self, count: int) -> None:
+        """While this process does not get through, others may not either: their silence says nothing."""
+        try:
+            self.study.set_user_attr(f"{BEAT}{self.me.name}", count)
+        except Exception:
+            self._silent = True
+            self._watch.forget()
+            raise
+        self._silent = False

@@ -7,14 +7,16 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from mclab.sweep.place import Place
 from mclab.sweep.postgres import Postgres
-from mclab.sweep.study import Place
 from tests.sweep.bench import FakeTraining, journal
 
 _NUMBERS = count()
@@ -55,35 +57,76 @@ def _free_port() -> int:
         return int(found.getsockname()[1])
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[str]:
-    """The address of a server on loopback, up to the name of the database."""
+@dataclass(frozen=True)
+class Server:
+    """A PostgreSQL server on loopback that may go away and come back. `address` lacks the name of a database."""
+
+    control: str
+    folder: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        """Where it is, up to the name of the database."""
+        return f"postgresql://mclab@127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Until it answers."""
+        settings = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
+        self._control("-w", "-o", settings, "-l", f"{self.folder}/log", "start")
+
+    def stop(self) -> None:
+        """As a crash does: connections are cut in the middle of whatever is asked."""
+        self._control("-m", "immediate", "-w", "stop")
+
+    def _control(self, *words: str) -> None:
+        command = _unprivileged([self.control, "-D", f"{self.folder}/data", *words])
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
+
+    def fresh(self) -> str:
+        """The address of a new database."""
+        name = f"fresh{next(_NUMBERS)}"
+        with psycopg.connect(f"{self.address}/postgres", autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return f"{self.address}/{name}"
+
+
+@contextmanager
+def running() -> Iterator[Server]:
+    """A server of one's own."""
     initdb, control = program("initdb"), program("pg_ctl")
     if initdb is None or control is None:
         pytest.skip("no PostgreSQL on this machine (initdb, pg_ctl)")
     with tempfile.TemporaryDirectory(prefix="mclab-postgres-") as folder:
         if os.getuid() == 0:
             shutil.chown(folder, "nobody")
-        data, port = f"{folder}/data", _free_port()
-        settings = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
-        made = [initdb, "-D", data, "-A", "trust", "-U", "mclab", "--no-sync", "-E", "UTF8", "--locale=C"]
+        made = [initdb, "-D", f"{folder}/data", "-A", "trust", "-U", "mclab", "--no-sync", "-E", "UTF8", "--locale=C"]
         subprocess.run(_unprivileged(made), check=True, capture_output=True, cwd=folder)
-        start = [control, "-D", data, "-w", "-o", settings, "-l", f"{folder}/log", "start"]
-        subprocess.run(_unprivileged(start), check=True, stdout=subprocess.DEVNULL, cwd=folder)
+        found = Server(control, folder, _free_port())
+        found.start()
         try:
-            yield f"postgresql://mclab@127.0.0.1:{port}"
+            yield found
         finally:
-            stop = [control, "-D", data, "-m", "immediate", "-w", "stop"]
-            subprocess.run(_unprivileged(stop), check=True, stdout=subprocess.DEVNULL, cwd=folder)
+            found.stop()
+
+
+@pytest.fixture(scope="session")
+def lasting() -> Iterator[Server]:
+    """A server that all tests share."""
+    with running() as found:
+        yield found
 
 
 @pytest.fixture
-def database(server: str) -> str:
+def server(lasting: Server) -> str:
+    """The address of a server on loopback, up to the name of the database."""
+    return lasting.address
+
+
+@pytest.fixture
+def database(lasting: Server) -> str:
     """The address of a fresh database."""
-    name = f"fresh{next(_NUMBERS)}"
-    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return f"{server}/{name}"
+    return lasting.fresh()
 
 
 Where = Callable[[], Place]

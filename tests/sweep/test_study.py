@@ -252,11 +252,11 @@ def test_an_interrupt_gets_through_between_refused_points(tmp_path: Path, monkey
     study = shared(journal(tmp_path), a_space(tmp_path, SPACE + "exclude: [{model.dim: 8}]\n"))
     drawn, following = list[int](), study._next
 
-    def interrupted(trials: Sequence[FrozenTrial], stubborn: bool) -> Claim | None:
+    def interrupted(trials: Sequence[FrozenTrial], begun: FrozenTrial | None, stubborn: bool) -> Claim | None:
         drawn.append(len(trials))
         if len(drawn) == 3:
             os.kill(os.getpid(), signal.SIGINT)
-        return following(trials, stubborn)
+        return following(trials, begun, stubborn)
 
     monkeypatch.setattr(study, "_next", interrupted)
     monkeypatch.setattr("mclab.sweep.study.HOPELESS", 20)

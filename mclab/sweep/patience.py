@@ -1,0 +1,97 @@
+"""A study that does not answer for a while: each exchange with it is tried again, and the user is told once."""
+
+import errno
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+from mclab.config.strict import ConfigError
+from mclab.passwords import without_passwords
+from mclab.sweep.place import Place, Say
+
+#: Seconds for which a study may be silent. A database starts again, or a standby takes its place, in less; who waits
+#: longer holds cores, or a place in a queue, for a search that may never go on.
+PATIENCE = 180.0
+#: Seconds until the first further try and, as each pause is twice the one before, at most between two.
+FIRST, LONGEST = 0.5, 15.0
+#: How the operating system refuses a file on a network disk that is away; a full disk does not heal by waiting.
+_NETWORK = {
+    *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.ECONNREFUSED, errno.ECONNRESET),
+    *(errno.ECONNABORTED, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.EREMOTEIO),
+}
+
+T = TypeVar("T")
+
+
+class ConnectionLostError(Exception):
+    """A connection that is lost.
+
+    No error of SQLAlchemy's: those Optuna tries again itself, although the database may have done what was asked.
+    """
+
+
+class UnansweredError(ConfigError):
+    """A study that was silent for longer than our patience. The message is one line and says what to do."""
+
+
+class Patience:
+    """Tries exchanges with a study again while nothing answers.
+
+    An exchange that was cut may have been carried out, with only the answer lost: asking again must do no harm.
+    """
+
+    def __init__(self, place: Place, say: Say) -> None:
+        self._place, self._say = place, say
+        self._since: float | None = None
+
+    def __call__(self, exchange: Callable[[], T]) -> T:
+        """What the exchange gives. Raises `UnansweredError`, and whatever is no sign of a study that is away."""
+        pause = FIRST
+        while True:
+            try:
+                found = exchange()
+            except Exception as error:
+                reason = away(error)
+                if reason is None:
+                    raise
+                self._wait(pause, reason, error)
+                pause = min(2 * pause, LONGEST)
+                continue
+            if self._since is not None:
+                self._say(f"{self._place.told} answers again after {time.monotonic() - self._since:.0f} s")
+                self._since = None
+            return found
+
+    def _wait(self, pause: float, reason: str, error: Exception) -> None:
+        """Wait a little, for as long as there is patience."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+            kept = "what is trained is stored meanwhile"
+            self._say(f"{self._place.told} does not answer ({reason}): trying again for {PATIENCE:.0f} s; {kept}")
+        left = self._since + PATIENCE - now
+        if left <= 0:
+            raise UnansweredError(
+                f"{self._place.told} has not answered for {now - self._since:.0f} s ({reason}); bring it back and give "
+                f"the same command again: what is stored stays, the study is told of it, and the search goes on"
+            ) from error
+        time.sleep(min(pause, left))
+
+
+def away(error: Exception) -> str | None:
+    """Why a study does not answer, for an error that says so: itself, or one that it was raised from."""
+    for each in _chain(error):
+        lost = isinstance(each, DBAPIError) and each.connection_invalidated
+        if lost or isinstance(each, ConnectionLostError | OperationalError | InterfaceError):
+            return without_passwords(" ".join(str(getattr(each, "orig", None) or each).split()))[:200]
+        if isinstance(each, OSError) and each.errno in _NETWORK:
+            return str(each.strerror)
+    return None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
