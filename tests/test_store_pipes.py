@@ -74,7 +74,7 @@ def test_in_place_of_any_other_file_it_is_named(tmp_path: Path, put: Any) -> Non
     records = Records(tmp_path, say=said.append)
     curve = put(tmp_path / "curves" / f"{name}.ndjson")
     assert records.curve(name) == []
-    assert said == [f"{curve}: {TOLD}; counts as missing"]
+    assert said == [f"{curve}: cannot read: {TOLD}; the curve is left out"]
     trials = put(tmp_path / "trials.json")
     with pytest.raises(ConfigError, match=f"{trials}: cannot read: {TOLD}"):
         mclab.load(tmp_path)
