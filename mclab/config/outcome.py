@@ -15,7 +15,8 @@ FINAL: tuple[Status, ...] = ("done", "diverged", "pruned")
 class Score:
     """`accuracy` is the share of answers that are right as a whole, `token_accuracy` that of their tokens.
 
-    They are the same where an answer is one token. `loss` is the mean cross-entropy of the tokens in nats. All of it
+    They are the same where an answer is one token. `value_accuracy` is the share of single values that are right as a
+    whole, after the right ones before them; `None` where an answer is one value. `loss` is the mean cross-entropy of the tokens in nats. All of it
     teacher-forced; for whole answers that is no matter, since a greedy answer is right just when each of its tokens is
     right after the right ones before it.
     """
@@ -23,6 +24,7 @@ class Score:
     accuracy: float
     loss: float
     token_accuracy: float | None = None
+    value_accuracy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class Outcome:
 
     `curve` holds a mapping per look: step, loss, grad_norm, lr, and where valid was evaluated `valid` with
     `{slice: {"accuracy": ..., "loss": ...}}`. `overlap` is the share of test sequences that train has seen. `weights`
-    are the trained model as a safetensors file, where they were asked for.
+    are the trained model as a safetensors file, where they were asked for. `without_recall` is what predictors that do
+    not recall score on the same test: by slice (and `ALL`) and by their names, of those that count there.
     """
 
     status: Status
@@ -49,6 +52,7 @@ class Outcome:
     wall_s: float | None = None
     diverged_step: int | None = None
     error: str | None = None
+    without_recall: dict[str, dict[str, float]] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     curve: tuple[dict[str, Any], ...] = ()
     weights: bytes | None = field(default=None, repr=False, compare=False)

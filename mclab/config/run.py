@@ -13,7 +13,7 @@ from mclab.config.baselines import laid_out
 from mclab.config.model import MemoryMixer, ModelConfig
 from mclab.config.model.canonical import canonical_model, inert_keys, moved_words
 from mclab.config.strict import LARGEST, Leaf, Strict, leaves
-from mclab.config.task import MqarTask, Task
+from mclab.config.task import MqarTask, Task, TaskConfig
 from mclab.config.variants import Variant, Variants, variants, without_repeats
 from mclab.config.versions import versions
 
@@ -92,6 +92,12 @@ class RunConfig(Strict):
     def exams(self) -> tuple[Variant, ...]:
         """What `eval.task` adds to the test."""
         return variants(self.task, self.eval.task)
+
+    @property
+    def tested(self) -> dict[str, TaskConfig]:
+        """Every slice of the test by its name in tables: the task's own, then those that `eval.task` adds."""
+        own: dict[str, TaskConfig] = {name: self.task.only(name) for name in self.task.slices}
+        return own | {name: exam.task.only(each) for exam in self.exams for name, each in exam.slices.items()}
 
     @property
     def cached_after(self) -> int:

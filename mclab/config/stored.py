@@ -36,6 +36,11 @@ class StoredScore:
         """The share of right tokens; `None` in records from before it was measured."""
         return self.metrics.get("token_accuracy")
 
+    @property
+    def value_accuracy(self) -> float | None:
+        """The share of right values where an answer is several; `None` too in records from before it was measured."""
+        return self.metrics.get("value_accuracy")
+
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
@@ -69,6 +74,7 @@ class StoredRun:
     wall_s: float | None = None
     diverged_step: int | None = None
     error: str | None = None
+    without_recall: Mapping[str, Mapping[str, float]] | None = None
     provenance: Mapping[str, object] | None = None
     curve_sha256: str | None = None
     sha256: str | None = None

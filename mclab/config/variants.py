@@ -211,10 +211,10 @@ def check_mix(parts: Sequence[Variant]) -> None:
     """Raise `ValueError`, one line, where two parts of a mix are the same task."""
     seen: set[TaskConfig] = set()
     for part in parts:
-        if part.task.canonical() in seen:
+        if part.task.lesson() in seen:
             name = part.label or " ".join(part.task.slices)
             raise ValueError(f"{name}: is in the mix twice; keep one and give it a {WEIGHT}")
-        seen.add(part.task.canonical())
+        seen.add(part.task.lesson())
 
 
 @lru_cache(maxsize=256)

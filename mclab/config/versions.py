@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 #: Parts by axis and word, `task.niah`, `aggregate.ssc`: those whose formula has changed since ids were first made of
 #: it. The version of a memory's rule stands in its row (`config/model/rules.py`).
 VERSIONS: dict[str, int] = {
+    # A value that several keys shared was asked more often than others.
+    "task.ar": 2,
+    # In training, too, the asked needle stood at the depths that are tested, so that its place told which it was.
+    "task.niah": 2,
     # Of a chunk longer than the sequences: the step size was divided by its tokens, also by those that did not exist.
     # Such a run is now written with the chunk that counts, so that only what was stored before has this part.
     "chunk.above_length": 2,

@@ -31,9 +31,10 @@ def _check_scores(split: str, scores: Any) -> None:
             raise ValueError(f"has {split} {part} {_short(score)}, not an object")
         if not _share(score.get("accuracy")):
             raise ValueError(f"has {split} {part} accuracy {_short(score.get('accuracy'))}, not a number from 0 to 1")
-        tokens = score.get("token_accuracy")
-        if tokens is not None and not _share(tokens):
-            raise ValueError(f"has {split} {part} token_accuracy {_short(tokens)}, not a number from 0 to 1")
+        for metric in ("token_accuracy", "value_accuracy"):
+            value = score.get(metric)
+            if value is not None and not _share(value):
+                raise ValueError(f"has {split} {part} {metric} {_short(value)}, not a number from 0 to 1")
         for metric, value in score.items():
             if value is not None and not _number(value):
                 raise ValueError(f"has {split} {part} {metric} {_short(value)}, not a number")
@@ -73,6 +74,12 @@ def _count(value: Any) -> bool:
     return isinstance(value, int) and _number(value) and value >= 0
 
 
+def _shares(value: Any) -> bool:
+    """Shares by name, by name of a slice."""
+    inner = value.values() if isinstance(value, dict) else [None]
+    return all(isinstance(named, dict) and all(map(_share, named.values())) for named in inner)
+
+
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:39] + "…"
@@ -88,5 +95,6 @@ FIGURES: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("tokens_per_s", "wall_s"), _NUMBER),
     "overlap": (_share, "a number from 0 to 1"),
     "error": (lambda value: isinstance(value, str), "text"),
+    "without_recall": (_shares, "an object of objects of numbers from 0 to 1"),
     "provenance": (lambda value: isinstance(value, dict), "an object"),
 }

@@ -16,7 +16,8 @@ def frame_of(runs: Iterable[StoredRun]) -> "pl.DataFrame":
     a part of a run was not at its first: runs in which it differs are not to be compared.
 
     A score is `test_accuracy` over the task's own slices and `test_accuracy[pairs=16]` for one; `valid_…`, `…_loss` and
-    `…_token_accuracy` alike. A key that a run has not is null. Needs polars, imported here.
+    `…_token_accuracy` alike; `without_recall.bigram` is what that predictor scores over the task's own slices. A key
+    that a run has not is null. Needs polars, imported here.
     """
     import polars as pl
 
@@ -32,6 +33,8 @@ def _flat(run: StoredRun) -> Iterator[tuple[str, object]]:
             suffix = "" if name == ALL else f"[{name}]"
             yield from ((f"{split}_{metric}{suffix}", value) for metric, value in score.metrics.items())
     yield from ((key, value) for key, value in figures_of(run).items() if key not in _SPREAD)
+    for predictor, value in (run.without_recall or {}).get(ALL, {}).items():
+        yield f"without_recall.{predictor}", value
     if run.versions or run.words:
         yield "versions", ", ".join(f"{part} {version}" for part, version in {**run.versions, **run.words}.items())
     yield from run.unknown.items()
@@ -39,4 +42,4 @@ def _flat(run: StoredRun) -> Iterator[tuple[str, object]]:
 
 
 #: What stands in the frame under other names, or has been yielded already.
-_SPREAD = frozenset({"status", "valid", "test", "provenance"})
+_SPREAD = frozenset({"status", "valid", "test", "without_recall", "provenance"})

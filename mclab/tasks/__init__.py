@@ -4,10 +4,10 @@ To add one: a config model in `mclab.config.task`, a module here that keeps `mcl
 """
 
 from mclab.tasks import ar, mqar, niah
-from mclab.tasks.base import NO_ANSWER, Batch, Role, Task
+from mclab.tasks.base import NO_ANSWER, NO_SLICE, Batch, Role, Task
 from mclab.tasks.splits import SPLITS
 
 #: Every task by the word that stands under `task.name`.
 TASKS: dict[str, Task] = {"mqar": mqar, "ar": ar, "niah": niah}
 
-__all__ = ["NO_ANSWER", "SPLITS", "TASKS", "Batch", "Role", "Task"]
+__all__ = ["NO_ANSWER", "NO_SLICE", "SPLITS", "TASKS", "Batch", "Role", "Task"]

@@ -1,7 +1,8 @@
 """Associative recall: pairs drawn with replacement from a map of the sequence's own, a separator, one key.
 
-The value of that key is wanted next and is no part of the input. A key has one value throughout a sequence, so no
-pair contradicts another. Letters in shapes: N sequences, P pairs, T tokens.
+The value of that key is wanted next and is no part of the input. Different keys have different values, and every key
+that occurs is asked alike often: otherwise the value seen most often would be right three times as often as a guess.
+Letters in shapes: N sequences, P pairs, T tokens.
 
 See docs/equations.md#ar.
 """
@@ -14,14 +15,15 @@ from torch import Tensor
 
 from mclab.config.task import ArTask
 from mclab.tasks.base import Batch, Role
+from mclab.tasks.draws import distinct, words_for
 from mclab.tasks.splits import check_split, settle
-from mclab.tasks.stream import below, constant, fork, mix, numbers, salts, sample_keys
+from mclab.tasks.stream import below, constant, fork, mix, numbers, salts, sample_keys, words
 
 #: Bits for a token where two share one integer.
 _FIELD = 20
 #: Streams of one sample: one for each attempt.
 _ATTEMPTS = 1
-#: Streams of one attempt: the keys, which pair is asked, then one for the value of each key.
+#: Streams of one attempt: the keys, which of them is asked, the values.
 _KEYS, _ASKED, _VALUES = 1, 2, 3
 
 
@@ -69,16 +71,32 @@ def word(config: ArTask, token: int) -> str:
 
 
 def _core(config: ArTask, samples: Tensor, attempts: Tensor) -> _Core:
-    """[N] samples at their [N] (or [1]) attempts. A key's value is a hash of the key: no map has to be drawn whole."""
+    """[N] samples at their [N] (or [1]) attempts. Keys get their values in the order in which they first come."""
     half, device = config.vocab // 2, samples.device
     stream = fork(samples, attempts.unsqueeze(-1) + _ATTEMPTS).squeeze(-1)
-    drawn = fork(stream, constant((_KEYS, _ASKED), device))
+    drawn = fork(stream, constant((_KEYS, _ASKED, _VALUES), device))
     keys = below(drawn[:, 0], config.pairs, half - 1) + 1
-    values = below(fork(stream, keys + _VALUES), 1, config.vocab - half).squeeze(-1) + half
-    place = below(drawn[:, 1], 1, config.pairs)
+    rank = _ranks(keys)
+    size = config.vocab - half
+    symbols = distinct(words(drawn[:, 2], words_for((size,))).unsqueeze(-2), config.keys, (size,)).squeeze(-2) + half
+    values = symbols.gather(-1, rank)
+    which = below(drawn[:, 1], 1, rank.amax(-1, keepdim=True) + 1)
+    place = (rank == which).to(torch.int64).argmax(-1, keepdim=True)
     asked, answers = keys.gather(-1, place).squeeze(-1), values.gather(-1, place).squeeze(-1)
     fields = torch.add(keys, values, alpha=1 << _FIELD).add_(salts(config.pairs, device))
     return _Core(keys, values, asked, answers, mix(fields).sum(-1) + mix(asked.clone()))
+
+
+def _ranks(keys: Tensor) -> Tensor:
+    """[N, P] keys to [N, P]: 0 for the key that comes first and wherever it comes again, 1 for the next new one, ..."""
+    count = keys.shape[-1]
+    place = numbers(count, torch.int64, keys.device)
+    ordered = torch.add(place, keys, alpha=count).sort(-1).values  # by key, equal ones by place
+    key, order = ordered // count, ordered % count
+    begins = torch.cat((torch.ones_like(key[:, :1]), (key[:, 1:] != key[:, :-1]).to(torch.int64)), -1)
+    first = order.gather(-1, (begins * place).cummax(-1).values)
+    first = torch.zeros_like(first).scatter_(-1, order, first)
+    return ((first == place).cumsum(-1) - 1).gather(-1, first)
 
 
 def _assemble(config: ArTask, core: _Core) -> tuple[Tensor, Tensor]:

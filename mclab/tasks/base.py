@@ -9,6 +9,8 @@ from torch import Tensor
 
 #: What stands in `Batch.answers` where nothing is scored (the `ignore_index` of `cross_entropy`).
 NO_ANSWER = -100
+#: What stands in `Batch.slices` where a sequence is of none: in training, where the difficulty axis is not kept to.
+NO_SLICE = -1
 
 
 class Role(IntEnum):
@@ -39,7 +41,7 @@ class Batch(NamedTuple):
     answers: Tensor
     """[R, B, Q] int64: the token wanted there, padded with `NO_ANSWER`."""
     slices: Tensor
-    """[R, B] int64: the sample's place in `config.slices`, the values of the difficulty axis."""
+    """[R, B] int64: the sample's place in `config.slices`, the values of the difficulty axis; `NO_SLICE` for none."""
     fingerprints: Tensor
     """[R, B] int64: a hash of what makes the sequence itself (not its filler, seed or split): equal means a repeat."""
 

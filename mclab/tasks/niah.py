@@ -1,8 +1,8 @@
 """Needles in a haystack, RULER's tasks token by token (Hsieh et al., arXiv 2404.06654).
 
 A haystack holds needles KEY key IS value; after it ASK key, and the value is wanted, each token of it fed in turn.
-A needle of the key asked first stands where the depth says, all others at random places. Letters in shapes:
-N sequences, K keys, J needles (each key's one after another), A tokens of an answer, T tokens.
+In training every needle stands at a random place and which is asked is drawn after; on valid and test a needle of the
+key asked first stands where the depth says, all others at random places. Letters in shapes: N sequences, K keys, J needles (each key's one after another), A tokens of an answer, T tokens.
 
 See docs/equations.md#niah.
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mclab.config.task import NiahTask
 from mclab.config.task.niah import ASK, DIGITS, IS, KEY, NUMBER_TOKENS, UUID_TOKENS, WORDS, haystack_words, key_words
-from mclab.tasks.base import Batch, Role
+from mclab.tasks.base import NO_SLICE, Batch, Role
 from mclab.tasks.draws import distinct, one_of, words_for
 from mclab.tasks.haystack import language, noise, text
 from mclab.tasks.splits import check_split, settle
@@ -50,11 +50,13 @@ def batch(
     """
     check_split(split)
     samples = sample_keys(f"niah/{split}", seeds, start, count, torch.device(device)).flatten()
-    slices = one_of(samples, _SLICE, len(config.depth))  # no attempt changes it, so the mix stays even
-    first = constant(tuple(map(config.place, config.depth)), samples.device)[slices].unsqueeze(-1)
+    slices, first = torch.full_like(samples, NO_SLICE), None
+    if split != "train":
+        slices = one_of(samples, _SLICE, len(config.depth))  # no attempt changes it, so the mix stays even
+        first = constant(tuple(map(config.place, config.depth)), samples.device)[slices].unsqueeze(-1)
 
     def draw(rows: Tensor | slice, attempts: Tensor) -> _Core:
-        return _core(config, samples[rows], first[rows], attempts)
+        return _core(config, samples[rows], first if first is None else first[rows], attempts)
 
     core = settle(draw, len(samples), config.space(), split, samples.device)
     answers = _answers(config, core)
@@ -91,15 +93,18 @@ def word(config: NiahTask, token: int) -> str:
     return f"w{token - WORDS}" if token < first_key else f"k{token - first_key}"
 
 
-def _core(config: NiahTask, samples: Tensor, first: Tensor, attempts: Tensor) -> _Core:
-    """[N] samples with their [N, 1] first places, at their [N] (or [1]) attempts."""
+def _core(config: NiahTask, samples: Tensor, first: Tensor | None, attempts: Tensor) -> _Core:
+    """[N] samples with their [N, 1] first places, if these are given, at their [N] (or [1]) attempts."""
     stream = fork(samples, attempts.unsqueeze(-1) + _ATTEMPTS).squeeze(-1)
     drawn = fork(stream, constant((_KEYS, _VALUES, _PLACES), samples.device))
     needles = config.keys * config.shape.values
     keys = _uuids(drawn[:, 0], config.keys) if config.shape.key == "uuid" else _key_words(config, drawn[:, 0])
     values = _uuids(drawn[:, 1], needles) if config.shape.value == "uuid" else _numbers(drawn[:, 1], needles)
-    places = first
-    if needles > 1:
+    if first is None:
+        places = _distinct(drawn[:, 2], needles, config.places)
+    elif needles == 1:
+        places = first
+    else:
         others = _distinct(drawn[:, 2], needles - 1, config.places - 1)
         places = torch.cat((first, others + (others >= first)), -1)
     return _Core(keys, values, places, fingerprint(config, keys, values, places))

@@ -13,6 +13,7 @@ from mclab.config.run import RunConfig
 from mclab.config.task import TaskConfig
 from mclab.models.lm import LM
 from mclab.tasks import NO_ANSWER, TASKS, Batch
+from mclab.tasks.scoring import counts
 
 #: Training batches whose tokens make one chunk, and the most logits in one: long sequences may be asked more often.
 CHUNK, CHUNK_LOGITS = 4, 2**27
@@ -44,9 +45,7 @@ class EvalSet:
     def __init__(self, run: RunConfig, seeds: Sequence[int], split: str, count: int, device: torch.device) -> None:
         self.run, self.split, self.own = run, split, run.task.slices
         self.tokens = CHUNK * run.train.batch * run.task.length
-        tasks: dict[str, TaskConfig] = {name: run.task.only(name) for name in self.own}
-        if split == "test":
-            tasks |= {name: exam.task.only(own) for exam in run.exams for name, own in exam.slices.items()}
+        tasks = run.tested if split == "test" else {name: run.task.only(name) for name in self.own}
         self.slices = {name: _Slice(task, seeds, split, count, device) for name, task in tasks.items()}
 
     @property
@@ -66,32 +65,22 @@ class EvalSet:
 
     def _slice_scores(self, model: LM, part: "_Slice", autocast: torch.autocast) -> list[Score]:
         loss_R = torch.zeros(part.replicas, dtype=torch.float64, device=part.device)
-        counts_4R = torch.zeros(4, part.replicas, dtype=torch.int64, device=part.device)
+        counts_6R = torch.zeros(6, part.replicas, dtype=torch.int64, device=part.device)
+        answer, value = part.task.answer_tokens, part.task.value_tokens
         for rows in part.chunks(self.tokens):
             with autocast:
                 logits = model(rows.tokens, rows.positions)
             loss_R += _summed_loss(logits.float() if logits.dtype == torch.bfloat16 else logits, rows.answers)
-            counts_4R += counts(logits.argmax(-1), rows.answers, part.task.answer_tokens)
-        right, answers, right_tokens, tokens = counts_4R.double()
-        shares = (right / answers, loss_R / tokens, right_tokens / tokens)
-        return [Score(*values) for values in torch.stack(shares, dim=1).tolist()]
+            counts_6R += counts(logits.argmax(-1), rows.answers, answer, value)
+        right, answers, found, values, right_tokens, tokens = counts_6R.double()
+        shares = torch.stack((right / answers, loss_R / tokens, right_tokens / tokens, found / values), dim=1).tolist()
+        return [Score(*each[:3], each[3] if answer > value else None) for each in shares]
 
     def _with_mean(self, scores: Mapping[str, Score]) -> dict[str, Score]:
-        own = [(s.accuracy, s.loss, s.token_accuracy or 0.0) for s in (scores[name] for name in self.own)]
-        return {ALL: Score(*(sum(values) / len(own) for values in zip(*own, strict=True))), **scores}
-
-
-def counts(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int) -> Tensor:
-    """[4, R]: answers that are right in all of their tokens, answers, right tokens, tokens.
-
-    An answer is `answer_tokens` positions side by side on Q; padded positions count nowhere.
-    """
-    scored = answers_RBQ != NO_ANSWER
-    right = (chosen_RBQ == answers_RBQ) & scored
-    assert scored.shape[-1] % answer_tokens == 0
-    whole = (right | ~scored).unflatten(-1, (-1, answer_tokens)).all(-1)
-    asked = scored.unflatten(-1, (-1, answer_tokens)).any(-1)
-    return torch.stack([each.sum((1, 2)) for each in (whole & asked, asked, right, scored)])
+        own = [scores[name] for name in self.own]
+        several = own[0].value_accuracy is not None
+        kept = [(s.accuracy, s.loss, s.token_accuracy or 0.0, s.value_accuracy or 0.0)[: 3 + several] for s in own]
+        return {ALL: Score(*(sum(values) / len(own) for values in zip(*kept, strict=True))), **scores}
 
 
 class _Slice:

@@ -13,6 +13,7 @@ from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.params import state_floats
 from mclab.config.run import RunConfig
 from mclab.tasks import Batch
+from mclab.tasks.baseline import without_recall
 from mclab.train import checkpoint
 from mclab.train.checkpoint import Course, Log
 from mclab.train.data import TrainData
@@ -197,6 +198,7 @@ class _Training:
             tokens_per_s=self.data.tokens * replicas / self.course.training_s,
             wall_s=self.course.wall_s / replicas,
             diverged_step=diverged if diverged >= 0 else None,
+            without_recall=without_recall(self.config, self.seeds[r]),
             provenance=self._provenance(replicas),
             curve=tuple(log.curve),
             weights=to_bytes(self.pack, r) if healthy and self.keep.weights else None,

@@ -1,7 +1,7 @@
 """Associative recall: its keys and rules, and how many different sequences it holds."""
 
 from functools import cache
-from math import comb
+from math import comb, perm
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -12,7 +12,8 @@ from mclab.config.task.base import MANY, TaskConfig
 class ArTask(TaskConfig):
     """Associative recall: key value key value ... separator key, and the value of that key is wanted next.
 
-    Keys come with replacement and a key has one value throughout, so pairs may repeat and never contradict.
+    Keys come with replacement and each has one value throughout, no two the same; all keys that occur are asked alike
+    often.
     """
 
     name: Literal["ar"] = "ar"
@@ -32,12 +33,17 @@ class ArTask(TaskConfig):
 
     def exam(self) -> "ArTask":
         """Tests score the answer alone, whatever the training does."""
-        return self.model_copy(update={"loss": "all"})
+        return self.model_copy(update={"loss": "answer"})
 
     @property
     def pairs(self) -> int:
         """Key-value pairs in a sequence, repeated ones included."""
         return (self.length - 2) // 2
+
+    @property
+    def keys(self) -> int:
+        """Different keys that a sequence may hold."""
+        return min(self.pairs, self.vocab // 2 - 1)
 
     @property
     def slices(self) -> tuple[str, ...]:
@@ -63,5 +69,5 @@ def _space(keys: int, values: int, pairs: int) -> int:
     total = 0
     for d in range(1, min(keys, pairs) + 1):
         onto = sum((-1) ** (d - j) * comb(d, j) * j**pairs for j in range(1, d + 1))
-        total += comb(keys, d) * int(onto) * values**d * d
+        total += comb(keys, d) * int(onto) * perm(values, d) * d
     return min(total, MANY)

@@ -44,6 +44,16 @@ class TaskConfig(Strict):
         return self
 
     @property
+    @abstractmethod
+    def keys(self) -> int:
+        """Different keys that a sequence holds, at most: with one alone there is nothing to choose between."""
+
+    @property
+    def value_tokens(self) -> int:
+        """Tokens of one value; an answer may be several values."""
+        return self.answer_tokens
+
+    @property
     def answer_tokens(self) -> int:
         """Scored positions, side by side in a batch, that are right or wrong together: the tokens of one answer."""
         return 1
@@ -55,4 +65,8 @@ class TaskConfig(Strict):
 
     def exam(self) -> Self:
         """The task as a test sees it: without what changes the training alone."""
+        return self.canonical()
+
+    def lesson(self) -> Self:
+        """The task as training sees it: without what changes tests alone."""
         return self.canonical()

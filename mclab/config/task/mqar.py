@@ -47,6 +47,11 @@ class MqarTask(TaskConfig):
         return self
 
     @property
+    def keys(self) -> int:
+        """Different keys that a sequence holds, at most."""
+        return self.pairs[-1]
+
+    @property
     def slices(self) -> tuple[str, ...]:
         """The values of the difficulty axis, as they stand in records and column names."""
         return tuple(f"pairs={p}" for p in self.pairs)

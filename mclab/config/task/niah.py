@@ -54,7 +54,8 @@ class NiahTask(TaskConfig):
 
     `length` counts everything: question and fed answer too, all but the answer's last token. The haystack offers
     `places` in a row, one for each needle and each filler token; depth d is the place nearest to d percent of the way
-    from the first (0) to the last before the question (100), and there stands a needle of the key asked first.
+    from the first (0) to the last before the question (100), and there stands, on valid and test, a needle of the key
+    asked first. In training all needles stand anywhere alike, so that no place tells which is asked.
     """
 
     name: Literal["niah"] = "niah"
@@ -64,7 +65,8 @@ class NiahTask(TaskConfig):
     )
     length: int = Field(128, ge=1, le=2**20, description="tokens in a sequence, question and fed answer included")
     depth: Annotated[IntMix, Each(0, 100)] = Field(
-        (0, 25, 50, 75, 100), description="where the asked needle stands, in percent; a list is a mix, a slice each"
+        (0, 25, 50, 75, 100),
+        description="where the asked needle stands on valid and test, in percent, a slice each; in training anywhere",
     )
     haystack: Haystack | None = Field(None, description="a repeated sentence, a Markov language, or further needles")
     key: KeyKind | None = Field(None, description="one word, or 32 hexadecimal digits")
@@ -210,6 +212,10 @@ class NiahTask(TaskConfig):
         }
         changes = {key: value for key, value in {"preset": preset, **rest}.items() if value != getattr(self, key)}
         return self.model_copy(update=changes) if changes else self
+
+    def lesson(self) -> Self:
+        """In training needles stand anywhere, whatever depths are tested."""
+        return self.model_copy(update={"depth": (0,)}).canonical()
 
     def _least_shape(self) -> Shape:
         """Where further needles fill the haystack, `needles` changes nothing: the presets' 4 if they fit."""

@@ -1,0 +1,75 @@
+"""The baseline without recall: what the trivial predictors score on a run's test, whatever its model."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from mclab.config.outcome import ALL
+from mclab.config.run import RunConfig
+from mclab.config.task import TaskConfig
+from mclab.tasks import TASKS
+from mclab.tasks.predictors import Lesson, Predictor, predictors
+from mclab.tasks.scoring import counts
+
+#: Training sequences that predictors are fitted on, and tokens of them at most.
+LESSONS, LESSON_TOKENS = 2048, 2**18
+#: Tokens of a slice that they are scored on at most.
+EXAM_TOKENS = 2**20
+
+#: Accuracy by slice and predictor.
+Scores = dict[str, dict[str, float]]
+
+
+def without_recall(run: RunConfig, seed: int) -> Scores:
+    """The share of whole answers that each predictor has right, on every slice of the run's test and, under `ALL`, in
+    the mean over the task's own slices.
+
+    It depends on the tasks and the seed alone, and is worked out once for all runs that share them.
+    """
+    parts = tuple((part.weight, part.task.lesson()) for part in run.mix)
+    found = _scores(run.task, tuple(run.tested.items()), parts, seed, run.eval.test)
+    return {part: dict(scores) for part, scores in found.items()}
+
+
+@lru_cache(maxsize=256)
+def _scores(
+    task: TaskConfig,
+    tested: tuple[tuple[str, TaskConfig], ...],
+    parts: tuple[tuple[int, TaskConfig], ...],
+    seed: int,
+    count: int,
+) -> Scores:
+    lessons = fitted_on(parts, seed)
+    found = {}
+    for name, part in tested:
+        named = predictors(task if name in task.slices or task.keys > 1 else part)
+        found[name] = scored(part, named, lessons, seed, "test", count)
+    own = [found[name] for name in task.slices]
+    return {ALL: {each: sum(part[each] for part in own) / len(own) for each in predictors(task)}, **found}
+
+
+def fitted_on(parts: Iterable[tuple[int, TaskConfig]], seed: int) -> list[Lesson]:
+    """The first training sequences of a mix of (weight, task), as a test would score them."""
+    known = list(parts)
+    whole = sum(weight for weight, _ in known)
+    return [_lesson(task, seed, max(1, LESSONS * weight // whole)) for weight, task in known]
+
+
+def _lesson(task: TaskConfig, seed: int, count: int) -> Lesson:
+    few = min(count, max(64, LESSON_TOKENS // task.length))
+    asked = task.exam()
+    return Lesson(asked, TASKS[task.name].batch(asked, [seed], "train", 0, few, "cpu"))
+
+
+def scored(
+    task: TaskConfig, named: Mapping[str, Predictor], lessons: Sequence[Lesson], seed: int, split: str, count: int
+) -> dict[str, float]:
+    """The share of whole answers that each predictor has right on the first `count` sequences of a split."""
+    few = min(count, max(64, EXAM_TOKENS // task.length))
+    exam = TASKS[task.name].batch(task, [seed], split, 0, few, "cpu")
+    found = {}
+    for name, predictor in named.items():
+        right, answers, *_ = counts(
+            predictor(task, exam, lessons), exam.answers, task.answer_tokens, task.value_tokens
+        ).tolist()
+        found[name] = right[0] / answers[0]
+    return found

@@ -1,0 +1,122 @@
+"""Answers from a haystack in which the asked key was not looked for: one of the needles' values, copied whole.
+
+A value that was fed already is not given again, and of a key's further values only those that stand behind the last one
+fed are candidates, since they are wanted in the order in which they stand. Letters in shapes: N sequences, J needles by
+their place, S wanted values, v tokens of one.
+
+See docs/equations.md#trivial-predictors.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mclab.config.task import NiahTask
+from mclab.config.task.niah import KEY
+from mclab.tasks.base import Batch
+from mclab.tasks.predictors.table import Lesson
+from mclab.tasks.stream import mix, numbers, salts, scalar, words
+
+#: Places are fractions of the way from the first to the last, in so many bits, so that lengths can be compared.
+_WAY = 20
+#: Standard errors by which a place must be asked more or less often than others to count as such.
+_SURE = 4.0
+
+
+class _Needles(NamedTuple):
+    """The needles of each sequence by their place: [N, J, v] values, [N, J] places; and which [N, S] are wanted."""
+
+    values: Tensor
+    places: Tensor
+    wanted: Tensor
+
+
+def first(config: NiahTask, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+    """The value of the first needle."""
+    found = _needles(config, exam)
+    return _copied(config, exam, found, -_ordinal(found).expand_as(found.places))
+
+
+def latest(config: NiahTask, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+    """The value of the last needle."""
+    found = _needles(config, exam)
+    return _copied(config, exam, found, _ordinal(found).expand_as(found.places))
+
+
+def some(config: NiahTask, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+    """The value of any needle."""
+    found = _needles(config, exam)
+    return _copied(config, exam, found, _lots(exam, found))
+
+
+def key_blind(config: NiahTask, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+    """The value of the needle at whose place in training the asked needle stood most often; of equal ones any."""
+    found = _needles(config, exam)
+    merits = _merits(lessons, _ways(config, found.places))
+    return _copied(config, exam, found, (merits << 31) + _lots(exam, found))
+
+
+def _needles(config: NiahTask, batch: Batch) -> _Needles:
+    tokens, answers = batch.tokens.flatten(0, 1), batch.answers.flatten(0, 1)
+    count, width = config.keys * config.shape.values, config.value_tokens
+    hay = tokens[:, : config.length - config.question_tokens]
+    starts = (hay == KEY).nonzero()[:, 1].view(len(tokens), count)
+    ahead = config.needle_tokens - width + numbers(width, torch.int64, tokens.device)
+    values = tokens.gather(-1, (starts.unsqueeze(-1) + ahead).flatten(1)).view(len(tokens), count, width)
+    places = starts - numbers(count, torch.int64, tokens.device) * (config.needle_tokens - 1)
+    slots = answers.unflatten(-1, (-1, width)).unbind(1)
+    wanted = torch.stack([(values == slot.unsqueeze(1)).all(-1).to(torch.int64).argmax(-1) for slot in slots], -1)
+    return _Needles(values, places, wanted)
+
+
+def _ordinal(found: _Needles) -> Tensor:
+    return numbers(found.places.shape[-1], torch.int64, found.places.device)
+
+
+def _ways(config: NiahTask, places: Tensor) -> Tensor:
+    return (places << _WAY) // max(1, config.places - 1)
+
+
+def _lots(batch: Batch, found: _Needles) -> Tensor:
+    """[N, J]: a random number below 2**31 for each needle, by the sequence itself."""
+    tokens = batch.tokens.flatten(0, 1)
+    return words(mix((tokens * salts(tokens.shape[-1], tokens.device)).sum(-1)), found.places.shape[-1]).to(torch.int64)
+
+
+def _merits(lessons: Sequence[Lesson], ways: Tensor) -> Tensor:
+    """How many times as often as by chance the needle asked first stood there in training; 1 where that is in doubt.
+
+    In thousandths. A place is in doubt where it never held a needle, and where chance alone could have done it.
+    """
+    held, asked, chance = (torch.cat(parts) for parts in zip(*map(_stood, lessons), strict=True))
+    places, at = torch.unique(held, return_inverse=True)
+    zeros = torch.zeros(len(places), dtype=torch.float64)
+    hits = zeros.scatter_add(0, at, asked)
+    expected = zeros.scatter_add(0, at, chance)
+    doubt = zeros.scatter_add(0, at, chance * (1 - chance)).sqrt() * _SURE
+    lift = torch.where((hits - expected).abs() > doubt, 1000 * hits / expected, 1000.0).to(torch.int64)
+    near = torch.searchsorted(places, ways).clamp_(max=len(places) - 1)
+    return torch.where(places[near] == ways, lift[near], 1000)
+
+
+def _stood(lesson: Lesson) -> tuple[Tensor, Tensor, Tensor]:
+    """For each needle its place, whether it was asked first, and how likely that is where all are alike."""
+    assert isinstance(lesson.config, NiahTask)
+    found = _needles(lesson.config, lesson.batch)
+    asked = (_ordinal(found) == found.wanted[:, :1]).to(torch.float64)
+    chance = torch.full_like(asked, 1 / asked.shape[-1])
+    return _ways(lesson.config, found.places).flatten(), asked.flatten(), chance.flatten()
+
+
+def _copied(config: NiahTask, exam: Batch, found: _Needles, merits: Tensor) -> Tensor:
+    """[R, B, Q]: for each wanted value that of the candidate with most merit, [N, J], the first of equal ones."""
+    free = torch.ones_like(found.places, dtype=torch.bool)
+    worst, picks = scalar(torch.iinfo(torch.int64).min, torch.int64), []
+    for slot, owner in enumerate(found.wanted.split(1, -1)):
+        behind = free & (_ordinal(found) > found.wanted[:, slot - 1 : slot]) if slot % config.shape.values else free
+        picks.append(torch.where(behind, merits, worst).argmax(-1, keepdim=True))
+        free = free.scatter(-1, owner, value=False)
+    chosen = torch.cat(picks, -1).unsqueeze(-1).expand(-1, -1, found.values.shape[-1])
+    return found.values.gather(1, chosen).view(exam.answers.shape)

@@ -1,0 +1,87 @@
+"""Answers of one token from sequences that open with their pairs, key value key value: one of the values, unread keys.
+
+Letters in shapes: N sequences, P pairs, Q scored positions.
+
+See docs/equations.md#trivial-predictors.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mclab.config.task import TaskConfig
+from mclab.tasks.base import NO_ANSWER, Batch
+from mclab.tasks.predictors.table import Lesson, counted
+from mclab.tasks.stream import below, mix, numbers, salts
+
+#: Bits for a position where a number of pairs stands before it.
+_FIELD = 20
+
+
+class _Pairs(NamedTuple):
+    """The [N, P] values of each sequence in their order, and how many [N, 1] of them it has."""
+
+    values: Tensor
+    count: Tensor
+
+
+def latest(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+    """The value of the last pair."""
+    found = _pairs(config, exam)
+    return _chosen(exam, found, found.count - 1)
+
+
+def some(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+    """The value of any pair, drawn anew for each question."""
+    tokens, found = exam.tokens.flatten(0, 1), _pairs(config, exam)
+    keys = mix((tokens * salts(tokens.shape[-1], tokens.device)).sum(-1))
+    return _chosen(exam, found, below(keys, exam.answers.shape[-1], found.count))
+
+
+def most_frequent(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+    """The value that stands in most pairs."""
+    values, count = _pairs(config, exam)
+    assert (count == values.shape[-1]).all(), "a value that pads would be counted"
+    ordered, place = values.sort(-1).values, numbers(values.shape[-1], torch.int64, values.device)
+    new = torch.cat((torch.ones_like(ordered[:, :1]), (ordered[:, 1:] != ordered[:, :-1]).to(torch.int64)), -1)
+    before = place - (new * place).cummax(-1).values  # how often the value stood already
+    return ordered.gather(-1, before.argmax(-1, keepdim=True)).expand(exam.answers.shape[1:]).view(exam.answers.shape)
+
+
+def by_position(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+    """The value of the pair that in training was asked most often where the question stands, among so many pairs."""
+    table = counted(_asked(lesson) for lesson in lessons)
+    found = _pairs(config, exam)
+    return _chosen(exam, found, table.of(_contexts(exam, found)).minimum(found.count - 1))
+
+
+def _pairs(config: TaskConfig, batch: Batch) -> _Pairs:
+    """Where every pair is asked once (mqar), there are as many as questions; else (ar) the pairs fill the sequence."""
+    tokens, answers = batch.tokens.flatten(0, 1), batch.answers.flatten(0, 1)
+    if config.name == "mqar":
+        values = tokens[:, 1 : 2 * answers.shape[-1] : 2]
+        return _Pairs(values, (answers != NO_ANSWER).sum(-1, keepdim=True))
+    values = tokens[:, 1:-2:2]
+    return _Pairs(values, torch.full_like(answers, values.shape[-1]))
+
+
+def _contexts(batch: Batch, found: _Pairs) -> Tensor:
+    return (found.count << _FIELD) + batch.positions.flatten(0, 1)
+
+
+def _asked(lesson: Lesson) -> tuple[Tensor, Tensor]:
+    """The context of each question, and the number of each pair that answers it."""
+    config, batch = lesson
+    found, answers = _pairs(config, batch), batch.answers.flatten(0, 1)
+    if config.name == "mqar":  # question i is of pair i
+        row, pair = (answers != NO_ANSWER).nonzero(as_tuple=True)
+        return _contexts(batch, found)[row, pair], pair
+    row, pair = (found.values == answers).nonzero(as_tuple=True)
+    return _contexts(batch, found)[row, 0], pair
+
+
+def _chosen(exam: Batch, found: _Pairs, pair: Tensor) -> Tensor:
+    """[R, B, Q]: the values of these pairs, [N, 1] or [N, Q]."""
+    return found.values.gather(-1, pair.expand(exam.answers.shape[1:])).view(exam.answers.shape)

@@ -1,0 +1,25 @@
+"""What counts as right: whole answers, single values, tokens."""
+
+import torch
+from torch import Tensor
+
+from mclab.tasks.base import NO_ANSWER
+
+
+def counts(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_tokens: int) -> Tensor:
+    """[6, R]: answers that are right in all of their tokens, answers, values that are, values, right tokens, tokens.
+
+    An answer is `answer_tokens` positions side by side on Q and a value `value_tokens` of them; padded positions count
+    nowhere.
+    """
+    scored = answers_RBQ != NO_ANSWER
+    right = (chosen_RBQ == answers_RBQ) & scored
+    found = [each for size in (answer_tokens, value_tokens) for each in _whole(right, scored, size)]
+    return torch.stack([each.sum((1, 2)) for each in (*found, right, scored)])
+
+
+def _whole(right: Tensor, scored: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Of each `size` positions side by side: are all that are scored right, and is any scored?"""
+    assert scored.shape[-1] % size == 0
+    asked = scored.unflatten(-1, (-1, size)).any(-1)
+    return (right | ~scored).unflatten(-1, (-1, size)).all(-1) & asked, asked
