@@ -16,9 +16,9 @@ class Score:
     """`accuracy` is the share of answers that are right as a whole, `token_accuracy` that of their tokens.
 
     They are the same where an answer is one token. `value_accuracy` is the share of single values that are right as a
-    whole, after the right ones before them; `None` where an answer is one value. `loss` is the mean cross-entropy of the tokens in nats. All of it
-    teacher-forced; for whole answers that is no matter, since a greedy answer is right just when each of its tokens is
-    right after the right ones before it.
+    whole, after the right ones before them; `None` where an answer is one value. `loss` is the mean cross-entropy of
+    the tokens in nats. All of it teacher-forced; for whole answers that is no matter, since a greedy answer is right
+    just when each of its tokens is right after the right ones before it.
     """
 
     accuracy: float

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from mclab import digest
 from mclab.config.model.canonical import moved_words
-from mclab.config.outcome import Outcome
+from mclab.config.outcome import Outcome, Score
 from mclab.config.run import SCIENCE, RunConfig, Status, canonical, id_as_of, run_id
 from mclab.config.stored import StoredRun, StoredScore, restored
 from mclab.config.strict import leaves
@@ -19,6 +19,8 @@ from mclab.store.plain import plain
 
 #: The outcome's figures; the curve and the weights stand in files of their own.
 FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("curve", "weights"))
+#: Figures and metrics that a record may lack and that are then not written as null: old records are written as they were.
+_YOUNG = ("without_recall", "value_accuracy")
 #: Without these a record says nothing. Others may be younger than the record and then read as null.
 _NEEDED = ("run_id", "science", "seed", "config", "status", "steps", "valid", "test")
 #: What the run's parts and words were, where they were not as at first.
@@ -33,7 +35,7 @@ def record_of(run: RunConfig, outcome: Outcome) -> dict[str, Any]:
     """What is stored of a run: its config in full and canonical, and every figure of its outcome."""
     known: dict[str, Any] = {name: getattr(outcome, name) for name in FIGURES}
     for split in _SPLITS:
-        known[split] = {part: StoredScore(asdict(score)) for part, score in known[split].items()}
+        known[split] = {part: _stored_score(score) for part, score in known[split].items()}
     if outcome.error is not None:
         known["error"] = without_passwords(outcome.error)
     config = canonical(run)
@@ -49,6 +51,12 @@ def signed(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**content, _OWN: digest.of_values(plain(content))}
 
 
+def _stored_score(score: Score) -> StoredScore:
+    """Without the accuracy of single values where an answer is one."""
+    known = asdict(score)
+    return StoredScore({name: known[name] for name in known if known[name] is not None or name not in _YOUNG})
+
+
 def as_record(stored: StoredRun) -> dict[str, Any]:
     """What the file of a stored run holds: the inverse of `read_record`, figures that were missing there being null.
 
@@ -62,7 +70,7 @@ def as_record(stored: StoredRun) -> dict[str, Any]:
 
 def figures_of(stored: StoredRun) -> dict[str, Any]:
     """Every figure as in the record, in the record's order."""
-    figures = {name: getattr(stored, name) for name in FIGURES}
+    figures = {name: value for name in FIGURES if (value := getattr(stored, name)) is not None or name not in _YOUNG}
     scores = {split: {part: dict(score.metrics) for part, score in figures[split].items()} for split in _SPLITS}
     return {**figures, **scores}
 

@@ -2,7 +2,8 @@
 
 A haystack holds needles KEY key IS value; after it ASK key, and the value is wanted, each token of it fed in turn.
 In training every needle stands at a random place and which is asked is drawn after; on valid and test a needle of the
-key asked first stands where the depth says, all others at random places. Letters in shapes: N sequences, K keys, J needles (each key's one after another), A tokens of an answer, T tokens.
+key asked first stands where the depth says, all others at random places. Letters in shapes: N sequences, K keys,
+J needles (each key's one after another), A tokens of an answer, T tokens.
 
 See docs/equations.md#niah.
 """

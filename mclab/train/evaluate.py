@@ -74,13 +74,22 @@ class EvalSet:
             counts_6R += counts(logits.argmax(-1), rows.answers, answer, value)
         right, answers, found, values, right_tokens, tokens = counts_6R.double()
         shares = torch.stack((right / answers, loss_R / tokens, right_tokens / tokens, found / values), dim=1).tolist()
-        return [Score(*each[:3], each[3] if answer > value else None) for each in shares]
+        return [Score(a, b, c, found if answer > value else None) for a, b, c, found in shares]
 
     def _with_mean(self, scores: Mapping[str, Score]) -> dict[str, Score]:
         own = [scores[name] for name in self.own]
-        several = own[0].value_accuracy is not None
-        kept = [(s.accuracy, s.loss, s.token_accuracy or 0.0, s.value_accuracy or 0.0)[: 3 + several] for s in own]
-        return {ALL: Score(*(sum(values) / len(own) for values in zip(*kept, strict=True))), **scores}
+        single = [s.value_accuracy for s in own if s.value_accuracy is not None]
+        whole = Score(
+            accuracy=_mean([s.accuracy for s in own]),
+            loss=_mean([s.loss for s in own]),
+            token_accuracy=_mean([s.token_accuracy or 0.0 for s in own]),
+            value_accuracy=_mean(single) if single else None,
+        )
+        return {ALL: whole, **scores}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 class _Slice:

@@ -80,6 +80,8 @@ def test_a_word_of_a_pattern_names_what_it_has_come_to_mean(then):
 
 def test_a_formula_has_a_version_that_only_its_users_carry(monkeypatch):
     runs = {case: parse_run(data) for case, data in CASES.items()}
+    for part in list(VERSIONS):
+        monkeypatch.delitem(VERSIONS, part)
     before = {case: run_id(run) for case, run in runs.items()}
     monkeypatch.setitem(VERSIONS, "task.niah", 2)
     monkeypatch.setitem(VERSIONS, "aggregate.ssc", 3)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mclab.config.task import TASKS as CONFIGS
-from mclab.tasks import NO_ANSWER, SPLITS, TASKS, Role
+from mclab.tasks import NO_ANSWER, NO_SLICE, SPLITS, TASKS, Role
 from mclab.tasks.splits import ENOUGH
 from tests.tasks.cases import CASES, make, sequences
 from tests.tasks.readers import READERS
@@ -54,7 +54,8 @@ def test_shapes_padding_and_ranges(name, split):
     assert (batch.answers[~scored] == -100).all()
     assert (batch.positions[~scored] == 0).all()
     assert ((batch.positions >= 0) & (batch.positions < config.length)).all()
-    assert ((batch.slices >= 0) & (batch.slices < len(config.slices))).all()
+    least = NO_SLICE if split == "train" else 0
+    assert ((batch.slices >= least) & (batch.slices < len(config.slices))).all()
 
 
 @each_case
@@ -79,18 +80,25 @@ def test_the_last_token_of_an_answer_is_never_read(name):
 
 
 @each_case
-def test_slices_are_drawn_alike_often_and_each_can_be_had_alone(name):
-    config = CASES[name]
-    counts = torch.bincount(make(name, count=2000).slices[0], minlength=len(config.slices)).double()
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_slices_are_drawn_alike_often_and_each_can_be_had_alone(name, split):
+    """A task may keep to no slice in training; then whichever is asked for makes the same sequences."""
+    config, whole = CASES[name], make(name, split=split, count=2000)
+    if (whole.slices == NO_SLICE).all():
+        assert split == "train"
+        alone = TASKS[config.name].batch(config.only(config.slices[-1]), [0], split, 0, 200, "cpu")
+        assert torch.equal(alone.tokens, whole.tokens[:, :200])
+        return
+    counts = torch.bincount(whole.slices[0], minlength=len(config.slices)).double()
     expected = 2000 / len(config.slices)
     assert ((counts - expected) ** 2 / expected).sum() < 20  # 0.9995 quantile at four degrees of freedom
     for number, part in enumerate(config.slices):
         alone = config.only(part)
         assert alone.slices == (part,)
         assert (alone.vocab, alone.length, alone.answer_tokens) == (config.vocab, config.length, config.answer_tokens)
-        batch = TASKS[config.name].batch(alone, [0], "train", 0, 200, "cpu")
+        batch = TASKS[config.name].batch(alone, [0], split, 0, 200, "cpu")
         assert not batch.slices.any()
-        both = make(name, count=200)
+        both = make(name, split=split, count=200)
         same = (both.slices == number)[0]
         if alone.space() >= ENOUGH and config.name != "mqar":  # a slice alone is that slice of the mix
             assert torch.equal(batch.tokens[0, same], both.tokens[0, same])

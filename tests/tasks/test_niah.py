@@ -17,17 +17,17 @@ from tests.tasks.readers import ASK, items
 
 LUCKY = 1e-3  # the data is fixed, so a test at this level passes always or never
 NIAH = [name for name in CASES if CASES[name].name == "niah"]
-HAND = "w0 w1 w2 KEY k18 IS 4 0 6 8 0 9 6 w3 w0 w4 ASK k18 4 0 6 8 0 9"
+HAND = "w0 w1 w2 KEY k12 IS 7 8 1 6 2 8 0 w3 w0 w4 ASK k12 7 8 1 6 2 8"
 each_case = pytest.mark.parametrize("name", NIAH)
 
 
-def draw(config: NiahTask, count: int) -> torch.Tensor:
-    return niah.batch(config, [0], "train", 0, count, "cpu").tokens[0]
+def draw(config: NiahTask, count: int, split: str = "train") -> torch.Tensor:
+    return niah.batch(config, [0], split, 0, count, "cpu").tokens[0]
 
 
 def test_a_sequence_that_can_be_checked_by_hand():
     config = NiahTask(length=24, depth=(50,))
-    batch = niah.batch(config, [0], "train", 0, 1, "cpu")
+    batch = niah.batch(config, [0], "valid", 0, 1, "cpu")
     words = " ".join(niah.word(config, token) for token in batch.tokens[0, 0].tolist())
     assert words == HAND
     assert batch.positions.tolist() == [[[17, 18, 19, 20, 21, 22, 23]]]
@@ -55,8 +55,22 @@ def test_a_needle_of_the_key_asked_first_stands_where_the_depth_says(name):
 def test_depth_0_and_100_are_the_first_and_the_last_place():
     for preset in ("niah1", "niah2", "niah3"):
         for depth, ends in ((0, slice(0, 1)), (100, slice(-1, None))):
-            for tokens in draw(NiahTask(preset=preset, depth=(depth,)), 20).tolist():
+            for tokens in draw(NiahTask(preset=preset, depth=(depth,)), 20, "test").tolist():
                 assert isinstance(items(tokens[: tokens.index(ASK)])[ends][0], tuple)
+
+
+@pytest.mark.parametrize("name", ["niah", "mk1", "mv", "mq", "mk2", "niah full"])
+def test_in_training_every_place_is_asked_alike_often(name):
+    """The needles of the key asked first stand at each place as often as any do, whatever depths are tested."""
+    config = CASES[name]
+    tokens = draw(config, 4000)
+    asked = torch.zeros(config.places, dtype=torch.int64)
+    for line in tokens.tolist():
+        end = line.index(ASK)
+        parts, key = items(line[:end]), (line[end + 1],)
+        asked[[at for at, part in enumerate(parts) if isinstance(part, tuple) and part[0] == key]] += 1
+    assert asked.sum() == 4000 * config.shape.values
+    assert chisquare(asked).pvalue > LUCKY
 
 
 @each_case
@@ -100,6 +114,10 @@ def test_keys_values_and_places_are_uniform():
     samples = sample_keys("x", [0], 0, 40_000, torch.device("cpu")).flatten()
     first, attempt = torch.full((40_000, 1), config.place(33)), torch.zeros(1, dtype=torch.int64)
     core = niah._core(config, samples, first, attempt)
+    anywhere = niah._core(config, samples, None, attempt)
+    assert torch.equal(core.values, anywhere.values)
+    for needle in range(4):
+        assert chisquare(torch.bincount(anywhere.places[:, needle], minlength=13)).pvalue > LUCKY
     keys = core.keys[..., 0] - 27
     counts = torch.bincount(keys[:, 0] * 16 + keys[:, 1], minlength=256).view(16, 16)
     assert not counts.diagonal().any()

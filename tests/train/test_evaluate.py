@@ -11,9 +11,10 @@ from mclab.config.run import RunConfig
 from mclab.layers import initialise
 from mclab.models.lm import LM
 from mclab.tasks import NO_ANSWER, TASKS
+from mclab.tasks.scoring import counts
 from mclab.train import train_pack
 from mclab.train.data import TrainData
-from mclab.train.evaluate import EvalSet, counts
+from mclab.train.evaluate import EvalSet
 from tests.tolerances import FP64
 
 CPU = torch.device("cpu")
@@ -64,10 +65,21 @@ def test_an_answer_is_right_when_all_of_its_tokens_are():
     """Three sequences of two answers of two tokens, one answer padding and one half of it: 4 of 5 answers, 8 of 9."""
     answers = torch.tensor([[[1, 2, 3, 4], [5, 6, NO_ANSWER, NO_ANSWER], [7, NO_ANSWER, 8, 9]]])
     chosen = torch.tensor([[[1, 2, 3, 9], [5, 6, 0, 0], [7, 0, 8, 9]]])
-    assert counts(chosen, answers, 2).tolist() == [[4], [5], [8], [9]]
-    assert counts(chosen, answers, 1).tolist() == [[8], [9], [8], [9]]
+    assert counts(chosen, answers, 2, 1).tolist() == [[4], [5], [8], [9], [8], [9]]
+    assert counts(chosen, answers, 1, 1).tolist() == [[8], [9], [8], [9], [8], [9]]
+    assert counts(chosen, answers, 4, 2).tolist() == [[2], [3], [4], [5], [8], [9]]
     with pytest.raises(AssertionError):
-        counts(chosen, answers, 3)
+        counts(chosen, answers, 3, 1)
+
+
+@pytest.mark.parametrize(("preset", "length"), [("mv", 80), ("mq", 80)])
+def test_values_count_alone_where_an_answer_is_several(preset, length):
+    """Half of the sequences have the last of four values wrong: half of the answers, 7 of 8 values are right."""
+    evaluation = EvalSet(run_config({**NIAH, "preset": preset, "length": length}), [0], "test", 16, CPU)
+    (scores,) = evaluation.scores(Oracle(evaluation), OFF)
+    for part in (ALL, "depth=0", "depth=100"):
+        assert (scores[part].accuracy, scores[part].value_accuracy) == (0.5, 7 / 8)
+        assert scores[part].token_accuracy == pytest.approx(55 / 56)
 
 
 def test_exact_match_and_token_accuracy_part_where_answers_are_several_tokens():
@@ -77,6 +89,7 @@ def test_exact_match_and_token_accuracy_part_where_answers_are_several_tokens():
     for part in (ALL, "depth=0", "depth=100"):
         assert scores[part].accuracy == 0.5
         assert scores[part].token_accuracy == pytest.approx(13 / 14)
+        assert scores[part].value_accuracy is None
 
 
 def test_they_are_one_where_an_answer_is_one_token():

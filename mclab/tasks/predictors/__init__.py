@@ -1,7 +1,7 @@
 """What answers without recall: predictors that look at no key, fitted on training sequences, pure functions.
 
-To add a task, name here what could answer it without the key. A predictor that copies a value out of the sequence counts
-where there are two keys or more: of one key alone to hold the value is to recall it.
+To add a task, name here what could answer it without the key. A predictor that copies a value out of the sequence
+counts where there are two keys or more: of one key alone to hold the value is to recall it.
 
 See docs/equations.md#trivial-predictors.
 """

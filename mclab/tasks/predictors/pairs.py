@@ -24,26 +24,26 @@ class _Pairs(NamedTuple):
     """The [N, P] values of each sequence in their order, and how many [N, 1] of them it has."""
 
     values: Tensor
-    count: Tensor
+    number: Tensor
 
 
 def latest(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
     """The value of the last pair."""
     found = _pairs(config, exam)
-    return _chosen(exam, found, found.count - 1)
+    return _chosen(exam, found, found.number - 1)
 
 
 def some(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
     """The value of any pair, drawn anew for each question."""
     tokens, found = exam.tokens.flatten(0, 1), _pairs(config, exam)
     keys = mix((tokens * salts(tokens.shape[-1], tokens.device)).sum(-1))
-    return _chosen(exam, found, below(keys, exam.answers.shape[-1], found.count))
+    return _chosen(exam, found, below(keys, exam.answers.shape[-1], found.number))
 
 
 def most_frequent(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
     """The value that stands in most pairs."""
-    values, count = _pairs(config, exam)
-    assert (count == values.shape[-1]).all(), "a value that pads would be counted"
+    values, number = _pairs(config, exam)
+    assert (number == values.shape[-1]).all(), "a value that pads would be counted"
     ordered, place = values.sort(-1).values, numbers(values.shape[-1], torch.int64, values.device)
     new = torch.cat((torch.ones_like(ordered[:, :1]), (ordered[:, 1:] != ordered[:, :-1]).to(torch.int64)), -1)
     before = place - (new * place).cummax(-1).values  # how often the value stood already
@@ -54,7 +54,7 @@ def by_position(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> T
     """The value of the pair that in training was asked most often where the question stands, among so many pairs."""
     table = counted(_asked(lesson) for lesson in lessons)
     found = _pairs(config, exam)
-    return _chosen(exam, found, table.of(_contexts(exam, found)).minimum(found.count - 1))
+    return _chosen(exam, found, table.of(_contexts(exam, found)).minimum(found.number - 1))
 
 
 def _pairs(config: TaskConfig, batch: Batch) -> _Pairs:
@@ -68,7 +68,7 @@ def _pairs(config: TaskConfig, batch: Batch) -> _Pairs:
 
 
 def _contexts(batch: Batch, found: _Pairs) -> Tensor:
-    return (found.count << _FIELD) + batch.positions.flatten(0, 1)
+    return (found.number << _FIELD) + batch.positions.flatten(0, 1)
 
 
 def _asked(lesson: Lesson) -> tuple[Tensor, Tensor]:
