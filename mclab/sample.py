@@ -9,11 +9,16 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.config.task import TaskConfig
 from mclab.plan.grid import plan_from
-from mclab.tasks import NO_ANSWER, TASKS, Role
+from mclab.report.align import aligned
+from mclab.tasks import NO_ANSWER, NO_SLICE, TASKS, Role
+from mclab.tasks.baseline import LESSONS, fitted_on, scored
+from mclab.tasks.predictors import Lesson, predictors
 
 #: Tokens in a printed line.
 LINE = 16
 LEGEND = "k key, v value, . filler; ?x=y where the model is asked: it has read as far as x and must name y next"
+#: Sequences of a slice of the test that predictors are scored on, at most.
+TESTED = 1024
 #: What else stands in a task's sequences.
 MARKS = {
     "ar": "| ends the pairs; behind it stands the key that is asked",
@@ -27,16 +32,56 @@ _TOO_SMALL = re.compile(r"smallest slice holds (\d+) different")
 
 
 def sampled(task: str, overrides: Sequence[str], *, seed: int, split: str, count: int) -> list[dict[str, Any]]:
-    """The first `count` sequences of a split as `rows_of` gives them.
+    """The first `count` sequences of a split as `rows_of` gives them, and under `without_recall` what each predictor
+    that does not recall answers, by scored position.
 
     `overrides` are the task's keys (`pairs=4` or `task.pairs=4`); other keys of a run are allowed and change nothing.
     Raises `ConfigError` for an unknown task, split or key, and for a task too small for the split.
     """
     run = _config(task, overrides)
     try:
-        return list(rows_of(run, seed, split, count))
+        guesses = _guesses(run.task, fitted_on([(1, run.task)], seed), seed, split, count)
+        return [
+            {**row, "without_recall": guess}
+            for row, guess in zip(rows_of(run, seed, split, count), guesses, strict=True)
+        ]
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+def _guesses(
+    task: TaskConfig, lessons: Sequence[Lesson], seed: int, split: str, count: int
+) -> Iterator[dict[str, dict[int, int]]]:
+    """For each sequence what each predictor answers: position to token."""
+    asked = task.exam()
+    exam = TASKS[task.name].batch(asked, [seed], split, 0, count, "cpu")
+    chosen = {name: predictor(asked, exam, lessons)[0].tolist() for name, predictor in predictors(asked).items()}
+    for i, (places, answers) in enumerate(zip(exam.positions[0].tolist(), exam.answers[0].tolist(), strict=True)):
+        at = [place for place, answer in enumerate(answers) if answer != NO_ANSWER]
+        yield {
+            name: {places[q]: said[i][q] for q in sorted(at, key=places.__getitem__)} for name, said in chosen.items()
+        }
+
+
+def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[str, dict[str, float]]:
+    """The share of whole answers that predictors which look at no key have right, on training sequences (others than
+    they were fitted on) and on each slice of the test. Raises `ConfigError` as `sampled`."""
+    run = _config(task, overrides)
+    asked, named = run.task.exam(), predictors(run.task)
+    try:
+        lessons = fitted_on([(1, run.task)], seed)
+        found = {"train": scored(asked, named, lessons, seed, "train", LESSONS, LESSONS)}
+        slices = {part: scored(alone, named, lessons, seed, "test", TESTED) for part, alone in run.tested.items()}
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return found | slices
+
+
+def recall_text(found: Mapping[str, Mapping[str, float]]) -> str:
+    """A line for each predictor, a column for each part."""
+    named = [[name, *(f"{part[name]:.3f}" for part in found.values())] for name in found["train"]]
+    table = aligned([["", *found], *named], right=range(1, len(found) + 1))
+    return f"share of answers that are right without a look at the key, on train and on the slices of test:\n{table}"
 
 
 def _config(task: str, overrides: Sequence[str]) -> RunConfig:
@@ -74,7 +119,7 @@ def rows_of(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[
             "sample": i,
             "split": split,
             "seed": seed,
-            "slice": task.slices[int(batch.slices[0, i])],
+            "slice": None if (which := int(batch.slices[0, i])) == NO_SLICE else task.slices[which],
             "tokens": tokens,
             "roles": [Role(role).name.lower() for role in roles[i]],
             "words": words(task, tokens),
@@ -109,7 +154,8 @@ def row_text(row: Row, remarks: Mapping[int, str] | None = None) -> str:
     texts = [word + (remarks or {}).get(at, "") for at, word in enumerate(marked(row))]
     width = max(map(len, texts)) + 1
     beyond = ", every next token is scored" * any(not _is_asked(row, at) for at in row["answers"])
-    lines = [f"sample {row['sample']} of {row['split']}, seed {row['seed']}, {row['slice']}{beyond}"]
+    of_slice = f", {row['slice']}" if row["slice"] else ""
+    lines = [f"sample {row['sample']} of {row['split']}, seed {row['seed']}{of_slice}{beyond}"]
     for start in range(0, len(texts), LINE):
         lines.append(f"{start:5}  " + "".join(f"{text:<{width}}" for text in texts[start : start + LINE]).rstrip())
     return "\n".join(lines)

@@ -7,7 +7,7 @@ import pytest
 from mclab.config.strict import ConfigError
 from mclab.config.task import MqarTask
 from mclab.config.task.niah import PRESETS
-from mclab.sample import LEGEND, as_text, marked, row_text, sampled, words
+from mclab.sample import LEGEND, as_text, marked, recall_text, row_text, sampled, without_recall, words
 
 SMALL = ("vocab=16", "length=16", "pairs=3")
 
@@ -53,26 +53,16 @@ def test_needles_can_be_read(preset: str) -> None:
             asked = " ".join([key, fed[0][1:].partition("=")[0]]) if preset == "mk3" else fed[0][1:].partition("=")[0]
             wanted = " ".join(word.partition("=")[2] for word in fed)
             assert wanted == " ".join(held for own, held in needles if own == asked)
-        assert row["slice"] in ("depth=0", "depth=25", "depth=50", "depth=75", "depth=100")
+        assert row["slice"] is None  # training keeps to no depth
+    (row,) = rows(f"preset={preset}", "length=340", "vocab=128", "depth=25", task="niah", split="test", count=1)
+    assert row["slice"] == "depth=25"
 
 
 def test_a_sequence_that_is_scored_everywhere_shows_its_query_alone() -> None:
     trained, tested = (as_text(rows("length=12", task="ar", count=1, split=split)) for split in ("train", "test"))
     assert trained.splitlines()[0] == "sample 0 of train, seed 0, pairs=5, every next token is scored"
     assert trained.splitlines()[1].split() == [
-        "0",
-        "k4",
-        "v16",
-        "k2",
-        "v13",
-        "k7",
-        "v15",
-        "k2",
-        "v13",
-        "k2",
-        "v13",
-        "|",
-        "?k2=v13",
+        *("0", "k6", "v17", "k2", "v11", "k5", "v18", "k5", "v18", "k7", "v19", "|", "?k7=v19"),
     ]
     assert tested.splitlines()[0] == "sample 0 of test, seed 0, pairs=5"
     assert tested.count("?k") == 1
@@ -91,6 +81,25 @@ def test_seeds_and_splits_differ_and_the_same_is_the_same() -> None:
     tokens = [rows(*SMALL, seed=seed, split=split)[0]["tokens"] for seed in (0, 1) for split in ("train", "valid")]
     assert len({tuple(each) for each in tokens}) == 4
     assert rows(*SMALL) == rows(*SMALL)
+
+
+def test_what_predictors_without_recall_answer_and_how_often_they_are_right() -> None:
+    """Of three pairs the latest value is right in one question of three, and never where the key is another's."""
+    for row in rows("pairs=3", count=5):
+        assert set(row["without_recall"]) == {"latest value", "any value", "position alone", "bigram"}
+        assert row["without_recall"]["latest value"] == dict.fromkeys(row["answers"], row["tokens"][5])
+        assert set(row["without_recall"]["any value"].values()) <= set(row["tokens"][1:6:2])
+    found = without_recall("mqar", ["pairs=[3, 4]"], seed=0)
+    assert list(found) == ["train", "pairs=3", "pairs=4"]
+    assert found["pairs=3"]["latest value"] == pytest.approx(1 / 3)
+    assert found["train"]["latest value"] == pytest.approx(2 / 7, abs=0.01)
+    lines = recall_text(found).splitlines()
+    assert lines[1].split() == list(found)
+    assert [line.split()[-2:] for line in lines if line.startswith("latest value")] == [["0.333", "0.250"]]
+
+
+def test_with_one_key_no_copy_is_a_guess() -> None:
+    assert set(without_recall("niah", ["length=40"], seed=0)["train"]) == {"bigram"}
 
 
 def test_filler_without_distractors_contradicts_nothing_and_with_them_it_is_counted() -> None:

@@ -44,12 +44,12 @@ def sample(
 
 
 def _of_task(task: str, overrides: list[str], seed: int, split: str, count: int, as_json: bool) -> None:
-    from mclab.sample import as_text, sampled
+    from mclab.sample import as_text, recall_text, sampled, without_recall
 
     rows = sampled(task, overrides, seed=seed, split=split, count=count)
     if as_json:
         return result_json(rows)
-    return result(as_text(rows))
+    return result(f"{as_text(rows)}\n\n{recall_text(without_recall(task, overrides, seed=seed))}")
 
 
 def _no_options(overrides: list[str]) -> None:

@@ -1,35 +1,57 @@
 """What to do next, as a command or a line of the grid that can be pasted."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mclab.config.keys import shown
 from mclab.report.names import seeds_text
 from mclab.report.row import Row
 from mclab.report.stats import ALPHA
-from mclab.report.summary import Summary
+from mclab.report.summary import LR, Summary
 
 #: What the seeds to ask for follow.
 MORE_SEEDS = "More seeds may tell: --seeds "
 
 
 def unsettled(summary: Summary, unclear: Sequence[Row]) -> bool:
-    """True where more seeds may tell rows from the first one: not at the ceiling, not where all diverged."""
-    return not summary.rows[0].lost and any(not row.ceiling and not row.lost for row in unclear)
+    """True where more seeds may tell rows from the first one: not at the ceiling, not where all diverged, and not where
+    both are at what can be had without recall."""
+    first = summary.rows[0]
+    return not first.lost and any(not (row.ceiling or row.lost or (row.guessing and first.guessing)) for row in unclear)
 
 
 def commands(summary: Summary, again: str) -> list[str]:
-    """What to do next, to be pasted: more seeds where rows cannot be told apart, a wider range where its end won.
+    """What to do next, to be pasted: longer training or a choice of the learning rate where a row has not begun to
+    recall, more seeds where rows cannot be told apart, a wider range where its end won.
 
     `again` is the command that made the table, without its seeds.
     """
     if not summary.rows:
         return []
-    found = [f"add seeds: {again} --seeds {more_seeds(summary.plan.seeds)}"] if wants_seeds(summary) else []
+    found = list(_learn(summary, again)) if any(row.guessing for row in summary.rows) else []
+    if wants_seeds(summary):
+        found.append(f"add seeds: {again} --seeds {more_seeds(summary.plan.seeds)}")
     if any(row.edges for row in summary.rows):
         found.append(f"widen the range, in the grid: {wider(summary)}")
         found.append(f"and then: {again} --seeds {_seeds(summary.plan.seeds)} --extend")
     return found
+
+
+def _learn(summary: Summary, again: str) -> Iterator[str]:
+    """Twice the steps, into a folder of its own, where no row varies them; candidates for the learning rate, where
+    nothing chooses or varies it."""
+    seeds, steps = summary.plan.seeds, {row.run.train.steps for row in summary.rows}
+    if len(steps) == 1 and not any(path in ("train", "train.steps") for path in summary.plan.axes):
+        rest = re.sub(r" train\.steps=\S+", "", again)
+        out = f"{rest}-longer" if " --out " in rest else f"{rest} --out runs/{summary.plan.name}-longer"
+        yield f"train longer: {out} --seeds {_seeds(seeds)} train.steps={2 * steps.pop()}"
+    if LR not in summary.plan.axes and not summary.plan.select:
+        rates = {row.run.train.lr for row in summary.rows}
+        values = sorted({float(f"{rate * factor:.2g}") for rate in rates for factor in (0.3, 1, 3)})
+        over = f"{{{LR}: [{', '.join(map(_number, values))}]}}"
+        yield f"choose the learning rate, in the grid: select: {{over: {over}, seeds: {min(2, len(seeds))}}}"
+        yield f"and then: {again} --seeds {_seeds(seeds)} --extend"
 
 
 def wants_seeds(summary: Summary) -> bool:

@@ -1,15 +1,21 @@
 """The table of cells as people read it: the same columns for markdown and for the terminal, as text."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from mclab.config.outcome import ALL
 from mclab.report.align import NOTHING
-from mclab.report.names import value_text
+from mclab.report.names import listed, value_text
+from mclab.report.recall import WithoutRecall
 from mclab.report.row import Row
 from mclab.report.stats import Difference, Spread
 from mclab.report.summary import Summary
 from mclab.report.tables import clip
+
+#: The column, and the line below the slices, of the baseline without recall.
+WITHOUT_RECALL = "without recall"
 
 
 @dataclass(frozen=True)
@@ -28,11 +34,49 @@ def shown_columns(summary: Summary) -> list[Shown]:
 
 
 def slice_columns(summary: Summary) -> list[Shown]:
-    """Mean ± standard deviation on every slice, the task's own first; empty where no cell has more than one."""
+    """Mean ± standard deviation on every slice, the task's own first; empty where no cell has more than one.
+
+    Below the rows stand the baselines without recall, one for each test.
+    """
     if not summary.has_slices:
         return []
     whole = _column(summary, "mean of own" if summary.extras else "all", lambda row: mean_std(row.accuracy))
-    return [*row_heads(summary), whole, *(_slice(summary, part) for part in summary.slices)]
+    columns = [*row_heads(summary), whole, *(_slice(summary, part) for part in summary.slices)]
+    below = [_baseline_texts(summary, label, found) for label, found in baselines(summary).items()]
+    return [replace(column, texts=(*column.texts, *more)) for column, *more in zip(columns, *below, strict=True)]
+
+
+def baselines(summary: Summary) -> dict[str, WithoutRecall]:
+    """The different baselines without recall of a table by what tells their rows apart: nothing, or a task."""
+    groups: dict[str, list[Row]] = {}
+    for row in summary.baselined:
+        groups.setdefault(repr(row.without_recall and row.without_recall.best), []).append(row)
+    alone = len(groups) == 1
+    named = [("" if alone else _alike(summary, rows), rows[0].without_recall) for rows in groups.values()]
+    return {label: found for label, found in named if found}
+
+
+def _alike(summary: Summary, rows: Sequence[Row]) -> str:
+    """What these rows share and not all rows do; else what they are called."""
+    shared = [
+        value_text(rows[0].values[path])
+        for path in summary.plan.axes
+        if len(_texts(rows, path)) == 1 < len(_texts(summary.rows, path)) and path in rows[0].values
+    ]
+    return ", ".join(shared) or listed([row.label for row in rows])
+
+
+def _texts(rows: Sequence[Row], path: str) -> set[str | None]:
+    return {value_text(row.values[path]) if path in row.values else None for row in rows}
+
+
+def _baseline_texts(summary: Summary, label: str, found: WithoutRecall) -> list[str]:
+    """A line of the table of slices: what it is in the first columns, the best accuracies in the others."""
+    heads = len(list(row_heads(summary)))
+    known = [found.accuracy(part) for part in (ALL, *summary.slices)]
+    whole = WITHOUT_RECALL + f" ({label})" * bool(label)
+    names = [label, WITHOUT_RECALL] if label and heads > 1 else [whole]
+    return [*names, *[""] * (heads - len(names)), *(NOTHING if each is None else f"{each:.3f}" for each in known)]
 
 
 def _slice(summary: Summary, part: str) -> Shown:
@@ -51,15 +95,28 @@ def row_heads(summary: Summary) -> Iterator[Shown]:
 
 def _results(summary: Summary) -> Iterator[Shown]:
     yield _column(summary, "test accuracy", lambda row: mean_std(row.accuracy))
-    if summary.long_answers:
-        yield _column(summary, "token accuracy", lambda row: mean_std(row.tokens()), expendable=1)
+    for metric in summary.metrics:
+        yield _column(summary, metric.replace("_", " "), partial(_further, metric), expendable=1)
     yield _column(summary, "95 % interval", lambda row: interval(row.accuracy), expendable=2)
     if len(summary.rows) > 1:
         yield _column(summary, "difference", difference_text)
         yield _column(summary, "p", lambda row: p_text(row.p))
+    if summary.baselined:
+        marked = any(row.guessing for row in summary.rows)
+        yield _column(summary, WITHOUT_RECALL, _without_recall, expendable=0 if marked else 1)
     yield _column(summary, "solved", lambda row: f"{row.solved}/{row.accuracy.n}")
     if any(row.status != f"{len(summary.plan.seeds)} done" for row in summary.rows):
         yield _column(summary, "status", lambda row: row.status, right=False, expendable=6)
+
+
+def _further(metric: str, row: Row) -> str:
+    return mean_std(row.spread_of(metric))
+
+
+def _without_recall(row: Row) -> str:
+    """`0.147`, with the mark of a cell that is not above it."""
+    found = row.without_recall
+    return NOTHING if found is None else f"{found.accuracy():.3f}" + " (not above)" * (not found.above)
 
 
 def _picked(summary: Summary) -> Iterator[Shown]:

@@ -17,11 +17,13 @@ from mclab.report.marks import (
     WIDTH,
     draw_lost,
     draw_seeds,
+    draw_without_recall,
     interval_arms,
     limits,
     panels,
     seeds_in,
     spread_in,
+    without_recall_in,
 )
 from mclab.report.row import Row
 from mclab.report.sheet import legend, legend_columns, sheet
@@ -76,6 +78,7 @@ def _panel(panel: Axes, summary: Summary, lines: Sequence[Line], part: str, acro
         shift = (number - (len(lines) - 1) / 2) * width
         own = [places[x] for x in line.xs] or [at[0] - step] * len(line.rows)
         _draw(panel, line, [place + shift for place in own], 0.45 * width, part)
+    draw_without_recall(panel, [_levels(line, places, part) for line in lines])
     aside = {at[0] - step: NOTHING} if any(not line.xs for line in lines) else {}
     ticks = aside | {place: f"{value:g}" for value, place in places.items()}
     labels = thinned(ticks, 0.9 * WIDTH / across)
@@ -84,6 +87,11 @@ def _panel(panel: Axes, summary: Summary, lines: Sequence[Line], part: str, acro
     panel.set_ylim(*limits(summary))
     panel.yaxis.set_major_formatter("{x:g}")
     panel.grid(visible=False, axis="x")
+
+
+def _levels(line: Line, places: Mapping[float, float], part: str) -> list[tuple[float, float | None]]:
+    """What is had without recall along a line; nothing along a reference."""
+    return [(places[x], without_recall_in(row, part)) for x, row in zip(line.xs, line.rows, strict=False)]
 
 
 def thinned(ticks: Mapping[float, str], inches: float) -> list[str]:

@@ -1,6 +1,6 @@
 """What every plot of accuracies shares: colours, style, the marks of a cell, which panels, limits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, floor
 from typing import Any
 
@@ -80,15 +80,34 @@ def interval_arms(spread: Spread) -> tuple[float, float]:
 
 
 def limits(summary: Summary, parts: Sequence[str] | None = None) -> tuple[float, float]:
-    """Tenths that hold every seed and every interval on `parts` (by default `panels`), at least 0.3 apart, a little
-    beyond them for the marks."""
-    spreads = [spread_in(row, part) for row in summary.rows for part in parts or panels(summary)]
+    """Tenths that hold every seed and every interval on `parts` (by default `panels`), and the baselines without recall
+    of rows that are not above them; at least 0.3 apart, a little beyond them for the marks."""
+    shown = [(row, part) for row in summary.rows for part in parts or panels(summary)]
+    spreads = [spread_in(row, part) for row, part in shown]
     values = [v for s in spreads for v in (s.min, s.max, clip(s.lo, 0.0), clip(s.hi, 0.0)) if v is not None]
+    values += [v for row, part in shown if row.guessing and (v := without_recall_in(row, part)) is not None]
     if not values:
         return -0.03, 1.03
     least, most = floor(min(values) * 10) / 10, ceil(max(values) * 10) / 10
     least = max(0.0, min(least, round(most - 0.3, 1)))
     return least - 0.03, max(most, least + 0.3) + 0.03
+
+
+def without_recall_in(row: Row, part: str) -> float | None:
+    """What the best predictor without recall scores in a panel."""
+    return row.without_recall.accuracy(part) if row.without_recall else None
+
+
+def draw_without_recall(axis: Axes, series: Iterable[Sequence[tuple[float, float | None]]]) -> None:
+    """(place along x, level): dotted across the whole panel where there is one level, else along each line's places."""
+    known = [tuple((at, level) for at, level in each if level is not None) for each in series]
+    levels = {level for each in known for _, level in each}
+    style: dict[str, Any] = {"color": GREY, "linewidth": 1.0, "linestyle": ":", "zorder": 1}
+    if len(levels) == 1:
+        axis.axhline(levels.pop(), **style)
+        return
+    for each in filter(None, dict.fromkeys(known)):
+        axis.plot([at for at, _ in each], [level for _, level in each], **style)
 
 
 def draw_seeds(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str) -> None:

@@ -3,12 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from mclab.config.outcome import ALL
 from mclab.config.stored import StoredRun, clashing
 from mclab.config.versions import differing, versions
 from mclab.plan.plan import CHANGE
 from mclab.report.align import reason
+from mclab.report.display import baselines
 from mclab.report.names import MOST_LISTED, listed, seeds_text, value_text
 from mclab.report.row import SOLVED, Row
+from mclab.report.stats import ALPHA
 from mclab.report.summary import Summary
 
 #: What a table must not mix in silence: the words for it, and what a record says of it.
@@ -28,7 +31,7 @@ FAR = 0.2
 
 def alarms(summary: Summary) -> list[str]:
     """What is unusual in these records; empty when all is well. Printed in the terminal too."""
-    kinds = (_mixed, _versions, _edges, _all_or_nothing, _troubles, _again)
+    kinds = (_mixed, _versions, _edges, _without_baseline, _all_or_nothing, _troubles, _again)
     return [*summary.plan.warnings, *(line for kind in kinds for line in kind(summary))]
 
 
@@ -56,6 +59,7 @@ def _reading(summary: Summary) -> Iterator[str]:
     if summary.plan.select:
         yield _selection(summary)
     yield from _words(summary)
+    yield from _without_recall(summary)
     if any(row.ceiling for row in summary.rows):
         yield f"(ceiling), in csv ceiling: row and baseline both reach {SOLVED} on average, so a gap says little."
     if edged := [
@@ -64,20 +68,46 @@ def _reading(summary: Summary) -> Iterator[str]:
         yield f"(edge), in csv {', '.join(edged)}: the value chosen is an end of its range; a better may lie beyond."
 
 
+def _without_recall(summary: Summary) -> Iterator[str]:
+    """What the baseline is, which predictor it is on which slice, and which rows are not above it."""
+    if not (found := baselines(summary)):
+        return
+    yield (
+        "Without recall: the best of the predictors that look at no key, fitted on training sequences and scored on "
+        "the same test. (not above), in csv above_without_recall: by a one-sided paired t test over seeds "
+        f"(p < {ALPHA}, not adjusted) the row is not above it; with fewer than three seeds, by its mean."
+    )
+    for label, each in found.items():
+        named: dict[str, list[str]] = {}
+        for part, best in each.best.items():
+            named.setdefault(best.name, []).append("the mean" if part == ALL else part)
+        told = "; ".join(f"{name} ({_parts(parts)})" for name, parts in named.items())
+        yield f"The best without recall{f', {label}' * bool(label)}: {told}."
+        if given := [part for part, best in each.best.items() if part != ALL and best.accuracy >= SOLVED]:
+            yield f"On {_parts(given)} it is right by construction: the slice itself says which value is wanted."
+    if rows := [row.told for row in summary.rows if row.guessing]:
+        yield f"Not above a predictor that does not recall: {listed(rows)}."
+
+
+def _parts(parts: Sequence[str]) -> str:
+    return listed(parts) if len(parts) <= MOST_LISTED else f"{parts[0]} to {parts[-1]}"
+
+
 def _scored(summary: Summary) -> Iterator[str]:
     """What accuracy is over, where it is not all that the columns show."""
     if summary.extras:
         own = [part for part in summary.slices if part not in summary.extras]
-        told = listed(own) if len(own) <= MOST_LISTED else f"{own[0]} to {own[-1]}"
         yield (
-            f"Accuracy is the mean over the task's own slices ({told}); those that eval.task adds stand beside it and "
-            f"are in no mean, no difference and no choice."
+            f"Accuracy is the mean over the task's own slices ({_parts(own)}); those that eval.task adds stand beside "
+            f"it and are in no mean, no difference and no choice."
         )
     if summary.long_answers:
         yield (
             "Accuracy: share of answers that are right as a whole; token accuracy: share of their tokens, each after "
             "the right ones before it."
         )
+    if summary.several_values:
+        yield "Value accuracy: share of single values that are right as a whole, each after the right ones before it."
 
 
 def _words(summary: Summary) -> Iterator[str]:
@@ -151,6 +181,13 @@ def _edges(summary: Summary) -> Iterator[str]:
         rows = [row.told for row in summary.rows if path in row.edges]
         if rows:
             yield f"{summary.names[path]} was chosen at the edge of its range in: {listed(rows)}. Widen the range."
+
+
+def _without_baseline(summary: Summary) -> Iterator[str]:
+    """Rows from before it was stored beside rows that have it."""
+    rows = [row.told for row in summary.rows if row.accuracy.n and not row.without_recall]
+    if rows and summary.baselined:
+        yield f"No baseline without recall in: {listed(rows)}. Some records there are from before it was stored."
 
 
 def _all_or_nothing(summary: Summary) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Accuracies of cells without a numeric axis: one line per cell, top to bottom as the plan lists them."""
 
 from collections.abc import Sequence
+from math import nan
 from textwrap import wrap
 
 from matplotlib.axes import Axes
@@ -8,7 +9,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from mclab.report.many import ends, told
-from mclab.report.marks import COLOURS, GREY, draw_lost, draw_seeds, interval_arms, limits, panels, seeds_in, spread_in
+from mclab.report.marks import (
+    COLOURS,
+    GREY,
+    draw_lost,
+    draw_seeds,
+    interval_arms,
+    limits,
+    panels,
+    seeds_in,
+    spread_in,
+    without_recall_in,
+)
 from mclab.report.row import Row
 from mclab.report.sheet import seeds_caption, sheet
 from mclab.report.summary import Summary
@@ -40,6 +52,7 @@ def _panel(axis: Axes, summary: Summary, part: str) -> None:
     if base.mean is not None and len(summary.rows) > 1 and not summary.crossed:
         axis.axvline(base.mean, color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     cells = list(enumerate(summary.rows))
+    _levels(axis, [(at, level) for at, row in cells if (level := without_recall_in(row, part)) is not None])
     for colour, base_line in ((BASELINE, True), (OTHER, False)):
         _cells(axis, [(at, row) for at, row in cells if (row.difference is None) == base_line], part, colour)
     axis.set_xlim(*limits(summary))
@@ -49,6 +62,14 @@ def _panel(axis: Axes, summary: Summary, part: str) -> None:
     axis.set_yticks(range(len(summary.rows)), [_wrapped(row.label) for row in summary.rows])
     axis.tick_params(axis="y", length=0)
     axis.grid(visible=False, axis="y")
+
+
+def _levels(axis: Axes, levels: Sequence[tuple[int, float]]) -> None:
+    """What is had without recall, dotted across each cell's row; one line with gaps, since there may be many cells."""
+    xs = [x for _, level in levels for x in (level, level, nan)]
+    ys = [y for at, _ in levels for y in (at - 0.5, at + 0.5, nan)]
+    if xs:
+        axis.plot(xs, ys, color=GREY, linewidth=1.0, linestyle=":", zorder=1)
 
 
 def _cells(axis: Axes, cells: Sequence[tuple[int, Row]], part: str, colour: str) -> None:

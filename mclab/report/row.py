@@ -10,13 +10,14 @@ from mclab.config.outcome import ALL
 from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.plan.plan import Candidate, Cell
+from mclab.report.recall import WithoutRecall
 from mclab.report.stats import Difference, Spread, spread
 
 #: An accuracy from which a seed counts as solved, and from which two cells are too good to be told apart.
 SOLVED = 0.99
 #: Metrics nearer than this, relatively, are those of one function.
 EQUAL = 1e-6
-ACCURACY, TOKENS = "accuracy", "token_accuracy"
+ACCURACY, VALUES, TOKENS = "accuracy", "value_accuracy", "token_accuracy"
 
 
 def score(record: StoredRun, part: str = ALL, metric: str = ACCURACY) -> float | None:
@@ -60,7 +61,8 @@ class Row:
     this cell, by path. `picked` holds the selected keys and the learning rate, `edges` those whose chosen value lies at
     the edge of its range. `records` are the chosen candidate's, by seed; `missing` its seeds without one. `difference`,
     `p` (Holm) and `ceiling` are `None` in the baseline's own row, and the last two where the slices are others.
-    `accuracy` is over the task's own slices; `slices` holds those, then what `eval.task` adds.
+    `accuracy` is over the task's own slices; `slices` holds those, then what `eval.task` adds. `without_recall` is
+    `None` where nothing is scored, and where the records are from before it was stored.
     """
 
     cell: Cell
@@ -78,6 +80,7 @@ class Row:
     difference: Difference | None = None
     p: float | None = None
     ceiling: bool | None = None
+    without_recall: WithoutRecall | None = None
 
     @property
     def run(self) -> RunConfig:
@@ -95,9 +98,24 @@ class Row:
         run = self.run
         return any(task.answer_tokens > 1 for task in (run.task, *(exam.task for exam in run.exams)))
 
-    def tokens(self, part: str = ALL) -> Spread:
-        """Token accuracy over the seeds."""
-        return spread(list(scores(self.records, part, TOKENS).values()))
+    @property
+    def several_values(self) -> bool:
+        """True where an answer is several values, and how many of them are right was measured."""
+        return any(score(record, part, VALUES) is not None for record in self.finished for part in record.test)
+
+    @property
+    def finished(self) -> list[StoredRun]:
+        """The records of runs that went to their end."""
+        return [record for record in self.records.values() if record.status == "done"]
+
+    def spread_of(self, metric: str, part: str = ALL) -> Spread:
+        """A further metric over the seeds."""
+        return spread(list(scores(self.records, part, metric).values()))
+
+    @property
+    def guessing(self) -> bool:
+        """True where the cell learned something, or nothing, that is not above a predictor without recall by test."""
+        return self.without_recall is not None and not self.without_recall.above and not self.lost
 
     @property
     def lost(self) -> bool:

@@ -10,7 +10,7 @@ from mclab.config.outcome import ALL
 from mclab.config.stored import StoredRun
 from mclab.plan.plan import Candidate, Plan
 from mclab.plan.select import Lookup
-from mclab.report.row import ACCURACY, TOKENS, Row, score
+from mclab.report.row import ACCURACY, Row, score
 from mclab.report.summary import LR, Summary, summarise
 from mclab.report.tables import Column, series
 
@@ -61,7 +61,8 @@ def runs_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:
 
     Beside the keys: `chosen` (the cell reports this candidate), accuracy and loss on test and valid, on all and on each
     slice, cost, machine, error. `test_accuracy` of a diverged run is 0, as in the table of cells. The slices that
-    `eval.task` adds have no valid, and `test_token_accuracy` is there where an answer is several tokens.
+    `eval.task` adds have no valid, and `test_token_accuracy` is there where an answer is several tokens,
+    `test_value_accuracy` where it is several values.
     """
     return runs_of(summarise(plan, lookup), lookup)
 
@@ -89,11 +90,11 @@ def _columns(summary: Summary, runs: list[_Run]) -> Iterator[Column]:
     yield "seed", pl.Int64, [run.seed for run in runs]
     yield "chosen", pl.Boolean, [run.candidate == run.row.candidate for run in runs]
     yield "status", pl.String, [run.record.status for run in runs]
-    extras, tokens = summary.extras, summary.long_answers
+    extras = summary.extras
     for ending, part in [("", ALL), *((f"[{part}]", part) for part in summary.slices)]:
         yield f"test_accuracy{ending}", pl.Float64, [run.accuracy(part) for run in runs]
-        if tokens:
-            yield f"test_token_accuracy{ending}", pl.Float64, [run.accuracy(part, TOKENS) for run in runs]
+        for metric in summary.metrics:
+            yield f"test_{metric}{ending}", pl.Float64, [run.accuracy(part, metric) for run in runs]
         valid = () if part in extras else (("valid", "accuracy"), ("valid", "loss"))
         for split, metric in (("test", "loss"), *valid):
             yield f"{split}_{metric}{ending}", pl.Float64, [run.metric(split, part, metric) for run in runs]

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mclab.config.outcome import ALL
+from mclab.report.display import baselines
 from mclab.report.marks import GREY, LEFT, WIDTH, panels, seeds_in
 from mclab.report.names import listed
 from mclab.report.summary import Summary
@@ -119,6 +120,10 @@ def seeds_caption(summary: Summary) -> str:
 
 def marks_caption(summary: Summary) -> Iterator[str]:
     """The marks of the table that a reader of the plot alone would miss: ceilings, values at the edge of a range."""
+    found = [each.accuracy(part) for each in baselines(summary).values() for part in (ALL, *summary.slices)]
+    if levels := sorted({f"{level:.3f}" for level in found if level is not None}):
+        span = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
+        yield f"Dotted: the best predictor without recall ({span}), where in view."
     high = [row.label for row in summary.rows if row.ceiling]
     if high:
         yield f"At the ceiling with the baseline: {listed(high)}."

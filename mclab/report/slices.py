@@ -1,6 +1,6 @@
 """Accuracy by slice, a line per row: along the slices' own key, or along the number of things to be kept (capacity)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from mclab.config.strict import ConfigError
 from mclab.report.axis import MOST_DASHES
 from mclab.report.lines import draw_line, places_of, thinned
-from mclab.report.marks import COLOURS, WIDTH, limits
+from mclab.report.marks import COLOURS, WIDTH, draw_without_recall, limits, without_recall_in
 from mclab.report.names import is_number, value_text
 from mclab.report.places import Group, Spot, families, groups, own_key, spots, values_along, varied
 from mclab.report.sheet import legend, legend_columns, sheet, side_by_side
@@ -104,9 +104,16 @@ def _panel(panel: Axes, drawn: Drawn, found: Sequence[Group], across: int) -> No
         scored = [(own[place].row, own[place].part) for place in sorted(own)]
         style = (number % len(COLOURS), number // len(COLOURS))
         draw_line(panel, label, style, [place + shift for place in sorted(own)], scored, 0.45 * width)
+    draw_without_recall(panel, [_levels(group, drawn.key, places) for group in found])
     panel.set_xticks(at, thinned({place: text for text, place in places.items()}, 0.9 * WIDTH / across))
     panel.yaxis.set_major_formatter("{x:g}")
     panel.grid(visible=False, axis="x")
+
+
+def _levels(group: Group, key: str, places: Mapping[str, float]) -> list[tuple[float, float | None]]:
+    """What is had without recall along a line."""
+    found = {places[value_text(spot.at[key])]: without_recall_in(spot.row, spot.part) for spot in group.spots}
+    return sorted(found.items())
 
 
 def _along(drawn: Drawn) -> list[float]:

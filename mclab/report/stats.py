@@ -89,6 +89,17 @@ def paired(cell: Mapping[int, float], baseline: Mapping[int, float], level: floa
     return Difference(n, "tested", mean, std, mean - half, mean + half, p)
 
 
+def exceeds(gaps: Sequence[float]) -> bool:
+    """Is the mean above 0 by a one-sided t test at `ALPHA`? Where none is made (fewer than three values, all the same),
+    by its sign alone."""
+    if not gaps or fmean(gaps) <= SAME:
+        return False
+    if len(gaps) < LEAST_PAIRS or max(gaps) - min(gaps) <= SAME:
+        return True
+    n, mean, std = len(gaps), fmean(gaps), stdev(gaps)
+    return float(stdtr(n - 1, -mean * sqrt(n) / std)) < ALPHA
+
+
 def holm(ps: Sequence[float | None]) -> list[float | None]:
     """Holm's step-down adjustment (Holm 1979): the i-th smallest of m p values times m - i + 1, no less than the one
     before it, at most 1.

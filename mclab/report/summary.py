@@ -12,7 +12,8 @@ from mclab.config.strict import leaves
 from mclab.plan.plan import CHANGE, Candidate, Cell, Plan
 from mclab.plan.select import Lookup, choose, edges
 from mclab.report.names import column_names, label, natural, value_text
-from mclab.report.row import SOLVED, Row, same_function, scores
+from mclab.report.recall import without_recall
+from mclab.report.row import SOLVED, TOKENS, VALUES, Row, same_function, scores
 from mclab.report.stats import SAME, Difference, holm, paired, spread
 
 LR = "train.lr"
@@ -62,6 +63,26 @@ class Summary:
         return tuple(part for part in self.slices if part not in own)
 
     @property
+    def several_values(self) -> bool:
+        """True where the share of single values says more than accuracy, in some cell."""
+        return any(row.several_values for row in self.rows)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Metrics beside accuracy that say more than it in some cell."""
+        return (*[TOKENS] * self.long_answers, *[VALUES] * self.several_values)
+
+    @property
+    def unmeasured(self) -> bool:
+        """True where there are scores and all are from before baselines without recall were stored."""
+        return not self.baselined and any(row.accuracy.n for row in self.rows)
+
+    @property
+    def baselined(self) -> list[Row]:
+        """The rows that have a baseline without recall."""
+        return [row for row in self.rows if row.without_recall]
+
+    @property
     def long_answers(self) -> bool:
         """True where token accuracy says more than accuracy, in some cell."""
         return any(row.long_answers for row in self.rows)
@@ -98,6 +119,7 @@ def _row(plan: Plan, cell: Cell, axes: Mapping[str, str], lookup: Lookup) -> Row
         status=_status(plan, cell, candidate, lookup),
         accuracy=spread(list(scores(records).values())),
         slices={part: spread(list(scores(records, part).values())) for part in _parts(run)},
+        without_recall=without_recall(records, scores(records)),
     )
 
 

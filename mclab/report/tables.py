@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from mclab.config.outcome import ALL
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
 from mclab.report.names import is_number, plain, value_text
@@ -25,11 +26,15 @@ def cells_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:
     `test_accuracy_lo/_hi`: 95 % t interval, clipped to [0, 1]. `diff_*`: cell less baseline over the seeds both have,
     clipped to [-1, 1]; `p`: paired t test, Holm-adjusted over the rows; null without a test (see `stats.Difference`).
     A row scored on other slices than the baseline is not compared: its `diff_*`, `p` and `ceiling` are null.
+    `without_recall` and `without_recall[pairs=4]`: what the best predictor that looks at no key scores on the same
+    test, `without_recall_by` its name, `above_without_recall` false where no one-sided paired t test over seeds tells
+    the cell from it; the columns are there where records hold it.
     `ceiling`: cell and baseline both at 0.99 or more. `steps_to_99`: median, a seed that never got there being last.
     `tokens_per_s`, `wall_s`: mean over the finished runs.
 
     Every slice has the same six columns as `test_accuracy[pairs=4]_mean`: the task's own, whose mean `test_accuracy`
-    is, then those that `eval.task` adds. `test_token_accuracy`, alike, where an answer is several tokens.
+    is, then those that `eval.task` adds. `test_token_accuracy`, alike, where an answer is several tokens, and
+    `test_value_accuracy` where it is several values.
     """
     return cells_of(summarise(plan, lookup))
 
@@ -52,11 +57,11 @@ def _columns(summary: Summary) -> Iterator[Column]:
     yield from _spread("test_accuracy", [row.accuracy for row in rows])
     for part in summary.slices:
         yield from _spread(f"test_accuracy[{part}]", [row.slices.get(part, Spread()) for row in rows])
-    if summary.long_answers:
-        yield from _spread("test_token_accuracy", [row.tokens() for row in rows])
+    for metric in summary.metrics:
+        yield from _spread(f"test_{metric}", [row.spread_of(metric) for row in rows])
         for part in summary.slices:
-            found = [row.tokens(part) if part in row.slices else Spread() for row in rows]
-            yield from _spread(f"test_token_accuracy[{part}]", found)
+            found = [row.spread_of(metric, part) if part in row.slices else Spread() for row in rows]
+            yield from _spread(f"test_{metric}[{part}]", found)
     yield from _difference(rows)
     yield "params", pl.Int64, [row.params for row in rows]
     yield "state_fixed", pl.Int64, [row.state_fixed for row in rows]
@@ -64,6 +69,17 @@ def _columns(summary: Summary) -> Iterator[Column]:
     yield "steps_to_99", pl.Float64, [row.steps_to_99() for row in rows]
     yield "tokens_per_s", pl.Float64, [row.tokens_per_s for row in rows]
     yield "wall_s", pl.Float64, [row.wall_s for row in rows]
+    if summary.baselined:
+        yield from _without_recall(summary)
+
+
+def _without_recall(summary: Summary) -> Iterator[Column]:
+    found = [row.without_recall for row in summary.rows]
+    yield "without_recall", pl.Float64, [each and each.accuracy() for each in found]
+    yield "without_recall_by", pl.String, [each and each.best[ALL].name for each in found]
+    yield "above_without_recall", pl.Boolean, [each and each.above for each in found]
+    for part in summary.slices:
+        yield f"without_recall[{part}]", pl.Float64, [each and each.accuracy(part) for each in found]
 
 
 def _picked(summary: Summary) -> Iterator[Column]:

@@ -24,6 +24,8 @@ MOST_LINES = 60
 #: How to read a column, under the table where the column is shown.
 READING = {
     "test accuracy": "mean ± standard deviation (seeds), a diverged run is 0",
+    "without recall": "the best predictor that looks at no key; (not above): no test over seeds tells the row from it",
+    "value accuracy": "share of right values, where an answer is several",
     "token accuracy": "share of right tokens, where accuracy is by whole answers",
     "95 % interval": "of that mean",
     "difference": "to the first row, paired by seed, with its 95 % interval",
@@ -53,6 +55,8 @@ def terminal_of(summary: Summary, width: int = 120, again: str | None = None) ->
         reading(columns, width, summary.crossed),
         *[_wrapped(f"left out for width: {', '.join(left)}; see table.md", width)] * bool(left),
     ]
+    if summary.unmeasured:
+        under.append("no baseline without recall: these records are from before it was stored")
     words = [line for line in verdict(summary) if again is None or not line.startswith(MORE_SEEDS)]
     lines = [_wrapped(line, width) for line in _most([*words, *(f"! {line}" for line in alarms(summary))])]
     lines += commands(summary, again) if again else []
@@ -71,8 +75,9 @@ def _slices(summary: Summary, width: int) -> list[str]:
     """The table of slices in blocks that are no wider than `width`, each behind the rows' names."""
     if not (columns := slice_columns(summary)):
         return []
-    heads = list(row_heads(summary))
-    blocks, rest = [heads], columns[len(heads) :]
+    count = len(list(row_heads(summary)))
+    heads, rest = columns[:count], columns[count:]
+    blocks = [heads]
     for column in rest:
         if len(blocks[-1]) > len(heads) and _width([*blocks[-1], column]) > width:
             blocks.append(heads)

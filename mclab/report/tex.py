@@ -29,7 +29,7 @@ def tex(summary: Summary) -> str:
     room = PAGE - sum(len(line) // NOTE + 1 for line in words)
     pages: list[list[str]] = [[]]
     for block in blocks:
-        lines = len(summary.rows) + 3
+        lines = len(block[0].texts) + 3
         if pages[-1] and room < lines:
             pages.append([])
             room = PAGE
@@ -60,16 +60,9 @@ def _float(summary: Summary, size: str, tables: Sequence[str], place: int, words
 
 def _sized(summary: Summary, size: str) -> tuple[str, list[list[Shown]]]:
     """A size and the blocks of columns that it comes to."""
-    heads = list(row_heads(summary))
-    bodies = _bodies(summary, heads)
-    return size, [block for columns in bodies for block in _blocks(heads, columns, SIZES[size])]
-
-
-def _bodies(summary: Summary, heads: Sequence[Shown]) -> Iterator[list[Shown]]:
-    """The columns beside the rows' names, of the main table and of the slices."""
-    for columns in (shown_columns(summary), slice_columns(summary)):
-        if columns:
-            yield columns[len(heads) :]
+    count = len(list(row_heads(summary)))
+    tables = [columns for columns in (shown_columns(summary), slice_columns(summary)) if columns]
+    return size, [block for columns in tables for block in _blocks(columns[:count], columns[count:], SIZES[size])]
 
 
 def _blocks(heads: Sequence[Shown], columns: Sequence[Shown], line: int) -> Iterator[list[Shown]]:

@@ -83,6 +83,12 @@ def _evidence(row: Row, gap: Difference) -> str:
 
 
 def _advice(summary: Summary, unclear: Sequence[Row], level: Sequence[Row]) -> Iterator[str]:
+    if guessing := [row for row in summary.rows if row.guessing]:
+        them = "it" if len(guessing) == 1 else "them"
+        yield (
+            f"{_names(guessing)} {_be(guessing)} not above a predictor that does not recall: first more steps or "
+            f"another learning rate, then more seeds; until then nothing follows from {them}."
+        )
     if unsettled(summary, unclear):
         yield f"{MORE_SEEDS}{more_seeds(summary.plan.seeds)}"
     if any(row.ceiling for row in level):

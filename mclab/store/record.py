@@ -19,7 +19,7 @@ from mclab.store.plain import plain
 
 #: The outcome's figures; the curve and the weights stand in files of their own.
 FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("curve", "weights"))
-#: Figures and metrics that a record may lack and that are then not written as null: old records are written as they were.
+#: Figures and metrics that are not written as null where a record lacks them: old records are written as they were.
 _YOUNG = ("without_recall", "value_accuracy")
 #: Without these a record says nothing. Others may be younger than the record and then read as null.
 _NEEDED = ("run_id", "science", "seed", "config", "status", "steps", "valid", "test")

@@ -61,11 +61,17 @@ def _lesson(task: TaskConfig, seed: int, count: int) -> Lesson:
 
 
 def scored(
-    task: TaskConfig, named: Mapping[str, Predictor], lessons: Sequence[Lesson], seed: int, split: str, count: int
+    task: TaskConfig,
+    named: Mapping[str, Predictor],
+    lessons: Sequence[Lesson],
+    seed: int,
+    split: str,
+    count: int,
+    start: int = 0,
 ) -> dict[str, float]:
-    """The share of whole answers that each predictor has right on the first `count` sequences of a split."""
+    """The share of whole answers that each predictor has right on `count` sequences of a split, from `start` on."""
     few = min(count, max(64, EXAM_TOKENS // task.length))
-    exam = TASKS[task.name].batch(task, [seed], split, 0, few, "cpu")
+    exam = TASKS[task.name].batch(task, [seed], split, start, few, "cpu")
     found = {}
     for name, predictor in named.items():
         right, answers, *_ = counts(
