@@ -14,6 +14,8 @@ from mclab.tasks.scoring import counts
 LESSONS, LESSON_TOKENS = 2048, 2**18
 #: Tokens of a slice that they are scored on at most.
 EXAM_TOKENS = 2**20
+#: But so many sequences in any case.
+FEWEST = 16
 
 #: Accuracy by slice and predictor.
 Scores = dict[str, dict[str, float]]
@@ -55,7 +57,7 @@ def fitted_on(parts: Iterable[tuple[int, TaskConfig]], seed: int) -> list[Lesson
 
 
 def _lesson(task: TaskConfig, seed: int, count: int) -> Lesson:
-    few = min(count, max(64, LESSON_TOKENS // task.length))
+    few = min(count, max(FEWEST, LESSON_TOKENS // task.length))
     asked = task.exam()
     return Lesson(asked, TASKS[task.name].batch(asked, [seed], "train", 0, few, "cpu"))
 
@@ -70,7 +72,7 @@ def scored(
     start: int = 0,
 ) -> dict[str, float]:
     """The share of whole answers that each predictor has right on `count` sequences of a split, from `start` on."""
-    few = min(count, max(64, EXAM_TOKENS // task.length))
+    few = min(count, max(FEWEST, EXAM_TOKENS // task.length))
     exam = TASKS[task.name].batch(task, [seed], split, start, few, "cpu")
     found = {}
     for name, predictor in named.items():

@@ -71,7 +71,7 @@ def test_a_needle_at_fixed_places_would_be_found_out():
         return counts(chosen, exam.answers, 7, 7)[0].item() / 1000
 
     assert right(leaking) > 0.9
-    assert right(*fitted_on([(1, task)], 0)) == pytest.approx(0.25, abs=0.03)
+    assert right(*fitted_on([(1, task)], 0)) < 0.3
 
 
 def test_pairs_that_are_asked_more_often_the_more_they_come_would_be_found_out():
