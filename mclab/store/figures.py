@@ -75,9 +75,12 @@ def _count(value: Any) -> bool:
 
 
 def _shares(value: Any) -> bool:
-    """Shares by name, by name of a slice."""
+    """Shares by name, by name of a slice; the names are shown."""
     inner = value.values() if isinstance(value, dict) else [None]
-    return all(isinstance(named, dict) and all(map(_share, named.values())) for named in inner)
+    return all(
+        isinstance(named, dict) and all(name.isprintable() and _share(share) for name, share in named.items())
+        for named in inner
+    )
 
 
 def _short(value: Any) -> str:

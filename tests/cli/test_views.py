@@ -13,6 +13,7 @@ from mclab.workers.cores import Processors
 from tests.commands import (
     BIG,
     SCRIPT,
+    TINY,
     VERBS,
     fine,
     grid_file,
@@ -84,7 +85,8 @@ def test_smoke_goes_to_a_folder_of_its_own_and_says_so() -> None:
 def test_table_and_plot_again(finished: Path) -> None:
     printed = fine("table", finished)
     again = fine("ablate", "--grid", "tiny.yaml", "--workers", 1, "--out", finished)
-    assert printed.out.splitlines()[:-1] == again.out.splitlines()[:-1]
+    shown = [[line for line in done.out.splitlines() if "mclab ablate" not in line] for done in (printed, again)]
+    assert shown[0] == shown[1]
     written = "table.csv, table.parquet, table.md, table.tex, runs.csv, runs.parquet"
     assert printed.err == f"wrote into {finished}/tables: {written}\n"
     assert [cell["gate"] for cell in fine("table", finished, "--json").json] == ["context", "none"]
@@ -107,12 +109,27 @@ def test_a_table_in_other_formats_is_the_file_of_that_name(finished: Path) -> No
 
 def test_the_table_ends_with_a_command_that_works_when_pasted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_plots(monkeypatch)
+    monkeypatch.setattr("mclab.report.summary.without_recall", lambda *_: None)  # nothing to recall, nothing to guess
     fine("ablate", "--grid", "tiny.yaml", "--workers", 1, "train.steps=3", "eval.every=3")
     last = fine("table", "runs/tiny").out.splitlines()[-1]
     assert last == "add seeds: mclab ablate --grid tiny.yaml train.steps=3 eval.every=3 --seeds 0..4"
     done = fine(*shlex.split(last.partition(": ")[2])[1:], "--workers", 1)
     assert "this command: 6 done; 4 stored before" in done.err
     assert len(records(here / "runs/tiny")) == 10
+
+
+def test_where_nothing_is_recalled_yet_the_table_ends_with_longer_training_and_learning_rates(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_plots(monkeypatch)
+    fine("ablate", "--grid", "tiny.yaml", "--workers", 1, "eval.every=3")
+    longer, chosen, then = fine("table", "runs/tiny").out.splitlines()[-3:]
+    done = fine(*shlex.split(longer.partition(": ")[2])[1:], "--workers", 1)
+    assert "this command: 4 done; 0 stored before" in done.err
+    assert {record["config"]["train.steps"] for record in records(here / "runs/tiny-longer").values()} == {8}
+    grid_file(here, f"{TINY}{chosen.partition(': ')[2]}\n")
+    done = fine(*shlex.split(then.partition(": ")[2])[1:], "--workers", 1)
+    assert "this command: 8 done; 4 stored before" in done.err
 
 
 def test_each_kind_of_plot_has_a_file_of_its_own(finished: Path) -> None:
