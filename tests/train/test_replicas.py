@@ -56,7 +56,7 @@ def test_a_pack_of_eight_is_eight_runs(alone, order):
     assert (alone[0][0].values_RP - alone[1][0].values_RP).abs().max() > 1e-3, "the runs differ to begin with"
 
 
-@pytest.mark.parametrize("lr", [1e3, 1e300], ids=["huge", "overflowing"])
+@pytest.mark.parametrize("lr", [1e3, 1e30], ids=["huge", "overflowing"])
 def test_a_diverging_member_changes_nothing_for_the_others(alone, lr):
     pack, _ = train([*EIGHT[:3], run_config(5, lr), *EIGHT[3:]])
     others = [0, 1, 2, 4, 5, 6, 7, 8]
@@ -66,7 +66,7 @@ def test_a_diverging_member_changes_nothing_for_the_others(alone, lr):
 
 
 def test_a_diverged_member_is_frozen_with_finite_parameters_and_its_step():
-    pack, losses = train([run_config(0), run_config(1, 1e300)])
+    pack, losses = train([run_config(0), run_config(1, 1e30)])
     (at,) = pack.diverged_R[1:].tolist()
     assert 2 <= at <= STEPS
     assert not pack.alive_R[1]
