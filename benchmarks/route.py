@@ -1,6 +1,6 @@
 """What each route of SSC costs a step of training: time and peak memory, beside GRM's.
 
-A whole step at 64 tokens, of the model that `ablations/route.yaml` trains; at 1,024 and 4,096 a layer, forward + backward.
+A whole step at 64 tokens, of the model that `ablations/route.yaml` trains; at 1,024 and 4,096 a layer, both ways.
 """
 
 import time
@@ -13,8 +13,9 @@ MEMORIES, WAYS = ("linear", "titans"), ("grm", "hard", "explore", "straight_thro
 DIM, HEADS, SEGMENT, LENGTHS = 64, 2, 64, (1024, 4096)
 REPEATS = 5
 NOTE = (
-    "T=64: a step of training, forward, backward, clipping and AdamW, of the model of ablations/route.yaml (B=32, D=16,"
-    f" two layers, S=8). T=1024 and 4096: a layer, forward + backward, B=1, D={DIM}, {HEADS} heads, S={SEGMENT}. titans:"
+    "T=64: a step of training, forward, backward, clipping and AdamW, of the model of ablations/route.yaml (B=32,"
+    " D=16, two layers, S=8). T=1024 and 4096: a layer, forward + backward,"
+    f" B=1, D={DIM}, {HEADS} heads, S={SEGMENT}. titans:"
     " depth 2, chunk 16 (8 at T=64). k=2. Draws are made anew in each pass. `annealed` costs what grm does, then what"
     f" hard does. Process time, one thread, fastest of {REPEATS}; peak memory above the start of the process; *of hard*"
     " and *of grm* are shares of their time. Each line is a process.\n"

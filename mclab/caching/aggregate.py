@@ -19,12 +19,12 @@ def residual(written: Written, q_GTK: Tensor, view: View) -> Tensor:
 
 def grm(written: Written, q_GTK: Tensor, view: View) -> Tensor:
     """Gated residual memory: y_t = gamma_t^(s) M_t^(s)(q_t) + sum_{i < s} gamma_t^(i) M^(i)(q_t)."""
-    return written.read(q_GTK, view.weights_GTN)
+    return written.read(q_GTK, view.weights())
 
 
 def soup(written: Written, q_GTK: Tensor, view: View) -> Tensor:
     """Memory soup: mix the weight matrices with gamma, then read the mixed memory once."""
-    return written.read_mixed(q_GTK, view.weights_GTN)
+    return written.read_mixed(q_GTK, view.weights())
 
 
 def ssc(written: Written, q_GTK: Tensor, view: View) -> Tensor:

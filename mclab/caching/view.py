@@ -27,14 +27,12 @@ class View(NamedTuple):
     route: str
     step: Step | None
 
-    @property
-    def past_TN(self) -> Tensor:
-        """The kept memories that t sees."""
+    def past(self) -> Tensor:
+        """The kept memories that t sees, [T, N]."""
         return self.visible_TN & ~self.own_TN
 
-    @property
-    def weights_GTN(self) -> Tensor | None:
-        """gamma over everything that t sees; None where each counts once."""
+    def weights(self) -> Tensor | None:
+        """gamma over everything that t sees, [G, T, N]; None where each counts once."""
         return None if self.logits_GTN is None else softmax(self.logits_GTN, self.visible_TN)
 
 

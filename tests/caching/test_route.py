@@ -1,4 +1,4 @@
-"""What teaches ssc its choice: every route is its definition, reads what `hard` reads, and tells the scores what it says."""
+"""What teaches ssc its choice: every route is its definition, and reads what `hard` reads."""
 
 import math
 
