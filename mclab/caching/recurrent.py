@@ -148,12 +148,11 @@ def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
 def _counted(layer: CachingLayer, keep_Gn: Tensor, place: _Place) -> tuple[Tensor | None, bool]:
     """How often the gradient of each soft weight counts, None where there is none, and whether all is read."""
     route, step = layer.mixer.route, layer.step
-    if route == "straight_through":
-        return torch.ones_like(keep_Gn, dtype=torch.float64), False
-    if route == "annealed" and step is not None and step.early:
-        return torch.ones_like(keep_Gn, dtype=torch.float64), True
-    if route != "explore" or step is None or step.draws_GT is None:
+    if route == "hard":
         return None, False
+    early = route == "annealed" and step is not None and step.early
+    if early or route == "straight_through" or step is None or step.draws_GT is None:
+        return torch.ones_like(keep_Gn, dtype=torch.float64), early
     counted = keep_Gn.double()
     for g in range(len(keep_Gn)):
         # In the order of the layer's columns: by size, then by time.

@@ -34,9 +34,9 @@ def straight_through(written: Written, q_GTK: Tensor, view: View) -> Tensor:
 
 
 def annealed(written: Written, q_GTK: Tensor, view: View) -> Tensor:
-    """`grm` early in training, the scores with the gradient of `straight_through`; then `hard`."""
+    """`grm` early in training, the scores with the gradient of `straight_through`; then `explore`."""
     if view.step is None or not view.step.early:
-        return hard(written, q_GTK, view)
+        return explore(written, q_GTK, view)
     weights_GTN = view.weights()
     if weights_GTN is None:
         weights_GTN = view.visible_TN.to(q_GTK.dtype)
@@ -46,10 +46,11 @@ def annealed(written: Written, q_GTK: Tensor, view: View) -> Tensor:
 def explore(written: Written, q_GTK: Tensor, view: View) -> Tensor:
     """As `straight_through`, whose gradient it has in the mean: of what was not chosen one memory is read.
 
-    It is drawn for each token and head, and stands for all that were not chosen: its gradient counts as often.
+    It is drawn for each token and head, and stands for all that were not chosen: its gradient counts as often. Where
+    nobody draws, outside of a step of training, it is `straight_through`.
     """
     if view.step is None or view.step.draws_GT is None:
-        return hard(written, q_GTK, view)
+        return straight_through(written, q_GTK, view)
     columns_GTJ = _selected(view)
     drawn_GT1, rest_GT1 = draw(view.step.draws_GT, view.past(), columns_GTJ)
     sharp_GTJ = _sharp(view, columns_GTJ).to(q_GTK.dtype)

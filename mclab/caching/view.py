@@ -12,7 +12,7 @@ class Step(NamedTuple):
     early: bool
     """Whether `route: annealed` still reads all."""
     draws_GT: Tensor | None
-    """For `route: explore` a number below 2^31 for every token and head, int32."""
+    """For routes that draw a number below 2^31 for every token and head, int32."""
 
 
 class View(NamedTuple):

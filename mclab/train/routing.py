@@ -17,7 +17,7 @@ from mclab.models.lm import LM
 from mclab.tasks.stream import fork, sample_keys, words
 
 #: The share of the steps in which `route: annealed` reads all.
-EARLY = 0.5
+EARLY = 0.3
 
 
 class Routing:
@@ -36,8 +36,9 @@ class Routing:
         self.number.fill_(step)
         try:
             for place, layer in enumerate(self.layers):
-                draws = self._draws(layer, place, length) if layer.mixer.route == "explore" else None
-                layer.step = Step(step <= self.last_early, draws)
+                early = layer.mixer.route == "annealed" and step <= self.last_early
+                drawn = layer.mixer.route in ("explore", "annealed") and not early
+                layer.step = Step(early, self._draws(layer, place, length) if drawn else None)
             yield
         finally:
             for layer in self.layers:

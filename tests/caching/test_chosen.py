@@ -66,7 +66,7 @@ def test_sorted_reads_of_the_linear_memory_equal_the_definition(case, sorted_rea
 def test_a_replica_that_is_lost_leaves_the_others_as_they_are(memory, sorted_reads):
     """Blocks of all replicas are read together; the first tokens choose nothing, which is a block of its own."""
     made, inputs = test_memories.layer_and_inputs(
-        length=13, replicas=3, memory=memory, aggregate="ssc", segment=3, chunk=2
+        length=13, replicas=3, memory=memory, aggregate="ssc", segment=3, chunk=2, route="hard"
     )
     before = made(*inputs)[1]
     for values in made.parameters():
