@@ -134,8 +134,8 @@ def _taught(view: View, sharp: Tensor, soft: Tensor) -> Tensor:
 
 #: By the word that stands under `model.mixer.route`.
 ROUTES: dict[str, Callable[[Written, Tensor, View], Tensor]] = {
-    "straight_through": straight_through,
     "annealed": annealed,
     "explore": explore,
+    "straight_through": straight_through,
     "hard": hard,
 }

@@ -100,7 +100,7 @@ def test_a_formula_has_a_version_that_only_its_users_carry(monkeypatch):
         ({"mixer": {"gate": "input"}}, ["gate.input"], ["pool.mean", "connector.own"]),
         ({"mixer": {"gate": "none", "aggregate": "ssc"}}, ["gate.none", "pool.mean", "connector.own"], []),
         ({"mixer": {"aggregate": "ssc", "route": "annealed"}}, ["route.annealed"], ["route.hard"]),
-        ({"mixer": {"aggregate": "grm"}}, ["aggregate.grm"], ["route.hard", "route.explore"]),
+        ({"mixer": {"aggregate": "grm"}}, ["aggregate.grm"], ["route.hard", "route.annealed"]),
         ({"mixer": {"memory": "titans", "depth": 1}}, ["memory.titans"], ["memory.deep"]),
         ({"mixer": {"memory": "titans"}}, ["memory.deep"], ["hybrid.none"]),
         ({"mixer": {"hybrid": "mal"}}, ["hybrid.mal"], []),

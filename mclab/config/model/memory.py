@@ -20,7 +20,7 @@ Gate = Literal["context", "input", "none"]
 Connector = Literal["own", "shared"]
 Init = Literal["restart", "checkpoint"]
 Pool = Literal["mean", "sum"]
-Route = Literal["explore", "straight_through", "annealed", "hard"]
+Route = Literal["annealed", "explore", "straight_through", "hard"]
 Hybrid = Literal["none", "mal", "mag"]
 #: The memories that some keys are for.
 _DEEP, _DESCENDING = those(lambda rule: rule.may_be_deep), those(lambda rule: rule.descends)
@@ -55,7 +55,7 @@ class MemoryMixer(MixerConfig):
     )
     k: int = Field(2, ge=1, le=2**20, description="ssc: kept memories that a token reads beside the online one")
     renormalise: bool = Field(True, description="ssc: softmax over the chosen memories alone")
-    route: Route = Field("explore", description="ssc: what teaches the choice of memories in training")
+    route: Route = Field("annealed", description="ssc: what teaches the choice of memories in training")
     qk_norm: bool = Field(True, description="L2-normalise queries and keys")
     out_gate: bool = Field(False, description="multiply the output by SiLU of a projection of the input")
     hybrid: Hybrid = Field("none", description="mal: window attention reads the memory's output; mag: memory gates it")
