@@ -25,6 +25,7 @@ PARTS = {
     "growth": MODELS,
     "memory": (),
     "rows": (),
+    "route": (*MODELS, "tests/train"),
 }
 #: Not timed before they are known to compute what memory-caching computes.
 COMPARED = {"layer", "titans"}

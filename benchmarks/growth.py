@@ -60,6 +60,7 @@ def measure(memory: str, aggregate: str, init: str) -> list[Measured]:
             "segment": SEGMENT,
             "chunk": CHUNK,
             "k": CHOSEN,
+            "route": "hard",
         }
     )
     layer = CachedMemory(1, ModelConfig(dim=DIM, heads=HEADS, conv=0, mixer=mixer), mixer, LENGTHS[0], 1.0)

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mclab.caching.aggregate import AGGREGATES, View
+from mclab.caching.aggregate import AGGREGATES
 from mclab.caching.connector import CONNECTORS
 from mclab.caching.gate import GATES, InputGate, context_scores
 from mclab.caching.init import INITS
 from mclab.caching.segment import SEGMENTS, ConstantSegments, Segments
+from mclab.caching.view import Step, View
 from mclab.config.model import MemoryMixer
 from mclab.layers import rotate
 from mclab.memories import MEMORIES
@@ -35,9 +36,11 @@ class CachingLayer(nn.Module):
         gate = mixer.read_gate
         slots = self._segments(length).most_slots
         self.gate = InputGate(replicas, width, heads, slots) if gate == "input" else GATES[gate]()
-        # Without a context gate W_u would get no gradient: the selection of ssc then compares with the query.
-        connector = mixer.connector if gate == "context" else "shared"
+        # Where scores get no gradient W_u would get none: the selection of ssc then compares with the query.
+        connector = mixer.connector if mixer.taught else "shared"
         self.connector = CONNECTORS[connector](replicas, width)
+        #: What a step of training tells the selection of ssc; evaluation has none.
+        self.step: Step | None = None
         #: What `caching/watch.py` puts between a written memory and its reading while somebody looks.
         self.watch: Callable[[Written, View], Written] | None = None
 
@@ -102,6 +105,8 @@ class CachingLayer(nn.Module):
             scores_GTN=scores,
             k=self.mixer.k,
             renormalise=self.mixer.renormalise,
+            route=self.mixer.route,
+            step=self.step,
         )
 
     def _fold(self, x_RBTD: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ See docs/equations.md#caching.
 """
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -49,7 +50,8 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
         pools = [_pool(k_GTK[:, a * S : b * S], mixer.pool) for a, b in spans]
         scores = _scores(u_GTK[:, t], [*pools, _pool(k_GTK[:, first : t + 1], mixer.pool)], mixer.pool, mixer.scale)
         logits = None if logits_GTL is None else logits_GTL[:, t, _slots(spans, block, mixer.segmentation, logits_GTL)]
-        outputs.append(_aggregate(layer, [*(kept[span] for span in spans), state], read_q[:, t], scores, logits))
+        gamma = _gamma(layer, scores, logits, _Place(t, spans))
+        outputs.append(_read(layer, [*(kept[span] for span in spans), state], read_q[:, t], gamma))
     y_GTV = torch.stack(outputs, dim=1)
     skipped = memory.skip(tokens)
     if skipped is not None:
@@ -106,36 +108,73 @@ def _input_logits(layer: CachingLayer, x_RBTD: Tensor) -> Tensor | None:
     return logits.transpose(2, 3).flatten(0, 2)
 
 
-def _aggregate(
-    layer: CachingLayer, states: list[State], q_GK: Tensor, scores_Gn: Tensor, logits: Tensor | None
-) -> Tensor:
-    """One token's output; the online memory is the last of `states`."""
-    mixer, memory = layer.mixer, layer.memory
+class _Place(NamedTuple):
+    """A token, and the kept memories that it sees."""
+
+    t: int
+    spans: list[Span]
+
+
+def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, place: _Place) -> Tensor:
+    """One token's weights, the online memory's last."""
+    mixer = layer.mixer
     gate = mixer.read_gate
-    if gate == "input":
-        assert logits is not None
-        scores_for_gate = logits
-    else:
-        scores_for_gate = scores_Gn
-    gamma = torch.ones_like(scores_Gn) if gate == "none" else scores_for_gate.softmax(-1)
-    if mixer.aggregate == "soup":
-        return memory.read(memory.mix(states, list(gamma.unbind(-1))), q_GK)
-    if mixer.aggregate == "ssc":
-        gamma = _sparse(gamma, scores_for_gate, scores_Gn, mixer.k, gate != "none" and mixer.renormalise)
-    return _weighted(memory, states, gamma, q_GK)
+    logits = scores_Gn if logits_Gn is None else logits_Gn
+    gamma = torch.ones_like(scores_Gn) if gate == "none" else logits.softmax(-1)
+    if mixer.aggregate != "ssc":
+        return gamma
+    keep = _chosen(scores_Gn, mixer.k)
+    counted, early = _counted(layer, keep, place)
+    sharp = gamma if early else gamma * keep
+    if gate != "none" and mixer.renormalise and not early:
+        sharp = torch.where(keep, logits, -torch.inf).softmax(-1)
+    if counted is None:
+        return sharp
+    soft = counted * _soft(gate, scores_Gn, logits.detach())
+    return (sharp.detach() if gate == "context" else sharp) + soft - soft.detach()
 
 
-def _sparse(gamma: Tensor, logits: Tensor, scores: Tensor, k: int, renormalise: bool) -> Tensor:
-    """Zero where a memory is neither the online one nor among the k best by context score."""
-    past = scores.shape[-1] - 1
-    keep = torch.zeros_like(gamma, dtype=torch.bool)
+def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
+    """True for the online memory and for the k best of the others by context score."""
+    past = scores_Gn.shape[-1] - 1
+    keep = torch.zeros_like(scores_Gn, dtype=torch.bool)
     keep[:, past] = True
     for g in range(keep.shape[0]):
-        for i in sorted(range(past), key=lambda i: -scores[g, i].item())[:k]:
+        for i in sorted(range(past), key=lambda i: -scores_Gn[g, i].item())[:k]:
             keep[g, i] = True
-    if not renormalise:
-        return gamma * keep
-    return torch.where(keep, logits, -torch.inf).softmax(-1)
+    return keep
+
+
+def _counted(layer: CachingLayer, keep_Gn: Tensor, place: _Place) -> tuple[Tensor | None, bool]:
+    """How often the gradient of each soft weight counts, None where there is none, and whether all is read."""
+    route, step = layer.mixer.route, layer.step
+    if route == "hard":
+        return None, False
+    early = route == "annealed" and step is not None and step.early
+    if early or route == "straight_through" or step is None or step.draws_GT is None:
+        return torch.ones_like(keep_Gn, dtype=torch.float64), early
+    counted = keep_Gn.double()
+    for g in range(len(keep_Gn)):
+        # In the order of the layer's columns: by size, then by time.
+        by_size = sorted(range(len(place.spans)), key=lambda i: (place.spans[i][1] - place.spans[i][0], i))
+        left = [i for i in by_size if not keep_Gn[g, i]]
+        if left:
+            counted[g, left[int(step.draws_GT[g, place.t]) * len(left) // 2**31]] = len(left)
+    return counted, False
+
+
+def _soft(gate: str, scores_Gn: Tensor, logits_Gn: Tensor) -> Tensor:
+    """The weights if nothing were left out, as far as the scores decide them."""
+    if gate == "none":
+        return torch.cat((scores_Gn[:, :-1].softmax(-1), torch.zeros_like(scores_Gn[:, -1:])), -1)
+    return (scores_Gn if gate == "context" else logits_Gn + scores_Gn).softmax(-1)
+
+
+def _read(layer: CachingLayer, states: list[State], q_GK: Tensor, gamma_Gn: Tensor) -> Tensor:
+    """One token's output; the online memory is the last of `states`."""
+    if layer.mixer.aggregate == "soup":
+        return layer.memory.read(layer.memory.mix(states, list(gamma_Gn.unbind(-1))), q_GK)
+    return _weighted(layer.memory, states, gamma_Gn, q_GK)
 
 
 def _weighted(memory: Memory, states: list[State], gamma_Gn: Tensor, q_GK: Tensor) -> Tensor:

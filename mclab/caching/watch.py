@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from mclab.caching.aggregate import View
 from mclab.caching.layer import CachingLayer
+from mclab.caching.view import View
 from mclab.memories.base import Written
 from mclab.memories.chosen import spread
 

@@ -46,6 +46,7 @@ BASELINES: dict[str, dict[str, Leaf]] = {
         "scale": None,
         "k": 2,
         "renormalise": True,
+        "route": "hard",
         "qk_norm": True,
         "out_gate": False,
         "hybrid": "none",

@@ -31,7 +31,7 @@ def _mixer(mixer: Mixer, model: ModelConfig, length: int) -> int | None:
     if not isinstance(mixer, MemoryMixer):
         return mixer.parameters(model, length)
     dim = model.dim
-    connector = dim * dim if mixer.read_gate == "context" and mixer.connector == "own" else 0
+    connector = dim * dim if mixer.taught and mixer.connector == "own" else 0
     slots = dim * model.heads * _slots(mixer, length) if mixer.read_gate == "input" else 0
     around = 4 * dim * dim + 3 * model.conv * dim + dim + (dim * dim if mixer.out_gate else 0)
     return around + connector + slots + _memory(model, mixer) + _beside(mixer, model, length)

@@ -151,7 +151,7 @@ def _fast(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
     states = STATES * (1 + mixer.rule.momentum) * writes * length / chunk
     formed = FORMED * length * mixer.rule.formed
     read = past.bit_length() / 2 if log else past / 2
-    if mixer.aggregate == "ssc":
-        read = min(read, mixer.k)
+    if mixer.aggregate == "ssc" and mixer.route in ("hard", "explore"):  # the others read all, if only for a while
+        read = min(read, mixer.k + (mixer.route == "explore"))
     widths = sum(out for out, _ in layers(model.head_dim, mixer.depth if mixer.deep else 1))
     return size * (states + formed + KEPT * past) + READ * read * length * widths

@@ -22,6 +22,7 @@ from mclab.train.host import prepare
 from mclab.train.optim import schedule
 from mclab.train.provenance import provenance
 from mclab.train.replicas import Pack
+from mclab.train.routing import Routing
 from mclab.train.weights import to_bytes
 
 Progress = Callable[[int, int], None]
@@ -62,6 +63,7 @@ class _Training:
         self.seeds = [run.seed for run in runs]
         self.valid = EvalSet(self.config, self.seeds, "valid", self.config.eval.valid, device)
         self.data = TrainData(self.config, self.seeds, device)
+        self.routing = Routing(self.pack.model, self.config, self.seeds, device)
         self.remarks: dict[str, None] = {}
         self.course = self._course()
         self.resumed_at = self.course.step
@@ -126,7 +128,7 @@ class _Training:
 
     def _step(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
         train = self.config.train
-        with self._autocast():
+        with self._autocast(), self.routing.at(step, batch.tokens.shape[-1]):
             logits = self.pack.model(batch.tokens, batch.positions)
         loss_R = loss_per_replica(logits.float() if logits.dtype == torch.bfloat16 else logits, batch.answers)
         norm_R = self.pack.update(loss_R, step, schedule(step - 1, train.steps, train.warmup))

@@ -5,16 +5,20 @@ import math
 import pytest
 import torch
 
-from mclab.caching.aggregate import select
 from mclab.caching.layer import CachingLayer
+from mclab.caching.recurrent import recurrent
+from mclab.caching.route import select
 from mclab.config.model import RULES, MemoryMixer
 from mclab.kernels import chosen as kernel
 from mclab.layers import initialise
 from mclab.memories import MEMORIES, chosen, vector
 from tests.caching import test_layer, test_memories
+from tests.caching.test_route import in_training
 from tests.covering import label, pairwise
+from tests.layers import assert_same_with_gradients
 
 AXES = {
+    "route": ["hard", "explore"],
     "memory": [*MEMORIES],
     "segmentation": ["constant", "log"],
     "gate": ["context", "input", "none"],
@@ -41,14 +45,20 @@ def sorted_reads(monkeypatch):
 
 @pytest.mark.parametrize("case", pairwise(AXES), ids=label)
 def test_sorted_reads_equal_the_definition(case, sorted_reads):
-    test_memories.assert_equals_definition(case | {"aggregate": "ssc"})
+    layer, inputs = test_memories.layer_and_inputs(aggregate="ssc", **case)
+    in_training(layer, length=case["length"])
+    assert_same_with_gradients(layer(*inputs), recurrent(layer, *inputs), [*inputs, *layer.parameters()])
     assert bool(sorted_reads) == (case["segment"] < case["length"] and RULES[case["memory"]].shape == "matrix")
 
 
-@pytest.mark.parametrize("case", pairwise({k: AXES[k] for k in ("gate", "init", "k", "renormalise")}), ids=label)
+@pytest.mark.parametrize(
+    "case", pairwise({k: AXES[k] for k in ("route", "gate", "init", "k", "renormalise")}), ids=label
+)
 def test_sorted_reads_of_the_linear_memory_equal_the_definition(case, sorted_reads):
-    rest = {"connector": "own", "pool": "mean", "scale": None, "segment": 4, "length": 17, "heads": 2, "rotary": True}
-    test_layer.assert_equals_definition(case | rest | {"aggregate": "ssc"})
+    layer, inputs = test_layer.layer_and_inputs(aggregate="ssc", segment=4, length=17, **case)
+    in_training(layer, length=17, sequences=4)
+    fast, slow = layer(*inputs, True), recurrent(layer, *inputs, True)
+    assert_same_with_gradients(fast, slow, [*inputs, *layer.parameters()], rtol=0)
     assert sorted_reads
 
 
@@ -56,7 +66,7 @@ def test_sorted_reads_of_the_linear_memory_equal_the_definition(case, sorted_rea
 def test_a_replica_that_is_lost_leaves_the_others_as_they_are(memory, sorted_reads):
     """Blocks of all replicas are read together; the first tokens choose nothing, which is a block of its own."""
     made, inputs = test_memories.layer_and_inputs(
-        length=13, replicas=3, memory=memory, aggregate="ssc", segment=3, chunk=2
+        length=13, replicas=3, memory=memory, aggregate="ssc", segment=3, chunk=2, route="hard"
     )
     before = made(*inputs)[1]
     for values in made.parameters():

@@ -148,16 +148,3 @@ def test_a_longer_sequence_reuses_the_last_input_logit(aggregate):
     """Trained on 8 tokens (2 segments), read on 13 (4 segments)."""
     layer, inputs = layer_and_inputs(length=13, trained=8, segment=4, gate="input", aggregate=aggregate)
     torch.testing.assert_close(read(layer, inputs), recurrent(layer, *inputs), atol=FP64, rtol=0)
-
-
-def test_selection_carries_no_gradient_but_weights_do():
-    layer, inputs = layer_and_inputs(segment=2, aggregate="ssc", gate="context", k=1)
-    (grad,) = torch.autograd.grad(read(layer, inputs).sum(), [layer.connector.project.weight])
-    assert grad.abs().max() > 0
-
-
-@pytest.mark.parametrize("gate", ["input", "none"])
-def test_without_a_context_gate_there_is_no_unused_projection(gate):
-    """W_u would get no gradient, so it is not there."""
-    layer, _ = layer_and_inputs(segment=2, aggregate="ssc", gate=gate, connector="own")
-    assert not any("connector" in name for name, _ in layer.named_parameters())

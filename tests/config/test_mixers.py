@@ -173,7 +173,7 @@ def test_a_pattern_without_mixer_survives_its_record() -> None:
 
 
 def test_canonical_leaves_a_canonical_model_alone() -> None:
-    model = ModelConfig()
+    model = canonical_model(ModelConfig())
     assert canonical_model(model) is model
 
 

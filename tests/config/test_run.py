@@ -27,7 +27,7 @@ def test_ids_stay_what_they_are():
         {
             "seed": 3,
             "task": {"length": 128, "pairs": [16, 4]},
-            "model": {"dim": 64, "mixer": {"aggregate": "ssc", "k": 4, "scale": 2.0}},
+            "model": {"dim": 64, "mixer": {"aggregate": "ssc", "k": 4, "scale": 2.0, "route": "hard"}},
             "train": {"lr": 3e-3, "precision": "bf16"},
         }
     )
@@ -138,16 +138,19 @@ def test_a_cache_after_training_is_for_memories_trained_without(model: dict[str,
     [
         (
             {"aggregate": "none"},
-            {"segment", "segmentation", "gate", "init", "connector", "pool", "scale", "k", "renormalise"},
+            {"segment", "segmentation", "gate", "init", "connector", "pool", "scale", "k", "renormalise", "route"},
         ),
-        ({"aggregate": "residual"}, {"gate", "connector", "pool", "scale", "k", "renormalise"}),
-        ({"aggregate": "grm", "gate": "none"}, {"connector", "pool", "scale", "k", "renormalise"}),
-        ({"aggregate": "grm", "gate": "input"}, {"connector", "pool", "scale", "k", "renormalise"}),
-        ({"aggregate": "grm", "gate": "context"}, {"k", "renormalise"}),
-        ({"aggregate": "soup", "gate": "context"}, {"k", "renormalise"}),
+        ({"aggregate": "residual"}, {"gate", "connector", "pool", "scale", "k", "renormalise", "route"}),
+        ({"aggregate": "grm", "gate": "none"}, {"connector", "pool", "scale", "k", "renormalise", "route"}),
+        ({"aggregate": "grm", "gate": "input"}, {"connector", "pool", "scale", "k", "renormalise", "route"}),
+        ({"aggregate": "grm", "gate": "context"}, {"k", "renormalise", "route"}),
+        ({"aggregate": "soup", "gate": "context"}, {"k", "renormalise", "route"}),
         ({"aggregate": "ssc", "gate": "context"}, set()),
-        ({"aggregate": "ssc", "gate": "input"}, {"connector", "pool", "scale"}),
-        ({"aggregate": "ssc", "gate": "none"}, {"connector", "pool", "scale", "renormalise"}),
+        ({"aggregate": "ssc", "gate": "input"}, set()),
+        ({"aggregate": "ssc", "gate": "none"}, {"renormalise"}),
+        ({"aggregate": "ssc", "gate": "context", "route": "hard"}, set()),
+        ({"aggregate": "ssc", "gate": "input", "route": "hard"}, {"connector", "pool", "scale"}),
+        ({"aggregate": "ssc", "gate": "none", "route": "hard"}, {"connector", "pool", "scale", "renormalise"}),
         ({"name": "attention"}, set()),
     ],
 )
@@ -166,8 +169,11 @@ def test_inert_keys(keys: dict[str, Any], dead: set[str]):
         ({"memory": "titans", "depth": 3}, set()),
         ({"memory": "titans", "depth": 1}, {"decay_to", "memory_norm"}),
         # Buckets of different sizes: the sum of their keys and the mean may choose differently.
-        ({"memory": "titans", "segmentation": "log", "gate": "input"}, {"connector", "scale"}),
-        ({"memory": "titans", "segmentation": "log", "gate": "none"}, {"connector", "scale", "renormalise"}),
+        ({"memory": "titans", "segmentation": "log", "gate": "input", "route": "hard"}, {"connector", "scale"}),
+        (
+            {"memory": "titans", "segmentation": "log", "gate": "none", "route": "hard"},
+            {"connector", "scale", "renormalise"},
+        ),
     ],
 )
 def test_inert_keys_of_a_memory(keys: dict[str, Any], dead: set[str]):
@@ -182,6 +188,7 @@ OTHER = {
     "scale": 3.0,
     "k": 7,
     "renormalise": False,
+    "route": "hard",
     "init": "checkpoint",
     "segment": 4,
 }
@@ -208,7 +215,7 @@ def test_canonical_holds_still_and_keeps_the_id(aggregate: str, gate: str):
 
 
 def test_canonical_leaves_an_already_canonical_run_alone():
-    run = RunConfig()
+    run = canonical(RunConfig())
     assert canonical(run) is run
 
 

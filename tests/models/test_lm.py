@@ -33,6 +33,7 @@ MIXER_AXES = {
     "connector": ["own", "shared"],
     "init": ["restart", "checkpoint"],
     "pool": ["mean", "sum"],
+    "route": ["explore", "straight_through", "annealed", "hard"],
     "out_gate": [False, True],
     "qk_norm": [True, False],
     "segment": [3, 8],
@@ -200,6 +201,7 @@ def test_seeds_start_differently_and_again_alike():
         ({"aggregate": "residual"}, (2 * (72 + 64), 2 * 2 * 64)),
         ({"aggregate": "none"}, (2 * (72 + 64), 0)),
         ({"aggregate": "ssc", "gate": "none"}, (2 * (72 + 72), 2 * 2 * 72)),
+        ({"aggregate": "ssc", "gate": "none", "route": "hard"}, (2 * (72 + 72), 2 * 2 * 72)),
         ({"aggregate": "grm", "heads": 2}, (2 * (72 + 2 * (16 + 4)), 2 * 2 * 2 * (16 + 4))),
     ],
 )
@@ -209,7 +211,8 @@ def test_state_arithmetic_of_memories(case, expected):
 
 def test_parameter_arithmetic_of_every_memory():
     """20 tokens in segments of 3: seven slots of an input gate, or four for buckets."""
-    for case in full(MEMORY_AXES):
+    routes = [case | {"route": "hard"} for case in full(MEMORY_AXES | {"aggregate": ["ssc"]})]
+    for case in [*full(MEMORY_AXES), *routes]:
         run = config("memory", {**sensible(case), "segment": 3, "layers": 1, "heads": 2})
         assert parameters(run) == sum(p[0].numel() for p in LM(run, 1).parameters()), label(case)
 

@@ -67,6 +67,10 @@ PACKS = {
     "recycled": [run_config(checkpoint_every=7, examples=50)],
     "bf16": [run_config(checkpoint_every=7, precision="bf16")],
     "fp64 pack": [run_config(seed, checkpoint_every=7, precision="fp64") for seed in range(3)],
+    **{
+        route: [run_config(mixer={"aggregate": "ssc", "segment": 2, "route": route}, checkpoint_every=7)]
+        for route in ("explore", "annealed")
+    },
     "a stopped and a lost one among them": [
         run_config(checkpoint_every=7),
         run_config(1, checkpoint_every=7, stop_at=0.01),

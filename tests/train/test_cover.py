@@ -26,6 +26,7 @@ AXES = {
     "init": ["restart", "checkpoint"],
     "segmentation": ["constant", "log"],
     "pool": ["mean", "sum"],
+    "route": ["explore", "straight_through", "annealed", "hard"],
 }
 #: What the pairs vary beside; 16 is above the segment.
 BESIDE = {"chunk": [3, 1, 16], "decay_to": ["init", "zero"], "memory_norm": ["rms", "none"], "k": [1, 9]}
@@ -89,7 +90,7 @@ def test_a_pairwise_cover_trains_and_sees_no_future(case, tmp_path):
 @cache
 def different():
     """The product without what is the same science twice."""
-    return list(dict.fromkeys(canonical(run_of(case)) for case in full(AXES)))
+    return list(dict.fromkeys(canonical(run_of(case)) for case in full(AXES | {"route": ["explore"]})))
 
 
 @pytest.mark.product

@@ -20,6 +20,7 @@ Gate = Literal["context", "input", "none"]
 Connector = Literal["own", "shared"]
 Init = Literal["restart", "checkpoint"]
 Pool = Literal["mean", "sum"]
+Route = Literal["annealed", "explore", "straight_through", "hard"]
 Hybrid = Literal["none", "mal", "mag"]
 #: The memories that some keys are for.
 _DEEP, _DESCENDING = those(lambda rule: rule.may_be_deep), those(lambda rule: rule.descends)
@@ -54,6 +55,7 @@ class MemoryMixer(MixerConfig):
     )
     k: int = Field(2, ge=1, le=2**20, description="ssc: kept memories that a token reads beside the online one")
     renormalise: bool = Field(True, description="ssc: softmax over the chosen memories alone")
+    route: Route = Field("annealed", description="ssc: what teaches the choice of memories in training")
     qk_norm: bool = Field(True, description="L2-normalise queries and keys")
     out_gate: bool = Field(False, description="multiply the output by SiLU of a projection of the input")
     hybrid: Hybrid = Field("none", description="mal: window attention reads the memory's output; mag: memory gates it")
@@ -95,6 +97,11 @@ class MemoryMixer(MixerConfig):
         return self.gate if self.weighs else "none"
 
     @property
+    def taught(self) -> bool:
+        """Whether context scores get a gradient: as logits of the gate, or as what ssc chooses by."""
+        return self.read_gate == "context" or (self.aggregate == "ssc" and self.route != "hard")
+
+    @property
     def tokens_a_chunk(self) -> int:
         """Chunks end with their segment; with a sequence that is shorter, see `fitted`."""
         return self.chunk if self.aggregate == "none" else min(self.chunk, self.segment)
@@ -107,7 +114,7 @@ class MemoryMixer(MixerConfig):
     def inert(self) -> frozenset[str]:
         alone = {"window"} if self.hybrid == "none" else set()
         gateless = set() if self.weighs else {"gate"}
-        axes = _inert_axes(self.aggregate, self.read_gate, self.segmentation)
+        axes = _inert_axes(self.aggregate, self.read_gate, self.segmentation, self.taught)
         return axes | self.rule.inert(self.depth) | alone | gateless
 
     @property
@@ -117,6 +124,8 @@ class MemoryMixer(MixerConfig):
         axes: dict[str, str] = {"aggregate": self.aggregate, "init": self.init, "segmentation": self.segmentation}
         if self.read_gate == "context" or self.aggregate == "ssc":
             axes |= {"connector": self.connector, "pool": self.pool}
+        if self.aggregate == "ssc":
+            axes["route"] = self.route
         if self.weighs:
             axes["gate"] = self.gate
         alone = {f"hybrid.{self.hybrid}"} if self.hybrid != "none" else set()
@@ -197,14 +206,14 @@ class MemoryMixer(MixerConfig):
 
 
 @cache
-def _inert_axes(aggregate: str, gate: str, segmentation: str) -> frozenset[str]:
+def _inert_axes(aggregate: str, gate: str, segmentation: str, taught: bool) -> frozenset[str]:
     dead = set[str]()
     if aggregate == "none":
         dead |= {"segment", "segmentation", "init"}
-    if gate != "context":
+    if not taught:
         dead |= {"connector", "pool", "scale"}
     if aggregate != "ssc":
-        dead |= {"k", "renormalise"}
+        dead |= {"k", "renormalise", "route"}
     elif gate == "none":
         dead |= {"renormalise"}
     if aggregate == "ssc" and segmentation == "log":

@@ -1,0 +1,141 @@
+"""What teaches sparse selective caching which memories to choose (docs/equations.md#route).
+
+Every route reads the k kept memories of highest context score and the online one; they differ in what else a step of
+training reads, and in the gradient of the scores. Shapes as in caching/gate.py; J columns are named, t's own last.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from mclab.caching.view import View, softmax
+from mclab.memories import chosen
+from mclab.memories.base import Written
+
+
+def hard(written: Written, q_GTK: Tensor, view: View) -> Tensor:
+    """The selection carries no gradient, the weights of what was chosen do."""
+    columns_GTJ = _selected(view)
+    return written.read_chosen(q_GTK, _sharp(view, columns_GTJ).to(q_GTK.dtype), columns_GTJ)
+
+
+def straight_through(written: Written, q_GTK: Tensor, view: View) -> Tensor:
+    """The values of `hard`, and for the scores the gradient of weights that leave nothing out.
+
+    Reads all that a token sees, what was not chosen with weight zero, wherever gradients are wanted.
+    """
+    if not torch.is_grad_enabled():
+        return hard(written, q_GTK, view)
+    columns_GTJ = _selected(view)
+    sharp_GTJ = _sharp(view, columns_GTJ).to(q_GTK.dtype)
+    sharp_GTN = chosen.spread(sharp_GTJ, columns_GTJ, view.visible_TN.shape[1])
+    return written.read(q_GTK, _taught(view, sharp_GTN, soft(view)))
+
+
+def annealed(written: Written, q_GTK: Tensor, view: View) -> Tensor:
+    """`grm` early in training, the scores with the gradient of `straight_through`; then `explore`."""
+    if view.step is None or not view.step.early:
+        return explore(written, q_GTK, view)
+    weights_GTN = view.weights()
+    if weights_GTN is None:
+        weights_GTN = view.visible_TN.to(q_GTK.dtype)
+    return written.read(q_GTK, _taught(view, weights_GTN, soft(view)))
+
+
+def explore(written: Written, q_GTK: Tensor, view: View) -> Tensor:
+    """As `straight_through`, whose gradient it has in the mean: of what was not chosen one memory is read.
+
+    It is drawn for each token and head, and stands for all that were not chosen: its gradient counts as often. Where
+    nobody draws, outside of a step of training, it is `straight_through`.
+    """
+    if view.step is None or view.step.draws_GT is None:
+        return straight_through(written, q_GTK, view)
+    columns_GTJ = _selected(view)
+    drawn_GT1, rest_GT1 = draw(view.step.draws_GT, view.past(), columns_GTJ)
+    sharp_GTJ = _sharp(view, columns_GTJ).to(q_GTK.dtype)
+    soft_GTN = soft(view)
+    soft_GTJ = soft_GTN.gather(-1, columns_GTJ).where(_counts(columns_GTJ), 0.0)
+    one_GT1 = rest_GT1 * soft_GTN.gather(-1, drawn_GT1)
+    columns_GTJ = torch.cat((drawn_GT1, columns_GTJ), -1)
+    sharp_GTJ = torch.cat((torch.zeros_like(one_GT1), sharp_GTJ), -1)
+    return written.read_chosen(q_GTK, _taught(view, sharp_GTJ, torch.cat((one_GT1, soft_GTJ), -1)), columns_GTJ)
+
+
+def soft(view: View) -> Tensor:
+    """What the weights would be if nothing were left out, as far as the scores decide them: [G, T, N].
+
+    With another gate than `context` the score stands beside the gate's logit, or alone for the kept memories. Nothing
+    but the scores gets a gradient through it.
+    """
+    scores, logits = view.scores_GTN, view.logits_GTN
+    assert scores is not None
+    if logits is scores:
+        return softmax(scores, view.visible_TN)
+    if logits is not None:
+        return softmax(logits.detach() + scores, view.visible_TN)
+    past_TN = view.past()  # a token without a past has no kept memory to weigh
+    return softmax(scores, past_TN | ~past_TN.any(-1, keepdim=True)).where(past_TN, 0.0)
+
+
+def select(scores_GTN: Tensor, past_TN: Tensor, own_TN: Tensor, k: int) -> Tensor:
+    """The columns of the k highest scores among the past of each token, its own where the past is shorter, and behind
+    them its own: [G, T, J], J = k + 1, or every column where k exceeds them."""
+    own_GT1 = own_TN.byte().argmax(-1, keepdim=True).expand(len(scores_GTN), -1, -1)
+    masked = scores_GTN.masked_fill(~past_TN, -torch.inf)
+    best_GTk = masked.topk(min(k, masked.shape[-1] - 1), dim=-1).indices
+    past_GTk = past_TN.expand_as(masked).gather(-1, best_GTk)
+    return torch.cat((torch.where(past_GTk, best_GTk, own_GT1), own_GT1), -1)
+
+
+def draw(draws_GT: Tensor, past_TN: Tensor, columns_GTJ: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each token's past one column that is not among those named, its own where there is none, and how many there
+    are, each [G, T, 1]. Number ⌊draw · count / 2^31⌋ of them in their order is taken."""
+    named_GTJ = torch.ones_like(columns_GTJ, dtype=torch.bool)
+    free_GTN = past_TN.expand(len(columns_GTJ), -1, -1).scatter(-1, columns_GTJ, ~named_GTJ)
+    upto_GTN = free_GTN.cumsum(-1, dtype=torch.int32)
+    count_GT1 = upto_GTN[..., -1:]
+    place_GT1 = draws_GT.unsqueeze(-1).long() * count_GT1 >> 31
+    drawn_GT1 = (upto_GTN > place_GT1).byte().argmax(-1, keepdim=True)
+    return torch.where(count_GT1 > 0, drawn_GT1, columns_GTJ[..., -1:]), count_GT1
+
+
+def _selected(view: View) -> Tensor:
+    assert view.scores_GTN is not None
+    return select(view.scores_GTN.detach(), view.past(), view.own_TN, view.k)
+
+
+def _counts(columns_GTJ: Tensor) -> Tensor:
+    """Where a column is named to be read, and not to fill up."""
+    counts_GTJ = columns_GTJ != columns_GTJ[..., -1:]
+    counts_GTJ[..., -1] = True
+    return counts_GTJ
+
+
+def _sharp(view: View, columns_GTJ: Tensor) -> Tensor:
+    """gamma in the columns that were chosen, zero where a column is named only to fill up: [G, T, J].
+
+    Without `renormalise` the weights are those of the softmax over all that t sees.
+    """
+    chosen_GTJ = _counts(columns_GTJ)
+    if view.logits_GTN is None:
+        return chosen_GTJ
+    if view.renormalise:
+        return softmax(view.logits_GTN.gather(-1, columns_GTJ), chosen_GTJ)
+    return softmax(view.logits_GTN, view.visible_TN).gather(-1, columns_GTJ).masked_fill(~chosen_GTJ, 0.0)
+
+
+def _taught(view: View, sharp: Tensor, soft: Tensor) -> Tensor:
+    """The values of `sharp`, to the last bit; the scores have the gradient of `soft`, another gate's logits keep that
+    of `sharp`."""
+    values = sharp.detach() if view.logits_GTN is view.scores_GTN else sharp
+    return values + (soft - soft.detach())
+
+
+#: By the word that stands under `model.mixer.route`.
+ROUTES: dict[str, Callable[[Written, Tensor, View], Tensor]] = {
+    "annealed": annealed,
+    "explore": explore,
+    "straight_through": straight_through,
+    "hard": hard,
+}

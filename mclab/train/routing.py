@@ -1,0 +1,51 @@
+"""What each step of training tells the layers that choose their memories (docs/equations.md#route).
+
+All of it is a function of seed and step alone: of replica r, sequence b of the step, the layer, the head and the token.
+Shapes: R replicas, B batch, H heads, T time padded to full segments, G = R*B*H folded.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from mclab.caching.layer import CachingLayer
+from mclab.caching.view import Step
+from mclab.config.run import RunConfig
+from mclab.models.lm import LM
+from mclab.tasks.stream import fork, sample_keys, words
+
+#: The share of the steps in which `route: annealed` reads all.
+EARLY = 0.3
+
+
+class Routing:
+    """The draws of a pack's replicas. The step's number is kept on the device, and nothing is read back."""
+
+    def __init__(self, model: LM, run: RunConfig, seeds: Sequence[int], device: torch.device) -> None:
+        found = [module for module in model.modules() if isinstance(module, CachingLayer)]
+        self.layers = [layer for layer in found if layer.mixer.aggregate == "ssc"]
+        self.last_early = int(EARLY * run.train.steps)
+        self.keys_B = sample_keys("route", seeds, 0, run.train.batch, device).flatten()
+        self.number = torch.zeros(1, dtype=torch.int64, device=device)
+
+    @contextmanager
+    def at(self, step: int, length: int) -> Iterator[None]:
+        """Within the block the model trains on sequences of `length` tokens; `step` is 1-based."""
+        self.number.fill_(step)
+        try:
+            for place, layer in enumerate(self.layers):
+                early = layer.mixer.route == "annealed" and step <= self.last_early
+                drawn = layer.mixer.route in ("explore", "annealed") and not early
+                layer.step = Step(early, self._draws(layer, place, length) if drawn else None)
+            yield
+        finally:
+            for layer in self.layers:
+                layer.step = None
+
+    def _draws(self, layer: CachingLayer, place: int, length: int) -> Tensor:
+        """[G, T] int32, uniform below 2^31; each layer and step has a stream of its own."""
+        padded = length + -length % layer.mixer.segment
+        streams_B = fork(self.keys_B, self.number * len(self.layers) + place).squeeze(-1)
+        return words(streams_B, layer.heads * padded).view(-1, padded)
