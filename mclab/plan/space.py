@@ -9,12 +9,13 @@ from typing import Any
 
 from mclab.config import baselines
 from mclab.config.keys import shown
+from mclab.config.parse import parse_run
 from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import ConfigError, Scalar, leaves
 from mclab.config.versions import differing, versions
 from mclab.plan.cells import Ground, Remarks, cells
 from mclab.plan.rows import MOST_CELLS, Draft, Rows
-from mclab.plan.settings import laid, parents_first
+from mclab.plan.settings import laid, nested, parents_first
 from mclab.plan.space_axes import Axis
 from mclab.plan.space_trials import Direction, Objective
 
@@ -157,6 +158,8 @@ class Space:
     def describe(self) -> dict[str, Any]:
         """What makes two searches the same: plain data by name, to be compared and shown line by line."""
         base = dict(leaves(self.base_point().runs[0]))
+        written = dict(leaves(parse_run(nested(laid(self.ground.base, self.ground.given)))))
+        searched = ("seed", *(axis.path for axis in self.axes if axis.told.when is None))
         moved = self._versions()
         return {
             **({"versions": moved} if moved else {}),
@@ -164,10 +167,12 @@ class Space:
             "seeds": list(self.seeds),
             "exclude": [rule.text for rule in self.ground.exclude],
             "space": {axis.path: words(axis) for axis in self.axes},
-            "base": {
+            "base": {path: _plain(value) for path, value in base.items() if path not in searched},
+            # Keys without effect in the base itself may have one at other points.
+            "elsewhere": {
                 path: _plain(value)
-                for path, value in base.items()
-                if path not in ("seed", *(axis.path for axis in self.axes if axis.told.when is None))
+                for path, value in written.items()
+                if path not in searched and value != base.get(path, value)
             },
         }
 
@@ -193,11 +198,16 @@ def words(axis: Axis) -> str:
 
 
 def completed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored description with the keys of the base that did not exist then, at what their absence means."""
+    """A stored description with the keys of the base that did not exist then, at what their absence means.
+
+    What keys without effect in the base are elsewhere was not always kept; of those that existed nothing is known then.
+    """
     old, new = before.get("base", {}), now["base"]
     every = {**baselines.completed(new), **baselines.completed(old)}
     missing = [path for path in new if path not in old and path not in before.get("space", {})]
-    return {**before, "base": {**old, **{path: _plain(every[path]) for path in missing if path in every}}}
+    unknown = {path: value for path, value in now["elsewhere"].items() if path in old}
+    base = {**old, **{path: _plain(every[path]) for path in missing if path in every}}
+    return {**before, "base": base, "elsewhere": before.get("elsewhere", unknown)}
 
 
 def _plain(value: Any) -> Any:
@@ -214,6 +224,8 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
             lines.append(f"{part} was {shown(before.get(part))}, is {shown(now[part])}")
     for part in ("space", "base"):
         old, new = before.get(part, {}), now[part]
+        if part == "base":
+            old, new = {**old, **before.get("elsewhere", {})}, {**new, **now["elsewhere"]}
         for path in dict.fromkeys((*old, *new)):
             if old.get(path, ...) == new.get(path, ...):
                 continue
