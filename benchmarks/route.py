@@ -15,10 +15,10 @@ REPEATS = 5
 NOTE = (
     "T=64: a step of training, forward, backward, clipping and AdamW, of the model of ablations/route.yaml (B=32,"
     " D=16, two layers, S=8). T=1024 and 4096: a layer, forward + backward,"
-    f" B=1, D={DIM}, {HEADS} heads, S={SEGMENT}. titans:"
-    " depth 2, chunk 16 (8 at T=64). k=2. Draws are made anew in each pass. `annealed` costs what grm does, then what"
-    f" explore does. Process time, one thread, fastest of {REPEATS}; peak memory above the start of the process; *of"
-    " hard* and *of grm* are shares of their time. Each line is a process.\n"
+    f" B=1, D={DIM}, {HEADS} heads, S={SEGMENT}. titans: depth 2, chunk 16 (8 at T=64). k=2. Draws are made anew in"
+    " each pass. `annealed` costs what grm does, then what explore does. Process time, one thread, fastest of"
+    f" {REPEATS}; peak memory above the start of the process; *of hard* and *of grm* are shares of their time. Each"
+    " line is a process.\n"
 )
 HEAD = "memory | T | route | ms | of hard | of grm | peak MB"
 
