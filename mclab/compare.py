@@ -1,5 +1,6 @@
 """Two groups of stored runs, side by side: means, their difference, a paired test, and what else sets them apart."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +20,7 @@ from mclab.report.row import Row, scores
 from mclab.report.stats import Difference, Spread, paired, spread
 from mclab.report.summary import Summary, summarise
 from mclab.store import Records
+from mclab.store.paths import usable
 
 _FILTER = re.compile(r"[\w.]+=.*")
 #: Names that are listed where one of them was probably meant.
@@ -118,12 +120,12 @@ def _same(sides: Sequence[tuple[Path, str | None]], summaries: Sequence[Summary]
 
 def _split(word: str) -> tuple[Path, str | None]:
     """`runs/a:context` is a row of a folder, where there is such a folder."""
-    if Path(word).is_dir():
+    if os.path.isdir(word):
         return Path(word), None
     for found in re.finditer(":", word):
-        if Path(word[: found.start()]).is_dir() and found.start():
+        if os.path.isdir(word[: found.start()]) and found.start():
             return Path(word[: found.start()]), word[found.end() :]
-    return Path(word), None
+    return usable(Path(word), "compare"), None
 
 
 def _summary(folder: Path, say: Callable[[str], None]) -> Summary:
