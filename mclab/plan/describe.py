@@ -10,6 +10,7 @@ from mclab.config.run import SCIENCE
 from mclab.config.strict import ConfigError, leaves
 from mclab.plan.plan import Candidate, Cell, Given, Plan, Select
 from mclab.plan.settings import nested
+from mclab.plan.shape import check
 
 
 def as_dict(plan: Plan) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "question": plan.question,
         "science": SCIENCE,
         **({"versions": dict(plan.made_with)} if plan.made_with else {}),
-        "given": asdict(plan.given) if plan.given else None,
+        "given": {**asdict(plan.given), "overrides": list(plan.given.overrides)} if plan.given else None,
         "written": None if plan.written is None else dict(plan.written),
         "axes": list(plan.axes),
         "named": plan.named,
@@ -55,11 +56,12 @@ def _plain(value: Any) -> Any:
 def from_dict(data: Mapping[str, Any], where: str = "plan.json") -> Plan:
     """The plan that `as_dict` described, with the run ids that it was stored with. Raises `ConfigError`."""
     try:
+        check(data)
         return _plan(data, where)
     except ConfigError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{where}: is no plan of mclab ({type(error).__name__}: {error})") from None
+        raise ConfigError(f"{where}: is no plan of mclab ({error})") from None
 
 
 def _plan(data: Mapping[str, Any], where: str) -> Plan:

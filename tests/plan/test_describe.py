@@ -106,6 +106,17 @@ def test_stored_ids_are_kept_whatever_todays_would_be(plan: Make):
         lambda data: data["cells"][0]["candidates"][0].update(runs={"x": "y"}),
         lambda data: data["cells"][0]["candidates"][0].update(config={"train.lrr": 3}),
         lambda data: data["cells"][0]["candidates"][0].update(config=None),
+        lambda data: data.update(seeds=[{}]),
+        lambda data: data.update(seeds=[0, 0]),
+        lambda data: data.update(seeds=[7]),
+        lambda data: data.update(axes=[0.5]),
+        lambda data: data.update(axes=["model.dim", "model.dim"]),
+        lambda data: data.update(listed=10**400),
+        lambda data: data.update(name="\ud800"),
+        lambda data: data.update(notes="no list"),
+        lambda data: data["cells"][0].update(values={"model.dim": 8}),
+        lambda data: data["cells"][0].update(candidates=[]),
+        lambda data: data["cells"][0]["candidates"][0].update(values={"train.lr": 0.1}),
     ],
 )
 def test_a_spoilt_plan_is_an_error_of_one_line(plan: Make, spoil: Any):

@@ -1,0 +1,85 @@
+"""The shape of a stored plan, down to the type of each value: a file edited by hand must not surprise a table."""
+
+import json
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from mclab.config.strict import TOO_LARGE, refuse_large
+
+Whole = Annotated[int, Field(ge=0, lt=TOO_LARGE)]
+
+
+class _Part(BaseModel):
+    """Keys of a later version are let pass."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
+
+
+class _Candidate(_Part):
+    values: dict[str, JsonValue]
+    config: dict[str, JsonValue]
+    runs: Annotated[dict[str, str], Field(min_length=1)]
+
+
+class _Cell(_Part):
+    name: str
+    values: dict[str, JsonValue]
+    candidates: Annotated[list[_Candidate], Field(min_length=1)]
+
+
+class _Select(_Part):
+    over: Annotated[list[str], Field(min_length=1)]
+    by: str
+    seeds: Annotated[Whole, Field(gt=0)]
+
+
+class _Given(_Part):
+    grid: str | None
+    overrides: list[str]
+    seeds: str | None
+    smoke: bool
+    quick: bool
+
+
+class _Plan(_Part):
+    name: str
+    question: str | None
+    given: _Given | None = None
+    written: dict[str, JsonValue] | None = None
+    versions: dict[str, Whole] = {}
+    axes: list[str]
+    named: bool
+    seeds: Annotated[list[Whole], Field(min_length=1)]
+    select: _Select | None
+    listed: Whole
+    notes: list[str]
+    warnings: list[str]
+    cells: Annotated[list[_Cell], Field(min_length=1)]
+
+
+def check(data: Any) -> None:
+    """Raise `ValueError` with the reason where it is no plan."""
+    try:
+        plan = _Plan.model_validate_json(json.dumps(data, allow_nan=False))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from None
+    for what, found in (("axes", plan.axes), ("seeds", plan.seeds), ("cells", [cell.name for cell in plan.cells])):
+        if len(set(found)) < len(found):
+            raise ValueError(f"{what}: one is there twice")
+    for cell in plan.cells:
+        _check_cell(plan, cell)
+
+
+def _check_cell(plan: _Plan, cell: _Cell) -> None:
+    refuse_large(cell.values)
+    if strange := cell.values.keys() - set(plan.axes):
+        raise ValueError(f"row {cell.name} sets {min(strange)}, which is no axis")
+    for candidate in cell.candidates:
+        refuse_large(candidate.values)
+        if candidate.values.keys() != set(plan.select.over if plan.select else ()):
+            raise ValueError(f"row {cell.name} chooses among other keys than select names")
+        if candidate.runs.keys() != set(map(str, plan.seeds)):
+            raise ValueError(f"row {cell.name} has runs of other seeds than the plan")
