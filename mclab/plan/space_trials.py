@@ -1,10 +1,14 @@
 """What came of a sweep, in plain data: the contract between search and reports, and what `trials.json` holds."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from functools import cache
+from typing import Annotated, Any, Literal
 
-from mclab.config.strict import ConfigError, Scalar
+from pydantic import Field, TypeAdapter, ValidationError
+
+from mclab.config.strict import TOO_LARGE, ConfigError, Scalar, refuse_large
 
 #: A trial's end as mclab says it. `done`, `pruned`, `diverged`, `oom` and `failed` are its runs' and count as trials;
 #: `refused` breaks a rule between keys and was never trained; `lost` was given up by a process that died, and retried;
@@ -14,6 +18,7 @@ Status = Literal["done", "pruned", "diverged", "oom", "failed", "refused", "lost
 COUNTED: tuple[Status, ...] = ("done", "pruned", "diverged", "oom", "failed")
 Kind = Literal["choice", "int", "float"]
 Direction = Literal["maximize", "minimize"]
+Whole = Annotated[int, Field(ge=0, lt=TOO_LARGE)]
 
 
 @dataclass(frozen=True)
@@ -58,16 +63,16 @@ class Trial:
     training time of its own runs, None where nothing was trained. `sampler` is the one that drew the point.
     """
 
-    number: int
+    number: Whole
     status: Status
     params: dict[str, Scalar]
     values: tuple[float, ...] | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     inert: tuple[str, ...] = ()
     run_ids: tuple[str, ...] = ()
-    repeat_of: int | None = None
-    retry_of: int | None = None
-    diverged_step: int | None = None
+    repeat_of: Whole | None = None
+    retry_of: Whole | None = None
+    diverged_step: Whole | None = None
     error: str | None = None
     duration_s: float | None = None
     sampler: str | None = None
@@ -88,8 +93,8 @@ class Trials:
     question: str | None
     axes: tuple[SpaceAxis, ...]
     objectives: tuple[Objective, ...]
-    seeds: tuple[int, ...]
-    asked: int
+    seeds: tuple[Whole, ...]
+    asked: Whole
     trials: tuple[Trial, ...]
     importances: dict[str, dict[str, float]] = field(default_factory=dict)
 
@@ -124,27 +129,60 @@ def as_dict(found: Trials) -> dict[str, Any]:
     return asdict(found)
 
 
-def from_dict(data: Mapping[str, Any], where: str = "trials.json") -> Trials:
-    """What `as_dict` described. Raises `ConfigError`."""
+def from_dict(data: Any, where: str = "trials.json") -> Trials:
+    """What `as_dict` described. Raises `ConfigError` for what is none, down to the type of each value."""
     try:
-        return _trials(data)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{where}: holds no trials of mclab ({type(error).__name__}: {error})") from None
+        refuse_large(data)
+        found = _trials_reader().validate_json(json.dumps(data, allow_nan=False), strict=True)
+        _check(found)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{where}: holds no trials of mclab ({_reason(error)})") from None
+    return found
 
 
-def _trials(data: Mapping[str, Any]) -> Trials:
-    return Trials(
-        study=data["study"],
-        question=data["question"],
-        axes=tuple(SpaceAxis(**{**axis, "values": tuple(axis["values"])}) for axis in data["axes"]),
-        objectives=tuple(Objective(**each) for each in data["objectives"]),
-        seeds=tuple(data["seeds"]),
-        asked=data["asked"],
-        trials=tuple(map(_trial, data["trials"])),
-        importances={metric: dict(shares) for metric, shares in data["importances"].items()},
-    )
+def trial_from(values: Mapping[str, Any], where: str) -> Trial:
+    """The trial with these values, their types checked: a study can be written by others. Raises `ConfigError`."""
+    try:
+        return _trial_reader().validate_json(json.dumps(values), strict=True)
+    except ValueError as error:
+        raise ConfigError(f"{where}: is no trial of mclab ({_reason(error)})") from None
 
 
-def _trial(data: Mapping[str, Any]) -> Trial:
-    values = None if data["values"] is None else tuple(data["values"])
-    return Trial(**{**data, "values": values, "inert": tuple(data["inert"]), "run_ids": tuple(data["run_ids"])})
+@cache
+def _trials_reader() -> TypeAdapter[Trials]:
+    return TypeAdapter(Trials)
+
+
+@cache
+def _trial_reader() -> TypeAdapter[Trial]:
+    return TypeAdapter(Trial)
+
+
+def _reason(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
+
+
+def _check(found: Trials) -> None:
+    """Raise `ValueError` where parts that have the right types do not go together."""
+    axes = {axis.path: axis for axis in found.axes}
+    if len(axes) < len(found.axes) or not found.objectives or not found.seeds:
+        raise ValueError("an axis is there twice, or there is no objective or no seed")
+    for axis in found.axes:
+        if axis.kind != "choice" and (axis.low is None or axis.high is None):
+            raise ValueError(f"axis {axis.path} has no bounds")
+    if len({trial.number for trial in found.trials}) < len(found.trials):
+        raise ValueError("two trials have one number")
+    for trial in found.trials:
+        if strange := [path for path, value in trial.params.items() if not _is_on(axes.get(path), value)]:
+            raise ValueError(f"trial {trial.number} has a value of {strange[0]} that was not searched")
+        if trial.values is not None and len(trial.values) < len(found.objectives):
+            raise ValueError(f"trial {trial.number} lacks a value of {found.objectives[-1].metric}")
+
+
+def _is_on(axis: SpaceAxis | None, value: Scalar) -> bool:
+    if axis is None or axis.kind == "choice":
+        return axis is not None and value in axis.values
+    return not isinstance(value, bool) and isinstance(value, int if axis.kind == "int" else int | float)

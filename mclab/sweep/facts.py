@@ -5,12 +5,14 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from mclab.plan.space_trials import COUNTED, Status, Trial
+from mclab.plan.space_trials import COUNTED, Status, Trial, trial_from
 
 #: The attribute of a study that says what is searched, and the one under which a process counts up.
 SPACE, BEAT = "mclab:space", "mclab:beat:"
 #: Statuses that the same runs would have again.
 FINAL: tuple[Status, ...] = ("done", "pruned", "diverged")
+#: What stands beside a trial in the study under the name that `Trial` has for it.
+_TOLD = ("inert", "run_ids", "repeat_of", "retry_of", "diverged_step", "error", "duration_s", "sampler")
 STATES: dict[Status, TrialState] = {
     "done": TrialState.COMPLETE,
     "pruned": TrialState.PRUNED,
@@ -52,23 +54,14 @@ def twin(run_ids: Sequence[str], trials: Sequence[FrozenTrial]) -> FrozenTrial |
 
 
 def ours(trial: FrozenTrial, gone: set[int]) -> Trial:
-    """The trial as reports see it."""
+    """The trial as reports see it. Raises `ConfigError` where the study holds what no mclab has written."""
     attrs: dict[str, Any] = trial.user_attrs
     ended = status(trial)
     if ended == "failed" and trial.number in gone:
         ended = "lost"
-    return Trial(
-        number=trial.number,
-        status=ended,
-        params=dict(trial.params),
-        values=tuple(trial.values) if ended == "done" and trial.values is not None else None,
-        metrics=dict(attrs.get("metrics", {})) if ended == "done" else {},
-        inert=tuple(attrs.get("inert", ())),
-        run_ids=tuple(attrs.get("run_ids", ())),
-        repeat_of=attrs.get("repeat_of"),
-        retry_of=attrs.get("retry_of"),
-        diverged_step=attrs.get("diverged_step"),
-        error=attrs.get("error"),
-        duration_s=attrs.get("duration_s"),
-        sampler=attrs.get("sampler"),
-    )
+    values: dict[str, Any] = {name: attrs[name] for name in _TOLD if name in attrs}
+    values |= {"number": trial.number, "status": ended, "params": dict(trial.params)}
+    if ended == "done":
+        values["values"] = trial.values
+        values["metrics"] = attrs.get("metrics", {})
+    return trial_from(values, f"trial {trial.number} of the study")

@@ -273,7 +273,7 @@ def trial(number: int, *values: float, ids: tuple[str, ...] = (), **more: Any) -
 
 
 def test_trials_as_plain_data_and_back() -> None:
-    axes = (SpaceAxis("train.lr", "choice", (1, None, "a", True)), SpaceAxis("model.dim", "int", (), 8, 16, step=8))
+    axes = (SpaceAxis("train.lr", "choice", (0, None, "a", True)), SpaceAxis("model.dim", "int", (), 8, 16, step=8))
     failed = Trial(3, "failed", {"train.lr": None}, error="x", retry_of=1)
     found = Trials(
         "s", None, axes, (Objective("valid.accuracy", "maximize"),), (0,), 4, (trial(0, 0.5), failed), {"a": {"b": 1.0}}
