@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
+from optuna.exceptions import OptunaError
 from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
@@ -20,6 +21,9 @@ NAME = "journal.log"
 _POLL = 0.01
 #: How the first line of a journal begins.
 _START = b'{"op_code":'
+#: What Optuna meets in a line of JSON that it has not written.
+_NO_STUDY = (LookupError, TypeError, ValueError, AttributeError, AssertionError)
+_WAY = "restore the file, or give another --storage or --out (what is measured is in the records)"
 
 
 class _Append(JournalFileOpenLock):
@@ -84,7 +88,13 @@ class Journal:
                 mend(self.path, self._say)
             finally:
                 self._append.release()
-            return JournalStorage(_File(self.path, self._append))
+            try:
+                return JournalStorage(_File(self.path, self._append))
+            except ConfigError:
+                raise
+            except (*_NO_STUDY, OptunaError) as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise ConfigError(f"{self.path}: holds lines that are none of a study ({reason}); {_WAY}") from None
 
     @contextmanager
     def guard(self, what: str) -> Iterator[None]:
@@ -112,10 +122,7 @@ def mend(path: Path, say: Callable[[str], None]) -> None:
     *lines, rest = data.split(b"\n")
     broken = [number for number, line in enumerate(lines) if not _is_entry(line)]
     if broken and broken[0] < len(lines) - 1:
-        raise ConfigError(
-            f"{path}:{broken[0] + 1}: is no line of a journal, and others follow; "
-            f"restore the file, or give another --storage or --out (what is measured is in the records)"
-        )
+        raise ConfigError(f"{path}:{broken[0] + 1}: is no line of a journal, and others follow; {_WAY}")
     whole = lines[: broken[0]] if broken else lines
     if data and not whole and not data.startswith(_START[: len(data)]):
         raise ConfigError(f"{path}: is no journal; give another --storage or --out")

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,27 @@ def test_a_line_in_the_middle_that_is_none_is_refused_with_its_place(here: Path,
     path.write_bytes(damaged)
     one_line(mclab(*words, "--trials", 3), "o/journal.log:4: is no line of a journal", "--storage")
     assert path.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("key", ["trial_id", "param_name", "distribution", "study_name", "op_code"])
+def test_a_line_that_no_study_has_written_is_refused(here: Path, training: FakeTraining, key: str) -> None:
+    """It is JSON, and Optuna stumbles over it when it reads the journal."""
+    words = ("sweep", "--space", space_file(here), "--out", "o", "--workers", 1)
+    fine(*words, "--trials", 2)
+    path = here / "o" / "journal.log"
+    lines = path.read_text().splitlines(keepends=True)
+    first = next(number for number, line in enumerate(lines) if f'"{key}"' in line)
+    lines[first] = lines[first].replace(f'"{key}":', '"op_code": 99, "other":' if key == "op_code" else '"other":')
+    path.write_text("".join(lines))
+    one_line(mclab(*words, "--trials", 3), "o/journal.log: holds lines that are none of a study", "--storage")
+
+
+def test_what_no_search_writes_beside_a_trial_is_a_line(here: Path, training: FakeTraining) -> None:
+    words = ("sweep", "--space", space_file(here), "--out", "o", "--workers", 1, "--trials", 1)
+    fine(*words)
+    path = here / "o" / "journal.log"
+    path.write_text(re.sub(r'"test.accuracy": ?[0-9.]+', '"test.accuracy": "much"', path.read_text()))
+    one_line(mclab(*words), "trial 0 of the study: is no trial of mclab (metrics.test.accuracy: ")
 
 
 def test_a_place_that_cannot_be_written_is_a_line(tmp_path: Path) -> None:
