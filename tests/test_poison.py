@@ -221,3 +221,33 @@ def test_a_refused_module_leaves_no_folder_that_was_not_there(own: Any, tmp_path
         with pytest.raises(ConfigError, match="not causal"):
             check_modules([run_of("Ahead")], out, "cpu", pytest.fail)
         assert out.exists() == there
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        '"times": 1e400',
+        '"times": "\ud800"',
+        f'"times": {"[" * 100_000}',
+        '"times": 1}, "\\ud800": {"times": 1',
+        '"x": 1',
+    ],
+)
+def test_a_note_that_is_damaged_counts_for_nothing(tmp_path: Path, spoilt: str) -> None:
+    died(tmp_path, "a")
+    text = (tmp_path / NAME).read_text().replace('"times": 1', spoilt)
+    (tmp_path / NAME).write_text(text, errors="surrogatepass")
+    assert not Flights(tmp_path, {}).suspect("a")
+
+
+def test_a_process_that_died_after_it_stored_a_run_leaves_no_note_against_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the record and the note that nothing trains: no run is left to settle it."""
+    no_plots(monkeypatch)
+    words = ("ablate", "--grid", grid_file(tmp_path), "--workers", 1, "--out", tmp_path / "o")
+    fine(*words)
+    stored = sorted(records(tmp_path / "o"))
+    Flights(tmp_path / "o", {}).begin(stored[:1])
+    assert "this command: nothing run; 4 stored before" in fine(*words).err
+    assert not (tmp_path / "o" / NAME).exists()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mclab.config.keep import Keep
 from mclab.config.options import ALONE, RunOptions
-from mclab.config.outcome import Outcome
+from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import RunConfig, Status, run_id
 from mclab.plan.plan import Plan
 from mclab.runner.eta import Ahead
@@ -132,6 +132,7 @@ class _Execution:
         self.forecast = Forecast(needs, 1, self.history)
         self.alone, self.stage = True, ""
         self.flights = Flights(store.path, store.begun())
+        self.flights.acquit(self._is_over)
 
     def go(self, train: Train | None, begin: Callable[[Start], None]) -> str | None:
         """Run everything that is needed; the reason where it stops before."""
@@ -207,6 +208,10 @@ class _Execution:
         new = [found for run in pack for found in self.needs.done_with(run)]
         self._tell()
         return new
+
+    def _is_over(self, run: str) -> bool:
+        record = self.store.lookup(run)
+        return record is not None and record.status in FINAL
 
     def _put(self, run: RunConfig, outcome: Outcome) -> None:
         self.store.put(run, outcome)

@@ -11,7 +11,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -79,14 +79,21 @@ class Flights:
     def _load(self, checkpoints: Mapping[str, int]) -> None:
         try:
             note = json.loads(read_whole(self._path))
+            if not all(run.isascii() and run.isalnum() for run in (*note["deaths"], *note["now"])):
+                return
             self._deaths = {run: _death(told) for run, told in note["deaths"].items()}
             if note["host"] == socket.gethostname() and note["boot"] != boot():
                 return
             for run in note["now"]:
                 before = self._deaths.get(run, Death())
                 self._deaths[run] = before.again(float(note["share"]), checkpoints.get(run, 0))
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             return
+
+    def acquit(self, over: Callable[[str], bool]) -> None:
+        """Runs that are over have killed nobody: the process died after it had stored their result."""
+        self._deaths = {run: death for run, death in self._deaths.items() if not over(run)}
+        self._write()
 
     def suspect(self, run: str) -> bool:
         """Whether the process has died at the run: it shall train alone, and after the others."""
