@@ -7,7 +7,7 @@ comma := ,
 BIN := .venv/bin
 WORKERS ?= auto
 
-.PHONY: ablate sweep test test-all lint bench
+.PHONY: ablate sweep test test-all attack lint bench
 .DELETE_ON_ERROR:
 
 .venv/installed: pyproject.toml
@@ -27,6 +27,11 @@ test: lint
 
 test-all: lint
 	$(BIN)/python -m pytest -n 2 -m ''
+
+# tests/attack at full size, about an hour; SEED=N repeats what a seed has drawn.
+SEED ?= $(shell date +%s)
+attack: .venv/installed
+	$(BIN)/python -m pytest -n 2 -rA --show-capture=no tests/attack --attack full --seed $(SEED)
 
 lint: .venv/installed
 	$(BIN)/ruff check .
