@@ -45,6 +45,7 @@ class GradientMemory(Memory):
             parameter(replicas, heads, out, into, init=Normal(1 / math.sqrt(into))) for out, into in sizes
         )
         normed = deep and mixer.memory_norm == "rms"
+        self.residual = deep and mixer.memory_norm == "residual"
         self.gain = parameter(replicas, heads, K, init=Constant(GAIN), decays=False) if normed else None
 
     @staticmethod
@@ -112,7 +113,7 @@ class GradientMemory(Memory):
 
     def _net(self, folded: int) -> Net:
         gain = None if self.gain is None else self._each(self.gain, folded).unsqueeze(1)
-        return Net(gain, self.objective)
+        return Net(gain, self.objective, self.residual)
 
     def _each(self, parameter_RH: Tensor, folded: int) -> Tensor:
         """[R, H, ...] to [G, ...]."""
@@ -122,6 +123,7 @@ class GradientMemory(Memory):
     def _side_by_side(self, sequences: int) -> Net:
         """The net of sequences in the order of `Fold`."""
         if self.gain is None:
-            return Net(None, self.objective)
+            return Net(None, self.objective, self.residual)
         R, H, V = self.gain.shape
-        return Net(self.gain.unsqueeze(2).expand(R, H, sequences // (R * H), V).reshape(-1, 1, V), self.objective)
+        gain = self.gain.unsqueeze(2).expand(R, H, sequences // (R * H), V).reshape(-1, 1, V)
+        return Net(gain, self.objective)

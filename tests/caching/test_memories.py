@@ -25,7 +25,7 @@ AXES = {
     "init": ["restart", "checkpoint"],
     "pool": ["mean", "sum"],
     "decay_to": ["init", "zero"],
-    "memory_norm": ["rms", "none"],
+    "memory_norm": ["rms", "none", "residual"],
     "segment": [1, 3, 5, 40],
     "length": [1, 13, 16, 17],
     "heads": [1, 2],

@@ -103,7 +103,8 @@ def test_a_formula_has_a_version_that_only_its_users_carry(monkeypatch):
         ({"mixer": {"gate": "none", "aggregate": "ssc"}}, ["gate.none", "pool.mean", "connector.own"], []),
         ({"mixer": {"aggregate": "ssc", "route": "annealed"}}, ["route.annealed"], ["route.hard"]),
         ({"mixer": {"aggregate": "grm"}}, ["aggregate.grm"], ["route.hard", "route.annealed"]),
-        ({"mixer": {"memory": "titans", "depth": 1}}, ["memory.titans"], ["memory.deep"]),
+        ({"mixer": {"memory": "titans", "depth": 1}}, ["memory.titans"], ["memory.deep", "memory_norm.rms"]),
+        ({"mixer": {"memory": "titans", "memory_norm": "residual"}}, ["memory_norm.residual"], ["memory_norm.rms"]),
         ({"mixer": {"memory": "titans"}}, ["memory.deep"], ["hybrid.none"]),
         ({"mixer": {"hybrid": "mal"}}, ["hybrid.mal"], []),
         ({"mixer": {"name": "log_linear"}}, ["mixer.log_linear", "memory.mamba2"], ["mixer.memory"]),
@@ -121,11 +122,11 @@ def test_versions_are_of_parts_that_exist():
     from typing import get_args
 
     from mclab.config.model import MIXERS, Aggregate, Connector, Gate, Hybrid, Init, Pool
-    from mclab.config.model.memory import Route, Segmentation
+    from mclab.config.model.memory import MemoryNorm, Route, Segmentation
     from mclab.config.task import TASKS
 
     axes = {"aggregate": Aggregate, "connector": Connector, "gate": Gate, "hybrid": Hybrid, "init": Init, "pool": Pool}
-    axes |= {"segmentation": Segmentation, "route": Route}
+    axes |= {"segmentation": Segmentation, "route": Route, "memory_norm": MemoryNorm}
     known = {f"{axis}.{word}" for axis, words in axes.items() for word in get_args(words)}
     known |= {f"task.{word}" for word in TASKS} | {f"mixer.{word}" for word in MIXERS}
     assert VERSIONS.keys() <= known | {"train", "model", "eval.post_training", "memory.deep", "chunk.above_length"}

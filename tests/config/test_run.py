@@ -97,7 +97,8 @@ def test_other_science_other_id(change: dict[str, Any]):
 def test_other_memory_other_id():
     """Chunks below the segment, and a cache after training, change what comes out."""
     titans, plain = memory(memory="titans", segment=16), memory(aggregate="none")
-    for keys in ({"chunk": 4}, {"depth": 3}, {"max_lr": 0.5}, {"decay_to": "zero"}, {"memory_norm": "none"}):
+    norms = ({"memory_norm": "none"}, {"memory_norm": "residual"})
+    for keys in ({"chunk": 4}, {"depth": 3}, {"max_lr": 0.5}, {"decay_to": "zero"}, *norms):
         assert run_id(memory(memory="titans", segment=16, **keys)) != run_id(titans), keys
     for keys in ({"post_training": 1}, {"post_training": 2, "post_segment": 32}):
         cached = parse_run({"model": {"mixer": {"aggregate": "none"}}, "eval": keys})

@@ -15,7 +15,7 @@ from tests.tolerances import FP64
 AXES = {
     "depth": [1, 2, 3, 4],
     "objective": ["l2", "dot"],
-    "normed": [True, False],
+    "norm": ["residual", "rms", "none"],
     "decay": [True, False],
     "momentum": [True, False],
     "from_zero": [False, True],
@@ -28,9 +28,7 @@ AXES = {
 X = 2
 
 
-def made(
-    depth=2, objective="l2", normed=True, decay=True, momentum=True, from_zero=False, T=17, K=3, shared=False, **_
-):
+def made(depth=2, objective="l2", norm="rms", decay=True, momentum=True, from_zero=False, T=17, K=3, shared=False, **_):
     """The gain, W^0 of every layer (one, or one for each sequence), and q, k, v and rates of T tokens."""
     generator = torch.Generator().manual_seed(T)
 
@@ -42,13 +40,13 @@ def made(
     start = [leaf(1 if shared else X, o, i, scale=i**-0.5) for i, o in adjacent(widths)]
     if from_zero:
         start = [torch.zeros_like(w) for w in start]
-    gain = leaf(X, 1, K) if normed else None
+    gain = leaf(X, 1, K) if norm == "rms" else None
     # Steps small enough that 65 of them do not amplify rounding (0.1 does, a hundred times every ten tokens); decays
     # that make products over a chunk neither near 0 nor near 1.
     eta = leaf(X, T, scale=0.003, shift=0.01)
     logs = [F.logsigmoid(leaf(X, T, scale=1.0, shift=1.0)) if used else None for used in (decay, momentum)]
     tokens = [leaf(X, T, K) for _ in range(3)]
-    return Net(gain, objective), start, tokens, Rates(eta, *logs)
+    return Net(gain, objective, norm == "residual"), start, tokens, Rates(eta, *logs)
 
 
 def leaves(net, start, tokens, rates):
@@ -148,10 +146,10 @@ def test_lengths(length, chunk):
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("objective", ["l2", "dot"])
-@pytest.mark.parametrize("normed", [True, False])
-def test_chunk_of_one_descends_the_loss_of_the_memory(depth, objective, normed):
+@pytest.mark.parametrize("norm", ["rms", "none", "residual"])
+def test_chunk_of_one_descends_the_loss_of_the_memory(depth, objective, norm):
     """The gradient is autograd's, of the loss of M(k) as it is read, with respect to the memory's matrices."""
-    net, start, tokens, rates = made(depth, objective, normed, T=5)
+    net, start, tokens, rates = made(depth, objective, norm, T=5)
     q, k, v = tokens
     weights, momentum, outputs = start, [0.0] * depth, []
     for t in range(5):
@@ -165,6 +163,15 @@ def test_chunk_of_one_descends_the_loss_of_the_memory(depth, objective, normed):
         outputs.append(recurrent.read(net, weights, q[:, t]))
     mine = fused(written(net, start, tokens, rates, 1), net, q, 1)[:1]
     assert_same(mine, [torch.stack(outputs, 1)], leaves(net, start, tokens, rates))
+
+
+def test_a_memory_with_a_residual_and_no_norm_is_as_printed():
+    """M(x) = x + W_2 gelu(W_1 x), the appendix's form; without `residual` the sum with x is left out."""
+    _, (first, second), (x, *_), _ = made(T=5)
+    branch = F.gelu(x @ first.mT) @ second.mT
+    layers = [lambda h: h @ first.mT, lambda h: h @ second.mT]
+    torch.testing.assert_close(Net(None, "l2", True).read(layers, x), x + branch, atol=FP64, rtol=0)
+    torch.testing.assert_close(Net(None, "l2").read(layers, x), branch, atol=FP64, rtol=0)
 
 
 def test_one_step_by_hand():

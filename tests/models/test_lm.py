@@ -68,7 +68,7 @@ MEMORY_AXES = {
     "aggregate": ["none", "residual", "grm", "soup", "ssc"],
     "gate": ["context", "input", "none"],
     "segmentation": ["constant", "log"],
-    "memory_norm": ["rms", "none"],
+    "memory_norm": ["rms", "none", "residual"],
 }
 OWN = {"module": "torch.nn.Linear", "args": {"out_features": 8}}
 

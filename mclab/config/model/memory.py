@@ -14,7 +14,7 @@ from mclab.config.strict import LARGEST
 
 Segmentation = Literal["constant", "log"]
 DecayTo = Literal["init", "zero"]
-MemoryNorm = Literal["rms", "none"]
+MemoryNorm = Literal["rms", "none", "residual"]
 Aggregate = Literal["none", "residual", "grm", "soup", "ssc"]
 Gate = Literal["context", "input", "none"]
 Connector = Literal["own", "shared"]
@@ -42,7 +42,9 @@ class MemoryMixer(MixerConfig):
     decay_to: DecayTo = Field(
         "init", description=f"{_DEEP_AND_DECAYING}, depth 2 and more: what forgetting leads back to"
     )
-    memory_norm: MemoryNorm = Field("rms", description=f"{_DEEP}, depth 2 and more: x + g RMS(MLP(x)), or MLP(x)")
+    memory_norm: MemoryNorm = Field(
+        "rms", description=f"{_DEEP}, depth 2 and more: x + g RMS(MLP(x)), MLP(x) alone, or x + MLP(x)"
+    )
     segment: int = Field(8, ge=1, le=2**20, description="tokens in a segment")
     segmentation: Segmentation = Field("constant", description="keep every segment, or buckets of 1, 2, 4, ... of them")
     aggregate: Aggregate = Field("grm", description="how a token reads the kept memories beside the online one")
@@ -120,7 +122,9 @@ class MemoryMixer(MixerConfig):
     @property
     def parts(self) -> frozenset[str]:
         """Its rule, and of the axes those that change something beside the others."""
-        rule = {f"memory.{self.memory}", *(["memory.deep"] if self.deep else [])}
+        rule = {f"memory.{self.memory}"}
+        if self.deep:
+            rule |= {"memory.deep", f"memory_norm.{self.memory_norm}"}
         axes: dict[str, str] = {"aggregate": self.aggregate, "init": self.init, "segmentation": self.segmentation}
         if self.read_gate == "context" or self.aggregate == "ssc":
             axes |= {"connector": self.connector, "pool": self.pool}

@@ -125,7 +125,7 @@ class Last:
 
 def _last(net: Net, h: Tensor | None, k: Tensor, v: Tensor) -> tuple[Tensor, Last | None]:
     if net.gain is None:
-        return (v.clone() if h is None else 2 * (v - h)), None
+        return (v.clone() if h is None else 2 * (v - net.finish(k, h))), None
     assert h is not None
     inverse = torch.rsqrt(_mean(h, h) + EPS)
     unit = h * inverse
@@ -144,7 +144,10 @@ def _last_backward(
     dh = ((3 p m - q) h_hat - m du - p s) / rms^2; then through M(k) in e, dh += P dh_hat.
     """
     if net.gain is None or last is None:
-        return (None, None, grad, None) if net.objective == "dot" else (-2 * grad, None, 2 * grad, None)
+        if net.objective == "dot":
+            return None, None, grad, None
+        back = -2 * grad
+        return back, back if net.residual else None, 2 * grad, None
     inverse, unit, m = last.inverse, last.unit, last.mean
     p, q = _mean(grad, unit), _mean(last.pushed, grad)
     grad_pushed = torch.addcmul(grad, unit, p, value=-1).mul_(inverse)

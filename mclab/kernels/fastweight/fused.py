@@ -5,7 +5,7 @@ as in chunkwise.py and states.py.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from mclab.kernels.fastweight import descent, reads
 from mclab.kernels.fastweight.descent import Trace
-from mclab.kernels.fastweight.net import Net, Objective
+from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.states import Back, Forth, Plan, outer, product
 
 
@@ -27,7 +27,7 @@ def descend_and_read(
 ) -> tuple[Tensor, list[Tensor]]:
     """The last layer's output for q under each token's own weights [M, X, C, V], and of each layer the kept weights
     [X, len(keep), n, w] (none where none are kept). `tokens` are q, k, v; `rates` are writes, factors, ends, mix."""
-    y, *kept = _Fused.apply(plan, net.objective, net.gain, *tokens, *rates, *start)  # type: ignore[no-untyped-call]
+    y, *kept = _Fused.apply(plan, replace(net, gain=None), net.gain, *tokens, *rates, *start)  # type: ignore[no-untyped-call]
     return y, kept
 
 
@@ -50,7 +50,7 @@ class _Fused(torch.autograd.Function):
     def forward(
         ctx: Any,
         plan: Plan,
-        objective: Objective,
+        bare: Net,
         gain: Tensor | None,
         q: Tensor,
         k: Tensor,
@@ -61,7 +61,7 @@ class _Fused(torch.autograd.Function):
         mix: Tensor | None,
         *start: Tensor,
     ) -> tuple[Tensor, ...]:
-        net, chunks = Net(gain, objective), []
+        net, chunks = replace(bare, gain=gain), []
         forths = [Forth(plan, k.shape[:2], w) for w in start]
         each = zip(*(_chunks(z, k.shape[0]) for z in (q, k, v, writes, factors, ends, mix)), strict=True)
         for m, (q_m, k_m, v_m, writes_m, factors_m, ends_m, mix_m) in enumerate(each):
@@ -70,7 +70,7 @@ class _Fused(torch.autograd.Function):
             chunks.append(_read(plan, forths, m, q_m, writes_m, factors_m, known))
             for forth, widens, a, u in zip(forths, plan.widens, *known[:2], strict=True):
                 forth.advance(m, (a, u) if widens else (u, a), ends_m, mix_m)
-        ctx.plan, ctx.objective, ctx.chunks = plan, objective, chunks
+        ctx.plan, ctx.bare, ctx.chunks = plan, bare, chunks
         firsts, slots = [forth.start for forth in forths], [forth.slots for forth in forths]
         ctx.save_for_backward(gain, k, v, writes, factors, ends, mix, *firsts, *slots)
         y = torch.stack([chunk.outputs[-1] for chunk in chunks])
@@ -78,7 +78,7 @@ class _Fused(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *grad_kept: Tensor) -> tuple[Tensor | None, ...]:
-        run = _Run(ctx.plan, ctx.objective, ctx.saved_tensors, grad_kept)
+        run = _Run(ctx.plan, ctx.bare, ctx.saved_tensors, grad_kept)
         for m in reversed(range(grad.shape[0])):
             run.back(m, grad[m], ctx.chunks[m])
         return None, None, *run.grads, *(back.grad_start for back in run.backs)
@@ -118,10 +118,10 @@ def _read(
 class _Run:
     """A backward pass. `grads` are those of gain, q, k, v, writes, factors, ends and mix, filled chunk by chunk."""
 
-    def __init__(self, plan: Plan, objective: Objective, saved: Sequence[Any], grad_kept: Sequence[Tensor]) -> None:
+    def __init__(self, plan: Plan, bare: Net, saved: Sequence[Any], grad_kept: Sequence[Tensor]) -> None:
         gain, k, v, writes, factors, ends, mix, *rest = saved
         depth, M = len(plan.widens), k.shape[0]
-        self.plan, self.net, self.start = plan, Net(gain, objective), rest[:depth]
+        self.plan, self.net, self.start = plan, replace(bare, gain=gain), rest[:depth]
         made = (gain, k, k, v, writes, factors, ends, mix)
         self.grads: list[Tensor | None] = [None if z is None else torch.zeros_like(z) for z in made]
         self.writes, self.factors, self.ends, self.mix = (_chunks(z, M) for z in (writes, factors, ends, mix))

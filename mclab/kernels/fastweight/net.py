@@ -1,6 +1,7 @@
 """What a memory of depth d computes, and the gradient of its loss with respect to each layer's output.
 
-M(x) = W x at depth 1. At depth d >= 2, M(x) = x + g * RMS(W_d gelu(... gelu(W_1 x))), or without the skip and the norm.
+M(x) = W x at depth 1. At depth d >= 2, M(x) = x + g * RMS(W_d gelu(... gelu(W_1 x))), or without the norm, or without
+the norm and the skip.
 Shapes: X folded batch (sequences, heads, segments), C tokens, I width into a layer, O width out of it, V value width.
 Matrices are [X, O, I]; vectors of C tokens [X, C, I].
 
@@ -23,11 +24,13 @@ EPS = 1e-6
 
 @dataclass(frozen=True)
 class Net:
-    """`gain` [X, 1, V] is g of the norm and its skip; None leaves both out. `objective` is the loss that is descended:
-    "dot" is -<M(k), v> (DLA), "l2" is |M(k) - v|^2 (Titans)."""
+    """`gain` [X, 1, V] is g of the norm, with which x is added; None leaves the norm out, and `residual` then tells
+    whether x is added. `objective` is the loss that is descended: "dot" is -<M(k), v> (DLA), "l2" is |M(k) - v|^2
+    (Titans)."""
 
     gain: Tensor | None
     objective: Objective
+    residual: bool = False
 
     def read(self, layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor) -> Tensor:
         """M(x), given what each layer does to its input."""
@@ -38,7 +41,9 @@ class Net:
 
     def finish(self, x: Tensor, h: Tensor) -> Tensor:
         """From the last layer's output to M(x)."""
-        return h if self.gain is None else x + self.gain * h * _inverse_rms(h)
+        if self.gain is None:
+            return x + h if self.residual else h
+        return x + self.gain * h * _inverse_rms(h)
 
     def writes(self, weights: Sequence[Tensor], k: Tensor, v: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """What one step of descent adds, as rank-1 updates: each layer's inputs a and its -dL/d(output) u.
@@ -59,9 +64,8 @@ class Net:
         if self.objective == "dot":
             return v if self.gain is None else self._through_norm(a @ weight.mT, v)
         h = a @ weight.mT
-        if self.gain is None:
-            return 2 * (v - h)
-        return self._through_norm(h, 2 * (v - self.finish(k, h)))
+        error = 2 * (v - self.finish(k, h))
+        return error if self.gain is None else self._through_norm(h, error)
 
     def _through_norm(self, h: Tensor, u: Tensor) -> Tensor:
         """u = (g u - h_hat mean(g u h_hat)) / rms, h_hat = h / rms."""

@@ -1,6 +1,7 @@
 """The two ways to write a sequence, with their backward passes by hand. Shapes as in chunkwise.py and states.py."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mclab.kernels.fastweight import descent
-from mclab.kernels.fastweight.net import Net, Objective
+from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.states import Back, Forth, Plan
 
 
@@ -24,7 +25,7 @@ def descend(
     plan: Plan, net: Net, k: Tensor, v: Tensor, ends: Tensor, mix: Tensor | None, start: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor], list[Tensor | None]]:
     """Of each layer the inputs, updates, slots and kept weights; `start` are W^0 [X, n, w]."""
-    made = _Descend.apply(plan, net.objective, net.gain, k, v, ends, mix, *start)  # type: ignore[no-untyped-call]
+    made = _Descend.apply(plan, replace(net, gain=None), net.gain, k, v, ends, mix, *start)  # type: ignore[no-untyped-call]
     inputs, updates, slots, kept = _dealt(made, len(plan.widens))
     return [k, *inputs], updates, slots, kept or [None] * len(plan.widens)
 
@@ -70,7 +71,7 @@ class _Descend(torch.autograd.Function):
     def forward(
         ctx: Any,
         plan: Plan,
-        objective: Objective,
+        bare: Net,
         gain: Tensor | None,
         k: Tensor,
         v: Tensor,
@@ -78,7 +79,7 @@ class _Descend(torch.autograd.Function):
         mix: Tensor | None,
         *start: Tensor,
     ) -> tuple[Tensor, ...]:
-        net, (M, X, C, _) = Net(gain, objective), k.shape
+        net, (M, X, C, _) = replace(bare, gain=gain), k.shape
         forths = [Forth(plan, (M, X), w) for w in start]
         outer = [(w.shape[1:] if widens else w.mT.shape[1:]) for w, widens in zip(start, plan.widens, strict=True)]
         inputs = [k, *(k.new_empty(M, X, C, size[0]) for size in outer[1:])]
@@ -93,7 +94,7 @@ class _Descend(torch.autograd.Function):
                 if i:
                     inputs[i][m] = a[i]
                 forth.advance(m, _sides(plan, i, a[i], u[i]), ends[m], _at(mix, m))
-        ctx.plan, ctx.objective = plan, objective
+        ctx.plan, ctx.bare = plan, bare
         slots = [forth.slots for forth in forths]
         ctx.save_for_backward(gain, v, ends, mix, *inputs, *updates, *slots, *(forth.start for forth in forths))
         return *inputs[1:], *updates, *slots, *_stacked(forths)
@@ -118,7 +119,7 @@ class _Descend(torch.autograd.Function):
             into = [back.step(m, _at(mix, m))[1] for back in backs]
             known = a, u, ctx.traces[m]
             own = descent.descend_backward(
-                Net(gain, ctx.objective), weights, plan.widens, known, (grad_a, grad_u), into
+                replace(ctx.bare, gain=gain), weights, plan.widens, known, (grad_a, grad_u), into
             )
             totals = (_at(made[1], m), _at(made[2], m), made[0])
             for total, each in zip(totals, own, strict=True):
