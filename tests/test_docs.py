@@ -28,6 +28,7 @@ SECTIONS = {
     "model.mixer.segmentation": "segments",
     "model.mixer.aggregate": "aggregation",
     "model.mixer.gate": "gate",
+    "model.mixer.gate_activation": "activation",
     "model.mixer.connector": "connector",
     "model.mixer.init": "init",
     "model.mixer.pool": "pool",

@@ -1,7 +1,8 @@
 """How much a token reads from each memory it sees (docs/equations.md#gate).
 
-A gate gives logits [G, T, N] over the N columns of caching/segment.py; the softmax over what is visible, or over what
-SSC selected, is taken by the aggregation. Shapes: G = R*B*H folded, T time padded to full blocks, H heads.
+A gate gives logits [G, T, N] over the N columns of caching/segment.py; the aggregation makes weights of them, for what
+is visible or what SSC selected (caching/activation.py). Shapes: G = R*B*H folded, T time padded to full blocks, H
+heads.
 """
 
 import math

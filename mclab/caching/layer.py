@@ -1,4 +1,4 @@
-"""The caching layer: queries, keys and values in, one output a token; composes the five axes.
+"""The caching layer: queries, keys and values in, one output a token; composes the axes.
 
 Shapes: R replicas, B batch, T time, D model width, H heads, K = V = D / H, G = R*B*H folded, N segments.
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mclab.caching.activation import ACTIVATIONS
 from mclab.caching.aggregate import AGGREGATES
 from mclab.caching.connector import CONNECTORS
 from mclab.caching.gate import GATES, InputGate, context_scores
@@ -103,6 +104,7 @@ class CachingLayer(nn.Module):
             own_TN=segments.own(x.device),
             logits_GTN=self.gate(x, scores, segments),
             scores_GTN=scores,
+            activation=ACTIVATIONS[self.mixer.gate_activation],
             k=self.mixer.k,
             renormalise=self.mixer.renormalise,
             route=self.mixer.route,

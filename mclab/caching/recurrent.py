@@ -120,17 +120,17 @@ def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, pla
     mixer = layer.mixer
     gate = mixer.read_gate
     logits = scores_Gn if logits_Gn is None else logits_Gn
-    gamma = torch.ones_like(scores_Gn) if gate == "none" else logits.softmax(-1)
+    gamma = torch.ones_like(scores_Gn) if gate == "none" else _activated(logits, mixer.gate_activation)
     if mixer.aggregate != "ssc":
         return gamma
     keep = _chosen(scores_Gn, mixer.k)
     counted, early = _counted(layer, keep, place)
     sharp = gamma if early else gamma * keep
-    if gate != "none" and mixer.renormalise and not early:
+    if gate != "none" and mixer.gate_activation == "softmax" and mixer.renormalise and not early:
         sharp = torch.where(keep, logits, -torch.inf).softmax(-1)
     if counted is None:
         return sharp
-    soft = counted * _soft(gate, scores_Gn, logits.detach())
+    soft = counted * _soft(gate, scores_Gn, logits.detach(), mixer.gate_activation)
     return (sharp.detach() if gate == "context" else sharp) + soft - soft.detach()
 
 
@@ -163,11 +163,18 @@ def _counted(layer: CachingLayer, keep_Gn: Tensor, place: _Place) -> tuple[Tenso
     return counted, False
 
 
-def _soft(gate: str, scores_Gn: Tensor, logits_Gn: Tensor) -> Tensor:
+def _activated(logits_Gn: Tensor, kind: str) -> Tensor:
+    """The weights of memories that are all read."""
+    if kind == "softmax":
+        return logits_Gn.softmax(-1)
+    return 1 / (1 + torch.exp(-logits_Gn)) if kind == "sigmoid" else logits_Gn
+
+
+def _soft(gate: str, scores_Gn: Tensor, logits_Gn: Tensor, kind: str) -> Tensor:
     """The weights if nothing were left out, as far as the scores decide them."""
     if gate == "none":
         return torch.cat((scores_Gn[:, :-1].softmax(-1), torch.zeros_like(scores_Gn[:, -1:])), -1)
-    return (scores_Gn if gate == "context" else logits_Gn + scores_Gn).softmax(-1)
+    return _activated(scores_Gn if gate == "context" else logits_Gn + scores_Gn, kind)
 
 
 def _read(layer: CachingLayer, states: list[State], q_GK: Tensor, gamma_Gn: Tensor) -> Tensor:

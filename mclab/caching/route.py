@@ -9,7 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from mclab.caching.view import View, softmax
+from mclab.caching.activation import softmax
+from mclab.caching.view import View
 from mclab.memories import chosen
 from mclab.memories.base import Written
 
@@ -71,9 +72,9 @@ def soft(view: View) -> Tensor:
     scores, logits = view.scores_GTN, view.logits_GTN
     assert scores is not None
     if logits is scores:
-        return softmax(scores, view.visible_TN)
+        return view.activation(scores, view.visible_TN)
     if logits is not None:
-        return softmax(logits.detach() + scores, view.visible_TN)
+        return view.activation(logits.detach() + scores, view.visible_TN)
     past_TN = view.past()  # a token without a past has no kept memory to weigh
     return softmax(scores, past_TN | ~past_TN.any(-1, keepdim=True)).where(past_TN, 0.0)
 
@@ -115,14 +116,14 @@ def _counts(columns_GTJ: Tensor) -> Tensor:
 def _sharp(view: View, columns_GTJ: Tensor) -> Tensor:
     """gamma in the columns that were chosen, zero where a column is named only to fill up: [G, T, J].
 
-    Without `renormalise` the weights are those of the softmax over all that t sees.
+    Without `renormalise` a softmax is taken over all that t sees.
     """
     chosen_GTJ = _counts(columns_GTJ)
     if view.logits_GTN is None:
         return chosen_GTJ
     if view.renormalise:
-        return softmax(view.logits_GTN.gather(-1, columns_GTJ), chosen_GTJ)
-    return softmax(view.logits_GTN, view.visible_TN).gather(-1, columns_GTJ).masked_fill(~chosen_GTJ, 0.0)
+        return view.activation(view.logits_GTN.gather(-1, columns_GTJ), chosen_GTJ)
+    return view.activation(view.logits_GTN, view.visible_TN).gather(-1, columns_GTJ).masked_fill(~chosen_GTJ, 0.0)
 
 
 def _taught(view: View, sharp: Tensor, soft: Tensor) -> Tensor:

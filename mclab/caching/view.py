@@ -1,8 +1,8 @@
 """What an aggregation may look at beside the written memories. Shapes as in caching/gate.py."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 
@@ -22,6 +22,8 @@ class View(NamedTuple):
     own_TN: Tensor
     logits_GTN: Tensor | None
     scores_GTN: Tensor | None
+    activation: Callable[[Tensor, Tensor], Tensor]
+    """From logits, and which of their columns count, to weights."""
     k: int
     renormalise: bool
     route: str
@@ -33,9 +35,4 @@ class View(NamedTuple):
 
     def weights(self) -> Tensor | None:
         """gamma over everything that t sees, [G, T, N]; None where each counts once."""
-        return None if self.logits_GTN is None else softmax(self.logits_GTN, self.visible_TN)
-
-
-def softmax(logits_GTN: Tensor, visible: Tensor) -> Tensor:
-    """Softmax over the columns that are visible, zero elsewhere."""
-    return logits_GTN.masked_fill(~visible, -torch.inf).softmax(-1)
+        return None if self.logits_GTN is None else self.activation(self.logits_GTN, self.visible_TN)

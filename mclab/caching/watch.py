@@ -33,9 +33,9 @@ class Watched(NamedTuple):
 def watching(model: nn.Module) -> Iterator[list[Watched]]:
     """Within the block every forward pass of `model` adds one `Watched` for each caching layer, in their order.
 
-    Softmax gates give rows that sum to 1; without a gate a memory that is read weighs 1. For `soup` these are the
-    weights of the mixed matrices, for `ssc` they are zero outside the selection, and `none` has one column of ones, or
-    with a cache after training the weights of its average.
+    A softmax gives rows that sum to 1, other activations do not; without a gate a memory that is read weighs 1. For
+    `soup` these are the weights of the mixed matrices, for `ssc` they are zero outside the selection, and `none` has
+    one column of ones, or with a cache after training the weights of its average.
     Outputs and gradients are what they are unwatched. Raises `ValueError` for a model that is watched already.
     """
     layers = [module for module in model.modules() if isinstance(module, CachingLayer)]

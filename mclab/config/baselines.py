@@ -40,6 +40,7 @@ BASELINES: dict[str, dict[str, Leaf]] = {
         "segmentation": "constant",
         "aggregate": "grm",
         "gate": "context",
+        "gate_activation": "softmax",
         "connector": "own",
         "init": "restart",
         "pool": "mean",

@@ -35,7 +35,7 @@ class GatePanel:
 
 
 def gate_figure(title: str, labels: Sequence[str], right: Sequence[bool], panels: Sequence[GatePanel]) -> Figure:
-    """Weights from 0 to 1; cells that hold what the query needs are outlined, segments not yet seen are grey.
+    """Sizes of weights, up to 1; cells that hold what the query needs are outlined, segments not yet seen are grey.
 
     `labels` and `right` belong to the rows of every panel; a label is coloured where the answer is wrong.
     """
@@ -74,7 +74,7 @@ def _panel(axes: Axes, panel: GatePanel, rows: int) -> AxesImage:
     strips = panel.strips[:rows]
     axes.set_facecolor("#D9D9D9")
     weights = [
-        [weight if place < strip.visible else float("nan") for place, weight in enumerate(strip.weights)]
+        [abs(weight) if place < strip.visible else float("nan") for place, weight in enumerate(strip.weights)]
         for strip in strips
     ]
     image = axes.imshow(weights, cmap=COLOUR_MAP, vmin=0.0, vmax=1.0, aspect="auto", interpolation="none")

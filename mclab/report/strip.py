@@ -18,8 +18,9 @@ class Strip(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The part of all weight that lies on the marked segments."""
-        return sum(self.weights[place] for place in self.held) / sum(self.weights)
+        """The part of all weight that lies on the marked segments, whichever sign weights have."""
+        whole = sum(abs(weight) for weight in self.weights)
+        return sum(abs(self.weights[place]) for place in self.held) / whole if whole else 0.0
 
     @property
     def even(self) -> float:
@@ -44,8 +45,8 @@ def cells(strip: Strip, marks: Marks) -> list[str]:
 
 
 def _cell(weight: float, marks: Marks) -> str:
-    """Weights above 1 do not occur: a gate shares out 1, and without one a memory counts once."""
-    return level(weight, marks) if weight else marks.zero
+    """By size; of gates without an activation weights may be below 0, or above 1 and then look like 1."""
+    return level(abs(weight), marks) if weight else marks.zero
 
 
 def _edge(place: int, held: Collection[int]) -> str:

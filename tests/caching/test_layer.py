@@ -1,10 +1,13 @@
 """The caching layer against its definition, over the axes; the identities of Memory Caching; causality."""
 
+import math
+
 import pytest
 import torch
 
 from mclab.caching.layer import CachingLayer
 from mclab.caching.recurrent import recurrent
+from mclab.caching.watch import watching
 from mclab.config.model import MemoryMixer
 from mclab.layers import initialise
 from tests.covering import full, label, pairwise
@@ -14,6 +17,7 @@ from tests.tolerances import FP64
 AXES = {
     "aggregate": ["none", "residual", "grm", "soup", "ssc"],
     "gate": ["context", "input", "none"],
+    "gate_activation": ["softmax", "sigmoid", "identity"],
     "connector": ["own", "shared"],
     "init": ["restart", "checkpoint"],
     "pool": ["mean", "sum"],
@@ -58,7 +62,9 @@ def test_equals_definition(case):
 
 @pytest.mark.product
 def test_equals_definition_everywhere():
-    for case in full(AXES | {"length": [1, 17], "scale": [None], "heads": [2], "segment": [1, 4, 40]}):
+    for case in full(
+        AXES | {"gate_activation": ["softmax"], "length": [1, 17], "scale": [None], "heads": [2], "segment": [1, 4, 40]}
+    ):
         assert_equals_definition(case)
 
 
@@ -76,6 +82,45 @@ def test_three_tokens_by_hand():
     for path in (layer, lambda *a: recurrent(layer, *a)):
         y = path(q, q, k, v).flatten()
         torch.testing.assert_close(y, torch.tensor([0.5, 1.9, 2.6], dtype=torch.float64), atol=FP64, rtol=0)
+
+
+@pytest.mark.parametrize("aggregate", ["grm", "soup", "ssc"])
+@pytest.mark.parametrize(
+    ("activation", "weights"),
+    [("identity", (0.1, 0.3, 0.3)), ("sigmoid", (1 / (1 + math.exp(-0.1)), *[1 / (1 + math.exp(-0.3))] * 2))],
+)
+def test_three_tokens_by_hand_under_every_activation(activation, weights, aggregate):
+    """As above. Token 0 scores 0.1 with its own pool 1, token 1 scores 0.3 with its own pool 3; reads are 0.5, 1.9, and
+    1.9 + 3.3 of two memories of equal weight."""
+    mixer = MemoryMixer(
+        segment=2, aggregate=aggregate, gate_activation=activation, connector="shared", pool="sum", scale=1.0
+    )
+    layer = CachingLayer(1, 1, 1, 3, mixer)
+    q = torch.full((1, 1, 3, 1), 0.1, dtype=torch.float64)
+    k = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64).view(1, 1, 3, 1)
+    v = torch.tensor([5.0, 7.0, 11.0], dtype=torch.float64).view(1, 1, 3, 1)
+    wanted = torch.tensor(weights, dtype=torch.float64) * torch.tensor([0.5, 1.9, 5.2], dtype=torch.float64)
+    for path in (layer, lambda *a: recurrent(layer, *a)):
+        torch.testing.assert_close(path(q, q, k, v).flatten(), wanted, atol=FP64, rtol=0)
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "identity"])
+def test_without_a_softmax_ssc_still_selects_by_score_and_has_nothing_to_renormalise(activation):
+    """What a chosen memory weighs does not depend on what else is chosen; the weights zero where grm has them are not
+    those of the k best scores."""
+    keys = {"segment": 3, "gate_activation": activation, "route": "hard"}
+    ssc, inputs = layer_and_inputs(aggregate="ssc", k=1, **keys)
+    full, _ = layer_and_inputs(aggregate="ssc", k=1, renormalise=False, **keys)
+    assert torch.equal(ssc(*inputs), full(*inputs))
+    soft, _ = layer_and_inputs(aggregate="ssc", k=1, segment=3, route="hard")
+    grm, _ = layer_and_inputs(aggregate="grm", **keys)
+    found = []
+    for layer in (ssc, soft, grm):
+        with watching(layer) as seen:
+            layer(*inputs)
+        found.append(seen[0].weights[:, :13])
+    assert torch.equal(found[0] != 0, found[1] != 0)
+    torch.testing.assert_close(found[0], found[2] * (found[1] != 0), atol=FP64, rtol=0)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ AXES = {
     "segmentation": ["constant", "log"],
     "aggregate": ["none", "residual", "grm", "soup", "ssc"],
     "gate": ["context", "input", "none"],
+    "gate_activation": ["softmax", "sigmoid", "identity"],
     "init": ["restart", "checkpoint"],
     "pool": ["mean", "sum"],
     "decay_to": ["init", "zero"],
@@ -72,6 +73,7 @@ def test_equals_definition(case):
 @pytest.mark.product
 def test_equals_definition_everywhere():
     some = {"pool": ["mean"], "length": [17], "heads": [2], "segment": [3, 5, 40], "depth": [1, 2]}
+    some |= {"gate_activation": ["softmax"]}
     for case in full(AXES | some):
         assert_equals_definition(case)
 

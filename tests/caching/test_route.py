@@ -16,6 +16,7 @@ from tests.tolerances import FP64
 AXES = {
     "route": ["explore", "straight_through", "annealed", "hard"],
     "gate": ["context", "input", "none"],
+    "gate_activation": ["softmax", "sigmoid", "identity"],
     "early": [True, False],
     "memory": ["linear", "titans", "gated_delta", "vector"],
     "segmentation": ["constant", "log"],

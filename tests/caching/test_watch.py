@@ -16,6 +16,7 @@ from tests.tolerances import FP64
 AXES = {
     "aggregate": ["residual", "grm", "soup", "ssc"],
     "gate": ["context", "input", "none"],
+    "gate_activation": ["softmax", "sigmoid", "identity"],
     "connector": ["own", "shared"],
     "init": ["restart", "checkpoint"],
     "pool": ["mean", "sum"],
@@ -88,16 +89,16 @@ def test_what_a_row_sums_to(case):
     weights = watched(layer, inputs)[:, :LENGTH]
     seen = torch.arange(LENGTH) // case["segment"] + 1
     read = torch.minimum(seen, torch.tensor(case["k"] + 1)) if case["aggregate"] == "ssc" else seen
-    assert (weights >= 0).all()
+    activation = "none" if case["gate"] == "none" or case["aggregate"] == "residual" else case["gate_activation"]
+    assert activation == "identity" or ((weights >= 0) & (weights <= 1)).all()
     assert ((weights != 0).sum(-1) == read).all()
-    softmax = case["gate"] != "none" and case["aggregate"] != "residual"
     whole = case["aggregate"] != "ssc" or case["renormalise"]
     sums = weights.sum(-1)
-    if softmax and whole:
+    if activation == "softmax" and whole:
         torch.testing.assert_close(sums, torch.ones_like(sums), atol=FP64, rtol=0)
-    elif softmax:
+    elif activation == "softmax":
         assert (sums < 1 + FP64).all()
-    else:
+    elif activation == "none":
         assert torch.equal(sums, read.expand_as(sums).to(sums))
 
 

@@ -139,19 +139,35 @@ def test_a_cache_after_training_is_for_memories_trained_without(model: dict[str,
     [
         (
             {"aggregate": "none"},
-            {"segment", "segmentation", "gate", "init", "connector", "pool", "scale", "k", "renormalise", "route"},
+            {"segment", "segmentation", "gate", "gate_activation", "init", "connector", "pool", "scale"}
+            | {"k", "renormalise", "route"},
         ),
-        ({"aggregate": "residual"}, {"gate", "connector", "pool", "scale", "k", "renormalise", "route"}),
-        ({"aggregate": "grm", "gate": "none"}, {"connector", "pool", "scale", "k", "renormalise", "route"}),
+        (
+            {"aggregate": "residual"},
+            {"gate", "gate_activation", "connector", "pool", "scale", "k", "renormalise", "route"},
+        ),
+        (
+            {"aggregate": "grm", "gate": "none"},
+            {"gate_activation", "connector", "pool", "scale", "k", "renormalise", "route"},
+        ),
         ({"aggregate": "grm", "gate": "input"}, {"connector", "pool", "scale", "k", "renormalise", "route"}),
         ({"aggregate": "grm", "gate": "context"}, {"k", "renormalise", "route"}),
         ({"aggregate": "soup", "gate": "context"}, {"k", "renormalise", "route"}),
         ({"aggregate": "ssc", "gate": "context"}, set()),
         ({"aggregate": "ssc", "gate": "input"}, set()),
-        ({"aggregate": "ssc", "gate": "none"}, {"renormalise"}),
+        ({"aggregate": "ssc", "gate": "none"}, {"renormalise", "gate_activation"}),
+        ({"aggregate": "ssc", "gate": "context", "gate_activation": "sigmoid"}, {"renormalise"}),
+        ({"aggregate": "ssc", "gate": "input", "gate_activation": "identity"}, {"renormalise"}),
+        (
+            {"aggregate": "soup", "gate": "input", "gate_activation": "identity"},
+            {"connector", "pool", "scale", "k", "renormalise", "route"},
+        ),
         ({"aggregate": "ssc", "gate": "context", "route": "hard"}, set()),
         ({"aggregate": "ssc", "gate": "input", "route": "hard"}, {"connector", "pool", "scale"}),
-        ({"aggregate": "ssc", "gate": "none", "route": "hard"}, {"connector", "pool", "scale", "renormalise"}),
+        (
+            {"aggregate": "ssc", "gate": "none", "route": "hard"},
+            {"connector", "pool", "scale", "renormalise", "gate_activation"},
+        ),
         ({"name": "attention"}, set()),
     ],
 )
@@ -173,7 +189,7 @@ def test_inert_keys(keys: dict[str, Any], dead: set[str]):
         ({"memory": "titans", "segmentation": "log", "gate": "input", "route": "hard"}, {"connector", "scale"}),
         (
             {"memory": "titans", "segmentation": "log", "gate": "none", "route": "hard"},
-            {"connector", "scale", "renormalise"},
+            {"connector", "scale", "renormalise", "gate_activation"},
         ),
     ],
 )
@@ -184,6 +200,7 @@ def test_inert_keys_of_a_memory(keys: dict[str, Any], dead: set[str]):
 
 
 OTHER = {
+    "gate_activation": "sigmoid",
     "connector": "shared",
     "pool": "sum",
     "scale": 3.0,

@@ -67,6 +67,7 @@ MEMORY_AXES = {
     "depth": [1, 2, 3],
     "aggregate": ["none", "residual", "grm", "soup", "ssc"],
     "gate": ["context", "input", "none"],
+    "gate_activation": ["softmax", "sigmoid", "identity"],
     "segmentation": ["constant", "log"],
     "memory_norm": ["rms", "none", "residual"],
 }

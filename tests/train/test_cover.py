@@ -22,6 +22,7 @@ AXES = {
     "depth": [1, 2, 3],
     "aggregate": ["none", "residual", "grm", "soup", "ssc"],
     "gate": ["context", "input", "none"],
+    "gate_activation": ["softmax", "sigmoid", "identity"],
     "connector": ["own", "shared"],
     "init": ["restart", "checkpoint"],
     "segmentation": ["constant", "log"],
@@ -36,9 +37,11 @@ MIXER = {"segment": 4, "chunk": 3, "k": 1}
 
 
 def run_of(case):
+    # A memory with a residual and no norm runs away where every token is a full step (docs/equations.md#staying-alive).
+    bounded = {"max_lr": 0.25} if case.get("memory_norm") == "residual" else {}
     return RunConfig.model_validate({
         "task": TASK,
-        "model": {"dim": 8, "layers": 1, "heads": 2, "mixer": MIXER | sensible(case)},
+        "model": {"dim": 8, "layers": 1, "heads": 2, "mixer": MIXER | bounded | sensible(case)},
         "train": {"steps": 3, "batch": 4, "warmup": 0.0, "weight_decay": 0.0},
         "eval": {"every": 3, "valid": 4, "test": 4},
     })  # fmt: skip
@@ -90,7 +93,11 @@ def test_a_pairwise_cover_trains_and_sees_no_future(case, tmp_path):
 @cache
 def different():
     """The product without what is the same science twice."""
-    return list(dict.fromkeys(canonical(run_of(case)) for case in full(AXES | {"route": ["explore"]})))
+    return list(
+        dict.fromkeys(
+            canonical(run_of(case)) for case in full(AXES | {"route": ["explore"], "gate_activation": ["softmax"]})
+        )
+    )
 
 
 @pytest.mark.product

@@ -17,6 +17,7 @@ DecayTo = Literal["init", "zero"]
 MemoryNorm = Literal["rms", "none", "residual"]
 Aggregate = Literal["none", "residual", "grm", "soup", "ssc"]
 Gate = Literal["context", "input", "none"]
+GateActivation = Literal["softmax", "sigmoid", "identity"]
 Connector = Literal["own", "shared"]
 Init = Literal["restart", "checkpoint"]
 Pool = Literal["mean", "sum"]
@@ -49,6 +50,9 @@ class MemoryMixer(MixerConfig):
     segmentation: Segmentation = Field("constant", description="keep every segment, or buckets of 1, 2, 4, ... of them")
     aggregate: Aggregate = Field("grm", description="how a token reads the kept memories beside the online one")
     gate: Gate = Field("context", description="what the read weights see: token and segment, the token alone, nothing")
+    gate_activation: GateActivation = Field(
+        "softmax", description="gate context, input: weights share out 1, or each is the sigmoid of its logit, or that"
+    )
     connector: Connector = Field("own", description="u of the context score: its own projection, or the query")
     init: Init = Field("restart", description="a segment starts from scratch, or from the last segment's end")
     pool: Pool = Field("mean", description="how a segment's keys become one vector for the context score")
@@ -116,7 +120,7 @@ class MemoryMixer(MixerConfig):
     def inert(self) -> frozenset[str]:
         alone = {"window"} if self.hybrid == "none" else set()
         gateless = set() if self.weighs else {"gate"}
-        axes = _inert_axes(self.aggregate, self.read_gate, self.segmentation, self.taught)
+        axes = _inert_axes(self.aggregate, self.read_gate, self.segmentation, self.taught, self.gate_activation)
         return axes | self.rule.inert(self.depth) | alone | gateless
 
     @property
@@ -132,6 +136,8 @@ class MemoryMixer(MixerConfig):
             axes["route"] = self.route
         if self.weighs:
             axes["gate"] = self.gate
+        if self.read_gate != "none":
+            axes["gate_activation"] = self.gate_activation
         alone = {f"hybrid.{self.hybrid}"} if self.hybrid != "none" else set()
         cached = {f"{axis}.{word}" for axis, word in axes.items()} if self.aggregate != "none" else set()
         return super().parts | rule | cached | alone
@@ -210,7 +216,7 @@ class MemoryMixer(MixerConfig):
 
 
 @cache
-def _inert_axes(aggregate: str, gate: str, segmentation: str, taught: bool) -> frozenset[str]:
+def _inert_axes(aggregate: str, gate: str, segmentation: str, taught: bool, activation: str) -> frozenset[str]:
     dead = set[str]()
     if aggregate == "none":
         dead |= {"segment", "segmentation", "init"}
@@ -218,8 +224,10 @@ def _inert_axes(aggregate: str, gate: str, segmentation: str, taught: bool) -> f
         dead |= {"connector", "pool", "scale"}
     if aggregate != "ssc":
         dead |= {"k", "renormalise", "route"}
-    elif gate == "none":
-        dead |= {"renormalise"}
+    elif gate == "none" or activation != "softmax":
+        dead |= {"renormalise"}  # what each memory weighs does not depend on the others
+    if gate == "none":
+        dead |= {"gate_activation"}
     if aggregate == "ssc" and segmentation == "log":
         dead -= {"pool"}  # the sum favours large buckets; of segments that are all alike both choose the same
     return frozenset(dead)
