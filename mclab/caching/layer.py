@@ -6,6 +6,7 @@ See docs/equations.md#caching.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,17 @@ from mclab.memories import MEMORIES
 from mclab.memories.base import Written
 
 
+class AfterTraining(NamedTuple):
+    """A cache for a model that was trained without one (caching/post_training.py)."""
+
+    segment: int
+    """Tokens between kept states."""
+    window: int
+    """Kept states that are averaged with the online one."""
+    mix: str
+    """What is averaged: `outputs` of each of them, or the `memories` themselves, to be read once."""
+
+
 class CachingLayer(nn.Module):
     """A memory, cached as the mixer's keys say. `length` is the training length, which sizes the input gate and
     bounds the chunk."""
@@ -31,8 +43,8 @@ class CachingLayer(nn.Module):
     def __init__(self, replicas: int, width: int, heads: int, length: int, mixer: MemoryMixer) -> None:
         super().__init__()
         self.mixer, self.heads = mixer, heads
-        #: A cache for a model that was trained without one: tokens in a segment, kept states that are averaged.
-        self.post_training: tuple[int, int] | None = None
+        #: A cache for a model that was trained without one.
+        self.post_training: AfterTraining | None = None
         self.memory = MEMORIES[mixer.memory](replicas, width, heads, mixer.fitted(length))
         gate = mixer.read_gate
         slots = self._segments(length).most_slots
@@ -70,7 +82,8 @@ class CachingLayer(nn.Module):
         if self.watch is not None:
             written = self.watch(written, view)
         if self.post_training is not None:
-            y_GTV = written.read(q_GTK, self._alike(segments, q_GTK))
+            read = written.read if self.post_training.mix == "outputs" else written.read_mixed
+            y_GTV = read(q_GTK, self._alike(segments, q_GTK))
         else:
             y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, view)
         skipped = self.memory.skip(tokens)
@@ -83,13 +96,13 @@ class CachingLayer(nn.Module):
         assert self.post_training is not None
         block = segments.own_column(q_GTK.device)[:, None]
         column = torch.arange(segments.columns, device=q_GTK.device)
-        read_TN = (column <= block) & (column >= block - self.post_training[1])
+        read_TN = (column <= block) & (column >= block - self.post_training.window)
         weights_TN = read_TN.to(q_GTK.dtype) / read_TN.sum(-1, keepdim=True)
         return weights_TN.expand(q_GTK.shape[0], -1, -1)
 
     def _segments(self, length: int) -> Segments:
         if self.post_training is not None:
-            return ConstantSegments(length, min(length, self.post_training[0]))
+            return ConstantSegments(length, min(length, self.post_training.segment))
         if self.mixer.aggregate == "none":
             return ConstantSegments(length, length)
         return SEGMENTS[self.mixer.segmentation](length, self.mixer.segment)

@@ -1,7 +1,7 @@
 """Caching after training: a model trained without a cache is read with one (docs/equations.md#after-training).
 
-Every `segment` tokens a state is kept while the online memory runs on; a token's output is the plain average over the
-last `window` kept states and the online one. Nothing is learned.
+Every `segment` tokens a state is kept while the online memory runs on; a token reads the plain average over the last
+`window` kept states and the online one. Nothing is learned.
 """
 
 from collections.abc import Iterator
@@ -9,17 +9,19 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from mclab.caching.layer import CachingLayer
+from mclab.caching.layer import AfterTraining, CachingLayer
+
+__all__ = ["AfterTraining", "post_training"]
 
 
 @contextmanager
-def post_training(model: nn.Module, segment: int, window: int) -> Iterator[None]:
+def post_training(model: nn.Module, after: AfterTraining) -> Iterator[None]:
     """Within the block every caching layer of `model`, which was trained with `aggregate: none`, reads a cache."""
     layers = [module for module in model.modules() if isinstance(module, CachingLayer)]
     assert all(layer.mixer.aggregate == "none" for layer in layers)
     try:
         for layer in layers:
-            layer.post_training = (segment, window)
+            layer.post_training = after
         yield
     finally:
         for layer in layers:

@@ -26,7 +26,15 @@ BASELINES: dict[str, dict[str, Leaf]] = {
         "precision": "fp32",
         "checkpoint_every": None,
     },
-    "eval": {"every": 50, "valid": 256, "test": 1024, "task": (), "post_training": None, "post_segment": None},
+    "eval": {
+        "every": 50,
+        "valid": 256,
+        "test": 1024,
+        "task": (),
+        "post_training": None,
+        "post_segment": None,
+        "post_mix": "outputs",
+    },
     "model": {"dim": 32, "layers": 2, "heads": 1, "mlp": 2, "position": "none", "conv": 4, "pattern": ()},
     "memory": {
         "name": "memory",

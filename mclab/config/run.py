@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from mclab.config.baselines import laid_out
+from mclab.config.baselines import baseline, laid_out
 from mclab.config.model import MemoryMixer, ModelConfig
 from mclab.config.model.canonical import canonical_model, inert_keys, moved_words
 from mclab.config.strict import LARGEST, Leaf, Strict, leaves
@@ -21,6 +21,7 @@ from mclab.config.versions import versions
 SCIENCE = 1
 
 Precision = Literal["fp32", "bf16", "fp64"]
+PostMix = Literal["outputs", "memories"]
 Status = Literal["done", "diverged", "oom", "failed", "pruned"]
 
 #: Runs that differ in nothing but these train as one pack: none of them changes a tensor's shape.
@@ -71,6 +72,9 @@ class EvalConfig(Strict):
     )
     post_segment: int | None = Field(
         None, ge=1, le=2**20, description="tokens between kept states; null: the training length, task.length"
+    )
+    post_mix: PostMix = Field(
+        "outputs", description="with post_training: average what is read of the states, or average them and read once"
     )
 
 
@@ -164,7 +168,7 @@ class RunConfig(Strict):
 def inert(run: RunConfig) -> frozenset[str]:
     """Dotted paths of the keys that change nothing in this run, given its other keys."""
     dead = frozenset(f"model.{key}" for key in inert_keys(run.model))
-    return dead | {"eval.post_segment"} if run.eval.post_training is None else dead
+    return dead | {"eval.post_segment", "eval.post_mix"} if run.eval.post_training is None else dead
 
 
 def canonical(run: RunConfig) -> RunConfig:
@@ -182,10 +186,21 @@ def _canonical(run: RunConfig, length: int | None) -> RunConfig:
     # Variants change keys of the task as it was written.
     if not (run.train.task or run.eval.task) and (task := run.task.canonical()) != run.task:
         run = run.model_copy(update={"task": task})
-    if run.eval.post_segment is not None and (run.eval.post_training is None or run.cached_after == run.task.length):
-        run = run.model_copy(update={"eval": run.eval.model_copy(update={"post_segment": None})})
+    if (eval_ := _canonical_eval(run)) != run.eval:
+        run = run.model_copy(update={"eval": eval_})
     model = canonical_model(run.model, length)
     return run if model is run.model else run.model_copy(update={"model": model})
+
+
+def _canonical_eval(run: RunConfig) -> EvalConfig:
+    """Of a cache after training nothing where there is none; the training length between its states is the baseline."""
+    unused = run.eval.post_training is None
+    changes: dict[str, Leaf] = {}
+    if unused or run.cached_after == run.task.length:
+        changes["post_segment"] = baseline("eval", "post_segment")
+    if unused:
+        changes["post_mix"] = baseline("eval", "post_mix")
+    return run.eval.model_copy(update=changes)
 
 
 def science(run: RunConfig) -> dict[str, Leaf]:

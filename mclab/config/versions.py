@@ -37,7 +37,7 @@ def _parts(run: "RunConfig") -> Iterator[str]:
     if any(mixer.fitted(run.task.length) is not mixer for mixer in run.model.mixers):
         yield "chunk.above_length"
     if run.eval.post_training is not None:
-        yield "eval.post_training"
+        yield from ("eval.post_training", f"eval.post_mix.{run.eval.post_mix}")
 
 
 def versions(run: "RunConfig") -> dict[str, int]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mclab.caching.post_training import post_training
+from mclab.caching.post_training import AfterTraining, post_training
 from mclab.config.outcome import ALL, Score
 from mclab.config.run import RunConfig
 from mclab.config.task import TaskConfig
@@ -26,7 +26,7 @@ def as_examined(model: LM, run: RunConfig, split: str) -> AbstractContextManager
     `eval.post_training` asks for."""
     if split != "test" or run.eval.post_training is None:
         return nullcontext()
-    return post_training(model, run.cached_after, run.eval.post_training)
+    return post_training(model, AfterTraining(run.cached_after, run.eval.post_training, run.eval.post_mix))
 
 
 def loss_per_replica(logits_RBQV: Tensor, answers_RBQ: Tensor) -> Tensor:

@@ -5,12 +5,13 @@ import torch
 
 from mclab.caching.init import INITS
 from mclab.caching.layer import CachingLayer
-from mclab.caching.post_training import post_training
+from mclab.caching.post_training import AfterTraining, post_training
 from mclab.caching.recurrent import recurrent
 from mclab.config.model import RULES, MemoryMixer
 from mclab.kernels.fastweight.net import gelu_slope
 from mclab.layers import initialise, rotate
 from mclab.memories import MEMORIES
+from mclab.memories.base import State
 from tests.covering import full, label, pairwise
 from tests.layers import assert_causal, assert_same_with_gradients, largest_over_a_long_sequence
 from tests.tolerances import FP64
@@ -217,9 +218,11 @@ def test_gelu_slope_is_the_derivative():
     torch.testing.assert_close(gelu_slope(z), slope, atol=FP64, rtol=0)
 
 
+@pytest.mark.parametrize("mix", ["outputs", "memories"])
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_caching_after_training_averages_the_last_states(memory):
-    """Segments of 4 on 13 tokens, the mean over the last two kept states and the online one, by a token loop."""
+def test_caching_after_training_averages_the_last_states(memory, mix):
+    """Segments of 4 on 13 tokens, the last two kept states and the online one, by a token loop: the mean of what is
+    read of them, or what is read of their mean."""
     layer, inputs = layer_and_inputs(aggregate="none", memory=memory, chunk=2)
     x, q, k, v = inputs
     rule = layer.memory
@@ -233,14 +236,30 @@ def test_caching_after_training_averages_the_last_states(memory):
             kept.append(state)
             state = rule.begin(state)
         state = rule.step(state, tokens.at(t))
-        wanted.append(torch.stack([rule.read(s, q_GTK[:, t]) for s in (*kept[-2:], state)]).mean(0))
+        states, query = [*kept[-2:], state], q_GTK[:, t]
+        if mix == "outputs":
+            wanted.append(torch.stack([rule.read(s, query) for s in states]).mean(0))
+        else:
+            layers = zip(*(s.weights for s in states), strict=True)
+            wanted.append(rule.read(State(tuple(torch.stack(each).mean(0) for each in layers)), query))
     before = layer(*inputs)
-    with post_training(layer, 4, 2):
+    with post_training(layer, AfterTraining(4, 2, mix)):
         found = layer(*inputs)
     skipped = rule.skip(tokens)
     expected = torch.stack(wanted, 1) + (0 if skipped is None else skipped)
     torch.testing.assert_close(layer._fold(found), expected, atol=FP64, rtol=FP64)
     assert torch.equal(layer(*inputs), before)
+
+
+@pytest.mark.parametrize(("depth", "same"), [(1, True), (2, False)])
+@pytest.mark.parametrize("memory", DEEP)
+def test_after_training_means_of_memories_and_of_outputs_differ_in_deep_ones(memory, depth, same):
+    layer, inputs = layer_and_inputs(aggregate="none", memory=memory, depth=depth, chunk=2)
+    with post_training(layer, AfterTraining(4, 2, "outputs")):
+        outputs = layer(*inputs)
+    with post_training(layer, AfterTraining(4, 2, "memories")):
+        memories = layer(*inputs)
+    assert bool((outputs - memories).abs().max() < FP64) == same
 
 
 @pytest.mark.parametrize("init", ["restart", "checkpoint"])

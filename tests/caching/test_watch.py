@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from mclab.caching import recurrent as definition
-from mclab.caching.post_training import post_training
+from mclab.caching.post_training import AfterTraining, post_training
 from mclab.caching.watch import watching
 from mclab.config.run import RunConfig
 from mclab.layers import initialise
@@ -108,10 +108,11 @@ def test_a_memory_without_a_cache_has_one_column():
     assert torch.equal(weights, torch.ones(8, LENGTH, 1, dtype=torch.float64))
 
 
-def test_a_cache_after_training_weighs_what_it_reads_alike():
+@pytest.mark.parametrize("mix", ["outputs", "memories"])
+def test_a_cache_after_training_weighs_what_it_reads_alike(mix):
     """13 tokens in segments of 4: up to two kept states and the online memory."""
     layer, inputs = layer_and_inputs(length=LENGTH, aggregate="none")
-    with post_training(layer, 4, 2):
+    with post_training(layer, AfterTraining(4, 2, mix)):
         weights = watched(layer, inputs)
     third = 1 / 3
     rows = [[1, 0, 0, 0], [0.5, 0.5, 0, 0], [third, third, third, 0], [0, third, third, third]]

@@ -119,16 +119,29 @@ def test_the_parts_of_a_run_are_what_its_result_depends_on(model, there, not_the
     assert not found & set(not_there)
 
 
+def test_a_cache_after_training_has_parts_of_its_own():
+    found = {
+        mix: parts(
+            parse_run({"model": {"mixer": {"aggregate": "none"}}, "eval": {"post_training": 1, "post_mix": mix}})
+        )
+        for mix in ("outputs", "memories")
+    }
+    assert found["memories"] - found["outputs"] == {"eval.post_mix.memories"}
+    assert "eval.post_training" in found["outputs"]
+
+
 def test_versions_are_of_parts_that_exist():
     """A misspelt part would change no id."""
     from typing import get_args
 
     from mclab.config.model import MIXERS, Aggregate, Connector, Gate, Hybrid, Init, Pool
     from mclab.config.model.memory import GateActivation, MemoryNorm, Route, Segmentation
+    from mclab.config.run import PostMix
     from mclab.config.task import TASKS
 
     axes = {"aggregate": Aggregate, "connector": Connector, "gate": Gate, "hybrid": Hybrid, "init": Init, "pool": Pool}
     axes |= {"segmentation": Segmentation, "route": Route, "memory_norm": MemoryNorm, "gate_activation": GateActivation}
     known = {f"{axis}.{word}" for axis, words in axes.items() for word in get_args(words)}
     known |= {f"task.{word}" for word in TASKS} | {f"mixer.{word}" for word in MIXERS}
+    known |= {f"eval.post_mix.{word}" for word in get_args(PostMix)}
     assert VERSIONS.keys() <= known | {"train", "model", "eval.post_training", "memory.deep", "chunk.above_length"}

@@ -153,7 +153,7 @@ def test_the_canonical_model_has_the_same_layers_and_stands_still() -> None:
 
 
 def test_what_a_layer_says_itself_makes_the_models_key_inert() -> None:
-    cache = {"eval.post_segment"}
+    cache = {"eval.post_segment", "eval.post_mix"}
     assert inert(of(mixer="transformer++")) == {"model.conv"} | cache
     assert inert(of(mixer="transformer++", pattern=["attention", "mixer"])) == cache
     assert science(of(pattern=["conv/3", "attention/8"])) == {

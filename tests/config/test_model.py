@@ -85,7 +85,7 @@ def test_other_model_other_id(one: dict[str, Any], other: dict[str, Any]) -> Non
 
 
 def test_what_queries_and_keys_alone_have_is_inert_without_them() -> None:
-    cache = {"eval.post_segment"}
+    cache = {"eval.post_segment", "eval.post_mix"}
     assert inert(of(mixer={"name": "conv"})) == inert(of(mixer=OWN)) == {"model.heads", "model.conv"} | cache
     assert inert(of(mixer={"name": "conv"}, pattern=["mixer", "attention"])) == cache
     assert inert(of(mixer={"name": "attention"})) == cache

@@ -43,7 +43,10 @@ def test_a_partial_mixer_is_filled_up():
         ({"train": {"learning_rate": 3}}, "train.learning_rate: unknown key; did you mean train.lr?"),
         ({"train": {"batch_size": 3}}, "train.batch_size: unknown key; did you mean train.batch?"),
         ({"task": {"naem": "mqar"}}, "task.naem: unknown key; did you mean task.name?"),
-        ({"eval": {"qqq": 1}}, "eval.qqq: unknown key; eval has every, valid, test, task, post_training, post_segment"),
+        (
+            {"eval": {"qqq": 1}},
+            "eval.qqq: unknown key; eval has every, valid, test, task, post_training, post_segment, post_mix",
+        ),
     ],
 )
 def test_unknown_keys_name_the_nearest(data: dict[str, Any], message: str):

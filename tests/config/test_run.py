@@ -66,6 +66,7 @@ def test_science_holds_what_differs_from_the_defaults_and_the_names():
             {"model": {"mixer": {"memory": "retnet"}}},
         ),
         ({"eval": {"post_segment": 8}}, {}),
+        ({"eval": {"post_mix": "memories"}}, {}),
         (
             {"model": {"mixer": {"aggregate": "none"}}, "eval": {"post_training": 2, "post_segment": 64}},
             {"model": {"mixer": {"aggregate": "none"}}, "eval": {"post_training": 2}},
@@ -100,7 +101,8 @@ def test_other_memory_other_id():
     norms = ({"memory_norm": "none"}, {"memory_norm": "residual"})
     for keys in ({"chunk": 4}, {"depth": 3}, {"max_lr": 0.5}, {"decay_to": "zero"}, *norms):
         assert run_id(memory(memory="titans", segment=16, **keys)) != run_id(titans), keys
-    for keys in ({"post_training": 1}, {"post_training": 2, "post_segment": 32}):
+    caches = ({"post_training": 1}, {"post_training": 2, "post_segment": 32})
+    for keys in (*caches, {"post_training": 1, "post_mix": "memories"}):
         cached = parse_run({"model": {"mixer": {"aggregate": "none"}}, "eval": keys})
         assert run_id(cached) != run_id(plain)
         assert shape_key(cached) != shape_key(plain)

@@ -172,6 +172,19 @@ def test_a_cache_after_training_tells_on_test_where_a_sequence_is_longer_than_it
     assert (cached.test[ALL] == plain.test[ALL]) == ("pairs=1" not in changed)
 
 
+def test_a_mean_of_memories_after_training_scores_otherwise_than_a_mean_of_outputs():
+    """The same weights: nothing differs but the test where states are kept. Two matrices: their mean is no mean of
+    reads."""
+    exams, cache = {"length": 32}, {"post_training": 2}
+    (outputs,) = train_pack([run_config(model=PLAIN, exams=exams, **cache)], device="cpu")
+    (memories,) = train_pack([run_config(model=PLAIN, exams=exams, **cache, post_mix="memories")], device="cpu")
+    assert memories.curve == outputs.curve
+    other = {
+        part for part, score in memories.test.items() if score.loss != pytest.approx(outputs.test[part].loss, 1e-5)
+    }
+    assert other == {"length=32 pairs=1", "length=32 pairs=2"}
+
+
 def test_what_a_cache_after_training_reads_is_all_that_it_changes():
     """Without one a longer test is that of the model as trained, and with one the model is left as it was."""
     run = run_config(model=PLAIN, exams={"length": 32}, post_training=1)
