@@ -1,6 +1,7 @@
 """What holds of every layer: it is its definition, sees no future, and a long sequence overflows nothing."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,3 +50,9 @@ def largest_over_a_long_sequence(mixer: MemoryMixer) -> float:
     assert y.isfinite().all()
     assert all(grad.isfinite().all() for grad in grads)
     return y.abs().max().item()
+
+
+def comparable(case: dict[str, Any]) -> dict[str, Any]:
+    """A query is compared with keys alone; the config refuses another pool then."""
+    taught = case.get("gate", "context") == "context" or case.get("route") != "hard"
+    return case | {"pool_of": "keys"} if case.get("connector") == "shared" or not taught else case

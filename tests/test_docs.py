@@ -32,6 +32,7 @@ SECTIONS = {
     "model.mixer.connector": "connector",
     "model.mixer.init": "init",
     "model.mixer.pool": "pool",
+    "model.mixer.pool_of": "pool",
     "model.mixer.route": "route",
     "model.mixer.hybrid": "hybrids",
     "model.mixer.rule": "log-linear-attention",

@@ -17,22 +17,25 @@ from mclab.kernels.scores import segment_scores
 from mclab.layers import Normal, linear, parameter
 
 
-def context_scores(u_GTK: Tensor, k_GTK: Tensor, segments: Segments, pool: str, scale: float | None) -> Tensor:
-    """r_t^(i) = scale * <u_t, pool_i>; in t's own column the pool of its segment's keys up to and including t.
+def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: str, scale: float) -> Tensor:
+    """r_t^(i) = scale * <u_t, pool_i>; in t's own column the pool of its segment's tokens up to and including t.
 
-    `scale` None is sqrt(K) for the mean (unit keys average to short vectors) and 1 for the sum. Columns after t's own
-    hold numbers without meaning: mask them.
+    `pooled` are the keys, or the layer's inputs. Columns after t's own hold numbers without meaning: mask them.
     """
-    S, K = segments.segment, k_GTK.shape[-1]
-    factor = scale if scale is not None else math.sqrt(K) if pool == "mean" else 1.0
-    running_GT, whole_GTN = segment_scores(u_GTK, k_GTK, S)
-    counts_S = torch.arange(1, S + 1, dtype=k_GTK.dtype, device=k_GTK.device)
-    online_GT1 = (running_GT * (factor * POOLS[pool](counts_S)).repeat(segments.count)).unsqueeze(-1)
-    return torch.where(segments.own(k_GTK.device), online_GT1, _kept_scores(whole_GTN, segments, pool) * factor)
+    S = segments.segment
+    running_GT, whole_GTN = segment_scores(u_GTK, pooled_GTK, S)
+    counts_S = torch.arange(1, S + 1, dtype=u_GTK.dtype, device=u_GTK.device)
+    online_GT1 = (running_GT * (scale * POOLS[pool](counts_S)).repeat(segments.count)).unsqueeze(-1)
+    return torch.where(segments.own(u_GTK.device), online_GT1, _kept_scores(whole_GTN, segments, pool) * scale)
+
+
+def default_scale(pool: str, pool_of: str, width: int) -> float:
+    """Unit keys average to short vectors, hence sqrt(K) for their mean. Inputs are normed to length sqrt(K)."""
+    return math.sqrt(width) if (pool, pool_of) == ("mean", "keys") else 1.0
 
 
 def _kept_scores(whole_GTN: Tensor, segments: Segments, pool: str) -> Tensor:
-    """<u_t, pool> of every kept memory, from the products with the sums of each block's keys; any number elsewhere.
+    """<u_t, pool> of every kept memory, from the products with the sums of each block's tokens; any number elsewhere.
 
     A kept memory's blocks are full: only the last block may be short, and nobody reads it as a kept one.
     """

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from mclab.caching.activation import ACTIVATIONS
 from mclab.caching.aggregate import AGGREGATES
 from mclab.caching.connector import CONNECTORS
-from mclab.caching.gate import GATES, InputGate, context_scores
+from mclab.caching.gate import GATES, InputGate, context_scores, default_scale
 from mclab.caching.init import INITS
 from mclab.caching.segment import SEGMENTS, ConstantSegments, Segments
 from mclab.caching.view import Step, View
@@ -111,7 +111,10 @@ class CachingLayer(nn.Module):
         scores = None
         if self.gate.needs_scores or self.mixer.aggregate == "ssc":
             u_GTK = self._fold(self.connector(x, q))
-            scores = context_scores(u_GTK, k_GTK, segments, self.mixer.pool, self.mixer.scale)
+            pool, of, scale = self.mixer.pool, self.mixer.pool_of, self.mixer.scale
+            if scale is None:
+                scale = default_scale(pool, of, u_GTK.shape[-1])
+            scores = context_scores(u_GTK, k_GTK if of == "keys" else self._fold(x), segments, pool, scale)
         return View(
             visible_TN=segments.visible(x.device),
             own_TN=segments.own(x.device),

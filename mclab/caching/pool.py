@@ -1,7 +1,7 @@
-"""How a segment's keys become the one vector that the context score compares with (docs/equations.md#pool).
+"""How a segment's keys, or inputs, become the one vector that the context score compares with (docs/equations.md#pool).
 
-A pool is the sum of the keys times a factor that depends on their number alone, so a score is a product with the sum,
-times that factor. Shapes: T time padded to full segments, N segments.
+A pool is their sum times a factor that depends on their number alone, so a score is a product with the sum, times
+that factor. Shapes: T time padded to full segments, N segments.
 """
 
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from torch import Tensor
 
 
 def mean(counts: Tensor) -> Tensor:
-    """Mean key."""
+    """Mean."""
     return 1 / counts
 
 
 def total(counts: Tensor) -> Tensor:
-    """Sum of keys (the paper's eq. 16)."""
+    """Sum (the paper's eq. 16)."""
     return counts.new_ones(counts.shape)
 
 
-#: From the number of pooled keys to the factor on their sum.
+#: From the number of pooled tokens to the factor on their sum.
 POOLS: dict[str, Callable[[Tensor], Tensor]] = {"mean": mean, "sum": total}

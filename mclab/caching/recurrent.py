@@ -26,6 +26,7 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
     """What `layer(x, q, k, v, rotary)` means. All arguments and the result are [R, B, T, D]."""
     q_GTK, k_GTK, v_GTV = (_heads(z, layer.heads) for z in (q, k, v))
     u_GTK = _heads(layer.connector(x, q), layer.heads)
+    pooled_GTK = _heads(x, layer.heads) if layer.mixer.pool_of == "inputs" else k_GTK
     logits_GTL = _input_logits(layer, x)
     memory, mixer, outputs = layer.memory, layer.mixer, []
     rotary = rotary or mixer.rule.rotary
@@ -47,8 +48,8 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
         for span in spans:
             if span not in kept:
                 kept[span] = ends[span[1] - 1] if mixer.init == "checkpoint" else _alone(memory, tokens, span, S)
-        pools = [_pool(k_GTK[:, a * S : b * S], mixer.pool) for a, b in spans]
-        scores = _scores(u_GTK[:, t], [*pools, _pool(k_GTK[:, first : t + 1], mixer.pool)], mixer.pool, mixer.scale)
+        pools = [_pool(pooled_GTK[:, a * S : b * S], mixer.pool) for a, b in spans]
+        scores = _scores(layer, u_GTK[:, t], [*pools, _pool(pooled_GTK[:, first : t + 1], mixer.pool)])
         logits = None if logits_GTL is None else logits_GTL[:, t, _slots(spans, block, mixer.segmentation, logits_GTL)]
         gamma = _gamma(layer, scores, logits, _Place(t, spans))
         outputs.append(_read(layer, [*(kept[span] for span in spans), state], read_q[:, t], gamma))
@@ -92,12 +93,14 @@ def _heads(x_RBTD: Tensor, heads: int) -> Tensor:
     return x_RBTD.unflatten(-1, (heads, -1)).transpose(2, 3).flatten(0, 2)
 
 
-def _pool(keys_GnK: Tensor, kind: str) -> Tensor:
-    return keys_GnK.mean(1) if kind == "mean" else keys_GnK.sum(1)
+def _pool(tokens_GnK: Tensor, kind: str) -> Tensor:
+    return tokens_GnK.mean(1) if kind == "mean" else tokens_GnK.sum(1)
 
 
-def _scores(u_GK: Tensor, pools: list[Tensor], kind: str, scale: float | None) -> Tensor:
-    factor = scale if scale is not None else math.sqrt(u_GK.shape[-1]) if kind == "mean" else 1.0
+def _scores(layer: CachingLayer, u_GK: Tensor, pools: list[Tensor]) -> Tensor:
+    mixer = layer.mixer
+    short = mixer.pool == "mean" and mixer.pool_of == "keys"
+    factor = mixer.scale if mixer.scale is not None else math.sqrt(u_GK.shape[-1]) if short else 1.0
     return torch.stack([factor * (u_GK * pool).sum(-1) for pool in pools], dim=-1)
 
 

@@ -52,6 +52,7 @@ BASELINES: dict[str, dict[str, Leaf]] = {
         "connector": "own",
         "init": "restart",
         "pool": "mean",
+        "pool_of": "keys",
         "scale": None,
         "k": 2,
         "renormalise": True,

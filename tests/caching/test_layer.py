@@ -11,7 +11,7 @@ from mclab.caching.watch import watching
 from mclab.config.model import MemoryMixer
 from mclab.layers import initialise
 from tests.covering import full, label, pairwise
-from tests.layers import assert_same_with_gradients
+from tests.layers import assert_same_with_gradients, comparable
 from tests.tolerances import FP64
 
 AXES = {
@@ -21,6 +21,7 @@ AXES = {
     "connector": ["own", "shared"],
     "init": ["restart", "checkpoint"],
     "pool": ["mean", "sum"],
+    "pool_of": ["keys", "inputs"],
     "scale": [None, 0.7],
     "k": [1, 2, 9],
     "renormalise": [True, False],
@@ -48,7 +49,7 @@ def read(layer, inputs, rotary=False):
 
 
 def assert_equals_definition(case):
-    axes = dict(case)
+    axes = comparable(dict(case))
     rotary = axes.pop("rotary")
     layer, inputs = layer_and_inputs(**axes)
     fast, slow = layer(*inputs, rotary), recurrent(layer, *inputs, rotary)
@@ -82,6 +83,23 @@ def test_three_tokens_by_hand():
     for path in (layer, lambda *a: recurrent(layer, *a)):
         y = path(q, q, k, v).flatten()
         torch.testing.assert_close(y, torch.tensor([0.5, 1.9, 2.6], dtype=torch.float64), atol=FP64, rtol=0)
+
+
+@pytest.mark.parametrize(("pool", "scale"), [("mean", None), ("sum", None), ("mean", 0.5)])
+def test_pools_of_inputs_by_hand(pool, scale):
+    """Token 3 of segments {0, 1} and {2, 3}; two heads, each with its half of x and of u = x W_u. Without `scale` the
+    factor is 1: inputs are as long as sqrt(K) already."""
+    layer, (x, q, k, v) = layer_and_inputs(length=4, segment=2, pool=pool, pool_of="inputs", scale=scale, batch=1)
+    factor = (0.5 if pool == "mean" else 1.0) * (scale or 1.0)
+    u = torch.einsum("rbtd,rde->rbte", x, layer.connector.project.weight)
+    with watching(layer) as seen:
+        layer(x, q, k, v)
+    for r in range(2):
+        for h in range(2):
+            part = slice(4 * h, 4 * h + 4)
+            pools = [x[r, 0, a : a + 2, part].sum(0) * factor for a in (0, 2)]
+            logits = torch.stack([u[r, 0, 3, part] @ each for each in pools])
+            torch.testing.assert_close(seen[0].weights[2 * r + h, 3], logits.softmax(0), atol=FP64, rtol=0)
 
 
 @pytest.mark.parametrize("aggregate", ["grm", "soup", "ssc"])

@@ -13,7 +13,7 @@ from mclab.layers import initialise, rotate
 from mclab.memories import MEMORIES
 from mclab.memories.base import State
 from tests.covering import full, label, pairwise
-from tests.layers import assert_causal, assert_same_with_gradients, largest_over_a_long_sequence
+from tests.layers import assert_causal, assert_same_with_gradients, comparable, largest_over_a_long_sequence
 from tests.tolerances import FP64
 
 AXES = {
@@ -26,6 +26,7 @@ AXES = {
     "gate_activation": ["softmax", "sigmoid", "identity"],
     "init": ["restart", "checkpoint"],
     "pool": ["mean", "sum"],
+    "pool_of": ["keys", "inputs"],
     "decay_to": ["init", "zero"],
     "memory_norm": ["rms", "none", "residual"],
     "segment": [1, 3, 5, 40],
@@ -56,6 +57,7 @@ def layer_and_inputs(length=13, heads=2, replicas=2, batch=1, **mixer):
 
 def sensible(case):
     """Mixing weights without a gate means nothing in a deep memory, and the config refuses it."""
+    case = comparable(case)
     deep = case["memory"] in DEEP and case["depth"] > 1
     return case | {"gate": "context"} if deep and (case["aggregate"], case["gate"]) == ("soup", "none") else case
 

@@ -10,7 +10,7 @@ from mclab.caching.route import draw, select
 from mclab.caching.view import Step
 from tests.caching import test_layer, test_memories
 from tests.covering import label, pairwise
-from tests.layers import assert_same_with_gradients
+from tests.layers import assert_same_with_gradients, comparable
 from tests.tolerances import FP64
 
 AXES = {
@@ -24,6 +24,7 @@ AXES = {
     "init": ["restart", "checkpoint"],
     "renormalise": [True, False],
     "pool": ["mean", "sum"],
+    "pool_of": ["keys", "inputs"],
     "k": [1, 2, 9],
     "segment": [1, 3, 40],
     "length": [1, 13, 16],
@@ -50,7 +51,7 @@ def layer_and_inputs(length=13, **mixer):
 
 @pytest.mark.parametrize("case", pairwise(AXES), ids=label)
 def test_equals_definition(case):
-    axes = dict(case)
+    axes = comparable(dict(case))
     early = axes.pop("early")
     layer, inputs = layer_and_inputs(**axes)
     in_training(layer, early=early, length=case["length"])

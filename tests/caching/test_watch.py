@@ -11,6 +11,7 @@ from mclab.layers import initialise
 from mclab.models.lm import LM
 from tests.caching.test_layer import layer_and_inputs
 from tests.covering import label, pairwise
+from tests.layers import comparable
 from tests.tolerances import FP64
 
 AXES = {
@@ -20,6 +21,7 @@ AXES = {
     "connector": ["own", "shared"],
     "init": ["restart", "checkpoint"],
     "pool": ["mean", "sum"],
+    "pool_of": ["keys", "inputs"],
     "k": [1, 2, 9],
     "renormalise": [True, False],
     "segment": [1, 3, 4, 40],
@@ -59,7 +61,7 @@ def defined(layer, inputs, monkeypatch):
 
 @pytest.mark.parametrize("case", pairwise({**AXES, "aggregate": ["grm", "soup", "ssc"]}), ids=label)
 def test_they_are_those_of_the_definition(case, monkeypatch):
-    layer, inputs = layer_and_inputs(length=LENGTH, **case)
+    layer, inputs = layer_and_inputs(length=LENGTH, **comparable(case))
     weights = watched(layer, inputs)
     rows = defined(layer, inputs, monkeypatch)
     assert len(rows) == LENGTH
@@ -72,7 +74,7 @@ def test_they_are_those_of_the_definition(case, monkeypatch):
     "case", pairwise({**AXES, "aggregate": ["grm", "soup", "ssc"], "segment": [1, 3, 40]}), ids=label
 )
 def test_of_buckets_too_a_column_each_and_the_online_memory_last(case, monkeypatch):
-    layer, inputs = layer_and_inputs(length=LENGTH, segmentation="log", **case)
+    layer, inputs = layer_and_inputs(length=LENGTH, segmentation="log", **comparable(case))
     weights = watched(layer, inputs)
     spans = layer._segments(LENGTH).spans
     assert weights.shape[2] == len(spans) + 1
@@ -85,7 +87,7 @@ def test_of_buckets_too_a_column_each_and_the_online_memory_last(case, monkeypat
 
 @pytest.mark.parametrize("case", pairwise(AXES), ids=label)
 def test_what_a_row_sums_to(case):
-    layer, inputs = layer_and_inputs(length=LENGTH, **case)
+    layer, inputs = layer_and_inputs(length=LENGTH, **comparable(case))
     weights = watched(layer, inputs)[:, :LENGTH]
     seen = torch.arange(LENGTH) // case["segment"] + 1
     read = torch.minimum(seen, torch.tensor(case["k"] + 1)) if case["aggregate"] == "ssc" else seen

@@ -99,7 +99,8 @@ def test_a_formula_has_a_version_that_only_its_users_carry(monkeypatch):
     [
         ({"mixer": {"aggregate": "none"}}, ["memory.linear"], ["aggregate.none", "gate.context", "init.restart"]),
         ({"mixer": {"aggregate": "residual"}}, ["aggregate.residual", "init.restart"], ["gate.context", "pool.mean"]),
-        ({"mixer": {"gate": "input"}}, ["gate.input"], ["pool.mean", "connector.own"]),
+        ({"mixer": {"gate": "input"}}, ["gate.input"], ["pool.mean", "pool_of.keys", "connector.own"]),
+        ({"mixer": {"pool_of": "inputs"}}, ["pool_of.inputs", "pool.mean"], ["pool_of.keys"]),
         ({"mixer": {"gate_activation": "sigmoid"}}, ["gate_activation.sigmoid"], ["gate_activation.softmax"]),
         ({"mixer": {"gate": "none", "aggregate": "ssc"}}, ["gate.none"], ["gate_activation.softmax"]),
         ({"mixer": {"gate": "none", "aggregate": "ssc"}}, ["gate.none", "pool.mean", "connector.own"], []),
@@ -135,12 +136,18 @@ def test_versions_are_of_parts_that_exist():
     from typing import get_args
 
     from mclab.config.model import MIXERS, Aggregate, Connector, Gate, Hybrid, Init, Pool
-    from mclab.config.model.memory import GateActivation, MemoryNorm, Route, Segmentation
+    from mclab.config.model.memory import GateActivation, MemoryNorm, PoolOf, Route, Segmentation
     from mclab.config.run import PostMix
     from mclab.config.task import TASKS
 
     axes = {"aggregate": Aggregate, "connector": Connector, "gate": Gate, "hybrid": Hybrid, "init": Init, "pool": Pool}
-    axes |= {"segmentation": Segmentation, "route": Route, "memory_norm": MemoryNorm, "gate_activation": GateActivation}
+    axes |= {
+        "segmentation": Segmentation,
+        "route": Route,
+        "memory_norm": MemoryNorm,
+        "gate_activation": GateActivation,
+        "pool_of": PoolOf,
+    }
     known = {f"{axis}.{word}" for axis, words in axes.items() for word in get_args(words)}
     known |= {f"task.{word}" for word in TASKS} | {f"mixer.{word}" for word in MIXERS}
     known |= {f"eval.post_mix.{word}" for word in get_args(PostMix)}

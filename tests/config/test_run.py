@@ -141,18 +141,18 @@ def test_a_cache_after_training_is_for_memories_trained_without(model: dict[str,
     [
         (
             {"aggregate": "none"},
-            {"segment", "segmentation", "gate", "gate_activation", "init", "connector", "pool", "scale"}
+            {"segment", "segmentation", "gate", "gate_activation", "init", "connector", "pool", "pool_of", "scale"}
             | {"k", "renormalise", "route"},
         ),
         (
             {"aggregate": "residual"},
-            {"gate", "gate_activation", "connector", "pool", "scale", "k", "renormalise", "route"},
+            {"gate", "gate_activation", "connector", "pool", "pool_of", "scale", "k", "renormalise", "route"},
         ),
         (
             {"aggregate": "grm", "gate": "none"},
-            {"gate_activation", "connector", "pool", "scale", "k", "renormalise", "route"},
+            {"gate_activation", "connector", "pool", "pool_of", "scale", "k", "renormalise", "route"},
         ),
-        ({"aggregate": "grm", "gate": "input"}, {"connector", "pool", "scale", "k", "renormalise", "route"}),
+        ({"aggregate": "grm", "gate": "input"}, {"connector", "pool", "pool_of", "scale", "k", "renormalise", "route"}),
         ({"aggregate": "grm", "gate": "context"}, {"k", "renormalise", "route"}),
         ({"aggregate": "soup", "gate": "context"}, {"k", "renormalise", "route"}),
         ({"aggregate": "ssc", "gate": "context"}, set()),
@@ -162,7 +162,7 @@ def test_a_cache_after_training_is_for_memories_trained_without(model: dict[str,
         ({"aggregate": "ssc", "gate": "input", "gate_activation": "identity"}, {"renormalise"}),
         (
             {"aggregate": "soup", "gate": "input", "gate_activation": "identity"},
-            {"connector", "pool", "scale", "k", "renormalise", "route"},
+            {"connector", "pool", "pool_of", "scale", "k", "renormalise", "route"},
         ),
         ({"aggregate": "ssc", "gate": "context", "route": "hard"}, set()),
         ({"aggregate": "ssc", "gate": "input", "route": "hard"}, {"connector", "pool", "scale"}),
@@ -205,6 +205,7 @@ OTHER = {
     "gate_activation": "sigmoid",
     "connector": "shared",
     "pool": "sum",
+    "pool_of": "inputs",
     "scale": 3.0,
     "k": 7,
     "renormalise": False,
@@ -229,7 +230,7 @@ def test_an_inert_key_changes_no_id_and_a_live_one_does(aggregate: str, gate: st
 
 @pytest.mark.parametrize(("aggregate", "gate"), AXES)
 def test_canonical_holds_still_and_keeps_the_id(aggregate: str, gate: str):
-    run = memory(aggregate=aggregate, gate=gate, **OTHER)
+    run = memory(aggregate=aggregate, gate=gate, **{**OTHER, "pool_of": "keys"})
     assert canonical(canonical(run)) == canonical(run)
     assert run_id(canonical(run)) == run_id(run)
 

@@ -6,7 +6,7 @@ import pytest
 
 from mclab.config.oddities import oddities
 from mclab.config.parse import parse_run
-from mclab.config.run import canonical
+from mclab.config.run import canonical, run_id
 from mclab.config.strict import ConfigError
 from mclab.config.variants import check_exams
 
@@ -49,3 +49,32 @@ def test_arguments_of_a_module_have_one_form():
         {"name": "module", "module": "a.B", "args": args} for args in (["b=1", "a=word"], {"a": "word", "b": 1})
     )
     assert parse_run({"model": {"mixer": one}}) == parse_run({"model": {"mixer": other}})
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        (
+            {"connector": "shared"},
+            "model.mixer.pool_of: connector shared compares queries with pools, and inputs are no keys; "
+            "take pool_of keys or connector own",
+        ),
+        (
+            {"aggregate": "ssc", "gate": "input", "route": "hard"},
+            "model.mixer.pool_of: ssc by route hard with gate input compares queries with pools, and inputs are no "
+            "keys; take pool_of keys, another route, or gate context",
+        ),
+    ],
+)
+def test_queries_are_compared_with_keys_alone(keys, line):
+    with pytest.raises(ConfigError) as caught:
+        parse_run({"model": {"mixer": {"pool_of": "inputs", **keys}}})
+    assert str(caught.value) == line
+    parse_run({"model": {"mixer": keys}})
+
+
+def test_where_nothing_is_scored_any_pool_will_do():
+    """The pool is inert there, and the connector too."""
+    for keys in ({"gate": "input"}, {"aggregate": "residual"}, {"aggregate": "none"}):
+        run = parse_run({"model": {"mixer": {"pool_of": "inputs", "connector": "shared", **keys}}})
+        assert run_id(run) == run_id(parse_run({"model": {"mixer": keys}}))

@@ -26,6 +26,7 @@ from mclab.models.mixers import MIXERS
 from mclab.tasks import TASKS
 from tests.caching.test_memories import layer_and_inputs, sensible
 from tests.covering import full, label, pairwise
+from tests.layers import comparable
 
 MIXER_AXES = {
     "aggregate": ["none", "residual", "grm", "soup", "ssc"],
@@ -33,6 +34,8 @@ MIXER_AXES = {
     "connector": ["own", "shared"],
     "init": ["restart", "checkpoint"],
     "pool": ["mean", "sum"],
+    "pool_of": ["keys", "inputs"],
+    "gate_activation": ["softmax", "sigmoid", "identity"],
     "route": ["explore", "straight_through", "annealed", "hard"],
     "out_gate": [False, True],
     "qk_norm": [True, False],
@@ -67,7 +70,6 @@ MEMORY_AXES = {
     "depth": [1, 2, 3],
     "aggregate": ["none", "residual", "grm", "soup", "ssc"],
     "gate": ["context", "input", "none"],
-    "gate_activation": ["softmax", "sigmoid", "identity"],
     "segmentation": ["constant", "log"],
     "memory_norm": ["rms", "none", "residual"],
 }
@@ -82,7 +84,7 @@ def config(name, case):
 
 
 CASES = [
-    *(pytest.param(config("memory", c), id="memory-" + label(c)) for c in pairwise(MIXER_AXES)),
+    *(pytest.param(config("memory", comparable(c)), id="memory-" + label(c)) for c in pairwise(MIXER_AXES)),
     *(pytest.param(config("attention", c), id="attention-" + label(c)) for c in pairwise(ATTENTION_AXES)),
     *(pytest.param(config("conv", c), id="conv-" + label(c)) for c in pairwise(CONV_AXES)),
     *(pytest.param(config("memory", c), id="hybrid-" + label(c)) for c in pairwise(HYBRID_AXES)),
@@ -212,8 +214,8 @@ def test_state_arithmetic_of_memories(case, expected):
 
 def test_parameter_arithmetic_of_every_memory():
     """20 tokens in segments of 3: seven slots of an input gate, or four for buckets."""
-    routes = [case | {"route": "hard"} for case in full(MEMORY_AXES | {"aggregate": ["ssc"]})]
-    for case in [*full(MEMORY_AXES), *routes]:
+    routes = [case | {"route": "hard"} for case in full(MEMORY_AXES | {"aggregate": ["ssc"], "memory_norm": ["rms"]})]
+    for case in [*full(MEMORY_AXES | {"memory_norm": ["rms", "residual"]}), *routes]:
         run = config("memory", {**sensible(case), "segment": 3, "layers": 1, "heads": 2})
         assert parameters(run) == sum(p[0].numel() for p in LM(run, 1).parameters()), label(case)
 

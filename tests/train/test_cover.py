@@ -27,6 +27,7 @@ AXES = {
     "init": ["restart", "checkpoint"],
     "segmentation": ["constant", "log"],
     "pool": ["mean", "sum"],
+    "pool_of": ["keys", "inputs"],
     "route": ["explore", "straight_through", "annealed", "hard"],
 }
 #: What the pairs vary beside; 16 is above the segment.

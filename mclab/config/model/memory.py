@@ -21,6 +21,7 @@ GateActivation = Literal["softmax", "sigmoid", "identity"]
 Connector = Literal["own", "shared"]
 Init = Literal["restart", "checkpoint"]
 Pool = Literal["mean", "sum"]
+PoolOf = Literal["keys", "inputs"]
 Route = Literal["annealed", "explore", "straight_through", "hard"]
 Hybrid = Literal["none", "mal", "mag"]
 #: The memories that some keys are for.
@@ -56,8 +57,9 @@ class MemoryMixer(MixerConfig):
     connector: Connector = Field("own", description="u of the context score: its own projection, or the query")
     init: Init = Field("restart", description="a segment starts from scratch, or from the last segment's end")
     pool: Pool = Field("mean", description="how a segment's keys become one vector for the context score")
+    pool_of: PoolOf = Field("keys", description="what is pooled: a segment's keys, or what the layer gets, x")
     scale: float | None = Field(
-        None, gt=0, le=LARGEST, description="factor on context scores; null: sqrt(K) for mean, 1 for sum"
+        None, gt=0, le=LARGEST, description="factor on context scores; null: sqrt(K) for the mean of keys, else 1"
     )
     k: int = Field(2, ge=1, le=2**20, description="ssc: kept memories that a token reads beside the online one")
     renormalise: bool = Field(True, description="ssc: softmax over the chosen memories alone")
@@ -108,6 +110,11 @@ class MemoryMixer(MixerConfig):
         return self.read_gate == "context" or (self.aggregate == "ssc" and self.route != "hard")
 
     @property
+    def scored(self) -> bool:
+        """Whether memories have context scores: as logits of the gate, or for ssc to choose by."""
+        return self.read_gate == "context" or self.aggregate == "ssc"
+
+    @property
     def tokens_a_chunk(self) -> int:
         """Chunks end with their segment; with a sequence that is shorter, see `fitted`."""
         return self.chunk if self.aggregate == "none" else min(self.chunk, self.segment)
@@ -130,8 +137,8 @@ class MemoryMixer(MixerConfig):
         if self.deep:
             rule |= {"memory.deep", f"memory_norm.{self.memory_norm}"}
         axes: dict[str, str] = {"aggregate": self.aggregate, "init": self.init, "segmentation": self.segmentation}
-        if self.read_gate == "context" or self.aggregate == "ssc":
-            axes |= {"connector": self.connector, "pool": self.pool}
+        if self.scored:
+            axes |= {"connector": self.connector, "pool": self.pool, "pool_of": self.pool_of}
         if self.aggregate == "ssc":
             axes["route"] = self.route
         if self.weighs:
@@ -214,6 +221,22 @@ class MemoryMixer(MixerConfig):
             )
         return self
 
+    @model_validator(mode="after")
+    def _scores_compare_alike(self) -> "MemoryMixer":
+        if not self.scored or self.pool_of == "keys":
+            return self
+        if not self.taught:
+            raise ValueError(
+                f"pool_of: ssc by route hard with gate {self.gate} compares queries with pools, and inputs are no "
+                f"keys; take pool_of keys, another route, or gate context"
+            )
+        if self.connector == "shared":
+            raise ValueError(
+                "pool_of: connector shared compares queries with pools, and inputs are no keys; "
+                "take pool_of keys or connector own"
+            )
+        return self
+
 
 @cache
 def _inert_axes(aggregate: str, gate: str, segmentation: str, taught: bool, activation: str) -> frozenset[str]:
@@ -228,6 +251,8 @@ def _inert_axes(aggregate: str, gate: str, segmentation: str, taught: bool, acti
         dead |= {"renormalise"}  # what each memory weighs does not depend on the others
     if gate == "none":
         dead |= {"gate_activation"}
+    if gate != "context" and aggregate != "ssc":
+        dead |= {"pool_of"}
     if aggregate == "ssc" and segmentation == "log":
         dead -= {"pool"}  # the sum favours large buckets; of segments that are all alike both choose the same
     return frozenset(dead)
