@@ -24,9 +24,19 @@ def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: 
     """
     S = segments.segment
     running_GT, whole_GTN = segment_scores(u_GTK, pooled_GTK, S)
-    counts_S = torch.arange(1, S + 1, dtype=u_GTK.dtype, device=u_GTK.device)
-    online_GT1 = (running_GT * (scale * POOLS[pool](counts_S)).repeat(segments.count)).unsqueeze(-1)
+    if len(segments.runs) < segments.count:  # the pool goes on over the earlier blocks of the run
+        running_GT = running_GT + (whole_GTN * _earlier_of_run(segments, u_GTK)).sum(-1)
+    counts_T = segments.written(u_GTK.device).to(u_GTK.dtype)
+    online_GT1 = (running_GT * (scale * POOLS[pool](counts_T))).unsqueeze(-1)
     return torch.where(segments.own(u_GTK.device), online_GT1, _kept_scores(whole_GTN, segments, pool) * scale)
+
+
+def _earlier_of_run(segments: Segments, like: Tensor) -> Tensor:
+    """[T, N]: one for the blocks before t's own that its online memory holds."""
+    run_N = segments.run_of_block(like.device)
+    block_N = torch.arange(segments.count, device=like.device)
+    earlier_NN = (run_N[:, None] == run_N) & (block_N[:, None] > block_N)
+    return earlier_NN.to(like.dtype).repeat_interleave(segments.segment, 0)
 
 
 def default_scale(pool: str, pool_of: str, width: int) -> float:

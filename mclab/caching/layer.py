@@ -17,7 +17,7 @@ from mclab.caching.aggregate import AGGREGATES
 from mclab.caching.connector import CONNECTORS
 from mclab.caching.gate import GATES, InputGate, context_scores, default_scale
 from mclab.caching.init import INITS
-from mclab.caching.segment import SEGMENTS, ConstantSegments, Segments
+from mclab.caching.segment import ConstantSegments, Segments, segments_of
 from mclab.caching.view import Step, View
 from mclab.config.model import MemoryMixer
 from mclab.layers import rotate
@@ -105,7 +105,7 @@ class CachingLayer(nn.Module):
             return ConstantSegments(length, min(length, self.post_training.segment))
         if self.mixer.aggregate == "none":
             return ConstantSegments(length, length)
-        return SEGMENTS[self.mixer.segmentation](length, self.mixer.segment)
+        return segments_of(self.mixer, length)
 
     def _view(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> View:
         scores = None

@@ -15,6 +15,7 @@ from torch import Tensor
 from mclab.caching.gate import InputGate
 from mclab.caching.init import INITS
 from mclab.caching.layer import CachingLayer
+from mclab.config.model import MemoryMixer
 from mclab.layers import linear, rotate
 from mclab.memories.base import Memory, State, Tokens
 
@@ -33,22 +34,23 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
     read_q, write_k = (rotate(q_GTK), rotate(k_GTK)) if rotary else (q_GTK, k_GTK)
     tokens = memory.tokens(x, write_k, v_GTV)
     T = x.shape[2]
-    S = T if mixer.aggregate == "none" else mixer.segment
+    cuts = _cuts(mixer, T)
     initial = state = memory.initial(tokens)
     ends: list[State] = []
     kept: dict[Span, State] = {}
     for t in range(T):
-        block, first = t // S, t - t % S
+        block = next(n for n, (_, end) in enumerate(cuts) if t < end)
+        first, end = cuts[block]
         if t == first:
             state = memory.begin(INITS[mixer.init].start(initial, state))
         state = memory.step(state, tokens.at(t))
-        if t % S == S - 1:
+        if t == end - 1:
             ends.append(state)
         spans = prefix(block, mixer.segmentation)
         for span in spans:
             if span not in kept:
-                kept[span] = ends[span[1] - 1] if mixer.init == "checkpoint" else _alone(memory, tokens, span, S)
-        pools = [_pool(pooled_GTK[:, a * S : b * S], mixer.pool) for a, b in spans]
+                kept[span] = ends[span[1] - 1] if mixer.init == "checkpoint" else _alone(memory, tokens, cuts, span)
+        pools = [_pool(pooled_GTK[:, cuts[a][0] : cuts[b - 1][1]], mixer.pool) for a, b in spans]
         scores = _scores(layer, u_GTK[:, t], [*pools, _pool(pooled_GTK[:, first : t + 1], mixer.pool)])
         logits = None if logits_GTL is None else logits_GTL[:, t, _slots(spans, block, mixer.segmentation, logits_GTL)]
         gamma = _gamma(layer, scores, logits, _Place(t, spans))
@@ -60,9 +62,21 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
     return y_GTV.unflatten(0, (*x.shape[:2], layer.heads)).transpose(2, 3).flatten(-2)
 
 
+def _cuts(mixer: MemoryMixer, length: int) -> list[Span]:
+    """The tokens of each segment."""
+    if mixer.aggregate == "none":
+        return [(0, length)]
+    each = list(mixer.segment_lengths) if mixer.segmentation == "listed" else [mixer.segment]
+    found = [(0, min(each[0], length))]
+    while found[-1][1] < length:
+        size = each[min(len(found), len(each) - 1)]
+        found.append((found[-1][1], min(found[-1][1] + size, length)))
+    return found
+
+
 def prefix(block: int, segments: str) -> list[Span]:
     """The kept memories that a block reads, each by its blocks [first, end): all single ones, or the binary digits."""
-    if segments == "constant":
+    if segments != "log":
         return [(n, n + 1) for n in range(block)]
     spans, first = [], 0
     for digit in reversed(range(block.bit_length())):
@@ -72,17 +86,17 @@ def prefix(block: int, segments: str) -> list[Span]:
     return spans
 
 
-def _alone(memory: Memory, tokens: Tokens, span: Span, segment: int) -> State:
+def _alone(memory: Memory, tokens: Tokens, cuts: list[Span], span: Span) -> State:
     """A memory of its own, from W^0 over the tokens of these blocks."""
     state = memory.begin(memory.initial(tokens))
-    for t in range(span[0] * segment, span[1] * segment):
+    for t in range(cuts[span[0]][0], cuts[span[1] - 1][1]):
         state = memory.step(state, tokens.at(t))
     return state
 
 
 def _slots(spans: list[Span], block: int, segments: str, logits_GTL: Tensor) -> list[int]:
     """The input gate's slot of each memory, the online one last: the block's number, or the bucket's size."""
-    if segments == "constant":
+    if segments != "log":
         slots = [*range(block), block]
     else:
         slots = [*(int(math.log2(end - first)) + 1 for first, end in spans), 0]

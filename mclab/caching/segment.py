@@ -12,6 +12,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from mclab.config.model import MemoryMixer
+
 #: Blocks from the first to the one before the last.
 Span = tuple[int, int]
 
@@ -42,6 +44,11 @@ class Segments(ABC):
     @abstractmethod
     def readers(self) -> tuple[Span, ...]:
         """The blocks whose tokens read each kept memory."""
+
+    @property
+    def runs(self) -> tuple[Span, ...]:
+        """The blocks over which each online memory goes on, in their order."""
+        return tuple((n, n + 1) for n in range(self.count))
 
     @property
     @abstractmethod
@@ -83,6 +90,17 @@ class Segments(ABC):
         bounds = torch.tensor(self.spans, device=device).view(-1, 2)
         return (block >= (bounds[:, :1] if restarts else 0)) & (block < bounds[:, 1:])
 
+    def run_of_block(self, device: torch.device) -> Tensor:
+        """[N]: the number of each block's run."""
+        lengths = torch.tensor([end - first for first, end in self.runs], device=device)
+        return torch.arange(len(self.runs), device=device).repeat_interleave(lengths)
+
+    def written(self, device: torch.device) -> Tensor:
+        """[T], padded: the tokens of its own run that t's online memory holds."""
+        starts = torch.tensor([first for first, _ in self.runs], device=device) * self.segment
+        token = torch.arange(self.count * self.segment, device=device)
+        return token - starts[self.run_of_block(device).repeat_interleave(self.segment)] + 1
+
     def _block(self, device: torch.device) -> Tensor:
         return torch.arange(self.count * self.segment, device=device) // self.segment
 
@@ -118,6 +136,49 @@ class ConstantSegments(Segments):
 
     def visible(self, device: torch.device) -> Tensor:
         return self._block(device)[:, None] >= torch.arange(self.count, device=device)
+
+
+@dataclass(frozen=True)
+class ListedSegments(Segments):
+    """Segments of given lengths in their order, the last length again and again: every one is kept and read by all
+    later ones. Blocks are of their greatest common divisor, a segment is a run of them; t's own column is that of its
+    segment."""
+
+    lengths: tuple[int, ...]
+
+    single = False
+
+    @property
+    def runs(self) -> tuple[Span, ...]:
+        found, first = list[Span](), 0
+        while first < self.count:
+            tokens = self.lengths[min(len(found), len(self.lengths) - 1)]
+            found.append((first, min(first + tokens // self.segment, self.count)))
+            first = found[-1][1]
+        return tuple(found)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return self.runs[:-1]
+
+    @property
+    def readers(self) -> tuple[Span, ...]:
+        return tuple((end, self.count) for _, end in self.spans)
+
+    @property
+    def columns(self) -> int:
+        return len(self.runs)
+
+    @property
+    def most_slots(self) -> int:
+        return self.columns
+
+    def own_column(self, device: torch.device) -> Tensor:
+        return self.run_of_block(device).repeat_interleave(self.segment)
+
+    def slots(self, device: torch.device) -> Tensor:
+        """Slot = segment."""
+        return torch.arange(self.columns, device=device)
 
 
 @dataclass(frozen=True)
@@ -169,4 +230,11 @@ def _buckets(blocks: int) -> tuple[tuple[Span, Span], ...]:
     return tuple(found)
 
 
-SEGMENTS: dict[str, type[Segments]] = {"constant": ConstantSegments, "log": LogSegments}
+SEGMENTS: dict[str, type[Segments]] = {"constant": ConstantSegments, "log": LogSegments, "listed": ListedSegments}
+
+
+def segments_of(mixer: MemoryMixer, length: int) -> Segments:
+    """How a mixer's keys cut a sequence."""
+    if mixer.segmentation == "listed":
+        return ListedSegments(length, mixer.block, mixer.segment_lengths)
+    return SEGMENTS[mixer.segmentation](length, mixer.segment)

@@ -80,6 +80,8 @@ def _legend(found: "Predicted", marks: Marks) -> Iterator[str]:
         return
     scale = f"{marks.levels[0]} to {marks.levels[-1]} the gate's weight"
     each = f"segment of {found.mixer.segment} tokens that the query sees"
+    if found.mixer.segmentation == "listed":
+        each = f"segment, of {', '.join(map(str, found.mixer.segment_lengths))} tokens and so on, that the query sees"
     if found.mixer.segmentation == "log":
         each = f"bucket of 1, 2, 4 and more segments of {found.mixer.segment} tokens, oldest first, and its own segment"
     yield (

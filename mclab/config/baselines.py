@@ -46,6 +46,7 @@ BASELINES: dict[str, dict[str, Leaf]] = {
         "memory_norm": "rms",
         "segment": 8,
         "segmentation": "constant",
+        "segment_lengths": (),
         "aggregate": "grm",
         "gate": "context",
         "gate_activation": "softmax",

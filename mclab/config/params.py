@@ -64,7 +64,7 @@ def matrices(model: ModelConfig, mixer: MemoryMixer) -> int:
 def _slots(mixer: MemoryMixer, length: int) -> int:
     """Slots of the input gate: a segment each, or the online memory and a bucket size each."""
     count = mixer.segments(length)
-    return count if mixer.segmentation == "constant" else (count - 1).bit_length() + 1
+    return count if mixer.segmentation != "log" else (count - 1).bit_length() + 1
 
 
 def state_floats(run: RunConfig) -> tuple[int | None, int | None]:
@@ -108,4 +108,4 @@ def _kept(mixer: MemoryMixer, run: RunConfig) -> int:
     if run.eval.post_training is not None:
         return min(run.eval.post_training, -(-run.task.length // run.cached_after) - 1)
     past = mixer.segments(run.task.length) - 1
-    return past if mixer.segmentation == "constant" else past.bit_count()
+    return past if mixer.segmentation != "log" else past.bit_count()

@@ -58,6 +58,10 @@ class Segments(Protocol):
         """Number of blocks N."""
 
     @property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """The blocks over which each online memory goes on, in their order."""
+
+    @property
     def columns(self) -> int:
         """Columns of weights: kept memories and the online one."""
 
@@ -75,6 +79,9 @@ class Segments(Protocol):
 
     def own_column(self, device: torch.device) -> Tensor:
         """[T]: the column of t's online memory."""
+
+    def run_of_block(self, device: torch.device) -> Tensor:
+        """[N]: the number of each block's run."""
 
     def visible(self, device: torch.device) -> Tensor:
         """[T, columns]: what t sees."""

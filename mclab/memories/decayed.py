@@ -15,7 +15,8 @@ from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.rates import Coefficients
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.written import Chunks, FastWritten, Fold, chunks_of
+from mclab.memories.chunks import Chunks, chunks_of
+from mclab.memories.written import FastWritten, Fold
 
 #: Tokens in a chunk; the result does not depend on it.
 CHUNK = 64
@@ -44,9 +45,11 @@ class DecayedMemory(Memory):
         return torch.einsum("gvk,gk->gv", state.weights[0], q_GK)
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        chunks, buckets = chunks_of(segments, CHUNK, init)
-        beside = [(bucket, self._source(bucket.tokens(tokens), bucket.chunks)) for bucket in buckets]
-        return FastWritten(Net(None, "dot"), segments, self._source(tokens, chunks), chunks, beside, Fold(1, 1))
+        parts, buckets = chunks_of(segments, CHUNK, init)
+        own, beside = (
+            [(each, self._source(each.tokens(tokens), each.chunks)) for each in some] for some in (parts, buckets)
+        )
+        return FastWritten(Net(None, "dot"), segments, own, beside, Fold(1, 1))
 
     def _source(self, tokens: Tokens, chunks: Chunks) -> Source:
         keys, values = self.writes(tokens, chunks)

@@ -16,8 +16,8 @@ from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.layers import Constant, Normal, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.chunks import Chunks
 from mclab.memories.erasing import ErasingMemory
-from mclab.memories.written import Chunks
 
 
 class DeltaMemory(ErasingMemory):

@@ -14,7 +14,8 @@ from mclab.config.model import MemoryMixer
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.written import Chunks, FastWritten, Fold, chunks_of
+from mclab.memories.chunks import Chunks, chunks_of
+from mclab.memories.written import FastWritten, Fold
 
 
 class ErasingMemory(Memory):
@@ -37,6 +38,8 @@ class ErasingMemory(Memory):
         return torch.einsum("gvk,gk->gv", state.weights[0], q_GK)
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        chunks, buckets = chunks_of(segments, self.chunk, init)
-        beside = [(bucket, self.source(bucket.tokens(tokens), bucket.chunks)) for bucket in buckets]
-        return FastWritten(Net(None, "dot"), segments, self.source(tokens, chunks), chunks, beside, Fold(1, 1))
+        parts, buckets = chunks_of(segments, self.chunk, init)
+        own, beside = (
+            [(each, self.source(each.tokens(tokens), each.chunks)) for each in some] for some in (parts, buckets)
+        )
+        return FastWritten(Net(None, "dot"), segments, own, beside, Fold(1, 1))

@@ -20,8 +20,8 @@ from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.layers import Normal, Values, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.chunks import Chunks
 from mclab.memories.erasing import ErasingMemory
-from mclab.memories.written import Chunks
 
 #: Between what the heads' A start, and where every softplus does.
 DECAYS, STEP = (1.0, 16.0), 0.001

@@ -21,7 +21,8 @@ from mclab.kernels.fastweight.net import Net, Objective
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.layers import Constant, Normal, Values, linear, parameter
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.written import Chunks, FastWritten, Fold, chunks_of
+from mclab.memories.chunks import Chunks, chunks_of
+from mclab.memories.written import FastWritten, Fold
 
 #: Where g of the norm starts.
 GAIN = 0.5
@@ -87,10 +88,12 @@ class GradientMemory(Memory):
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
         fold = Fold(self.project.shape[0], self.heads)
         tokens = Tokens(fold(tokens.k), fold(tokens.v), tuple(fold(rate) for rate in tokens.rates))
-        chunks, buckets = chunks_of(segments, self.chunk, init)
-        beside = [(bucket, self._source(bucket.tokens(tokens), bucket.chunks)) for bucket in buckets]
+        parts, buckets = chunks_of(segments, self.chunk, init)
+        own, beside = (
+            [(each, self._source(each.tokens(tokens), each.chunks)) for each in some] for some in (parts, buckets)
+        )
         net = self._side_by_side(tokens.k.shape[0])
-        return FastWritten(net, segments, self._source(tokens, chunks), chunks, beside, fold)
+        return FastWritten(net, segments, own, beside, fold)
 
     def _source(self, tokens: Tokens, chunks: Chunks) -> Source:
         k, v = chunks.cut(tokens.k), chunks.cut(tokens.v)

@@ -56,8 +56,13 @@ class LinearWritten:
             return running - blocks_GNVK, running, ends
         if self.segments.single:
             return None, blocks_GNVK, ends
-        holds = self.segments.holds(True, blocks_GNVK.device).to(blocks_GNVK)
-        return None, (holds @ blocks_GNVK.flatten(2)).unflatten(2, blocks_GNVK.shape[2:]), list(range(len(ends)))
+        held = [self.segments.holds(True, blocks_GNVK.device)]
+        if len(self.segments.runs) < self.segments.count:
+            run = self.segments.run_of_block(blocks_GNVK.device)
+            held.append((run[:, None] == run).tril(-1))
+        flat = blocks_GNVK.flatten(2)
+        kept, *earlier = ((each.to(flat) @ flat).unflatten(2, blocks_GNVK.shape[2:]) for each in held)
+        return earlier[0] if earlier else None, kept, list(range(len(ends)))
 
     # At depth 1 mixing matrices and mixing their outputs are the same sum (docs/equations.md#identities).
     read_mixed = read
@@ -75,11 +80,14 @@ def on_writes(weights_GTN: Tensor | None, segments: Segments, init: Init) -> Ten
     N = segments.count
     if segments.single:
         return weights_GTN if init.restarts else weights_GTN @ weights_GTN.new_ones(N, N).tril()
-    kept = weights_GTN[..., :-1] @ segments.holds(init.restarts, weights_GTN.device).to(weights_GTN)
-    block = torch.arange(N, device=weights_GTN.device).repeat_interleave(segments.segment)[:, None]
-    others = torch.arange(N, device=weights_GTN.device)
-    online = (block == others) if init.restarts else (block >= others)
-    return kept + weights_GTN[..., -1:] * online
+    device = weights_GTN.device
+    column_GT1 = segments.own_column(device)[None, :, None].expand(len(weights_GTN), -1, 1)
+    past_GTN = weights_GTN.scatter(-1, column_GT1, 0.0)[..., :-1]
+    kept = past_GTN @ segments.holds(init.restarts, device).to(weights_GTN)
+    # Of one's own run later blocks count as well: their keys are no past, so that no token reads them.
+    run, block = segments.run_of_block(device), torch.arange(N, device=device)
+    holds_NN = run[:, None] == run if init.restarts else block[:, None] >= block
+    return kept + weights_GTN.gather(-1, column_GT1) * holds_NN.repeat_interleave(segments.segment, 0)
 
 
 def _ones_on_writes(segments: Segments) -> Tensor:

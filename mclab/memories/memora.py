@@ -21,7 +21,8 @@ from mclab.kernels.memora import recurrent
 from mclab.kernels.memora.chunkwise import Retention
 from mclab.layers import Normal, Values, linear, parameter
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.written import Chunks, FastWritten, Fold, chunks_of
+from mclab.memories.chunks import Chunks, chunks_of
+from mclab.memories.written import FastWritten, Fold
 
 #: Where the logits of eta and alpha start.
 STARTS = (0.0, 5.0)
@@ -65,9 +66,11 @@ class MemoraMemory(Memory):
         return recurrent.read(state.weights[0], q_GK)
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        chunks, buckets = chunks_of(segments, self.chunk, init)
-        beside = [(bucket, self._source(bucket.tokens(tokens), bucket.chunks)) for bucket in buckets]
-        return FastWritten(Net(None, "l2"), segments, self._source(tokens, chunks), chunks, beside, Fold(1, 1))
+        parts, buckets = chunks_of(segments, self.chunk, init)
+        own, beside = (
+            [(each, self._source(each.tokens(tokens), each.chunks)) for each in some] for some in (parts, buckets)
+        )
+        return FastWritten(Net(None, "l2"), segments, own, beside, Fold(1, 1))
 
     def _source(self, tokens: Tokens, chunks: Chunks) -> Retention:
         eta, log_alpha, _ = self.rates(tokens)

@@ -22,8 +22,8 @@ from mclab.kernels.delta import channels, chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.layers import Constant, Normal, ReplicaParameter, Values, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.chunks import Chunks
 from mclab.memories.erasing import ErasingMemory
-from mclab.memories.written import Chunks
 
 #: Between what d starts over a head's channels.
 DECAYS = (-6.5, -4.0)

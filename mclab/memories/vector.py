@@ -71,6 +71,10 @@ class VectorMemory(Memory):
         first_G1K = self._first(tokens)[:, None]
         own_GNSK = tokens.k.unflatten(1, (segments.count, segments.segment)).cumsum(2)
         blocks_GNK = own_GNSK[:, :, -1]
+        if init.restarts and len(segments.runs) < segments.count:
+            run_N = segments.run_of_block(tokens.k.device)
+            earlier_NN = (run_N[:, None] == run_N).tril(-1).to(tokens.k.dtype)
+            own_GNSK = own_GNSK + (earlier_NN @ blocks_GNK).unsqueeze(2)
         if not init.restarts:
             own_GNSK = own_GNSK + (blocks_GNK.cumsum(1) - blocks_GNK).unsqueeze(2)
         kept = segments.holds(init.restarts, tokens.k.device).to(tokens.k.dtype) @ blocks_GNK

@@ -8,7 +8,6 @@ See docs/equations.md#chunk-form.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -18,7 +17,8 @@ from mclab.kernels.fastweight import ranges
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.memories import chosen
-from mclab.memories.base import Init, Segments, Tokens
+from mclab.memories.base import Segments
+from mclab.memories.chunks import Bucket, Chunks
 
 
 @dataclass(frozen=True)
@@ -39,110 +39,14 @@ class Fold:
         return each.transpose(1, 2).flatten(0, 2)
 
 
-class Cut(Protocol):
-    """A sequence in equal segments; what Segments are, and what `Pieces` are."""
-
-    @property
-    def segment(self) -> int:
-        """Tokens in a segment."""
-
-    @property
-    def count(self) -> int:
-        """Number of segments."""
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """Parts of a sequence, one after the other."""
-
-    segment: int
-    count: int
-
-
-@dataclass(frozen=True)
-class Chunks:
-    """How the segments of a sequence are cut into chunks: chunks restart at each segment, the last may be short.
-    `keep` are those of the M chunks whose final weights are wanted."""
-
-    segments: Cut
-    chunk: int
-    restarts: bool
-    keep: tuple[int, ...]
-
-    @property
-    def each(self) -> int:
-        """Chunks in a segment, n."""
-        return -(-self.segments.segment // self.chunk)
-
-    @property
-    def ends(self) -> list[int]:
-        """The last token's place in each of the M chunks that are written one after the other."""
-        last = self.segments.segment - (self.each - 1) * self.chunk - 1
-        one = [self.chunk - 1] * (self.each - 1) + [last]
-        return one if self.restarts else one * self.segments.count
-
-    def cut(self, x: Tensor) -> Tensor:
-        """[G, T, ...] to [M, X, C, ...], zeros where a chunk is short."""
-        x = x.unflatten(1, (self.segments.count, self.segments.segment))
-        short = self.each * self.chunk - self.segments.segment
-        if short:
-            x = F.pad(x, (*(0, 0) * (x.dim() - 3), 0, short))
-        x = x.unflatten(2, (self.each, self.chunk))
-        x = x.flatten(0, 1) if self.restarts else x.flatten(1, 2)
-        return x.transpose(0, 1).contiguous()
-
-    def joined(self, y: Tensor) -> Tensor:
-        """[M, X, C, ...] to [G, T, ...]."""
-        y = y.transpose(0, 1).reshape(-1, self.segments.count, self.each * self.chunk, *y.shape[3:])
-        return y[:, :, : self.segments.segment].flatten(1, 2)
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """Kept memories of several segments each, written by themselves: `columns` are theirs, `bounds` their tokens."""
-
-    columns: tuple[int, ...]
-    bounds: ranges.Bounds
-    chunks: Chunks
-
-    def tokens(self, tokens: Tokens) -> Tokens:
-        """Those tokens, one memory's behind the other's."""
-        rates = (self._own(rate) for rate in tokens.rates)
-        return Tokens(ranges.gathered(tokens.k, self.bounds), ranges.gathered(tokens.v, self.bounds), tuple(rates))
-
-    def _own(self, rate: Tensor) -> Tensor:
-        """[G, T] or, of every channel its own, [G, T, K]."""
-        if rate.dim() == 3:
-            return ranges.gathered(rate, self.bounds)
-        return ranges.gathered(rate.unsqueeze(-1), self.bounds).squeeze(-1)
-
-
-def chunks_of(segments: Segments, chunk: int, init: Init) -> tuple[Chunks, list[Bucket]]:
-    """Chunks of `chunk` tokens, or of a whole segment where that is shorter; what is kept beside segments' ends."""
-    S, spans = segments.segment, segments.spans
-    each = -(-S // min(chunk, S))
-    if not init.restarts:
-        keep = tuple(each * end - 1 for end in sorted({end for _, end in spans}))
-        return Chunks(segments, min(chunk, S), False, keep), []
-    lengths = [end - first for first, end in spans]
-    buckets = []
-    for length in sorted({*lengths} - {1}):
-        columns = tuple(n for n, own in enumerate(lengths) if own == length)
-        pieces = Pieces(length * S, len(columns))
-        own = Chunks(pieces, min(chunk, length * S), True, (-(-length * S // min(chunk, length * S)) - 1,))
-        buckets.append(Bucket(columns, [(spans[n][0] * S, spans[n][1] * S) for n in columns], own))
-    return Chunks(segments, min(chunk, S), True, (each - 1,) if 1 in lengths else ()), buckets
-
-
 @dataclass(frozen=True)
 class FastWritten:
-    """`net` has the gain of every sequence, [G, 1, V]; `buckets` come with what is written into them. All of it is in
-    the order of `fold`."""
+    """`net` has the gain of every sequence, [G, 1, V]; `parts` hold each token once, `buckets` are kept beside; both
+    come with what is written into them. All of it is in the order of `fold`."""
 
     net: Net
     segments: Segments
-    source: Source
-    chunks: Chunks
+    parts: Sequence[tuple[Bucket, Source]]
     buckets: Sequence[tuple[Bucket, Source]]
     fold: Fold
 
@@ -171,14 +75,23 @@ class FastWritten:
         size = sum(layer[0, 0].numel() for layer in layers)
         return chosen.cost_of_chosen(self.segments, G, k, Q, size) < chosen.cost_of_all(self.segments, G, size)
 
-    def _read_own(self, q_GTK: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """What every token's own weights give, and each layer's weights after the chunks to keep."""
-        h, made = self.source.read(self.chunks.cut(q_GTK))
-        return self.net.finish(q_GTK, self.chunks.joined(h)), made
+    def _read_own(self, q_GTK: Tensor) -> tuple[Tensor, list[list[Tensor]]]:
+        """What every token's own weights give, and each part's layers' weights after the chunks to keep."""
+        each = [source.read(part.chunks.cut(part.take(q_GTK))) for part, source in self.parts]
+        return self.net.finish(q_GTK, self._joined([h for h, _ in each])), [made for _, made in each]
 
-    def _read_all(self, q_GTK: Tensor, own_GTV: Tensor, made: list[Tensor], weights_GTN: Tensor | None) -> Tensor:
+    def _joined(self, parts: Sequence[Tensor]) -> Tensor:
+        """From what the parts' chunks give to the order of the tokens."""
+        each = [part.chunks.joined(y) for (part, _), y in zip(self.parts, parts, strict=True)]
+        bounds = [own for part, _ in self.parts for own in part.bounds or ()]
+        if not bounds:
+            return each[0]
+        order = torch.cat([torch.arange(first, end, device=each[0].device) for first, end in bounds])
+        return torch.cat(each, 1).index_select(1, order.argsort())
+
+    def _read_all(self, q_GTK: Tensor, own_GTV: Tensor, made: list[list[Tensor]], weights_GTN: Tensor | None) -> Tensor:
         y = self._own(own_GTV, weights_GTN)
-        if not made:
+        if not any(made):
             return y
         h = x = ranges.gathered(q_GTK, self._readers)
         for i, kept in enumerate(self._kept(made)):
@@ -191,35 +104,44 @@ class FastWritten:
         return self.fold.back(self._read_mixed(q_GTK, weights_GTN))
 
     def _read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        layers, h = self.source.layers(), q_GTK
-        kept = self._kept([layer.kept for layer in layers if layer.kept is not None])
-        for i, layer in enumerate(layers):
+        each, h = [source.layers() for _, source in self.parts], q_GTK
+        kept = self._kept([[layer.kept for layer in layers if layer.kept is not None] for layers in each])
+        for i, layers in enumerate(zip(*each, strict=True)):
             x = F.gelu(h) if i else h
-            h = self._own(self.chunks.joined(layer.online(self.chunks.cut(x))), weights_GTN)
+            cut = [part.chunks.cut(part.take(x)) for part, _ in self.parts]
+            h = self._joined([layer.online(own) for layer, own in zip(layers, cut, strict=True)])
+            h = self._own(h, weights_GTN)
             if kept:
                 past = self._apply_kept(kept[i], ranges.gathered(x, self._readers))
                 h = ranges.added(h, past, weights_GTN, self._readers)
         return self.net.finish(q_GTK, h)
 
-    def _kept(self, made: Sequence[Tensor]) -> list[list[Tensor]]:
+    def _kept(self, made: Sequence[Sequence[Tensor]]) -> list[list[Tensor]]:
         """Each layer's weights in every kept memory, [G, O, I] each."""
         layers, place = self._states(made)
         return [[each[i] for i in place] for each in (layer.unbind(1) for layer in layers)]
 
-    def _states(self, made: Sequence[Tensor]) -> tuple[list[Tensor], list[int]]:
-        """From each layer's weights after the chunks to keep to those of all kept memories side by side, [G, Q, O, I],
-        and each one's place among the Q: it began with its last segment, goes on over it, or was written by itself."""
-        ends = [end - 1 for _, end in self.segments.spans]
-        if not self.chunks.restarts:
-            return list(made), [self.chunks.keep.index(self.chunks.each * (end + 1) - 1) for end in ends]
-        parts = [[_each(layer, self.chunks)] for layer in made]
-        for bucket, source in self.buckets:
-            first = sum(part.shape[1] for part in parts[0])
-            for n, column in enumerate(bucket.columns):
-                ends[column] = first + n
-            for part, layer in zip(parts, source.layers(), strict=True):
-                part.append(_each(layer.kept, bucket.chunks))
-        return [_side_by_side(part) for part in parts], ends
+    def _states(self, made: Sequence[Sequence[Tensor]]) -> tuple[list[Tensor], list[int]]:
+        """From each part's layers' weights after the chunks to keep to those of all kept memories side by side,
+        [G, Q, O, I], and each one's place among the Q: it began with its last segment, goes on over it, or was written
+        by itself."""
+        if not self.parts[0][0].chunks.restarts:
+            chunks = self.parts[0][0].chunks
+            return list(made[0]), [chunks.place_after(end) for _, end in self.segments.spans]
+        place, parts = dict[tuple[int, int], int](), list[list[Tensor]]()
+        beside = [(bucket, [layer.kept for layer in source.layers()]) for bucket, source in self.buckets]
+        online = zip((part for part, _ in self.parts), made, strict=True)
+        for bucket, layers, spans in (
+            *((part, own, self.segments.runs) for part, own in online),
+            *((bucket, own, self.segments.spans) for bucket, own in beside),
+        ):
+            if layers:
+                first = sum(part.shape[1] for part in parts[0]) if parts else 0
+                place |= {spans[number]: first + n for n, number in enumerate(bucket.numbers)}
+                parts = parts or [[] for _ in layers]
+                for part, layer in zip(parts, layers, strict=True):
+                    part.append(_each(layer, bucket.chunks))
+        return [_side_by_side(part) for part in parts], [place[span] for span in self.segments.spans]
 
     @property
     def _readers(self) -> list[tuple[int, int]]:

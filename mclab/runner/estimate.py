@@ -72,7 +72,7 @@ def _mixing(model: ModelConfig, mixer: Mixer, length: int) -> float:
     beside = PER_TOKEN + ATTENTION + KEY * length if mixer.hybrid != "none" else 0.0
     if not mixer.weighs:
         return beside
-    return beside + READ + KEPT * model.heads * -(-length // mixer.segment) + CONTEXT * (mixer.gate == "context")
+    return beside + READ + KEPT * model.heads * mixer.segments(length) + CONTEXT * (mixer.gate == "context")
 
 
 def _levels(model: ModelConfig, mixer: LogLinearMixer, length: int) -> float:
@@ -104,7 +104,7 @@ def _calls(mixer: Mixer, length: int) -> float:
     if not isinstance(mixer, MemoryMixer) or mixer.rule.adds:
         return 0.0
     segments = mixer.segments(length)
-    each = -(-min(length, mixer.segment if segments > 1 else length) // _chunk(mixer, length))
+    each = -(-min(length, mixer.longest_segment if segments > 1 else length) // _chunk(mixer, length))
     log = mixer.segmentation == "log" and segments > 1
     waits = each * segments if mixer.init == "checkpoint" or log else each
     return (mixer.depth if mixer.deep else 1) * (CHUNK_CALL * waits + KEPT_CALL * (segments - 1))
@@ -112,7 +112,7 @@ def _calls(mixer: Mixer, length: int) -> float:
 
 def _chunk(mixer: MemoryMixer, length: int) -> int:
     """Tokens in a chunk; memories that only decay have long ones."""
-    segment = length if mixer.aggregate == "none" else min(length, mixer.segment)
+    segment = length if mixer.aggregate == "none" else min(length, mixer.longest_segment)
     own = ERASED if mixer.rule.erases else DECAYED
     return min(segment, mixer.chunk if mixer.rule.descends else own)
 

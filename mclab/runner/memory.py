@@ -135,8 +135,8 @@ def _attention(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
     if mixer.aggregate == "none":
         return SCORES * length * min(length, DECAYED) + STATES * length / DECAYED * model.head_dim**2
     segments = mixer.segments(length)
-    cached = SCORES * length * min(length, mixer.segment) + STATES * segments * model.head_dim**2
-    work = length * mixer.segment + length * segments // 4 * model.head_dim
+    cached = SCORES * length * min(length, mixer.longest_segment) + STATES * segments * model.head_dim**2
+    work = length * mixer.longest_segment + length * segments // 4 * model.head_dim
     return SCORES * length**2 if length**2 <= work else cached
 
 
@@ -146,7 +146,7 @@ def _fast(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
     log = mixer.segmentation == "log" and past > 0
     restarts = log and mixer.init == "restart"
     writes = 1 + (past.bit_length() - 1) / 2 if restarts else 1.0
-    segment = min(length, mixer.segment) if past else length
+    segment = min(length, mixer.longest_segment) if past else length
     chunk = min(segment, mixer.chunk if mixer.rule.descends else ERASED if mixer.rule.erases else DECAYED)
     states = STATES * (1 + mixer.rule.momentum) * writes * length / chunk
     formed = FORMED * length * mixer.rule.formed

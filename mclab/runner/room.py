@@ -131,7 +131,7 @@ def _smaller(run: RunConfig) -> Iterator[tuple[str, RunConfig]]:
         batch //= 2
         yield f"train.batch {batch}", run.model_copy(update={"train": run.train.model_copy(update={"batch": batch})})
     mixer = run.model.mixer
-    if not isinstance(mixer, MemoryMixer) or mixer.aggregate == "none":
+    if not isinstance(mixer, MemoryMixer) or mixer.aggregate == "none" or mixer.segmentation == "listed":
         return
     segment = mixer.segment
     while 2 * segment < run.task.length:

@@ -46,6 +46,6 @@ class Routing:
 
     def _draws(self, layer: CachingLayer, place: int, length: int) -> Tensor:
         """[G, T] int32, uniform below 2^31; each layer and step has a stream of its own."""
-        padded = length + -length % layer.mixer.segment
+        padded = length + -length % layer.mixer.block
         streams_B = fork(self.keys_B, self.number * len(self.layers) + place).squeeze(-1)
         return words(streams_B, layer.heads * padded).view(-1, padded)

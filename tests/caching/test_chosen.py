@@ -20,7 +20,8 @@ from tests.layers import assert_same_with_gradients
 AXES = {
     "route": ["hard", "explore"],
     "memory": [*MEMORIES],
-    "segmentation": ["constant", "log"],
+    "segmentation": ["constant", "log", "listed"],
+    "segment_lengths": [(2, 4, 2), (3, 6)],
     "gate": ["context", "input", "none"],
     "init": ["restart", "checkpoint"],
     "renormalise": [True, False],
@@ -48,7 +49,7 @@ def test_sorted_reads_equal_the_definition(case, sorted_reads):
     layer, inputs = test_memories.layer_and_inputs(aggregate="ssc", **case)
     in_training(layer, length=case["length"])
     assert_same_with_gradients(layer(*inputs), recurrent(layer, *inputs), [*inputs, *layer.parameters()])
-    assert bool(sorted_reads) == (case["segment"] < case["length"] and RULES[case["memory"]].shape == "matrix")
+    assert bool(sorted_reads) == (layer.mixer.segments(case["length"]) > 1 and RULES[case["memory"]].shape == "matrix")
 
 
 @pytest.mark.parametrize(

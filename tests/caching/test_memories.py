@@ -20,7 +20,8 @@ AXES = {
     "memory": list(MEMORIES),
     "depth": [1, 2, 3],
     "chunk": [1, 4, 16],
-    "segmentation": ["constant", "log"],
+    "segmentation": ["constant", "log", "listed"],
+    "segment_lengths": [(2, 4, 2), (6, 3), (5,), (1, 40)],
     "aggregate": ["none", "residual", "grm", "soup", "ssc"],
     "gate": ["context", "input", "none"],
     "gate_activation": ["softmax", "sigmoid", "identity"],
@@ -82,7 +83,11 @@ def test_equals_definition_everywhere():
 
 
 @pytest.mark.parametrize(
-    "case", pairwise({k: AXES[k] for k in ("memory", "depth", "segmentation", "aggregate", "init", "chunk")}), ids=label
+    "case",
+    pairwise(
+        {k: AXES[k] for k in ("memory", "depth", "segmentation", "segment_lengths", "aggregate", "init", "chunk")}
+    ),
+    ids=label,
 )
 def test_causal(case):
     assert_causal(*layer_and_inputs(segment=3, **case), places=(0, 1, 5, 6, 11, 12))

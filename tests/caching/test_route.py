@@ -19,7 +19,8 @@ AXES = {
     "gate_activation": ["softmax", "sigmoid", "identity"],
     "early": [True, False],
     "memory": ["linear", "titans", "gated_delta", "vector"],
-    "segmentation": ["constant", "log"],
+    "segmentation": ["constant", "log", "listed"],
+    "segment_lengths": [(2, 4, 2), (3, 1)],
     "connector": ["own", "shared"],
     "init": ["restart", "checkpoint"],
     "renormalise": [True, False],
@@ -35,7 +36,7 @@ GATES = ["context", "input", "none"]
 
 def in_training(layer, draws=None, *, early=False, length=13, sequences=2):
     """As in a step of training; draws are random unless given."""
-    folded, padded = sequences * layer.heads, length + -length % layer.mixer.segment
+    folded, padded = sequences * layer.heads, length + -length % layer.mixer.block
     if draws is None:
         generator = torch.Generator().manual_seed(7)
         draws = torch.randint(2**31, (folded, padded), generator=generator, dtype=torch.int64).int()

@@ -67,6 +67,19 @@ def test_science_holds_what_differs_from_the_defaults_and_the_names():
         ),
         ({"eval": {"post_segment": 8}}, {}),
         ({"eval": {"post_mix": "memories"}}, {}),
+        ({"model": {"mixer": {"segment_lengths": [4, 8]}}}, {}),
+        (
+            {"model": {"mixer": {"segmentation": "listed", "segment_lengths": [4, 8, 8, 8]}}},
+            {"model": {"mixer": {"segmentation": "listed", "segment_lengths": [4, 8], "segment": 5}}},
+        ),
+        (
+            {"model": {"mixer": {"segmentation": "listed", "segment_lengths": [4, 4]}}},
+            {"model": {"mixer": {"segment": 4}}},
+        ),
+        (
+            {"model": {"mixer": {"memory": "dla", "chunk": 99, "segmentation": "listed", "segment_lengths": [4, 32]}}},
+            {"model": {"mixer": {"memory": "dla", "chunk": 32, "segmentation": "listed", "segment_lengths": [4, 32]}}},
+        ),
         (
             {"model": {"mixer": {"aggregate": "none"}}, "eval": {"post_training": 2, "post_segment": 64}},
             {"model": {"mixer": {"aggregate": "none"}}, "eval": {"post_training": 2}},
@@ -89,6 +102,7 @@ def test_one_science_one_id(one: dict[str, Any], other: dict[str, Any]):
         {"model": {"mixer": {"name": "attention"}}},
         {"model": {"mixer": {"memory": "titans"}}},
         {"model": {"mixer": {"segmentation": "log"}}},
+        {"model": {"mixer": {"segmentation": "listed", "segment_lengths": [8, 16]}}},
     ],
 )
 def test_other_science_other_id(change: dict[str, Any]):
@@ -175,8 +189,8 @@ def test_a_cache_after_training_is_for_memories_trained_without(model: dict[str,
 )
 def test_inert_keys(keys: dict[str, Any], dead: set[str]):
     """Of a linear memory, which has no use for what a memory that descends a loss needs."""
-    descent = {"depth", "chunk", "max_lr", "decay_to", "memory_norm", "window"} if "name" not in keys else set()
-    assert inert_words(memory(**keys)) == dead | descent
+    descent = {"depth", "chunk", "max_lr", "decay_to", "memory_norm", "window"}
+    assert inert_words(memory(**keys)) == dead | (set() if "name" in keys else descent | {"segment_lengths"})
 
 
 @pytest.mark.parametrize(
@@ -190,6 +204,16 @@ def test_inert_keys(keys: dict[str, Any], dead: set[str]):
         # Buckets of different sizes: the sum of their keys and the mean may choose differently.
         ({"memory": "titans", "segmentation": "log", "gate": "input", "route": "hard"}, {"connector", "scale"}),
         (
+            {
+                "memory": "titans",
+                "segmentation": "listed",
+                "segment_lengths": [8, 16],
+                "gate": "input",
+                "route": "hard",
+            },
+            {"connector", "scale", "segment"},
+        ),
+        (
             {"memory": "titans", "segmentation": "log", "gate": "none", "route": "hard"},
             {"connector", "scale", "renormalise", "gate_activation"},
         ),
@@ -198,7 +222,7 @@ def test_inert_keys(keys: dict[str, Any], dead: set[str]):
 def test_inert_keys_of_a_memory(keys: dict[str, Any], dead: set[str]):
     """What forgetting leads to and what is normed means nothing where W^0 is zero and nothing is normed."""
     found = inert_words(memory(**{"aggregate": "ssc", "gate": "context", "hybrid": "mal", **keys}))
-    assert found == dead
+    assert found == dead | (set() if "segment" in dead else {"segment_lengths"})
 
 
 OTHER = {

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mclab.config.model import MemoryMixer
 from mclab.config.oddities import oddities
 from mclab.config.parse import parse_run
 from mclab.config.run import canonical, run_id
@@ -71,6 +72,37 @@ def test_queries_are_compared_with_keys_alone(keys, line):
         parse_run({"model": {"mixer": {"pool_of": "inputs", **keys}}})
     assert str(caught.value) == line
     parse_run({"model": {"mixer": keys}})
+
+
+def test_listed_segments_need_their_lengths():
+    with pytest.raises(ConfigError) as caught:
+        parse_run({"model": {"mixer": {"segmentation": "listed"}}})
+    assert str(caught.value) == (
+        "model.mixer.segment_lengths: segmentation listed needs the lengths; give some, as [8, 16, 40], or take "
+        "segmentation constant"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lengths", "line"),
+    [
+        ([8, 16, 40], None),
+        ([8, 16, 40, 20], "model.mixer.segment_lengths: only the first 3 begin within task.length 64"),
+        ([64, 8], "model.mixer.segment_lengths: 64 is not below task.length 64: nothing is ever cached"),
+    ],
+)
+def test_what_a_list_of_lengths_does_not_reach_is_told(lengths, line):
+    run = parse_run({"model": {"mixer": {"segmentation": "listed", "segment_lengths": lengths}}})
+    told = list(oddities(run))
+    assert (line in told) if line else told == []
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 24, 25, 64, 65, 104, 105, 300])
+def test_the_last_length_repeats(length):
+    """Counted token by token."""
+    mixer = MemoryMixer(segmentation="listed", segment_lengths=[8, 16, 40])
+    ends = [8, 24, 64, 104, 144, 184, 224, 264, 304]
+    assert mixer.segments(length) == next(n for n, end in enumerate(ends, 1) if length <= end)
 
 
 def test_where_nothing_is_scored_any_pool_will_do():

@@ -70,7 +70,7 @@ MEMORY_AXES = {
     "depth": [1, 2, 3],
     "aggregate": ["none", "residual", "grm", "soup", "ssc"],
     "gate": ["context", "input", "none"],
-    "segmentation": ["constant", "log"],
+    "segmentation": ["constant", "log", "listed"],
     "memory_norm": ["rms", "none", "residual"],
 }
 OWN = {"module": "torch.nn.Linear", "args": {"out_features": 8}}
@@ -214,9 +214,15 @@ def test_state_arithmetic_of_memories(case, expected):
 
 def test_parameter_arithmetic_of_every_memory():
     """20 tokens in segments of 3: seven slots of an input gate, or four for buckets."""
-    routes = [case | {"route": "hard"} for case in full(MEMORY_AXES | {"aggregate": ["ssc"], "memory_norm": ["rms"]})]
-    for case in [*full(MEMORY_AXES | {"memory_norm": ["rms", "residual"]}), *routes]:
-        run = config("memory", {**sensible(case), "segment": 3, "layers": 1, "heads": 2})
+    routes = [
+        case | {"route": "hard"}
+        for case in full(MEMORY_AXES | {"aggregate": ["ssc"], "memory_norm": ["rms"], "segmentation": ["listed"]})
+    ]
+    for case in [
+        *full(MEMORY_AXES | {"memory_norm": ["rms", "residual"], "segmentation": ["constant", "log"]}),
+        *routes,
+    ]:
+        run = config("memory", {**sensible(case), "segment": 3, "segment_lengths": [3, 6, 2], "layers": 1, "heads": 2})
         assert parameters(run) == sum(p[0].numel() for p in LM(run, 1).parameters()), label(case)
 
 
@@ -225,7 +231,7 @@ def test_parameter_arithmetic_of_every_memory():
 )
 def test_state_arithmetic_is_what_the_definition_needs(case):
     """20 tokens in segments of 6, in the middle of a chunk. A tensor of the state counts when later tokens feel it."""
-    case = sensible(case) | {"segment": 6, "heads": 2}
+    case = sensible(case) | {"segment": 6, "segment_lengths": (6, 2, 8), "heads": 2}
     run = config("memory", case | {"layers": 1, "conv": 0})
     layer, (x, q, k, v) = layer_and_inputs(length=20, replicas=1, **case)
     memory, q_GTK = layer.memory, layer._fold(q)

@@ -31,6 +31,14 @@ def test_constant_segments_are_the_cells_themselves():
     assert shown("constant", 13, 12, 0, 12) == ([*range(7)], 7, [0, 6])
 
 
+def test_listed_segments_are_the_cells_too():
+    """Segments of 2, 6, 4, 4 tokens: the query at 9 is in the third; what stands at 7 is in the second."""
+    mixer = MemoryMixer(segmentation="listed", segment_lengths=[2, 6, 4])
+    found = strip(mixer, 15, [0.1, 0.2, 0.7, 0.0], 9, [7, 1])
+    assert (list(found.weights), found.visible, found.held) == ([0.1, 0.2, 0.7, 0.0], 3, {0, 1})
+    assert strip(mixer, 15, [1.0, 0.0, 0.0, 0.0], 1, [0]).held == {0}
+
+
 @pytest.mark.parametrize(
     ("block", "seen"),
     [

@@ -25,7 +25,7 @@ AXES = {
     "gate_activation": ["softmax", "sigmoid", "identity"],
     "connector": ["own", "shared"],
     "init": ["restart", "checkpoint"],
-    "segmentation": ["constant", "log"],
+    "segmentation": ["constant", "log", "listed"],
     "pool": ["mean", "sum"],
     "pool_of": ["keys", "inputs"],
     "route": ["explore", "straight_through", "annealed", "hard"],
@@ -34,7 +34,7 @@ AXES = {
 BESIDE = {"chunk": [3, 1, 16], "decay_to": ["init", "zero"], "memory_norm": ["rms", "none", "residual"], "k": [1, 9]}
 #: 14 tokens in segments of 4, the last one short, of chunks of 3, the last one short.
 TASK = {"vocab": 16, "length": 14, "pairs": [2]}
-MIXER = {"segment": 4, "chunk": 3, "k": 1}
+MIXER = {"segment": 4, "segment_lengths": [4, 2, 6], "chunk": 3, "k": 1}
 
 
 def run_of(case):
@@ -96,7 +96,16 @@ def different():
     """The product without what is the same science twice."""
     return list(
         dict.fromkeys(
-            canonical(run_of(case)) for case in full(AXES | {"route": ["explore"], "gate_activation": ["softmax"]})
+            canonical(run_of(case))
+            for case in full(
+                AXES
+                | {
+                    "route": ["explore"],
+                    "gate_activation": ["softmax"],
+                    "pool_of": ["keys"],
+                    "segmentation": ["constant", "log"],
+                }
+            )
         )
     )
 

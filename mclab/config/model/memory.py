@@ -1,7 +1,7 @@
 """The keys of a recurrent memory: its rule, how it is cached, and the attention beside it."""
 
 from collections.abc import Iterator
-from functools import cache
+from math import gcd
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -9,10 +9,12 @@ from pydantic import Field, model_validator
 from mclab.config.baselines import baseline
 from mclab.config.lengths import Lengths
 from mclab.config.model.base import MixerConfig
+from mclab.config.model.inert import inert_axes
 from mclab.config.model.rules import RULES, Memory, Rule, those
+from mclab.config.model.segments import SegmentLengths, segments_in, without_repeats
 from mclab.config.strict import LARGEST
 
-Segmentation = Literal["constant", "log"]
+Segmentation = Literal["constant", "log", "listed"]
 DecayTo = Literal["init", "zero"]
 MemoryNorm = Literal["rms", "none", "residual"]
 Aggregate = Literal["none", "residual", "grm", "soup", "ssc"]
@@ -48,7 +50,14 @@ class MemoryMixer(MixerConfig):
         "rms", description=f"{_DEEP}, depth 2 and more: x + g RMS(MLP(x)), MLP(x) alone, or x + MLP(x)"
     )
     segment: int = Field(8, ge=1, le=2**20, description="tokens in a segment")
-    segmentation: Segmentation = Field("constant", description="keep every segment, or buckets of 1, 2, 4, ... of them")
+    segmentation: Segmentation = Field(
+        "constant", description="keep every segment, or buckets of 1, 2, 4, ... of them, or segments of listed lengths"
+    )
+    segment_lengths: SegmentLengths = Field(
+        (),
+        max_length=2**10,
+        description="segmentation listed: tokens in each segment, in their order; the last repeats",
+    )
     aggregate: Aggregate = Field("grm", description="how a token reads the kept memories beside the online one")
     gate: Gate = Field("context", description="what the read weights see: token and segment, the token alone, nothing")
     gate_activation: GateActivation = Field(
@@ -117,17 +126,34 @@ class MemoryMixer(MixerConfig):
     @property
     def tokens_a_chunk(self) -> int:
         """Chunks end with their segment; with a sequence that is shorter, see `fitted`."""
-        return self.chunk if self.aggregate == "none" else min(self.chunk, self.segment)
+        return self.chunk if self.aggregate == "none" else min(self.chunk, self.longest_segment)
+
+    @property
+    def longest_segment(self) -> int:
+        """Tokens in a segment, at most."""
+        return max(self.segment_lengths) if self.segmentation == "listed" else self.segment
+
+    @property
+    def block(self) -> int:
+        """Tokens of which every segment but the last one is a multiple."""
+        return gcd(*self.segment_lengths) if self.segmentation == "listed" else self.segment
 
     def segments(self, length: int) -> int:
         """Segments of a sequence of `length` tokens; one without caching."""
-        return 1 if self.aggregate == "none" else -(-length // self.segment)
+        if self.aggregate == "none":
+            return 1
+        if self.segmentation != "listed":
+            return -(-length // self.segment)
+        return segments_in(self.segment_lengths, length)
 
     @property
     def inert(self) -> frozenset[str]:
         alone = {"window"} if self.hybrid == "none" else set()
         gateless = set() if self.weighs else {"gate"}
-        axes = _inert_axes(self.aggregate, self.read_gate, self.segmentation, self.taught, self.gate_activation)
+        uncut = {"segment"} if self.segmentation == "listed" else {"segment_lengths"}
+        axes = frozenset(uncut) | inert_axes(
+            self.aggregate, self.read_gate, self.segmentation, self.taught, self.gate_activation
+        )
         return axes | self.rule.inert(self.depth) | alone | gateless
 
     @property
@@ -156,10 +182,15 @@ class MemoryMixer(MixerConfig):
         """
         if self.aggregate == "grm" and self.gate == "none":
             return self.model_copy(update={"aggregate": "residual"}).canonical()
+        if "segment_lengths" not in self.inert and (lengths := without_repeats(self.segment_lengths)):
+            if len(lengths) == 1:
+                return self.model_copy(update={"segmentation": "constant", "segment": lengths[0]}).canonical()
+            if lengths != self.segment_lengths:
+                return self.model_copy(update={"segment_lengths": lengths}).canonical()
         wanted = {key: baseline("memory", key) for key in self.inert}
         if self.rule.descends and self.aggregate != "none":
             long = baseline("memory", "chunk")
-            wanted["chunk"] = long if self.tokens_a_chunk == min(long, self.segment) else self.tokens_a_chunk
+            wanted["chunk"] = long if self.tokens_a_chunk == min(long, self.longest_segment) else self.tokens_a_chunk
         changes = {key: value for key, value in wanted.items() if getattr(self, key) != value}
         return self.model_copy(update=changes) if changes else self
 
@@ -179,18 +210,20 @@ class MemoryMixer(MixerConfig):
         if self.fitted(lengths.own) is not self and not usual:
             yield f"chunk: {self.chunk} is above task.length {lengths.own}, where chunks end: as with {lengths.own}"
         elif self.rule.descends and self.tokens_a_chunk < self.chunk and not usual:
-            yield f"chunk: {self.chunk} is above segment {self.segment}, where chunks end: as with {self.segment}"
+            yield f"chunk: {self.chunk} is above {self._segments_are}, where chunks end: as with {self.longest_segment}"
         if self.aggregate != "none":
             yield from self._cache_oddities(lengths)
 
     def _cache_oddities(self, lengths: Lengths) -> Iterator[str]:
         segments, learned = self.segments(lengths.longest), self.segments(lengths.trained)
+        if self.segmentation == "listed" and segments < len(self.segment_lengths):
+            yield f"segment_lengths: only the first {segments} begin within {lengths.most}"
         if segments == 1:
-            yield f"segment: {self.segment} is not below {lengths.most}: nothing is ever cached"
+            yield f"{self._segments_are} is not below {lengths.most}: nothing is ever cached"
             return
         if learned == 1:
             yield (
-                f"segment: {self.segment} is not below {lengths.training}: a cache is read in tests alone, by weights "
+                f"{self._segments_are} is not below {lengths.training}: a cache is read in tests alone, by weights "
                 f"that nothing has taught"
             )
         if self.read_gate == "input" and learned < self.segments(lengths.own):
@@ -208,9 +241,14 @@ class MemoryMixer(MixerConfig):
                 f"in tests alone"
             )
 
+    @property
+    def _segments_are(self) -> str:
+        listed = self.segmentation == "listed"
+        return f"segment_lengths: {self.segment_lengths[0]}" if listed else f"segment: {self.segment}"
+
     def _most_kept(self, segments: int) -> int:
         """Most kept memories that a token of so many segments sees."""
-        return segments - 1 if self.segmentation == "constant" else max(n.bit_count() for n in range(segments))
+        return segments - 1 if self.segmentation != "log" else max(n.bit_count() for n in range(segments))
 
     @model_validator(mode="after")
     def _soup_is_defined(self) -> "MemoryMixer":
@@ -218,6 +256,15 @@ class MemoryMixer(MixerConfig):
             raise ValueError(
                 "gate: soup mixes weights, and without a gate their sum over segments is no memory of depth "
                 f"{self.depth}; take gate context or input, aggregate grm, or depth 1"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _listed_lengths_are_given(self) -> "MemoryMixer":
+        if self.segmentation == "listed" and not self.segment_lengths:
+            raise ValueError(
+                "segment_lengths: segmentation listed needs the lengths; give some, as [8, 16, 40], or take "
+                "segmentation constant"
             )
         return self
 
@@ -236,23 +283,3 @@ class MemoryMixer(MixerConfig):
                 "take pool_of keys or connector own"
             )
         return self
-
-
-@cache
-def _inert_axes(aggregate: str, gate: str, segmentation: str, taught: bool, activation: str) -> frozenset[str]:
-    dead = set[str]()
-    if aggregate == "none":
-        dead |= {"segment", "segmentation", "init"}
-    if not taught:
-        dead |= {"connector", "pool", "scale"}
-    if aggregate != "ssc":
-        dead |= {"k", "renormalise", "route"}
-    elif gate == "none" or activation != "softmax":
-        dead |= {"renormalise"}  # what each memory weighs does not depend on the others
-    if gate == "none":
-        dead |= {"gate_activation"}
-    if gate != "context" and aggregate != "ssc":
-        dead |= {"pool_of"}
-    if aggregate == "ssc" and segmentation == "log":
-        dead -= {"pool"}  # the sum favours large buckets; of segments that are all alike both choose the same
-    return frozenset(dead)
