@@ -76,7 +76,7 @@ def test_every_run_is_canonical_and_the_cell_keeps_the_authors_word(plan: Make):
 def test_no_rows_at_all_is_one_run(plan: Make):
     for found in (plan("question: x"), plan_from({}, "train")):
         assert names(found) == ["base"]
-        assert run_of(found.cells[0]) == RunConfig()
+        assert run_of(found.cells[0]) == canonical(RunConfig())
         assert (found.axes, found.seeds, found.select) == ((), (0,), None)
 
 
@@ -171,7 +171,7 @@ def test_changes_are_one_at_a_time_from_base(plan: Make):
 
 def test_an_empty_row_is_the_base(plan: Make):
     found = plan("changes: {full: , wide: {model.dim: 64}}")
-    assert run_of(found.cells[0]) == RunConfig()
+    assert run_of(found.cells[0]) == canonical(RunConfig())
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_mapping_for_the_task_replaces_it_as_a_whole(plan: Make):
 def test_a_mapping_goes_before_the_keys_in_it_whatever_their_order(plan: Make):
     found = plan("grid: {model.mixer.segment: [4, 16], model.mixer: [{name: memory, gate: input}]}")
     assert [run_of(c).model.mixer for c in found.cells] == [
-        parse_run({"model": {"mixer": {"gate": "input", "segment": s}}}).model.mixer for s in (4, 16)
+        canonical(parse_run({"model": {"mixer": {"gate": "input", "segment": s}}})).model.mixer for s in (4, 16)
     ]
 
 

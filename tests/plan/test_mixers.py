@@ -14,6 +14,11 @@ from tests.plan.conftest import Fault, Make
 PLUS = AttentionMixer(rotary=True, conv=0)
 
 
+def memory(**keys: Any) -> MemoryMixer:
+    """As a plan has it: keys that nothing reads at their baselines."""
+    return MemoryMixer(**keys).canonical()
+
+
 def mixers(found: Any) -> list[Any]:
     """The mixers of each cell's layers with its model's keys in them: what is the same is lifted to the model."""
     runs = [next(iter(cell.candidates[0].runs.values())) for cell in found.cells]
@@ -34,7 +39,7 @@ def test_a_grid_of_words(plan: Make) -> None:
     )
     assert mixers(found) == [
         PLUS,
-        MemoryMixer(memory="titans"),
+        memory(memory="titans"),
         AttentionMixer(window=8, rotary=False, conv=4),
         PLUS.model_copy(update={"window": 8}),
     ]
@@ -65,7 +70,7 @@ def test_a_word_replaces_the_mixer_as_a_whole_and_keys_beside_it_change_it(plan:
           three: {model: {mixer: mamba2}}
         """
     )
-    titans, mamba = MemoryMixer(memory="titans", segment=4), MemoryMixer(memory="mamba2")
+    titans, mamba = memory(memory="titans", segment=4), memory(memory="mamba2")
     assert mixers(found) == [titans, mamba]
     assert "two is one" in found.notes[-1]
 
@@ -76,16 +81,16 @@ def test_a_word_in_the_base_can_be_changed_by_key(plan: Make) -> None:
         "base: {model: {mixer: titans}}\ngrid: {model.mixer.gate: [context, input]}\nquick: {base: {model.mixer: swla}}"
     )
     found = plan(text, "model.mixer.segment=4", "model.mixer.depth=1")
-    assert mixers(found)[1] == MemoryMixer(memory="titans", segment=4, depth=1, gate="input")
-    assert mixers(plan(text, quick=True))[0] == MemoryMixer(memory="swla")
+    assert mixers(found)[1] == memory(memory="titans", segment=4, depth=1, gate="input")
+    assert mixers(plan(text, quick=True))[0] == memory(memory="swla")
 
 
 def test_words_on_the_command_line() -> None:
     def of(*overrides: str) -> Any:
         return mixers(plan_from({"base": {"model": {"mixer": {"segment": 4}}}}, "x", overrides))[0]
 
-    assert of("model.mixer=titans") == MemoryMixer(memory="titans")
-    assert of("model.mixer.segment=16", "model.mixer=titans") == MemoryMixer(memory="titans", segment=16)
+    assert of("model.mixer=titans") == memory(memory="titans")
+    assert of("model.mixer.segment=16", "model.mixer=titans") == memory(memory="titans", segment=16)
     assert of("model.mixer=transformer++") == PLUS
     assert of("model.mixer={name: transformer++, window: 4}").window == 4
     assert of("model.mixer=attention", "model.mixer.window=4").window == 4
@@ -172,7 +177,7 @@ def test_one_command_line_does_not_contradict_itself() -> None:
 
 def test_what_repeats_a_word_or_comes_from_above_is_no_contradiction(plan: Make) -> None:
     """The command line and a row are above the base; `conv: 0` says what the preset says."""
-    linear = MemoryMixer()
+    linear = memory()
     assert mixers(plan("base: {model.mixer: titans}", "model.mixer.memory=linear")) == [linear]
     assert mixers(plan("base: {model.mixer: titans}\nchanges: {a: {model.mixer.memory: linear}}")) == [linear]
     assert mixers(plan("base: {model.mixer: transformer++, model.mixer.conv: 0, model.mixer.window: null}")) == [PLUS]

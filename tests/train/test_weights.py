@@ -11,7 +11,7 @@ from safetensors.torch import load
 import mclab
 from mclab.config.keep import Keep
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig, canonical, run_id
 from mclab.config.strict import ConfigError
 from mclab.models.lm import LM
 from mclab.store import Store
@@ -34,7 +34,7 @@ def folder_of(path: Path, runs: list[RunConfig]) -> dict[str, Outcome]:
 
 @pytest.mark.parametrize("precision", ["fp32", "fp64", "bf16"])
 def test_a_model_that_is_loaded_again_scores_what_is_stored(tmp_path: Path, precision: str) -> None:
-    run = run_config(precision=precision, steps=60)
+    run = canonical(run_config(precision=precision, steps=60))
     (outcome,) = folder_of(tmp_path, [run]).values()
     model, config = load_model(tmp_path)
     assert config == run
@@ -46,7 +46,7 @@ def test_a_model_that_is_loaded_again_scores_what_is_stored(tmp_path: Path, prec
 
 
 def test_the_file_holds_every_parameter_of_its_replica_and_what_it_is(tmp_path: Path) -> None:
-    runs = [run_config(seed, precision="fp64") for seed in range(2)]
+    runs = [canonical(run_config(seed, precision="fp64")) for seed in range(2)]
     found = folder_of(tmp_path, runs)
     for run in runs:
         path = tmp_path / "weights" / f"{run_id(run)}.safetensors"
