@@ -92,14 +92,11 @@ class Segments(ABC):
 
     def run_of_block(self, device: torch.device) -> Tensor:
         """[N]: the number of each block's run."""
-        lengths = torch.tensor([end - first for first, end in self.runs], device=device)
-        return torch.arange(len(self.runs), device=device).repeat_interleave(lengths)
+        return torch.arange(self.count, device=device)
 
     def written(self, device: torch.device) -> Tensor:
         """[T], padded: the tokens of its own run that t's online memory holds."""
-        starts = torch.tensor([first for first, _ in self.runs], device=device) * self.segment
-        token = torch.arange(self.count * self.segment, device=device)
-        return token - starts[self.run_of_block(device).repeat_interleave(self.segment)] + 1
+        return torch.arange(self.count * self.segment, device=device) % self.segment + 1
 
     def _block(self, device: torch.device) -> Tensor:
         return torch.arange(self.count * self.segment, device=device) // self.segment
@@ -175,6 +172,13 @@ class ListedSegments(Segments):
 
     def own_column(self, device: torch.device) -> Tensor:
         return self.run_of_block(device).repeat_interleave(self.segment)
+
+    def run_of_block(self, device: torch.device) -> Tensor:
+        return torch.tensor([n for n, (first, end) in enumerate(self.runs) for _ in range(first, end)], device=device)
+
+    def written(self, device: torch.device) -> Tensor:
+        tokens = [range(1, (end - first) * self.segment + 1) for first, end in self.runs]
+        return torch.tensor([number for each in tokens for number in each], device=device)
 
     def slots(self, device: torch.device) -> Tensor:
         """Slot = segment."""

@@ -93,6 +93,19 @@ def test_causal(case):
     assert_causal(*layer_and_inputs(segment=3, **case), places=(0, 1, 5, 6, 11, 12))
 
 
+@pytest.mark.parametrize("memory", [memory for memory, rule in RULES.items() if not rule.formed])
+@pytest.mark.parametrize("aggregate", ["grm", "soup", "ssc"])
+def test_listed_segments_need_no_value_of_a_tensor(memory, aggregate):
+    """A meta tensor holds no data: what would read one back from a device, which stops a CUDA graph, fails on it. (A
+    memory whose weights are formed asks how large its blocks may be.)"""
+    for init in INITS:
+        keys = {"segmentation": "listed", "segment_lengths": (2, 4, 2), "init": init, "chunk": 2, "route": "hard"}
+        layer, inputs = layer_and_inputs(memory=memory, aggregate=aggregate, **keys)
+        on_meta = [z.detach().to("meta").requires_grad_() for z in inputs]
+        y = layer.to("meta")._read(*on_meta, False)  # torch has no autocast for meta
+        torch.autograd.grad(y.sum(), on_meta, allow_unused=True)
+
+
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("aggregate", ["grm", "soup", "ssc"])
 def test_one_segment_is_the_plain_memory(memory, aggregate):
