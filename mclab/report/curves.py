@@ -68,7 +68,7 @@ def curves_figure(summary: Summary, curve: Curve) -> Figure:
     lost = any(track.lost for found in tracks.values() for track in found)
     caption = CAPTION + " ×: a seed's last look before it diverged." * lost
     titles = ["accuracy on valid", "loss on valid (nats)"]
-    page = sheet(summary, 3.0, -(-len(labels) // across), titles, caption, share=False)
+    page = sheet(summary, 3.0, -(-len(labels) // across), titles, caption, share=False, dotted=False)
     for panel, metric in zip(page.panels, METRICS, strict=True):
         for number, place in enumerate(shown):
             _line(panel, tracks[metric][place], summary.rows[place].label, number)

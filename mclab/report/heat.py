@@ -80,7 +80,7 @@ def heat_figure(summary: Summary) -> Figure:
     shown = drawn.panels[:MOST_PANELS]
     beside = side_by_side(len(shown), 3 if len(drawn.xs) <= 5 else 2 if len(drawn.xs) <= 9 else 1)
     height = 0.85 + CELL_HEIGHT * max(3, len(drawn.ys))
-    page = sheet(summary, height, 0, [panel.title for panel in shown], _caption(summary, drawn), beside)
+    page = sheet(summary, height, 0, [panel.title for panel in shown], _caption(summary, drawn), beside, dotted=False)
     for place, (axes, panel) in enumerate(zip(page.panels, shown, strict=True)):
         image = _panel(axes, drawn, panel, 7.0 / page.across / len(drawn.xs))
         if place % page.across == 0:

@@ -44,15 +44,16 @@ def sheet(
     caption: str | None = None,
     across: int = MOST_ACROSS,
     share: bool = True,
+    dotted: bool = True,
 ) -> Sheet:
     """The question on top, room for a legend, an empty titled panel for each part, how to read it all at the foot.
 
-    `titles` are the panels', by default one for each of `panels`.
+    `titles` are the panels', by default one for each of `panels`. `dotted` says that the baseline without recall is drawn.
     """
     if titles is None:
         whole = "mean of own slices" if summary.extras else "all slices"
         titles = [whole if part == ALL else part for part in panels(summary)]
-    foot = " ".join([caption or seeds_caption(summary), *marks_caption(summary)])
+    foot = " ".join([caption or seeds_caption(summary), *marks_caption(summary, dotted)])
     return page(summary.plan.question or summary.plan.name, foot, panel_height, titles, legend_rows, across, share)
 
 
@@ -118,12 +119,13 @@ def seeds_caption(summary: Summary) -> str:
     return "; ".join(words) + "."
 
 
-def marks_caption(summary: Summary) -> Iterator[str]:
+def marks_caption(summary: Summary, dotted: bool = True) -> Iterator[str]:
     """The marks of the table that a reader of the plot alone would miss: ceilings, values at the edge of a range."""
     found = [each.accuracy(part) for each in baselines(summary).values() for part in (ALL, *summary.slices)]
     if levels := sorted({f"{level:.3f}" for level in found if level is not None}):
         span = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
-        yield f"Dotted: the best predictor without recall ({span}), where in view."
+        without = f"the best predictor without recall ({span})"
+        yield f"Dotted: {without}, where in view." if dotted else f"To compare with: {without}."
     high = [row.label for row in summary.rows if row.ceiling]
     if high:
         yield f"At the ceiling with the baseline: {listed(high)}."

@@ -45,7 +45,7 @@ def state_figure(summary: Summary) -> Figure:
     if len(found) > MOST_LINES:
         raise ConfigError(f"state: {len(found)} lines cannot be told apart, the most is {MOST_LINES}")
     across = legend_columns([path.label for path in found])
-    page = sheet(summary, 2.8 if summary.has_slices else 3.4, -(-len(found) // across), across=2)
+    page = sheet(summary, 2.8 if summary.has_slices else 3.4, -(-len(found) // across), across=2, dotted=False)
     ticks = {float(power): _tick(power) for power in range(floor(log2(min(sizes))), ceil(log2(max(sizes))) + 1)}
     for place, (panel, part) in enumerate(zip(page.panels, panels(summary), strict=True)):
         _panel(panel, found, part, ticks, page.across)
