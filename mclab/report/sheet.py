@@ -48,7 +48,7 @@ def sheet(
 ) -> Sheet:
     """The question on top, room for a legend, an empty titled panel for each part, how to read it all at the foot.
 
-    `titles` are the panels', by default one for each of `panels`. `dotted` says that the baseline without recall is drawn.
+    `titles` are the panels', by default one for each of `panels`. `dotted`: the baseline without recall is drawn.
     """
     if titles is None:
         whole = "mean of own slices" if summary.extras else "all slices"
