@@ -120,3 +120,13 @@ def test_a_search_writes_over_nothing_either(tmp_path: Path, monkeypatch: pytest
     last = done.err.splitlines()[-1]
     assert (done.code, last) == (2, f"./{name}: stands there already and is not this command's; give another --out")
     assert Path(name).read_text() == "mine"
+
+
+def test_a_folder_with_records_is_ours_though_its_plan_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_plots(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    grid_file(tmp_path)
+    fine("ablate", "--grid", "tiny.yaml", "--workers", "1")
+    (tmp_path / "runs" / "tiny" / "plan.json").unlink()
+    done = fine("ablate", "--grid", "tiny.yaml", "--workers", "1")
+    assert "4 stored before" in done.out + done.err

@@ -105,7 +105,7 @@ def renewal(old: Plan, new: Plan) -> str | None:
 def _changed(before: Plan, after: Plan, gone: list[Cell], come: list[Cell]) -> tuple[tuple[str, Leaf, Leaf], ...]:
     """The keys by which every cell that came differs from the one in its place, all by the same; else nothing.
 
-    Of plans that keep what was written these are keys that somebody wrote, else any.
+    Of plans that keep what was written these are keys that somebody wrote, unless only defaults have changed; else any.
     """
     over = _chosen(before, after)
     if len(gone) != len(come):
@@ -115,6 +115,8 @@ def _changed(before: Plan, after: Plan, gone: list[Cell], come: list[Cell]) -> t
     else:
         ours, theirs = ([_written(plan, cell) for cell in cells] for plan, cells in ((before, gone), (after, come)))
         found = {tuple(_rewritten(old, new)) for old, new in zip(ours, theirs, strict=True)}
+    if found == {()}:  # nobody wrote another value: a default has changed since
+        found = {tuple(_moves(_first(old, over), _first(new, over))) for old, new in zip(gone, come, strict=True)}
     return found.pop() if len(found) == 1 else ()
 
 

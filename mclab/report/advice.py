@@ -99,7 +99,7 @@ def _beyond(inner: float, end: float) -> float | int | None:
 
 def _seeds(seeds: Sequence[int]) -> str:
     """As the command line reads them."""
-    return f"[{seeds[0]}]" if len(seeds) == 1 else seeds_text(seeds).replace(" ", "")
+    return f"{seeds[0]}..{seeds[0]}" if len(seeds) == 1 else seeds_text(seeds).replace(" ", "")
 
 
 def _number(value: Any) -> str:

@@ -9,6 +9,7 @@ from mclab.store.files import StoreError, plainly
 
 #: What `mclab.files.write_whole` leaves behind where it is killed: `.<name>.<16 hex digits>.tmp`.
 _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
+_RECORD = re.compile(r"[0-9a-f]{16}\.json")
 #: Folders whose files are written again at the end of each command, under names that others may use too.
 _REPORTS = ("tables", "plots")
 
@@ -26,13 +27,18 @@ def remove_leftovers(folder: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
+def _names(folder: Path) -> list[str]:
+    with plainly(folder, "read"):
+        return [path.name for path in folder.iterdir()] if folder.is_dir() else []
+
+
 def refuse_foreign(folder: Path, marks: Sequence[str], given: Mapping[str, bytes]) -> None:
     """Raise `StoreError` where a command would write over what others have written.
 
-    A folder with one of the files `marks` is a run folder already. In another one none of `given`, by name, may stand
-    with another content, and the folders of tables and plots must be empty.
+    A folder with one of the files `marks`, or with a record, is a run folder already. In another one none of `given`,
+    by name, may stand with another content, and the folders of tables and plots must be empty.
     """
-    if any((folder / name).exists() for name in marks):
+    if any((folder / name).exists() for name in marks) or any(map(_RECORD.fullmatch, _names(folder / "records"))):
         return
     for name, content in given.items():
         path = folder / name

@@ -249,6 +249,14 @@ def test_cells_of_another_version_of_a_formula_are_the_same_cells_trained_anew(p
     assert renewal(now, now) is None
 
 
+def test_a_default_that_has_changed_since_is_named_though_nobody_wrote_it(plan: Make):
+    now = plan("grid: {model.dim: [16, 32]}")
+    data = as_dict(now)
+    for cell in data["cells"]:
+        cell["candidates"][0]["config"]["train.batch"] = 32
+    assert str(difference(from_dict(data), now)) == "+2 −2 cells (train.batch 32 → 64)"
+
+
 def test_size(plan: Make):
     found = size(plan(GATING.replace("grid: {", "grid: {model.mixer.connector: [own, shared], ")))
     assert (found.listed, found.cells, found.candidates) == (6, 4, 8)
