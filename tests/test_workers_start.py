@@ -107,6 +107,7 @@ def test_a_worker_that_dies_at_birth_costs_another_start_and_in_the_end_a_line(
     monkeypatch.setattr("mclab.workers.local._Worker", Dying)
     monkeypatch.setenv(NOTES, str(tmp_path / "births"))
     monkeypatch.setenv(DEATHS, str(deaths))
+    before = set(family())
     if deaths == 1:
         with open_pool(CPU, 2, train=fake) as pool:
             pool.submit((RunConfig(seed=3),))
@@ -116,7 +117,7 @@ def test_a_worker_that_dies_at_birth_costs_another_start_and_in_the_end_a_line(
             open_pool(CPU, 2).__enter__()
         assert "\n" not in str(caught.value)
         assert (tmp_path / "births").stat().st_size == 6
-    assert len(family()) <= 2  # multiprocessing's own helper stays
+    assert len(set(family()) - before) <= 1  # multiprocessing's own helper stays
 
 
 def test_too_few_open_files_are_one_line() -> None:
