@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.storages import JournalStorage
+from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial
 
@@ -181,5 +181,12 @@ def elsewhere(study: Shared) -> Owner:
 
 def frozen(place: Place, name: str = "s") -> list[FrozenTrial]:
     """The study's trials, read as anybody may: without a lock, which a process that is stopped might hold."""
-    plain = JournalStorage(JournalFileBackend(str(place.path))) if isinstance(place, Journal) else place.open()
-    return optuna.load_study(study_name=name, storage=plain).get_trials()
+    if isinstance(place, Journal):
+        return optuna.load_study(study_name=name, storage=JournalStorage(JournalFileBackend(str(place.path)))).get_trials()
+    storage = place.open()
+    try:
+        return optuna.load_study(study_name=name, storage=storage).get_trials()
+    finally:  # who waits for a trial asks fifty times a second, and a server has a hundred connections
+        assert isinstance(storage, RDBStorage)
+        storage.remove_session()
+        storage.engine.dispose()
