@@ -53,7 +53,7 @@ def _memory(model: ModelConfig, mixer: MemoryMixer) -> int:
     rule = mixer.rule.parameters(model.dim, model.heads)
     if not mixer.deep:
         return rule
-    return rule + model.heads * matrices(model, mixer) + (model.dim if mixer.memory_norm == "rms" else 0)
+    return rule + model.heads * matrices(model, mixer) + (model.dim if mixer.memory_norm in ("rms", "soft") else 0)
 
 
 def matrices(model: ModelConfig, mixer: MemoryMixer) -> int:

@@ -17,7 +17,7 @@ from mclab.config.model import MemoryMixer
 from mclab.config.model.rules import layers
 from mclab.kernels.fastweight import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
-from mclab.kernels.fastweight.net import Net, Objective
+from mclab.kernels.fastweight.net import EPS, Net, Objective
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.layers import Constant, Normal, Values, linear, parameter
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
@@ -26,6 +26,9 @@ from mclab.memories.written import FastWritten, Fold
 
 #: Where g of the norm starts.
 GAIN = 0.5
+#: The soft norm: what is added to the mean square, and by how much the last matrix of W^0 starts smaller. A memory that
+#: has not met a key then answers with little (docs/equations.md#depth-and-norm).
+SOFT_FLOOR, SOFT_START = 0.01, 0.1
 
 
 class GradientMemory(Memory):
@@ -42,11 +45,16 @@ class GradientMemory(Memory):
         self.bias = parameter(replicas, heads, len(starts[0]), init=Values(starts), decays=False)
         K, deep = width // heads, self.depth > 1
         sizes = layers(K, self.depth) if deep else []
+        soft = mixer.memory_norm == "soft"
+        stds = [1 / math.sqrt(into) for _, into in sizes]
+        if soft and deep:
+            stds[-1] *= SOFT_START
         self.start = nn.ParameterList(
-            parameter(replicas, heads, out, into, init=Normal(1 / math.sqrt(into))) for out, into in sizes
+            parameter(replicas, heads, out, into, init=Normal(std))
+            for (out, into), std in zip(sizes, stds, strict=True)
         )
-        normed = deep and mixer.memory_norm == "rms"
-        self.residual = deep and mixer.memory_norm == "residual"
+        self.adds, self.floor = deep and mixer.memory_norm in ("rms", "residual"), SOFT_FLOOR if soft else EPS
+        normed = deep and mixer.memory_norm in ("rms", "soft")
         self.gain = parameter(replicas, heads, K, init=Constant(GAIN), decays=False) if normed else None
 
     @staticmethod
@@ -116,7 +124,7 @@ class GradientMemory(Memory):
 
     def _net(self, folded: int) -> Net:
         gain = None if self.gain is None else self._each(self.gain, folded).unsqueeze(1)
-        return Net(gain, self.objective, self.residual)
+        return Net(gain, self.objective, self.adds, self.floor)
 
     def _each(self, parameter_RH: Tensor, folded: int) -> Tensor:
         """[R, H, ...] to [G, ...]."""
@@ -126,7 +134,7 @@ class GradientMemory(Memory):
     def _side_by_side(self, sequences: int) -> Net:
         """The net of sequences in the order of `Fold`."""
         if self.gain is None:
-            return Net(None, self.objective, self.residual)
+            return Net(None, self.objective, self.adds, self.floor)
         R, H, V = self.gain.shape
         gain = self.gain.unsqueeze(2).expand(R, H, sequences // (R * H), V).reshape(-1, 1, V)
-        return Net(gain, self.objective)
+        return Net(gain, self.objective, self.adds, self.floor)

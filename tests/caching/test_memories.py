@@ -29,7 +29,7 @@ AXES = {
     "pool": ["mean", "sum"],
     "pool_of": ["keys", "inputs"],
     "decay_to": ["init", "zero"],
-    "memory_norm": ["rms", "none", "residual"],
+    "memory_norm": ["rms", "soft", "none", "residual"],
     "segment": [1, 3, 5, 40],
     "length": [1, 13, 16, 17],
     "heads": [1, 2],

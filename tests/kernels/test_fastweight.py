@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from mclab.kernels.fastweight import chunkwise, recurrent
-from mclab.kernels.fastweight.net import Net
+from mclab.kernels.fastweight.net import EPS, Net
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from tests.covering import label, pairwise
 from tests.tolerances import FP64
@@ -15,7 +15,7 @@ from tests.tolerances import FP64
 AXES = {
     "depth": [1, 2, 3, 4],
     "objective": ["l2", "dot"],
-    "norm": ["residual", "rms", "none"],
+    "norm": ["residual", "rms", "soft", "none"],
     "decay": [True, False],
     "momentum": [True, False],
     "from_zero": [False, True],
@@ -40,13 +40,18 @@ def made(depth=2, objective="l2", norm="rms", decay=True, momentum=True, from_ze
     start = [leaf(1 if shared else X, o, i, scale=i**-0.5) for i, o in adjacent(widths)]
     if from_zero:
         start = [torch.zeros_like(w) for w in start]
-    gain = leaf(X, 1, K) if norm == "rms" else None
+    gain = leaf(X, 1, K) if norm in ("rms", "soft") else None
     # Steps small enough that 65 of them do not amplify rounding (0.1 does, a hundred times every ten tokens); decays
     # that make products over a chunk neither near 0 nor near 1.
     eta = leaf(X, T, scale=0.003, shift=0.01)
     logs = [F.logsigmoid(leaf(X, T, scale=1.0, shift=1.0)) if used else None for used in (decay, momentum)]
     tokens = [leaf(X, T, K) for _ in range(3)]
-    return Net(gain, objective, norm == "residual"), start, tokens, Rates(eta, *logs)
+    return (
+        Net(gain, objective, norm in ("rms", "residual"), 0.01 if norm == "soft" else EPS),
+        start,
+        tokens,
+        Rates(eta, *logs),
+    )
 
 
 def leaves(net, start, tokens, rates):
@@ -146,7 +151,7 @@ def test_lengths(length, chunk):
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("objective", ["l2", "dot"])
-@pytest.mark.parametrize("norm", ["rms", "none", "residual"])
+@pytest.mark.parametrize("norm", ["rms", "soft", "none", "residual"])
 def test_chunk_of_one_descends_the_loss_of_the_memory(depth, objective, norm):
     """The gradient is autograd's, of the loss of M(k) as it is read, with respect to the memory's matrices."""
     net, start, tokens, rates = made(depth, objective, norm, T=5)

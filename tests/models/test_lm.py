@@ -71,7 +71,7 @@ MEMORY_AXES = {
     "aggregate": ["none", "residual", "grm", "soup", "ssc"],
     "gate": ["context", "input", "none"],
     "segmentation": ["constant", "log", "listed"],
-    "memory_norm": ["rms", "none", "residual"],
+    "memory_norm": ["rms", "soft", "none", "residual"],
 }
 OWN = {"module": "torch.nn.Linear", "args": {"out_features": 8}}
 

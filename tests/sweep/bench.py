@@ -182,7 +182,9 @@ def elsewhere(study: Shared) -> Owner:
 def frozen(place: Place, name: str = "s") -> list[FrozenTrial]:
     """The study's trials, read as anybody may: without a lock, which a process that is stopped might hold."""
     if isinstance(place, Journal):
-        return optuna.load_study(study_name=name, storage=JournalStorage(JournalFileBackend(str(place.path)))).get_trials()
+        return optuna.load_study(
+            study_name=name, storage=JournalStorage(JournalFileBackend(str(place.path)))
+        ).get_trials()
     storage = place.open()
     try:
         return optuna.load_study(study_name=name, storage=storage).get_trials()

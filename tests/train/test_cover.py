@@ -31,7 +31,12 @@ AXES = {
     "route": ["explore", "straight_through", "annealed", "hard"],
 }
 #: What the pairs vary beside; 16 is above the segment.
-BESIDE = {"chunk": [3, 1, 16], "decay_to": ["init", "zero"], "memory_norm": ["rms", "none", "residual"], "k": [1, 9]}
+BESIDE = {
+    "chunk": [3, 1, 16],
+    "decay_to": ["init", "zero"],
+    "memory_norm": ["rms", "soft", "none", "residual"],
+    "k": [1, 9],
+}
 #: 14 tokens in segments of 4, the last one short, of chunks of 3, the last one short.
 TASK = {"vocab": 16, "length": 14, "pairs": [2]}
 MIXER = {"segment": 4, "segment_lengths": [4, 2, 6], "chunk": 3, "k": 1}

@@ -16,7 +16,7 @@ from mclab.config.strict import LARGEST
 
 Segmentation = Literal["constant", "log", "listed"]
 DecayTo = Literal["init", "zero"]
-MemoryNorm = Literal["rms", "none", "residual"]
+MemoryNorm = Literal["rms", "soft", "none", "residual"]
 Aggregate = Literal["none", "residual", "grm", "soup", "ssc"]
 Gate = Literal["context", "input", "none"]
 GateActivation = Literal["softmax", "sigmoid", "identity"]
@@ -47,7 +47,8 @@ class MemoryMixer(MixerConfig):
         "init", description=f"{_DEEP_AND_DECAYING}, depth 2 and more: what forgetting leads back to"
     )
     memory_norm: MemoryNorm = Field(
-        "rms", description=f"{_DEEP}, depth 2 and more: x + g RMS(MLP(x)), MLP(x) alone, or x + MLP(x)"
+        "rms",
+        description=f"{_DEEP}, depth 2 and more: x + g RMS(MLP(x)), g RMS(MLP(x)) with a floor, or none",
     )
     segment: int = Field(8, ge=1, le=2**20, description="tokens in a segment")
     segmentation: Segmentation = Field(

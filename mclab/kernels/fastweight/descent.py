@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mclab.kernels.fastweight.net import EPS, Net
+from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.states import outer, product
 
 
@@ -127,9 +127,10 @@ def _last(net: Net, h: Tensor | None, k: Tensor, v: Tensor) -> tuple[Tensor, Las
     if net.gain is None:
         return (v.clone() if h is None else 2 * (v - net.finish(k, h))), None
     assert h is not None
-    inverse = torch.rsqrt(_mean(h, h) + EPS)
+    inverse = torch.rsqrt(_mean(h, h) + net.floor)
     unit = h * inverse
-    error = v if net.objective == "dot" else torch.addcmul(v - k, net.gain, unit, value=-1).mul_(2)
+    wanted = v - k if net.skip else v
+    error = v if net.objective == "dot" else torch.addcmul(wanted, net.gain, unit, value=-1).mul_(2)
     pushed = net.gain * error
     mean = _mean(pushed, unit)
     return torch.addcmul(pushed, unit, mean, value=-1).mul_(inverse), Last(inverse, unit, error, pushed, mean)
@@ -147,7 +148,7 @@ def _last_backward(
         if net.objective == "dot":
             return None, None, grad, None
         back = -2 * grad
-        return back, back if net.residual else None, 2 * grad, None
+        return back, back if net.skip else None, 2 * grad, None
     inverse, unit, m = last.inverse, last.unit, last.mean
     p, q = _mean(grad, unit), _mean(last.pushed, grad)
     grad_pushed = torch.addcmul(grad, unit, p, value=-1).mul_(inverse)
@@ -160,7 +161,7 @@ def _last_backward(
     grad_gain.addcmul_(grad_v, unit, value=-1)
     through = net.gain * grad_v
     grad_h -= through.addcmul_(unit, _mean(through, unit), value=-1).mul_(inverse)
-    return grad_h, -grad_v, grad_v, grad_gain.sum(1, keepdim=True)
+    return grad_h, -grad_v if net.skip else None, grad_v, grad_gain.sum(1, keepdim=True)
 
 
 def _mean(x: Tensor, y: Tensor) -> Tensor:

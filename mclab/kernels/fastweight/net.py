@@ -1,7 +1,7 @@
 """What a memory of depth d computes, and the gradient of its loss with respect to each layer's output.
 
-M(x) = W x at depth 1. At depth d >= 2, M(x) = x + g * RMS(W_d gelu(... gelu(W_1 x))), or without the norm, or without
-the norm and the skip.
+M(x) = W x at depth 1. At depth d >= 2, h = W_d gelu(... gelu(W_1 x)) and M(x) = x + g * h / sqrt(mean(h^2) + floor), or
+without the skip (x +), or without the norm.
 Shapes: X folded batch (sequences, heads, segments), C tokens, I width into a layer, O width out of it, V value width.
 Matrices are [X, O, I]; vectors of C tokens [X, C, I].
 
@@ -18,19 +18,19 @@ from torch import Tensor
 from torch.nn import functional as F
 
 Objective = Literal["dot", "l2"]
-#: Added to the mean square before the root.
+#: Added to the mean square before the root where the norm has no floor of its own: keeps zero finite, no more.
 EPS = 1e-6
 
 
 @dataclass(frozen=True)
 class Net:
-    """`gain` [X, 1, V] is g of the norm, with which x is added; None leaves the norm out, and `residual` then tells
-    whether x is added. `objective` is the loss that is descended: "dot" is -<M(k), v> (DLA), "l2" is |M(k) - v|^2
-    (Titans)."""
+    """`gain` [X, 1, V] is g of the norm, None leaves the norm out; `skip` adds x; `floor` is added to the norm's mean
+    square. `objective` is the loss that is descended: "dot" is -<M(k), v> (DLA), "l2" is |M(k) - v|^2 (Titans)."""
 
     gain: Tensor | None
     objective: Objective
-    residual: bool = False
+    skip: bool = False
+    floor: float = EPS
 
     def read(self, layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor) -> Tensor:
         """M(x), given what each layer does to its input."""
@@ -41,9 +41,12 @@ class Net:
 
     def finish(self, x: Tensor, h: Tensor) -> Tensor:
         """From the last layer's output to M(x)."""
-        if self.gain is None:
-            return x + h if self.residual else h
-        return x + self.gain * h * _inverse_rms(h)
+        branch = h if self.gain is None else self.gain * h * self.inverse_rms(h)
+        return x + branch if self.skip else branch
+
+    def inverse_rms(self, h: Tensor) -> Tensor:
+        """1 / sqrt(mean(h^2) + floor) of each vector, [..., 1]."""
+        return torch.rsqrt(h.square().mean(-1, keepdim=True) + self.floor)
 
     def writes(self, weights: Sequence[Tensor], k: Tensor, v: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """What one step of descent adds, as rank-1 updates: each layer's inputs a and its -dL/d(output) u.
@@ -70,13 +73,9 @@ class Net:
     def _through_norm(self, h: Tensor, u: Tensor) -> Tensor:
         """u = (g u - h_hat mean(g u h_hat)) / rms, h_hat = h / rms."""
         assert self.gain is not None
-        inverse = _inverse_rms(h)
+        inverse = self.inverse_rms(h)
         unit, scaled = h * inverse, self.gain * u
         return inverse * (scaled - unit * (scaled * unit).mean(-1, keepdim=True))
-
-
-def _inverse_rms(h: Tensor) -> Tensor:
-    return torch.rsqrt(h.square().mean(-1, keepdim=True) + EPS)
 
 
 def gelu_slope(z: Tensor) -> Tensor:
