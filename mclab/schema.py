@@ -19,6 +19,7 @@ from mclab.plan.quick import QUICK
 from mclab.plan.space import METRICS as OBJECTIVES
 from mclab.plan.space_load import KEYS as SPACE_KEYS
 from mclab.plan.space_load import MOST_REPEATS, PRUNERS, SAMPLERS
+from mclab.plan.until import ERROR, FEWEST, LOOKS, MOST_SEEDS, SHARES, TOLD
 
 Schema = dict[str, Any]
 
@@ -36,7 +37,7 @@ MEANING = {
     "when": "a varied key exists only where its condition holds",
     "exclude": "every cell that matches one of these is dropped",
     "select": "a value that every cell chooses on valid, from the same candidates",
-    "seeds": "0..4 (both ends count), or a list",
+    "seeds": "0..4 (both ends count), a list, or {until: told}: seeds are added until every row is told",
     "quick": "the reduced form that --quick runs; each block replaces the grid's own, base is laid over it",
 }
 #: What stands under each key at the top of a space, where that is not as in a grid.
@@ -135,7 +136,27 @@ def _select() -> Schema:
 
 def _seeds() -> Schema:
     numbers = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}}
-    return {"anyOf": [{"type": "string", "pattern": r"^\s*\d+\s*\.\.\s*\d+\s*$"}, numbers]}
+    return {"anyOf": [{"type": "string", "pattern": r"^\s*\d+\s*\.\.\s*\d+\s*$"}, numbers, _until()]}
+
+
+def _until() -> Schema:
+    """The rule by which seeds are added until every row is told."""
+    look = {"type": "integer", "minimum": FEWEST, "maximum": MOST_SEEDS}
+    share = {"type": "number", "exclusiveMinimum": 0, "maximum": ERROR}
+    inner: dict[str, Schema] = {
+        "until": {"const": TOLD, "description": "rows stop when they are told apart, even or given up"},
+        "looks": _list(look) | {"description": f"numbers of seeds at which rows are tested; {list(LOOKS)}"},
+        "shares": _list(share)
+        | {"description": f"the part of the 5 % error that each look may spend; {list(SHARES)}, for other looks alike"},
+        "even": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "exclusiveMaximum": 1,
+            "description": "a row within this margin of the baseline is even, in the unit of accuracy; none",
+        },
+        "from": {"type": "integer", "minimum": 0, "description": "the first seed; 0"},
+    }
+    return _closed(inner) | {"required": ["until"]}
 
 
 def _definitions() -> Iterator[tuple[str, Schema]]:

@@ -11,6 +11,7 @@ from mclab.config.strict import ConfigError, leaves
 from mclab.plan.plan import Candidate, Cell, Given, Plan, Select
 from mclab.plan.settings import nested
 from mclab.plan.shape import check
+from mclab.plan.until import Until
 
 
 def as_dict(plan: Plan) -> dict[str, Any]:
@@ -26,6 +27,8 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "named": plan.named,
         "seeds": list(plan.seeds),
         "select": _select(plan.select),
+        **({"until": _until(plan.until)} if plan.until else {}),
+        **({"looked": list(plan.looked)} if plan.looked else {}),
         "listed": plan.listed,
         "notes": list(plan.notes),
         "warnings": list(plan.warnings),
@@ -38,6 +41,10 @@ def as_dict(plan: Plan) -> dict[str, Any]:
 
 def _select(select: Select | None) -> dict[str, Any] | None:
     return {"over": list(select.over), "by": select.by, "seeds": select.seeds} if select else None
+
+
+def _until(until: Until) -> dict[str, Any]:
+    return {"looks": list(until.looks), "shares": list(until.shares), "even": until.even, "step": until.step}
 
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
@@ -80,7 +87,13 @@ def _plan(data: Mapping[str, Any], where: str) -> Plan:
         given=_given(data.get("given")),
         written=None if (shared := data.get("written")) is None else dict(shared),
         versions=dict(data.get("versions", {})),
+        until=_rule(data.get("until")),
+        looked=tuple(data.get("looked", ())),
     )
+
+
+def _rule(data: Mapping[str, Any] | None) -> Until | None:
+    return Until(tuple(data["looks"]), tuple(data["shares"]), data["even"], data["step"]) if data else None
 
 
 def _given(data: Mapping[str, Any] | None) -> Given | None:

@@ -28,6 +28,7 @@ from mclab.plan.rows import MOST_RUNS, Rows, refuse_many, rows
 from mclab.plan.seeds import seeds_from, seeds_from_text
 from mclab.plan.settings import Setting, base_of, check_top, laid, question_of
 from mclab.plan.source import Source, name_of
+from mclab.plan.until import Until, resolution, until_from
 
 #: What stands at the top of a grid.
 KEYS = ("question", "base", "grid", "zip", "changes", "runs", "when", "exclude", "select", "seeds", QUICK)
@@ -100,9 +101,10 @@ def _check_quick(data: Mapping[str, Any], name: str, source: Source) -> None:
 def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source) -> Plan:
     remarks = Remarks()
     base, seed = base_of(data.get("base"), source)
-    wanted = _seeds(data, seed, line, source)
+    wanted, until = _seeds(data, seed, line, source)
     table = rows(data, source)
-    rule, combos = select_from(data.get("select"), wanted, line.about_seeds, source, remarks.notes)
+    first = wanted[: until.looks[0]] if until else wanted  # a choice is made before the first look
+    rule, combos = select_from(data.get("select"), first, line.about_seeds, source, remarks.notes)
     chosen = rule.over if rule else ()
     refuse_varied(line.settings, _varied(table), chosen)
     refuse_double(chosen, _varied(table), source)
@@ -127,25 +129,40 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
         named=table.named,
         listed=len(table.drafts),
         written=smaller(ground.base, limits),
+        until=_resolved(until, found),
     )
+
+
+def _resolved(until: Until | None, cells: tuple[Cell, ...]) -> Until | None:
+    """The rule with the resolution of the metric, the coarsest of all rows."""
+    if until is None:
+        return None
+    return replace(until, step=resolution(next(iter(cell.candidates[0].runs.values())) for cell in cells))
 
 
 def _check_top(data: Mapping[str, Any], source: Source) -> None:
     check_top(data, KEYS, "a grid", "it belongs under base", {"space": "it is for mclab sweep --space"}, source)
 
 
-def _seeds(data: Mapping[str, Any], seed: int | None, line: CommandLine, source: Source) -> tuple[int, ...]:
-    """The seeds: the command line's, else the grid's, else the base's one, else 0."""
+def _seeds(
+    data: Mapping[str, Any], seed: int | None, line: CommandLine, source: Source
+) -> tuple[tuple[int, ...], Until | None]:
+    """The seeds: the command line's, else the grid's, else the base's one, else 0; and the rule that adds them, where
+    the grid's are used and have one."""
     one = seed if line.seed is None else line.seed
     if line.seed is not None and (line.seeds is not None or "seeds" in data):
         way = "keep --seeds" if line.seeds is not None else f"write --seeds {line.seed}..{line.seed}"
         raise ConfigError(f"seed={line.seed}: seed: is given beside seeds; {way}")
     if one is not None and (line.seeds is not None or "seeds" in data):
         raise source.error("base.seed", "seed: is given beside seeds; keep seeds")
-    found = seeds_from(data.get("seeds", [one or 0]), lambda text: source.error("seeds", text))
+    given, until = data.get("seeds", [one or 0]), None
+    if isinstance(given, Mapping):
+        until, start = until_from(given, source)
+        given = list(range(start, start + until.most))
+    found = seeds_from(given, lambda text: source.error("seeds", text))
     if line.seeds is not None:
-        found = seeds_from_text(line.seeds)
-    return found[:SMOKE_SEEDS] if line.smoke else found
+        found, until = seeds_from_text(line.seeds), None
+    return (found[:SMOKE_SEEDS], None) if line.smoke else (found, until)
 
 
 def _varied(table: Rows) -> list[Setting]:

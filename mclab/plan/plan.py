@@ -8,6 +8,7 @@ from typing import Any
 from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import Leaf
 from mclab.config.versions import versions
+from mclab.plan.until import Until
 
 #: The axis that the names of changes make where a grid crosses them with `grid` or `zip`. No key of a run.
 CHANGE = "change"
@@ -75,6 +76,10 @@ class Plan:
     were merged. `versions` are those of the parts of its runs that were not at their first when the plan was stored;
     `None` in a plan that was just made. `given` is `None` in a plan that was stored before it was kept, and so is
     `written`: the keys that all cells share, as the grid's base and the command line have them.
+
+    With `until` the seeds are those up to the last look, and a row asks for no more of them once it is settled.
+    `looked` are the numbers of seeds of earlier plans of the same folder whose results were all there when this one
+    added seeds or rows: a look that this plan's p values are not corrected for.
     """
 
     name: str
@@ -90,6 +95,15 @@ class Plan:
     versions: Mapping[str, int] | None = field(default=None, compare=False)
     given: Given | None = field(default=None, compare=False)
     written: Mapping[str, Any] | None = field(default=None, compare=False)
+    until: Until | None = None
+    looked: tuple[int, ...] = field(default=(), compare=False)
+
+    @property
+    def first_seeds(self) -> tuple[int, ...]:
+        """The seeds on which every candidate is run: those of the choice, else of the first look, else all."""
+        if self.select:
+            return self.seeds[: self.select.seeds]
+        return self.seeds[: self.until.looks[0]] if self.until else self.seeds
 
     @property
     def made_with(self) -> Mapping[str, int]:
@@ -104,7 +118,6 @@ class Plan:
 
     def first_runs(self) -> Iterator[RunConfig]:
         """What must be known before a cell can choose: every candidate on the first seeds."""
-        wanted = self.seeds[: self.select.seeds] if self.select else self.seeds
         for cell in self.cells:
             for candidate in cell.candidates:
-                yield from (candidate.runs[seed] for seed in wanted)
+                yield from (candidate.runs[seed] for seed in self.first_seeds)

@@ -1,4 +1,7 @@
-"""Which seeds a grid runs: `0..4` (both ends count) or a list; a bare number is refused, it could mean either."""
+"""Which seeds a grid runs: `0..4` (both ends count) or a list; a bare number is refused, it could mean either.
+
+`{until: told}` is in `until.py`.
+"""
 
 import re
 from collections.abc import Callable

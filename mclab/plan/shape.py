@@ -34,6 +34,13 @@ class _Select(_Part):
     seeds: Annotated[Whole, Field(gt=0)]
 
 
+class _Until(_Part):
+    looks: Annotated[list[Annotated[Whole, Field(gt=0)]], Field(min_length=1)]
+    shares: list[Annotated[float, Field(gt=0, lt=1)]]
+    even: Annotated[float, Field(gt=0, lt=1)] | None
+    step: Annotated[float, Field(ge=0)]
+
+
 class _Given(_Part):
     grid: str | None
     overrides: list[str]
@@ -52,6 +59,8 @@ class _Plan(_Part):
     named: bool
     seeds: Annotated[list[Whole], Field(min_length=1)]
     select: _Select | None
+    until: _Until | None = None
+    looked: list[Whole] = []
     listed: Whole
     notes: list[str]
     warnings: list[str]
@@ -69,8 +78,17 @@ def check(data: Any) -> None:
     for what, found in (("axes", plan.axes), ("seeds", plan.seeds), ("cells", [cell.name for cell in plan.cells])):
         if len(set(found)) < len(found):
             raise ValueError(f"{what}: one is there twice")
+    if plan.until:
+        _check_until(plan, plan.until)
     for cell in plan.cells:
         _check_cell(plan, cell)
+
+
+def _check_until(plan: _Plan, until: _Until) -> None:
+    if until.looks != sorted(set(until.looks)) or len(until.looks) != len(until.shares):
+        raise ValueError("until: needs looks that increase, and a share for each")
+    if until.looks[-1] != len(plan.seeds):
+        raise ValueError(f"until: the last look is at {until.looks[-1]} seeds, the plan has {len(plan.seeds)}")
 
 
 def _check_cell(plan: _Plan, cell: _Cell) -> None:

@@ -59,6 +59,11 @@ class TaskConfig(Strict):
         return 1
 
     @property
+    def questions(self) -> int:
+        """Answers that are scored in a sequence, of its slice with the fewest."""
+        return 1
+
+    @property
     def oddities(self) -> list[str]:
         """Harmless settings that may not have been meant, one line each."""
         return []

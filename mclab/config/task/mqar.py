@@ -52,6 +52,11 @@ class MqarTask(TaskConfig):
         return self.pairs[-1]
 
     @property
+    def questions(self) -> int:
+        """Every key is asked once."""
+        return self.pairs[0]
+
+    @property
     def slices(self) -> tuple[str, ...]:
         """The values of the difficulty axis, as they stand in records and column names."""
         return tuple(f"pairs={p}" for p in self.pairs)
