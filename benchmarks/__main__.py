@@ -26,6 +26,7 @@ PARTS = {
     "memory": (),
     "rows": (),
     "route": (*MODELS, "tests/train"),
+    "sequential": ("tests/report/test_sequential.py",),
 }
 #: Not timed before they are known to compute what memory-caching computes.
 COMPARED = {"layer", "titans"}

@@ -15,7 +15,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, inf, sqrt
 from statistics import fmean, stdev
-from typing import Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from scipy.special import gammaln, nctdtr, nctdtrinc, ndtr, ndtri, stdtr, stdtrit
 
@@ -35,9 +35,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Gap:
-    """A row less the baseline over its `n` shared seeds: mean, standard deviation, two-sided p of the paired t test, and
-    the interval mean ± t(1 - share / 2) std / sqrt(n), which covers at least 96 % a row even where the number of seeds
-    was decided by looking.
+    """A row less the baseline over its `n` shared seeds: mean, standard deviation, two-sided p of the paired t test.
+
+    The interval mean ± t(1 - share / 2) std / sqrt(n) covers at least 96 % a row even where looking decided the number
+    of seeds.
     """
 
     n: int
@@ -83,8 +84,9 @@ def look(
     """One look: the paired differences of every row that is open, all over the same number of seeds.
 
     `rows` is how many rows the plan compares, `told` how many earlier looks have told apart; even and given-up rows
-    stay counted. Holm's step-down goes on while the smallest p is at most the share over the rows that are left. Earlier
-    p values are not looked at again. A row in `held` stays open whatever its p. Raises `ValueError` for a number of seeds at which the rule does not look.
+    stay counted. Holm's step-down goes on while the smallest p is at most the share over the rows that are left.
+    Earlier p values are not looked at again. A row in `held` stays open whatever its p. Raises `ValueError` for a
+    number of seeds at which the rule does not look.
     """
     (n,) = {len(values) for values in gaps.values()} or {rule.looks[0]}
     if n not in rule.looks:
@@ -107,6 +109,29 @@ def look(
     return {row: found[row] for row in gaps}
 
 
+class Looks(Generic[Key]):
+    """A sequential comparison from look to look: which rows are open, and the last that was said of each.
+
+    `rows` are those that the plan compares. `settled` holds nothing of a row before its first look.
+    """
+
+    def __init__(self, rule: Until, rows: Sequence[Key]) -> None:
+        self.rule, self.rows = rule, tuple(rows)
+        self.open = list(rows)
+        self.settled: dict[Key, Settled] = {}
+
+    def take(self, gaps: Mapping[Key, Sequence[float]], held: Collection[Key] = ()) -> None:
+        """A look at the paired differences of open rows; one that is left out stays open, and counted."""
+        told = sum(each.state in ("better", "worse") for each in self.settled.values())
+        found = look(gaps, self.rule, len(self.rows), told, held) if gaps else {}
+        self.settled.update(found)
+        self.open = [row for row in self.open if row not in found or found[row].state == "open"]
+
+    def drop(self, row: Key) -> None:
+        """Ask no more seeds for a row that cannot be judged; it stays counted."""
+        self.open.remove(row)
+
+
 def _not_told(gap: Gap, rule: Until, rows: int, share: float) -> State:
     if rule.even and is_even(gap, rule.even, share):
         return "even"
@@ -117,7 +142,7 @@ def _not_told(gap: Gap, rule: Until, rows: int, share: float) -> State:
 
 
 def is_even(gap: Gap, margin: float, share: float) -> bool:
-    """True where two one-sided t tests at `share` tell the difference from both ends of the margin (Schuirmann 1987)."""
+    """True where one-sided t tests at `share` tell the difference from both ends of the margin (Schuirmann 1987)."""
     return abs(gap.mean) + _quantile(share, gap.n - 1) * gap.std / sqrt(gap.n) < margin
 
 
@@ -169,7 +194,7 @@ def needed(effect: float, alpha: float, power: float = POWER) -> int | None:
 
 
 def power_of(effect: float, n: int, alpha: float) -> float:
-    """The power of a two-sided paired t test of n pairs at `alpha` for a true difference of `effect` standard deviations.
+    """The power of a two-sided paired t test of n pairs at `alpha` for an effect in standard deviations.
 
     P(t' > t(1 - alpha / 2, n - 1)), t' noncentral with effect sqrt(n). The other tail, where the test would tell the
     wrong sign, is left out.

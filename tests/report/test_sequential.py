@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks.sequential import PROCEDURES, simulate
 from mclab.plan.until import Until
 from mclab.report.sequential import gap_of, look, needed, power_of, seeds_to_tell
 
@@ -94,3 +95,24 @@ def test_about_so_many_seeds_and_more_to_be_safe():
     assert safe == pytest.approx(needed(low, 0.008), abs=1)
     assert seeds_to_tell(gap_of(around(0.1, 1.0, 5), 0.003, 0.0), 0.024, 3)[1] is None
     assert seeds_to_tell(gap_of([0.0] * 5, 0.003, 0.0), 0.024, 3) == (None, None)
+
+
+@pytest.mark.parametrize("shape", ["normal", "skewed", "bimodal"])
+def test_equal_cells_are_told_apart_in_at_most_six_of_a_hundred_grids(shape):
+    """Simulated with a shared baseline; in full: python -m benchmarks sequential."""
+    found = [simulate(PROCEDURES["until told"], shape, rows, 0.0, 200, seed=rows) for rows in (2, 5, 10)]
+    assert all(each.any <= 0.06 for each in found)
+    assert sum(each.any for each in found) > 0.01  # it is no test that never tells
+
+
+def test_looking_again_without_correction_does_not_keep_the_error():
+    assert simulate(PROCEDURES["Holm at every look, not corrected"], "normal", 5, 0.0, 200).any > 0.09
+
+
+def test_true_differences_are_told_with_fewer_seeds():
+    """Of one standard deviation in nine of ten rows, of two with half of the seeds of a fixed plan."""
+    one, two = (simulate(PROCEDURES["until told"], "normal", 5, effect, 150) for effect in (1.0, 2.0))
+    assert one.each > 0.85
+    assert one.seeds < 17
+    assert two.each > 0.99
+    assert two.seeds < 10
