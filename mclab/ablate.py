@@ -11,11 +11,12 @@ from mclab.config.outcome import FINAL
 from mclab.config.run import run_id
 from mclab.config.stored import StoredRun
 from mclab.plan.plan import Plan
-from mclab.plan.select import Lookup, runs_needed
+from mclab.plan.select import Curve, Lookup
+from mclab.report.wanted import needed, wanted_by
 from mclab.runner import Progress, Start, Summary, execute
 from mclab.runner.devices import here, resolved
 from mclab.runner.room import machine, needs, refuse
-from mclab.store import Store
+from mclab.store import Records, Store
 from mclab.store.files import StoreError, plainly
 from mclab.store.paths import told_as_given
 
@@ -28,7 +29,8 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a command: what ran, what is stored (`lookup` reads it), and the files that tell of it.
+    """What came of a command: what ran, what is stored (`lookup` reads it, `curve` a run's looks), and the files that
+    tell of it.
 
     `unwritten` are the faults, a line each, that kept a file from being written.
     """
@@ -39,6 +41,7 @@ class Report:
     summary: Summary
     files: tuple[Path, ...]
     unwritten: tuple[str, ...] = ()
+    curve: Curve | None = None
 
     @property
     def exit_code(self) -> int:
@@ -69,7 +72,7 @@ class Report:
 
         return {
             "out": str(self.out),
-            "cells": cells_frame(self.plan, self.lookup).to_dicts(),
+            "cells": cells_frame(self.plan, self.lookup, self.curve).to_dicts(),
             "ran": dict(self.summary.ran),
             "stored": dict(self.summary.stored),
             "missing": self.summary.missing,
@@ -108,7 +111,7 @@ def _ablated(
 ) -> Report:
     """`ablate` in a folder by its absolute path."""
     with Store(out, say=say) as store:
-        store.adopt(plan, grid, extend=options.extend)
+        plan = store.adopt(plan, grid, extend=options.extend)
         for line in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
             say(line)
         if options.save_weights and (lacking := _without_weights(plan, store)):
@@ -120,26 +123,27 @@ def _ablated(
             plan,
             store,
             options,
-            begin=lambda start: say(_begins(plan, out, start, store.lookup)),
+            begin=lambda start: say(_begins(plan, out, start, store)),
             progress=progress,
             echo=say,
+            wanted=wanted_by(plan, store.curve),
         )
-        lookup = store.lookup
-        files, unwritten = ([], []) if summary.interrupted else _written(plan, lookup, out)
-    return Report(plan, out, lookup, summary, tuple(files), tuple(unwritten))
+        files, unwritten = ([], []) if summary.interrupted else _written(plan, store, out)
+    return Report(plan, out, store.lookup, summary, tuple(files), tuple(unwritten), store.curve)
 
 
-def _begins(plan: Plan, out: Path, start: Start, lookup: Lookup) -> str:
+def _begins(plan: Plan, out: Path, start: Start, store: Store) -> str:
     """What is about to happen, in a line."""
-    stored = sum(lookup(run_id(run)) is not None for run in runs_needed(plan, lookup))
+    stored = sum(store.lookup(run_id(run)) is not None for run in needed(plan, store.lookup, store.curve))
     where = f"{start.processes} process{'es' * (start.processes != 1)}" if start.processes else "on the cluster"
     guess = f"; {start.span.told()} ({start.span.basis})" if start.span else ""
-    return f"{plan.name}: {_runs(start.runs)} to go ({stored} stored), {where}, into {out}{guess}"
+    most = "at most " if plan.until else ""
+    return f"{plan.name}: {most}{_runs(start.runs)} to go ({stored} stored), {where}, into {out}{guess}"
 
 
 def _without_weights(plan: Plan, store: Store) -> int:
     """How many of the plan's runs are done and have no weights."""
-    names = [run_id(run) for run in runs_needed(plan, store.lookup)]
+    names = [run_id(run) for run in needed(plan, store.lookup, store.curve)]
     done = [name for name in names if (record := store.lookup(name)) and record.status == "done"]
     return sum(not store.weights(name).exists() for name in done)
 
@@ -148,12 +152,12 @@ def _runs(number: int) -> str:
     return f"{number} run{'s' * (number != 1)}"
 
 
-def _written(plan: Plan, lookup: Lookup, out: Path) -> tuple[list[Path], list[str]]:
+def _written(plan: Plan, records: Records, out: Path) -> tuple[list[Path], list[str]]:
     """The files that could be written, and why others could not: what ran is stored and can be shown all the same."""
     files, faults = list[Path](), list[str]()
     for write in (write_tables, write_plots):
         try:
-            files += write(plan, lookup, out)
+            files += write(plan, records, out)
         except StoreError as error:
             faults.append(str(error))
     return files, faults
@@ -172,17 +176,17 @@ def check_memory(plan: Plan, options: RunOptions) -> None:
     refuse(needs(runs, replicas)[0], machine() if here else None)
 
 
-def write_tables(plan: Plan, lookup: Lookup, out: Path) -> list[Path]:
+def write_tables(plan: Plan, records: Records, out: Path) -> list[Path]:
     """The tables of what is stored. Raises `ConfigError` where they cannot be written."""
     from mclab.report import write
 
     with plainly(out / "tables"):
-        return write.write_tables(plan, lookup, out / "tables")
+        return write.write_tables(plan, records.lookup, out / "tables", records.curve)
 
 
-def write_plots(plan: Plan, lookup: Lookup, out: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def write_plots(plan: Plan, records: Records, out: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
     """The plot of what is stored. Raises `ConfigError` where it cannot be written."""
     from mclab.report import plots
 
     with plainly(out / "plots"):
-        return plots.write_plots(plan, lookup, out / "plots", formats)
+        return plots.write_plots(plan, records.lookup, out / "plots", formats, curve=records.curve)

@@ -33,7 +33,7 @@ def command(folder: Path, plan: Plan) -> str | None:
             return None
         grid = _original([given.grid] if given.grid else [], copy)
         overrides = [word for word in given.overrides if word.partition("=")[0].strip() != "seed"]
-        if difference(plan, load_plan(grid, overrides, _seeds(plan), quick=given.quick)):
+        if difference(plan, load_plan(grid, overrides, None if plan.until else _seeds(plan), quick=given.quick)):
             return None
     except (ConfigError, OSError):
         return None

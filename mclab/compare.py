@@ -133,7 +133,7 @@ def _summary(folder: Path, say: Callable[[str], None]) -> Summary:
     plan = records.plan()
     if plan is None:
         raise ConfigError(f"{folder}: holds no plan.json, so it has no rows; give the folder of an ablate command")
-    return summarise(plan, records.lookup)
+    return summarise(plan, records.lookup, records.curve)
 
 
 def _row_by_row(summaries: Sequence[Summary], folders: Sequence[Path]) -> Iterator[Comparison]:

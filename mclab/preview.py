@@ -12,8 +12,8 @@ from mclab.config.strict import ConfigError
 from mclab.plan import describe
 from mclab.plan.difference import difference, renewal
 from mclab.plan.plan import Cell, Plan
-from mclab.plan.select import runs_needed
 from mclab.plan.size import Size, size
+from mclab.report.wanted import needed
 from mclab.runner.history import FRESH, MOST, History
 from mclab.runner.room import Need, doubts, machine, needs, refuse, trains_here
 from mclab.runner.span import Span, planned_device, planned_workers, whole_command
@@ -69,6 +69,7 @@ class Preview:
             "warnings": list(self.warnings),
             "out": str(self.out),
             "runs": self.size.runs,
+            "least_runs": self.size.least,
             "first_runs": self.size.first,
             "stored": self.stored,
             "left": self.left,
@@ -93,9 +94,9 @@ def preview(plan: Plan, out: Path, options: RunOptions = ALONE) -> Preview:
     records = Records(out, say=lambda line: None) if out.exists() else None
     stored = 0
     if records:
-        needed = runs_needed(plan, records.lookup)
-        missing = [run for run in needed if records.lookup(run_id(run)) is None]
-        stored = len(needed) - len(missing)
+        asked = needed(plan, records.lookup, records.curve)
+        missing = [run for run in asked if records.lookup(run_id(run)) is None]
+        stored = len(asked) - len(missing)
     history = History(records.sample(FRESH, MOST) if records else (), planned_device(options), options.threads)
     left = max(0, counts.runs - stored)
     work = history.work(missing or first, left)  # none where a failed run keeps cells from choosing

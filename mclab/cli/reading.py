@@ -56,18 +56,18 @@ def _table(folder: Path, form: str, out: Path, as_json: bool) -> None:
     if as_json:
         from mclab.report.tables import cells_frame
 
-        result_json(cells_frame(plan, records.lookup).to_dicts())
+        result_json(cells_frame(plan, records.lookup, records.curve).to_dicts())
     elif (name := TABLES[form]) is not None:
         from mclab.report.write import table_files
 
-        content(table_files(plan, records.lookup)[name], name)
+        content(table_files(plan, records.lookup, records.curve)[name], name)
     else:
         from mclab.again import command
         from mclab.report.terminal import terminal_table
 
         again = command(folder, plan)
-        result(terminal_table(plan, records.lookup, width(), again).rstrip("\n"))
-    remark(*written(write_tables(plan, records.lookup, out)))
+        result(terminal_table(plan, records.lookup, width(), again, records.curve).rstrip("\n"))
+    remark(*written(write_tables(plan, records, out)))
 
 
 def plot(

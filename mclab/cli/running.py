@@ -139,5 +139,5 @@ def _tell(report: "Report", as_json: bool) -> None:
     from mclab.report.terminal import terminal_table
 
     again = command(report.out, report.plan)
-    result(terminal_table(report.plan, report.lookup, width(), again).rstrip("\n"))
+    result(terminal_table(report.plan, report.lookup, width(), again, report.curve).rstrip("\n"))
     return remark(*written(report.files))

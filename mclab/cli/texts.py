@@ -63,9 +63,13 @@ def _work(found: "Preview") -> Iterator[str]:
     yield from (f"warning: {line}" for line in found.warnings)
     choice = f", {size.first} of them to choose {', '.join(select.over)} by" if select else ""
     seeds = f"seed{'s' * (len(found.plan.seeds) > 1)} {seeds_text(found.plan.seeds)}"
-    yield f"{_cells(found)}; {_count(size.runs, 'run')}{choice}; {seeds}"
+    until = found.plan.until
+    seeds += f" until told, looks at {', '.join(map(str, until.looks))}" if until else ""
+    runs = _count(size.runs, "run") if size.least == size.runs else f"{size.least:,} to {size.runs:,} runs"
+    yield f"{_cells(found)}; {runs}{choice}; {seeds}"
     left = in_words(found.span, found.device, found.processes) if found.left else "nothing left to run"
-    yield f"{size.tokens:,} training tokens; {found.stored or 'none'} of the runs stored in {found.out}; {left}"
+    most = "at most " if until else ""
+    yield f"{most}{size.tokens:,} training tokens; {found.stored or 'none'} of the runs stored in {found.out}; {left}"
     yield told(found.need, found.processes)
 
 

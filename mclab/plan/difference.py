@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mclab.config.keys import by_path, shown
-from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical
+from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, run_id
 from mclab.config.strict import Leaf, leaves
 from mclab.config.versions import differing, versions
 from mclab.plan.plan import CHANGE, Candidate, Cell, Plan
+from mclab.plan.select import Lookup, runs_needed
 from mclab.plan.settings import ABSENT, Flat, laid, parents_first, setting, value_at
 from mclab.plan.words import differ, settled
 
@@ -21,6 +22,9 @@ _Config = frozenset[tuple[str, Leaf]]
 class Difference:
     """Names of cells that came and went, seeds that came and went, and whether cells choose by another rule.
 
+    `until`: a plan whose seeds are added until every row is told has other looks, shares of the error or margin now;
+    `planned`: such a plan has come, or gone for fixed seeds.
+
     `changed` are the keys, each with its old and new value, by which all cells that came differ from those that went.
     `renewed` are the cells that are the same but for the versions of their formulas, so that their runs have other ids.
     """
@@ -30,6 +34,8 @@ class Difference:
     seeds_added: tuple[int, ...] = ()
     seeds_removed: tuple[int, ...] = ()
     select: bool = False
+    until: bool = False
+    planned: bool = False
     changed: tuple[tuple[str, Leaf, Leaf], ...] = ()
     renewed: tuple[str, ...] = ()
 
@@ -37,10 +43,10 @@ class Difference:
     def needs_extend(self) -> bool:
         """True for anything but more seeds or fewer."""
         other_seeds = self.seeds_added and self.seeds_removed
-        return bool(self.added or self.removed or other_seeds or self.select)
+        return bool(self.added or self.removed or (other_seeds and not self.planned) or self.select or self.until)
 
     def __bool__(self) -> bool:
-        return self.needs_extend or bool(self.seeds_added or self.seeds_removed)
+        return self.needs_extend or self.planned or bool(self.seeds_added or self.seeds_removed)
 
     def __str__(self) -> str:
         """`+2 −2 cells (train.steps 50 → 40), +3 seeds, another select`."""
@@ -48,6 +54,7 @@ class Difference:
             f"{_count(len(self.added), len(self.removed), 'cells')}{self._keys()}",
             _count(len(self.seeds_added), len(self.seeds_removed), "seeds"),
             "another select" if self.select else "",
+            "other looks, shares or margin" if self.until else "",
         ]
         return ", ".join(part for part in parts if part)
 
@@ -76,11 +83,27 @@ def difference(old: Plan, new: Plan) -> Difference:
         seeds_added=tuple(seed for seed in new.seeds if seed not in old.seeds),
         seeds_removed=tuple(seed for seed in old.seeds if seed not in new.seeds),
         select=old.select != new.select or any(_all(before[key]) != _all(after[key]) for key in kept),
+        until=bool(old.until and new.until and old.until != new.until),
+        planned=bool(old.until) != bool(new.until),
         changed=_changed(old, new, gone, come),
         renewed=tuple(
             after[key].name for key in after if key in kept and not _same_ids(before[key], after[key], shared)
         ),
     )
+
+
+def looked(old: Plan | None, new: Plan, lookup: Lookup) -> tuple[int, ...]:
+    """The numbers of seeds at which results were there to be seen before `new` added seeds or rows to those of `old`,
+    or planned its looks otherwise: p values of `new` are not corrected for that."""
+    changed = difference(old, new) if old else None
+    if old is None or changed is None or len(changed.removed) == len(old.cells):
+        return ()
+    if not (changed.seeds_added or changed.added or changed.until or changed.planned):
+        return old.looked
+    seen = old.until.looks[0] if old.until else len(old.seeds)
+    asked = runs_needed(old, lookup, [seen] * len(old.cells))
+    complete = all(lookup(run_id(run)) for run in asked)
+    return (*old.looked, *[seen] * complete)
 
 
 def _chosen(*plans: Plan) -> set[str]:

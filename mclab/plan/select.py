@@ -1,7 +1,8 @@
 """Which candidate a cell reports, and which runs a plan still asks for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import fsum, inf, isfinite
+from typing import Any
 
 from mclab.config.outcome import ALL, FINAL
 from mclab.config.run import RunConfig
@@ -10,6 +11,11 @@ from mclab.plan.plan import Candidate, Cell, Plan
 
 #: A stored run by its id, or `None` where it is not stored.
 Lookup = Callable[[str], StoredRun | None]
+
+#: The looks of a run's curve, by the run's id.
+Curve = Callable[[str], list[dict[str, Any]]]
+#: On how many of the plan's first seeds each cell is wanted, by what is stored; of a plan whose seeds are not fixed.
+Wanted = Callable[[Lookup], Sequence[int]]
 
 #: A range needs as many values before its ends say anything: of two, each is an end.
 LEAST_RANGE = 3
@@ -26,7 +32,7 @@ def choose(plan: Plan, cell: Cell, lookup: Lookup) -> Candidate | None:
     """
     if plan.select is None or len(cell.candidates) == 1:
         return cell.candidates[0]
-    first = plan.seeds[: plan.select.seeds]
+    first = plan.first_seeds
     merits: list[tuple[float, ...]] = []
     for place, candidate in enumerate(cell.candidates):
         ids = candidate.run_ids()
@@ -78,14 +84,16 @@ def edges(cell: Cell, candidate: Candidate) -> dict[str, bool]:
     return found
 
 
-def runs_needed(plan: Plan, lookup: Lookup) -> list[RunConfig]:
+def runs_needed(plan: Plan, lookup: Lookup, wanted: Sequence[int] | None = None) -> list[RunConfig]:
     """Every run that the plan asks for, stored or not, each once: what choosing needs, then the winners' other seeds.
 
     While a cell cannot choose, its winner's other seeds are not among them: ask again when the first are stored.
+    `wanted` says for each cell on how many seeds, by default on all.
     """
-    wanted = dict.fromkeys(plan.first_runs())
-    if plan.select is not None:
-        for cell in plan.cells:
-            if winner := choose(plan, cell, lookup):
-                wanted.update(dict.fromkeys(winner.runs[seed] for seed in plan.seeds[plan.select.seeds :]))
-    return list(wanted)
+    needed = dict.fromkeys(plan.first_runs())
+    first = len(plan.first_seeds)
+    for place, cell in enumerate(plan.cells):
+        seeds = plan.seeds[first : wanted[place] if wanted else None]
+        if seeds and (winner := choose(plan, cell, lookup)):
+            needed.update(dict.fromkeys(winner.runs[seed] for seed in seeds))
+    return list(needed)

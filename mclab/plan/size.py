@@ -12,7 +12,8 @@ from mclab.plan.plan import Cell, Plan
 @dataclass(frozen=True)
 class Size:
     """`listed` cells as written, `cells` distinct ones. `first` runs let every cell choose; `runs` are all that will be
-    needed once they have chosen. `candidates` counts the settings that cells choose from, one per cell without select.
+    needed once they have chosen, at most where seeds are added until every row is told, and `least` those where all
+    rows are at the first look. `candidates` counts the settings that cells choose from, one per cell without select.
 
     `tokens` are the training tokens of `runs`; where candidates differ in tokens, the dearest is taken to win.
     """
@@ -23,12 +24,15 @@ class Size:
     first: int
     runs: int
     tokens: int
+    least: int
 
 
 def size(plan: Plan) -> Size:
     """Count a plan. A run that two cells share is one run."""
     first = set(plan.first_runs())
-    later = {run for cell in plan.cells for run in _later(plan, cell)} - first
+    later = {run for cell in plan.cells for run in _later(plan, cell, len(plan.seeds))} - first
+    looked = plan.until.looks[0] if plan.until else len(plan.seeds)
+    least = first | {run for cell in plan.cells for run in _later(plan, cell, looked)}
     return Size(
         listed=plan.listed,
         cells=len(plan.cells),
@@ -36,15 +40,14 @@ def size(plan: Plan) -> Size:
         first=len(first),
         runs=len(first) + len(later),
         tokens=_tokens(first) + _tokens(later),
+        least=len(least),
     )
 
 
-def _later(plan: Plan, cell: Cell) -> Iterable[RunConfig]:
-    """The winner's other seeds, if the dearest candidate wins."""
-    if plan.select is None:
-        return ()
+def _later(plan: Plan, cell: Cell, seeds: int) -> Iterable[RunConfig]:
+    """The winner's other seeds of the first so many, if the dearest candidate wins."""
     dearest = max(cell.candidates, key=lambda each: tokens(next(iter(each.runs.values()))))
-    return (dearest.runs[seed] for seed in plan.seeds[plan.select.seeds :])
+    return (dearest.runs[seed] for seed in plan.seeds[len(plan.first_seeds) : seeds])
 
 
 def tokens(run: RunConfig) -> int:

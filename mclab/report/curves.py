@@ -1,23 +1,20 @@
 """Learning curves: accuracy and loss on valid against steps, a line per row."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mclab.config.strict import ConfigError
+from mclab.plan.select import Curve
 from mclab.report.axis import MOST_DASHES
 from mclab.report.looks import looks_of
 from mclab.report.marks import COLOURS, DASHES
 from mclab.report.row import Row
 from mclab.report.sheet import legend, legend_columns, sheet
 from mclab.report.summary import Summary
-
-#: The looks of a run's curve, by its id.
-Curve = Callable[[str], list[dict[str, Any]]]
 
 METRICS = ("accuracy", "loss")
 MOST_LINES = len(COLOURS) * MOST_DASHES

@@ -50,7 +50,7 @@ def write_plots(
         unknown = [word for word in given if word not in known]
         if unknown:
             raise ValueError(f"{what}: {unknown[0]} is not one of {', '.join(known)}")
-    summary = summarise(plan, lookup)
+    summary = summarise(plan, lookup, curve)
     wanted = [(kind, form) for kind in kinds or fitting(summary) for form in formats]
     return write_files(folder, {f"{kind}.{form}": render(summary, form, kind, curve) for kind, form in wanted})
 

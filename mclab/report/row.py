@@ -11,6 +11,7 @@ from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.plan.plan import Candidate, Cell
 from mclab.report.recall import WithoutRecall
+from mclab.report.sequential import Standing
 from mclab.report.stats import Difference, Spread, spread
 
 #: An accuracy from which a seed counts as solved, and from which two cells are too good to be told apart.
@@ -62,7 +63,10 @@ class Row:
     the edge of its range. `records` are the chosen candidate's, by seed; `missing` its seeds without one. `difference`,
     `p` (Holm) and `ceiling` are `None` in the baseline's own row, and the last two where the slices are others.
     `accuracy` is over the task's own slices; `slices` holds those, then what `eval.task` adds. `without_recall` is
-    `None` where nothing is scored, and where the records are from before it was stored.
+    `None` where nothing is scored, and where the records are from before it was stored; so is `not_learned`, the number
+    of runs that did not rise above it. `marks` are what must be mended before the row gets a verdict (see
+    `mclab.report.learned`), `wanted` the seeds that the row is asked for, and
+    `standing` how it stands in a sequential grid.
     """
 
     cell: Cell
@@ -81,6 +85,10 @@ class Row:
     p: float | None = None
     ceiling: bool | None = None
     without_recall: WithoutRecall | None = None
+    not_learned: int | None = None
+    marks: tuple[str, ...] = ()
+    wanted: int = 0
+    standing: Standing | None = None
 
     @property
     def run(self) -> RunConfig:

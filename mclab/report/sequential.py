@@ -24,6 +24,9 @@ from mclab.plan.until import Until
 #: How a row stands: told apart from the baseline, even with it within the margin, not separable by the last look, or
 #: still open.
 State = Literal["open", "better", "worse", "even", "not separable"]
+#: Beside them: the first look is not taken yet; the same function as the baseline; a mark that must be mended before
+#: anything follows (of the row or of its baseline); runs that failed; rows that are not compared.
+Stand = State | Literal["waiting", "identical", "unmended", "failed", "not compared"]
 #: Rows are given up from this part of the last look on, where the chance to be told is below `HOPELESS`.
 GIVE_UP_FROM, HOPELESS = 0.6, 0.1
 #: The power that is asked of a number of seeds, and how sure the safe number is.
@@ -61,6 +64,24 @@ class Settled:
     gap: Gap
     p: float
     share: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a row stands after the looks so far.
+
+    `n` seeds at the last look that it took part in, 0 before the first; `gap`, `p` and `share` of that look, where it
+    was tested then. `why` says what keeps a row without a verdict; `kind` why it is not compared, or that it is the
+    same function as the baseline, in the words of `stats.Difference`.
+    """
+
+    state: Stand
+    n: int = 0
+    gap: Gap | None = None
+    p: float | None = None
+    share: float | None = None
+    why: str = ""
+    kind: Literal["slices", "versions", "lost", "alone", "identical"] | None = None
 
 
 def gap_of(values: Sequence[float], share: float, step: float) -> Gap:

@@ -15,7 +15,7 @@ ALPHA = 0.05
 #: Two accuracies nearer than this are equal. One answer of a million moves an accuracy by more; rounding by far less.
 SAME = 1e-9
 
-Kind = Literal["tested", "identical", "same", "constant", "few", "slices", "versions", "lost", "alone"]
+Kind = Literal["tested", "identical", "same", "constant", "few", "slices", "versions", "lost", "alone", "waiting"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Difference:
     baseline, so nothing is compared; "versions": made with other versions of a formula, likewise. "lost": all runs
     of both diverged. "alone": the first change has no cell beside it. "constant": the same non-zero difference on every
     seed; a t test would divide by zero and call it p = 0, so the mean is given without interval and p. "few": fewer
-    than three pairs.
+    than three pairs. "waiting": a sequential grid has not looked yet.
     """
 
     n: int

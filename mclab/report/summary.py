@@ -1,22 +1,19 @@
 """A plan and its records, summed up: what every table, sentence and plot is drawn from."""
 
-import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
-from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
-from mclab.config.stored import StoredRun, clashing
-from mclab.config.strict import leaves
-from mclab.plan.plan import CHANGE, Candidate, Cell, Plan
-from mclab.plan.select import Lookup, choose, edges
-from mclab.report.names import column_names, label, natural, value_text
-from mclab.report.recall import without_recall
-from mclab.report.row import SOLVED, TOKENS, VALUES, Row, same_function, scores
-from mclab.report.stats import SAME, Difference, holm, paired, spread
+from mclab.plan.plan import CHANGE, Plan
+from mclab.plan.select import Curve, Lookup
+from mclab.report.course import Course, course
+from mclab.report.names import natural, value_text
+from mclab.report.row import TOKENS, VALUES, Row
+from mclab.report.rows import LR, apart, baselines_of, column_names_of, difference_of, is_high, row_of
+from mclab.report.sequential import Standing
+from mclab.report.stats import Difference, holm
 
-LR = "train.lr"
+__all__ = ["LR", "SHORT", "Summary", "summarise"]
+
 #: Letters of a name that a sentence can bear several times.
 SHORT = 24
 
@@ -25,13 +22,15 @@ SHORT = 24
 class Summary:
     """All rows in the plan's order. `names`: the column of each key by path.
 
-    `slices`: the union over the cells, the tasks' own first, then those that `eval.task` adds.
+    `slices`: the union over the cells, the tasks' own first, then those that `eval.task` adds. `way`: how far a
+    sequential grid is.
     """
 
     plan: Plan
     rows: tuple[Row, ...]
     slices: tuple[str, ...]
     names: dict[str, str]
+    way: Course | None = None
 
     @property
     def selected(self) -> tuple[str, ...]:
@@ -88,125 +87,55 @@ class Summary:
         return any(row.long_answers for row in self.rows)
 
 
-def summarise(plan: Plan, lookup: Lookup) -> Summary:
-    """Sum up every cell of the plan from the records that `lookup` finds; cells without any stay, empty."""
-    names = column_names([*plan.axes, *(plan.select.over if plan.select else ()), LR])
-    axes = {path: names[path] for path in plan.axes}
-    rows = [_row(plan, cell, axes, lookup) for cell in plan.cells]
+def summarise(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Summary:
+    """Sum up every cell of the plan from the records that `lookup` finds; cells without any stay, empty.
+
+    `curve` finds the looks of a run by its id; without it nothing is said of rows that still improve. The rows of a
+    sequential grid are over the seeds of the last look that they took part in.
+    """
+    way = course(plan, lookup, curve) if plan.until else None
+    rows = [row_of(plan, cell, lookup, curve, way and way.shown[place]) for place, cell in enumerate(plan.cells)]
     own = {part for row in rows for part in row.own}
     parts = sorted({part for row in rows for part in row.slices}, key=lambda part: (part not in own, natural(part)))
-    return Summary(plan, tuple(_compared(rows)), tuple(parts), names)
-
-
-def _row(plan: Plan, cell: Cell, axes: Mapping[str, str], lookup: Lookup) -> Row:
-    candidate = choose(plan, cell, lookup)
-    found = {seed: lookup(run) for seed, run in candidate.run_ids().items()} if candidate else {}
-    records = {seed: record for seed, record in found.items() if record is not None}
-    missing = tuple(seed for seed, record in found.items() if record is None)
-    values = cell_values(cell, plan.axes)
-    name = cell.name if plan.named else label(values, axes) or cell.name
-    run = next(iter(cell.candidates[0].runs.values()))
-    return Row(
-        cell=cell,
-        label=name,
-        told=f'"{name}"' if plan.named else name,
-        values=values,
-        picked=_picked(plan, candidate),
-        candidate=candidate,
-        edges=tuple(path for path, end in edges(cell, candidate).items() if end) if candidate else (),
-        records=records,
-        missing=missing,
-        status=_status(plan, cell, candidate, lookup),
-        accuracy=spread(list(scores(records).values())),
-        slices={part: spread(list(scores(records, part).values())) for part in _parts(run)},
-        without_recall=without_recall(records, scores(records)),
-    )
-
-
-def _parts(run: RunConfig) -> list[str]:
-    """Every slice that the run is tested on."""
-    return [*run.task.slices, *(part for exam in run.exams for part in exam.slices)]
-
-
-def cell_values(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
-    """The varied keys that mean something in this cell: as its author wrote them, else as they stand in its run."""
-    run = next(iter(cell.candidates[0].runs.values()))
-    dead = inert(run) | UNSCIENTIFIC
-    settled = {path: value for path, value in leaves(run) if path not in dead}
-    known = {**settled, **cell.values}
-    return {path: known[path] for path in axes if path in known}
-
-
-def _picked(plan: Plan, candidate: Candidate | None) -> dict[str, Any]:
-    if candidate is None:
-        return {}
-    run = next(iter(candidate.runs.values()))
-    return {LR: run.train.lr, **candidate.values}
-
-
-def _status(plan: Plan, cell: Cell, candidate: Candidate | None, lookup: Lookup) -> str:
-    """`5 done`, `4 done, 1 diverged`, `3 done, 2 missing`; behind `choosing:` while no candidate is chosen."""
-    if candidate:
-        return _counted([lookup(run) for run in candidate.run_ids().values()])
-    first = plan.seeds[: plan.select.seeds] if plan.select else plan.seeds
-    ids = [candidate.run_ids() for candidate in cell.candidates]
-    return "choosing: " + _counted([lookup(own[seed]) for own in ids for seed in first])
-
-
-def _counted(records: Sequence[StoredRun | None]) -> str:
-    counts = Counter("missing" if record is None else record.status for record in records)
-    order = ("done", "diverged", "oom", "failed", "pruned", "missing")
-    return ", ".join(f"{counts[status]} {status}" for status in order if counts[status])
+    compared = _sequential(rows, way) if way else _compared(rows)
+    return Summary(plan, tuple(compared), tuple(parts), column_names_of(plan), way)
 
 
 def _compared(rows: Sequence[Row]) -> list[Row]:
     """The rows with their differences to their baseline, paired by seed; Holm over all that have its slices."""
-    baselines = _baselines(rows)
-    others = [(place, base) for place, base in enumerate(baselines) if rows[place] is not base]
-    apart = {place: base and _apart(rows[place], base) for place, base in others}
-    gaps = {place: _difference(rows[place], base) for place, base in others if base and not apart[place]}
+    others = {place: base for place, base in enumerate(baselines_of(rows)) if place != base}
+    aside = {place: base is not None and apart(rows[place], rows[base]) for place, base in others.items()}
+    gaps = {
+        place: difference_of(rows[place], rows[base])
+        for place, base in others.items()
+        if base is not None and not aside[place]
+    }
     adjusted = dict(zip(gaps, holm([gap.p for gap in gaps.values()]), strict=True))
     compared = list(rows)
-    for place, base in others:
+    for place, base in others.items():
         row, gap = rows[place], gaps.get(place)
         if base is None or gap is None:
-            compared[place] = replace(row, difference=Difference(0, apart[place] or "alone"))
+            compared[place] = replace(row, difference=Difference(0, aside[place] or "alone"))
         else:
-            compared[place] = replace(row, difference=gap, p=adjusted[place], ceiling=_high(row) and _high(base))
+            high = is_high(row) and is_high(rows[base])
+            compared[place] = replace(row, difference=gap, p=adjusted[place], ceiling=high)
     return compared
 
 
-def _baselines(rows: Sequence[Row]) -> list[Row | None]:
-    """The baseline of each row: the first row; with crossed changes the first change beside it, if there is one."""
-    first = rows[0].values.get(CHANGE)
-    own = {_beside(row): row for row in reversed(rows) if row.values.get(CHANGE) == first}
-    return [own.get(_beside(row)) for row in rows]
+def _sequential(rows: Sequence[Row], way: Course) -> list[Row]:
+    """The rows with their differences at the last look that each took part in, and how they stand after it."""
+    compared = list(rows)
+    for place, base in enumerate(baselines_of(rows)):
+        if place == base:
+            continue
+        row, stand = rows[place], way.standings[place]
+        high = base is not None and stand.gap is not None and is_high(row) and is_high(rows[base])
+        compared[place] = replace(row, difference=_at_look(stand), p=stand.p, ceiling=high, standing=stand)
+    return compared
 
 
-def _beside(row: Row) -> str:
-    """What rows that are compared with each other have in common: the other values beside a crossed change."""
-    if CHANGE not in row.values:
-        return ""
-    return json.dumps({path: value for path, value in row.values.items() if path != CHANGE}, sort_keys=True)
-
-
-def _apart(row: Row, baseline: Row) -> Literal["slices", "versions"] | None:
-    """Why a row is not compared: a mean over other slices, or of another formula, is another quantity."""
-    if set(row.own) != set(baseline.own):
-        return "slices"
-    return "versions" if clashing([*row.records.values(), *baseline.records.values()]) else None
-
-
-def _difference(row: Row, baseline: Row) -> Difference:
-    gap = paired(scores(row.records), scores(baseline.records))
-    if row.lost and baseline.lost:
-        return Difference(gap.n, "lost")
-    if gap.kind != "same":
-        return gap
-    both = scores(row.records).keys() & scores(baseline.records).keys()
-    equal = all(same_function(row.records[seed], baseline.records[seed]) for seed in both)
-    return replace(gap, kind="identical") if equal else gap
-
-
-def _high(row: Row) -> bool:
-    return row.accuracy.mean is not None and row.accuracy.mean >= SOLVED - SAME
+def _at_look(stand: Standing) -> Difference:
+    if stand.kind is not None or stand.gap is None:
+        return Difference(stand.n, stand.kind or "waiting", mean=0.0 if stand.kind == "identical" else None)
+    gap = stand.gap
+    return Difference(gap.n, "tested", gap.mean, gap.std, gap.lo, gap.hi, gap.p)

@@ -7,7 +7,7 @@ import polars as pl
 
 from mclab.config.outcome import ALL
 from mclab.plan.plan import Plan
-from mclab.plan.select import Lookup
+from mclab.plan.select import Curve, Lookup
 from mclab.report.names import is_number, plain, value_text
 from mclab.report.row import Row
 from mclab.report.stats import Spread
@@ -17,7 +17,7 @@ from mclab.report.summary import LR, Summary, summarise
 Column = tuple[str, Any, Sequence[Any]]
 
 
-def cells_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:
+def cells_frame(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> pl.DataFrame:
     """One row per cell in the plan's order, the first being the baseline.
 
     `name` (grids of changes alone) and one column per varied key; null where the key means nothing in the cell.
@@ -36,7 +36,7 @@ def cells_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:
     is, then those that `eval.task` adds. `test_token_accuracy`, alike, where an answer is several tokens, and
     `test_value_accuracy` where it is several values.
     """
-    return cells_of(summarise(plan, lookup))
+    return cells_of(summarise(plan, lookup, curve))
 
 
 def cells_of(summary: Summary) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from textwrap import fill
 
 from mclab.plan.plan import Plan
-from mclab.plan.select import Lookup
+from mclab.plan.select import Curve, Lookup
 from mclab.printable import printable
 from mclab.report.advice import MORE_SEEDS, commands
 from mclab.report.align import GAP, beside, cut, padded
@@ -36,12 +36,14 @@ READING = {
 }
 
 
-def terminal_table(plan: Plan, lookup: Lookup, width: int = 120, again: str | None = None) -> str:
+def terminal_table(
+    plan: Plan, lookup: Lookup, width: int = 120, again: str | None = None, curve: Curve | None = None
+) -> str:
     """Question, table, verdict and what is unusual. Columns of lesser weight are left out where `width` is short.
 
     With `again`, the command that made the table, it ends with what to do next, in lines that can be pasted.
     """
-    return terminal_of(summarise(plan, lookup), width, again)
+    return terminal_of(summarise(plan, lookup, curve), width, again)
 
 
 def terminal_of(summary: Summary, width: int = 120, again: str | None = None) -> str:

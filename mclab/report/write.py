@@ -8,7 +8,7 @@ import polars as pl
 
 from mclab.files import write_whole
 from mclab.plan.plan import Plan
-from mclab.plan.select import Lookup
+from mclab.plan.select import Curve, Lookup
 from mclab.report.markdown import markdown
 from mclab.report.runs import runs_of
 from mclab.report.summary import summarise
@@ -16,14 +16,14 @@ from mclab.report.tables import cells_of
 from mclab.report.tex import tex
 
 
-def write_tables(plan: Plan, lookup: Lookup, folder: Path) -> list[Path]:
+def write_tables(plan: Plan, lookup: Lookup, folder: Path, curve: Curve | None = None) -> list[Path]:
     """Write `table.csv`, `.parquet`, `.md` and `.tex`, `runs.csv` and `.parquet` into `folder`; return their paths."""
-    return write_files(folder, table_files(plan, lookup))
+    return write_files(folder, table_files(plan, lookup, curve))
 
 
-def table_files(plan: Plan, lookup: Lookup) -> dict[str, bytes]:
+def table_files(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> dict[str, bytes]:
     """What `write_tables` writes, by file name."""
-    summary = summarise(plan, lookup)
+    summary = summarise(plan, lookup, curve)
     cells, runs = cells_of(summary), runs_of(summary, lookup)
     return {
         "table.csv": as_csv(cells),

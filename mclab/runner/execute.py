@@ -10,6 +10,7 @@ from mclab.config.options import ALONE, RunOptions
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import RunConfig, Status, run_id
 from mclab.plan.plan import Plan
+from mclab.plan.select import Wanted
 from mclab.runner.eta import Ahead
 from mclab.runner.forecast import Forecast
 from mclab.runner.history import FRESH, MOST, History
@@ -90,15 +91,17 @@ def execute(
     progress: Callable[[Progress], None] | None = None,
     echo: Echo | None = None,
     train: Train | None = None,
+    wanted: Wanted | None = None,
 ) -> Summary:
     """Run what the plan needs and the store lacks; every outcome is stored before the next is asked for.
 
     The options' device is one, not `auto` (see `mclab.runner.devices.resolved`). An interrupt ends it with what is
     stored so far, and the running packs lost. `train` is `mclab.train.train_pack` unless given, and is told to keep
-    checkpoints in the store; `begin` hears once what there is to do, if anything. Raises `StoreError` where a record
-    cannot be written, `ConfigError` where no scheduler answers.
+    checkpoints in the store; `begin` hears once what there is to do, if anything. `wanted` says on how many seeds
+    each cell is wanted where the plan's are not fixed. Raises `StoreError` where a record cannot be written,
+    `ConfigError` where no scheduler answers.
     """
-    began, needs = time.monotonic(), Needs(plan, store.lookup, retry_failed=options.retry_failed)
+    began, needs = time.monotonic(), Needs(plan, store.lookup, retry_failed=options.retry_failed, wanted=wanted)
     execution = _Execution(needs, store, options, progress or _nothing, echo or _nothing)
     interrupted = False
     try:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +19,7 @@ from mclab.config.strict import ConfigError
 from mclab.files import NoFileError, read_whole
 from mclab.passwords import without_passwords
 from mclab.plan.describe import as_dict, from_dict
-from mclab.plan.difference import difference, renewal
+from mclab.plan.difference import difference, looked, renewal
 from mclab.plan.plan import Plan
 from mclab.printable import one_line
 from mclab.store.curve import curve_bytes, read_curve
@@ -231,11 +232,12 @@ class Store(Records):
             for path in checkpoints(self.checkpoints).get(run, {}).values():
                 path.unlink(missing_ok=True)
 
-    def adopt(self, plan: Plan, grid: bytes | None = None, *, extend: bool = False) -> None:
+    def adopt(self, plan: Plan, grid: bytes | None = None, *, extend: bool = False) -> Plan:
         """Make this the folder's plan: `plan.json`, and `grid.yaml` with the grid's bytes as they were given.
 
-        Raises `StoreError` when the folder belongs to another grid and `extend` is not given; more seeds, or
-        fewer, need no leave. Records of cells and seeds that the new plan lacks stay where they are.
+        Returns the plan as stored, with the looks taken before it. Raises `StoreError` when the folder belongs to
+        another grid and `extend` is not given; more seeds, or fewer, need no leave. Records of cells and seeds that the
+        new plan lacks stay where they are.
         """
         if (self.path / SPACE).exists():
             raise StoreError(f"{self.path}: belongs to a search; give another --out")
@@ -251,7 +253,9 @@ class Store(Records):
             self._say(f"{self.path}: {line}")
         if grid is not None:
             write_whole(self.path / "grid.yaml", grid)
+        plan = replace(plan, looked=looked(before, plan, self.lookup))
         write_whole(self._plan, json_bytes(as_dict(plan)))
+        return plan
 
     def _plan_before(self) -> Plan | None:
         try:
