@@ -140,7 +140,7 @@ def test_where_the_baseline_is_at_chance_nothing_follows(tmp_path: Path, go: Any
     train = Trainer({"base": 0.14, "near": 0.79, "far": 0.5})
     go(plan_of(), tmp_path, train)
     assert train.seeds == {"base": 5, "near": 5, "far": 5}
-    assert {stand.why for stand in way(tmp_path).standings.values()} == {"the baseline is: at chance"}
+    assert {stand.why for stand in way(tmp_path).standings.values()} == {"the baseline: at chance"}
 
 
 def test_no_row_is_settled_at_the_first_look_with_a_seed_that_did_not_learn(tmp_path: Path, go: Any) -> None:

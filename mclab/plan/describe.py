@@ -99,7 +99,9 @@ def _rule(data: Mapping[str, Any] | None) -> Until | None:
 def _given(data: Mapping[str, Any] | None) -> Given | None:
     if data is None:
         return None
-    return Given(data["grid"], tuple(data["overrides"]), data["seeds"], data["smoke"], data["quick"])
+    return Given(
+        data["grid"], tuple(data["overrides"]), data["seeds"], data["smoke"], data["quick"], data.get("steps", 0)
+    )
 
 
 def _cell(data: Mapping[str, Any], where: str) -> Cell:

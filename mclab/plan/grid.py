@@ -26,7 +26,7 @@ from mclab.plan.plan import Cell, Given, Plan
 from mclab.plan.quick import NOTE, QUICK, reduced
 from mclab.plan.rows import MOST_RUNS, Rows, refuse_many, rows
 from mclab.plan.seeds import seeds_from, seeds_from_text
-from mclab.plan.settings import Setting, base_of, check_top, laid, question_of
+from mclab.plan.settings import Flat, Setting, base_of, check_top, laid, question_of, value_at
 from mclab.plan.source import Source, name_of
 from mclab.plan.until import Until, resolution, until_from
 
@@ -74,11 +74,15 @@ def plan_from(
     _check_top(data, source)
     line = CommandLine(*parse_overrides(overrides), seeds, smoke)
     if quick:
-        return replace(_quick_plan(data, name, line, source), given=given)
+        return _given(_quick_plan(data, name, line, source), given)
     if QUICK in data:
         _check_quick(data, name, source)
     full = {key: value for key, value in data.items() if key != QUICK}
-    return replace(_plan(full, name, line, source), given=given)
+    return _given(_plan(full, name, line, source), given)
+
+
+def _given(plan: Plan, given: Given) -> Plan:
+    return replace(plan, given=replace(given, steps=plan.given.steps if plan.given else 0))
 
 
 def _quick_plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source) -> Plan:
@@ -130,7 +134,14 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
         listed=len(table.drafts),
         written=smaller(ground.base, limits),
         until=_resolved(until, found),
+        given=Given(steps=_whole_steps(base)),
     )
+
+
+def _whole_steps(base: Flat) -> int:
+    """The steps of a grid's base; a fault in it is found where its runs are made."""
+    steps = value_at(base, "train.steps")
+    return steps if isinstance(steps, int) else 0
 
 
 def _resolved(until: Until | None, cells: tuple[Cell, ...]) -> Until | None:

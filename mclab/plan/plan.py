@@ -58,13 +58,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Given:
-    """What a command line gave to make a plan, as it was typed; `grid` is the file, `None` for a run without one."""
+    """What a command line gave to make a plan, as it was typed; `grid` is the file, `None` for a run without one.
+
+    `steps` are the grid's own steps of training, without the overrides; 0 in a plan that was stored before they were.
+    """
 
     grid: str | None = None
     overrides: tuple[str, ...] = ()
     seeds: str | None = None
     smoke: bool = False
     quick: bool = False
+    steps: int = 0
 
 
 @dataclass(frozen=True)

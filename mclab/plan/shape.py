@@ -47,6 +47,7 @@ class _Given(_Part):
     seeds: str | None
     smoke: bool
     quick: bool
+    steps: Whole = 0
 
 
 class _Plan(_Part):

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mclab.config.keys import shown
+from mclab.report.learned import AT_CHANCE, FEW_STARTED, IMPROVING
 from mclab.report.names import seeds_text
 from mclab.report.row import Row
 from mclab.report.stats import ALPHA
@@ -16,42 +17,57 @@ MORE_SEEDS = "More seeds may tell: --seeds "
 
 def unsettled(summary: Summary, unclear: Sequence[Row]) -> bool:
     """True where more seeds may tell rows from the first one: not at the ceiling, not where all diverged, and not where
-    both are at what can be had without recall."""
+    both are at what can be had without recall, and no row that must be mended first. A sequential grid adds its seeds
+    itself."""
     first = summary.rows[0]
-    return not first.lost and any(not (row.ceiling or row.lost or (row.guessing and first.guessing)) for row in unclear)
+    return not (first.lost or summary.way) and any(not (row.ceiling or row.lost or row.unmended) for row in unclear)
 
 
 def commands(summary: Summary, again: str) -> list[str]:
-    """What to do next, to be pasted: longer training or a choice of the learning rate where a row has not begun to
-    recall, more seeds where rows cannot be told apart, a wider range where its end won.
+    """What to do next, to be pasted. What mends a row comes first: longer training, a choice of the learning rate where
+    a row has not begun to recall, a wider range where its end won; then more seeds where rows cannot be told apart.
 
     `again` is the command that made the table, without its seeds.
     """
     if not summary.rows:
         return []
-    found = list(_learn(summary, again)) if any(row.guessing for row in summary.rows) else []
-    if wants_seeds(summary):
-        found.append(f"add seeds: {again} --seeds {more_seeds(summary.plan.seeds)}")
+    marks = {mark for row in summary.rows for mark in row.marks}
+    found = list(_longer(summary, again)) if marks & {AT_CHANCE, FEW_STARTED, IMPROVING} else []
+    if marks & {AT_CHANCE, FEW_STARTED}:
+        found += _rates(summary, again)
     if any(row.edges for row in summary.rows):
         found.append(f"widen the range, in the grid: {wider(summary)}")
-        found.append(f"and then: {again} --seeds {_seeds(summary.plan.seeds)} --extend")
+        found.append(f"and then: {again}{_same_seeds(summary)} --extend")
+    if wants_seeds(summary):
+        found.append(f"add seeds: {again} --seeds {more_seeds(summary.plan.seeds)}")
     return found
 
 
-def _learn(summary: Summary, again: str) -> Iterator[str]:
-    """Twice the steps, into a folder of its own, where no row varies them; candidates for the learning rate, where
-    nothing chooses or varies it."""
-    seeds, steps = summary.plan.seeds, {row.run.train.steps for row in summary.rows}
+def _longer(summary: Summary, again: str) -> Iterator[str]:
+    """Twice the steps, into a folder of its own, where no row varies them. Where the command line had lowered them,
+    twice the grid's own."""
+    steps = {row.run.train.steps for row in summary.rows}
     if len(steps) == 1 and not any(path in ("train", "train.steps") for path in summary.plan.axes):
         rest = re.sub(r" train\.steps=\S+", "", again)
         out = f"{rest}-longer" if " --out " in rest else f"{rest} --out runs/{summary.plan.name}-longer"
-        yield f"train longer: {out} --seeds {_seeds(seeds)} train.steps={2 * steps.pop()}"
+        own = (summary.plan.given and summary.plan.given.steps) or 0
+        yield f"train longer: {out}{_same_seeds(summary)} train.steps={2 * max(own, steps.pop())}"
+
+
+def _rates(summary: Summary, again: str) -> Iterator[str]:
+    """Candidates for the learning rate, where nothing chooses or varies it."""
     if LR not in summary.plan.axes and not summary.plan.select:
         rates = {row.run.train.lr for row in summary.rows}
         values = sorted({float(f"{rate * factor:.2g}") for rate in rates for factor in (0.3, 1, 3)})
         over = f"{{{LR}: [{', '.join(map(_number, values))}]}}"
-        yield f"choose the learning rate, in the grid: select: {{over: {over}, seeds: {min(2, len(seeds))}}}"
-        yield f"and then: {again} --seeds {_seeds(seeds)} --extend"
+        seeds = min(2, len(summary.plan.seeds))
+        yield f"choose the learning rate, in the grid: select: {{over: {over}, seeds: {seeds}}}"
+        yield f"and then: {again}{_same_seeds(summary)} --extend"
+
+
+def _same_seeds(summary: Summary) -> str:
+    """The seeds of the table; a sequential grid has its own."""
+    return "" if summary.way else f" --seeds {_seeds(summary.plan.seeds)}"
 
 
 def wants_seeds(summary: Summary) -> bool:
@@ -61,7 +77,12 @@ def wants_seeds(summary: Summary) -> bool:
 
 def _open(row: Row) -> bool:
     gap = row.difference
-    return bool(gap and gap.mean is not None and (gap.kind == "few" or (row.p is not None and row.p >= ALPHA)))
+    return bool(
+        gap
+        and not row.unmended
+        and gap.mean is not None
+        and (gap.kind == "few" or (row.p is not None and row.p >= ALPHA))
+    )
 
 
 def wider(summary: Summary) -> str:

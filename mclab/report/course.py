@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
 from mclab.report.row import Row, scores
-from mclab.report.rows import apart, baselines_of, difference_of, row_of
+from mclab.report.rows import apart, baselines_of, difference_of, row_of, unmended
 from mclab.report.sequential import Gap, Looks, Standing, gap_of
 
 
@@ -119,12 +119,10 @@ class _Walk:
         gap = self._gap(row, base, n)
         if row.lost:
             return Standing("unmended", n, gap, why="all runs diverged")
-        if row.marks:
-            return Standing("unmended", n, gap, why=", ".join(row.marks))
-        if base.lost or base.marks:
-            why = "all runs diverged" if base.lost else ", ".join(base.marks)
-            return Standing("unmended", n, gap, why=f"the baseline is: {why}" if base.marks else f"the baseline: {why}")
-        return None
+        if base.lost:
+            return Standing("unmended", n, gap, why="the baseline: all runs diverged")
+        why = unmended(row, base)
+        return Standing("unmended", n, gap, why=why) if why else None
 
     def _gap(self, row: Row, base: Row, n: int) -> Gap:
         return gap_of(_gaps(row, base), self.rule.share(n), self.rule.step)

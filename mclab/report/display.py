@@ -7,15 +7,19 @@ from typing import Any
 
 from mclab.config.outcome import ALL
 from mclab.report.align import NOTHING
+from mclab.report.learned import EDGE
 from mclab.report.names import listed, value_text
 from mclab.report.recall import WithoutRecall
 from mclab.report.row import Row
+from mclab.report.standing import against_share, look_text, standing_text
 from mclab.report.stats import Difference, Spread
 from mclab.report.summary import Summary
 from mclab.report.tables import clip
 
 #: The column, and the line below the slices, of the baseline without recall.
 WITHOUT_RECALL = "without recall"
+#: The column of what must be mended in a row before it gets a verdict.
+MARKS = "first mend"
 
 
 @dataclass(frozen=True)
@@ -94,19 +98,39 @@ def row_heads(summary: Summary) -> Iterator[Shown]:
 
 
 def _results(summary: Summary) -> Iterator[Shown]:
-    yield _column(summary, "test accuracy", lambda row: mean_std(row.accuracy))
+    yield _column(summary, "test accuracy", accuracy_text)
     for metric in summary.metrics:
         yield _column(summary, metric.replace("_", " "), partial(_further, metric), expendable=1)
     yield _column(summary, "95 % interval", lambda row: interval(row.accuracy), expendable=2)
     if len(summary.rows) > 1:
         yield _column(summary, "difference", difference_text)
-        yield _column(summary, "p", lambda row: p_text(row.p))
+        yield from _judged(summary) if summary.way else [_column(summary, "p", lambda row: p_text(row.p))]
+    if any(_guards(row) for row in summary.rows):
+        yield _column(summary, MARKS, lambda row: ", ".join(_guards(row)) or NOTHING, right=False)
     if summary.baselined:
         marked = any(row.guessing for row in summary.rows)
         yield _column(summary, WITHOUT_RECALL, _without_recall, expendable=0 if marked else 1)
     yield _column(summary, "solved", lambda row: f"{row.solved}/{row.accuracy.n}")
-    if any(row.status != f"{len(summary.plan.seeds)} done" for row in summary.rows):
+    if any(row.status != f"{row.wanted} done" for row in summary.rows):
         yield _column(summary, "status", lambda row: row.status, right=False, expendable=6)
+
+
+def _judged(summary: Summary) -> Iterator[Shown]:
+    """Of a sequential grid: the corrected p against the look's share of the error, the look, the verdict."""
+    yield _column(summary, "p", against_share)
+    yield _column(summary, "look", lambda row: look_text(row, summary))
+    yield _column(summary, "verdict", lambda row: standing_text(row, summary), right=False)
+
+
+def _guards(row: Row) -> list[str]:
+    """The marks that no other column has: a value at the edge of its range stands beside the value."""
+    return [mark for mark in row.marks if mark != EDGE]
+
+
+def accuracy_text(row: Row) -> str:
+    """`0.912 ± 0.034 (5, 2 did not learn)`."""
+    text = mean_std(row.accuracy)
+    return f"{text[:-1]}, {row.not_learned} did not learn)" if row.not_learned else text
 
 
 def _further(metric: str, row: Row) -> str:
@@ -187,7 +211,7 @@ def difference_text(row: Row) -> str:
     if gap.kind == "versions":
         return "other version"
     if gap.mean is None:
-        return NOTHING
+        return "no look yet" if gap.kind == "waiting" else NOTHING
     mark = " (ceiling)" if row.ceiling else ""
     if gap.kind in ("identical", "same"):
         return ("identical" if gap.kind == "identical" else "same accuracy") + mark

@@ -1,6 +1,6 @@
 """Whether runs have learned, and what must be mended in a row before anything follows from it.
 
-A run has learned where its test accuracy is more than 0.02 above the best predictor without recall on the same test.
+A run has learned where its test accuracy is more than 0.05 above the best predictor without recall on the same test.
 Records from before that was stored say nothing of it.
 """
 
@@ -16,9 +16,9 @@ from mclab.report.row import SOLVED, Row, score
 from mclab.report.stats import LEAST_PAIRS, SAME, exceeds
 
 #: The marks of a row that gets no verdict, in the order in which they are told.
-AT_CHANCE, FEW_STARTED, IMPROVING, EDGE = "at chance", "few runs started", "still improving", "edge"
+AT_CHANCE, FEW_STARTED, IMPROVING, EDGE = "at chance", "few runs started", "still improving", "edge of range"
 #: So far above the best predictor without recall a run is no longer at chance.
-ABOVE = 0.02
+ABOVE = 0.05
 #: Fewer than this share of the runs have learned: few ever started.
 STARTED = 0.5
 #: A row still improves where accuracy on valid rose by more than `RISE` after this part of the steps.
@@ -42,11 +42,13 @@ def not_learned(records: Iterable[StoredRun]) -> int | None:
 def marks(row: Row, curve: Curve | None) -> tuple[str, ...]:
     """What must be mended before the row gets a verdict, the gravest first; of a row whose runs all diverged nothing.
 
+    Few started: fewer than half of at least three runs learned. Where none did, and no test tells the row from the best
+    predictor without recall, it is at chance.
     Of a row that solves the task neither the learning rate nor its last steps say anything.
     """
     if row.lost or not row.accuracy.n:
         return ()
-    found = [AT_CHANCE] if row.guessing else [FEW_STARTED] if _few_started(row) else []
+    found = [FEW_STARTED] if _few_started(row) else [AT_CHANCE] if row.guessing else []
     if (row.accuracy.mean or 0.0) < SOLVED - SAME:
         found += [IMPROVING] * (curve is not None and bool(row.without_recall) and _improving(row, curve))
         found += [EDGE] * bool(row.edges)
@@ -54,8 +56,10 @@ def marks(row: Row, curve: Curve | None) -> tuple[str, ...]:
 
 
 def _few_started(row: Row) -> bool:
-    failed = row.not_learned
-    return failed is not None and row.accuracy.n >= LEAST_PAIRS and row.accuracy.n - failed < STARTED * row.accuracy.n
+    if row.not_learned is None or row.accuracy.n < LEAST_PAIRS:
+        return False
+    started = row.accuracy.n - row.not_learned
+    return started < STARTED * row.accuracy.n and (started > 0 or not row.guessing)
 
 
 def _improving(row: Row, curve: Curve) -> bool:

@@ -9,10 +9,12 @@ from mclab.config.versions import differing, versions
 from mclab.plan.plan import CHANGE
 from mclab.report.align import reason
 from mclab.report.display import baselines
+from mclab.report.learned import ABOVE, AT_CHANCE, FEW_STARTED, IMPROVING, LATE, RISE, STARTED
 from mclab.report.names import MOST_LISTED, listed, seeds_text, value_text
 from mclab.report.row import SOLVED, Row
 from mclab.report.stats import ALPHA
 from mclab.report.summary import Summary
+from mclab.report.until import how_looked
 
 #: What a table must not mix in silence: the words for it, and what a record says of it.
 MIXABLE: tuple[tuple[str, Callable[[StoredRun], str | None]], ...] = (
@@ -42,16 +44,18 @@ def notes(summary: Summary) -> list[str]:
 
 def _reading(summary: Summary) -> Iterator[str]:
     seeds = summary.plan.seeds
+    said = f"Seeds {seeds_text(seeds)}" + (", added until every row is told" if summary.way else "")
     yield (
-        f"Seeds {seeds_text(seeds)}. Accuracy: mean ± standard deviation over seeds (number of seeds), on test; a "
+        f"{said}. Accuracy: mean ± standard deviation over seeds (number of seeds), on test; a "
         f"diverged run counts as 0. 95 %: Student's t interval of the mean, clipped to [0, 1]."
     )
     yield from _scored(summary)
     if others := sum(row.difference is not None and row.difference.kind not in ASIDE for row in summary.rows):
-        yield (
+        fixed = (
             f"Difference: row less {_baseline(summary)}, paired by seed, with its 95 % t interval "
             f"(per row, not adjusted). p: paired t test, Holm-adjusted over {others} row{'s' * (others > 1)}."
         )
+        yield from how_looked(summary, _baseline(summary)) if summary.way else [fixed]
     yield (
         f"Solved: seeds with accuracy of at least {SOLVED}. Steps to 99 %: median over seeds, on valid, one that never "
         f"got there being last. State: floats kept per sequence, fixed + cached."
@@ -85,8 +89,24 @@ def _without_recall(summary: Summary) -> Iterator[str]:
         yield f"The best without recall{f', {label}' * bool(label)}: {told}."
         if given := [part for part, best in each.best.items() if part != ALL and best.accuracy >= SOLVED]:
             yield f"On {_parts(given)} it is right by construction: the slice itself says which value is wanted."
+    if any(row.not_learned for row in summary.rows):
+        yield f"Did not learn: runs no more than {ABOVE} above the best predictor without recall of their own test."
+    yield from _mend(summary)
     if rows := [row.told for row in summary.rows if row.guessing]:
         yield f"Not above a predictor that does not recall: {listed(rows)}."
+
+
+def _mend(summary: Summary) -> Iterator[str]:
+    """What the marks mean that keep a row without a verdict."""
+    words = {
+        AT_CHANCE: "not above the best predictor without recall",
+        FEW_STARTED: f"less than {100 * STARTED:.0f} % of the runs learned",
+        IMPROVING: f"accuracy on valid rose by more than {RISE} in the last {100 * (1 - LATE):.0f} % of the steps, "
+        f"on average over seeds and by a one-sided t test",
+    }
+    found = [f"{mark}: {meaning}" for mark, meaning in words.items() if any(mark in row.marks for row in summary.rows)]
+    if found:
+        yield f"First mend, before the row gets a verdict: {'; '.join(found)}."
 
 
 def _parts(parts: Sequence[str]) -> str:

@@ -13,10 +13,10 @@ from matplotlib.ticker import FixedLocator
 
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import Plan
-from mclab.plan.select import Lookup
+from mclab.plan.select import Curve, Lookup
 from mclab.printable import printable
 from mclab.report.axis import numeric_axis
-from mclab.report.curves import Curve, curves_figure
+from mclab.report.curves import curves_figure
 from mclab.report.heat import heat_figure, heat_map
 from mclab.report.lines import lines_figure
 from mclab.report.marks import STYLE

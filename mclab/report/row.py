@@ -66,7 +66,8 @@ class Row:
     `None` where nothing is scored, and where the records are from before it was stored; so is `not_learned`, the number
     of runs that did not rise above it. `marks` are what must be mended before the row gets a verdict (see
     `mclab.report.learned`), `wanted` the seeds that the row is asked for, and
-    `standing` how it stands in a sequential grid.
+    `standing` how it stands in a sequential grid. `unmended` says which marks, its own or its baseline's, keep it
+    without a verdict.
     """
 
     cell: Cell
@@ -89,6 +90,7 @@ class Row:
     marks: tuple[str, ...] = ()
     wanted: int = 0
     standing: Standing | None = None
+    unmended: str = ""
 
     @property
     def run(self) -> RunConfig:

@@ -111,6 +111,13 @@ def difference_of(row: Row, baseline: Row) -> Difference:
     return replace(gap, kind="identical") if equal else gap
 
 
+def unmended(row: Row, base: Row) -> str:
+    """What keeps a row without a verdict: its own marks, or else its baseline's; nothing where it may have one."""
+    if row.marks or not base.marks:
+        return ", ".join(row.marks)
+    return f"the baseline: {', '.join(base.marks)}"
+
+
 def is_high(row: Row) -> bool:
     """True at the ceiling."""
     return row.accuracy.mean is not None and row.accuracy.mean >= SOLVED - SAME

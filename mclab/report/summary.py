@@ -8,7 +8,7 @@ from mclab.plan.select import Curve, Lookup
 from mclab.report.course import Course, course
 from mclab.report.names import natural, value_text
 from mclab.report.row import TOKENS, VALUES, Row
-from mclab.report.rows import LR, apart, baselines_of, column_names_of, difference_of, is_high, row_of
+from mclab.report.rows import LR, apart, baselines_of, column_names_of, difference_of, is_high, row_of, unmended
 from mclab.report.sequential import Standing
 from mclab.report.stats import Difference, holm
 
@@ -94,7 +94,9 @@ def summarise(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Summary
     sequential grid are over the seeds of the last look that they took part in.
     """
     way = course(plan, lookup, curve) if plan.until else None
-    rows = [row_of(plan, cell, lookup, curve, way and way.shown[place]) for place, cell in enumerate(plan.cells)]
+    rows = [
+        row_of(plan, cell, lookup, curve, way.shown[place] if way else None) for place, cell in enumerate(plan.cells)
+    ]
     own = {part for row in rows for part in row.own}
     parts = sorted({part for row in rows for part in row.slices}, key=lambda part: (part not in own, natural(part)))
     compared = _sequential(rows, way) if way else _compared(rows)
@@ -118,7 +120,8 @@ def _compared(rows: Sequence[Row]) -> list[Row]:
             compared[place] = replace(row, difference=Difference(0, aside[place] or "alone"))
         else:
             high = is_high(row) and is_high(rows[base])
-            compared[place] = replace(row, difference=gap, p=adjusted[place], ceiling=high)
+            why = unmended(row, rows[base])
+            compared[place] = replace(row, difference=gap, p=adjusted[place], ceiling=high, unmended=why)
     return compared
 
 

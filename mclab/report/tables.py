@@ -10,6 +10,7 @@ from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
 from mclab.report.names import is_number, plain, value_text
 from mclab.report.row import Row
+from mclab.report.standing import seeds_of
 from mclab.report.stats import Spread
 from mclab.report.summary import LR, Summary, summarise
 
@@ -29,6 +30,10 @@ def cells_frame(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> pl.Da
     `without_recall` and `without_recall[pairs=4]`: what the best predictor that looks at no key scores on the same
     test, `without_recall_by` its name, `above_without_recall` false where no one-sided paired t test over seeds tells
     the cell from it; the columns are there where records hold it.
+    `did_not_learn`: runs no more than 0.05 above it; `marks`: what must be mended before the row gets a verdict.
+    Of a grid whose seeds are added until every row is told: `look`, the seeds of the row's last look, over which all of
+    this is; `diff_lo/_hi` an interval that holds after stopping; `p` corrected for Holm, to be held against `share`;
+    `verdict`; and `seeds_to_tell` and `seeds_to_be_safe` of an open row.
     `ceiling`: cell and baseline both at 0.99 or more. `steps_to_99`: median, a seed that never got there being last.
     `tokens_per_s`, `wall_s`: mean over the finished runs.
 
@@ -63,6 +68,8 @@ def _columns(summary: Summary) -> Iterator[Column]:
             found = [row.spread_of(metric, part) if part in row.slices else Spread() for row in rows]
             yield from _spread(f"test_{metric}[{part}]", found)
     yield from _difference(rows)
+    if summary.way:
+        yield from _standing(summary)
     yield "params", pl.Int64, [row.params for row in rows]
     yield "state_fixed", pl.Int64, [row.state_fixed for row in rows]
     yield "state_cached", pl.Int64, [row.state_cached for row in rows]
@@ -73,11 +80,22 @@ def _columns(summary: Summary) -> Iterator[Column]:
         yield from _without_recall(summary)
 
 
+def _standing(summary: Summary) -> Iterator[Column]:
+    stands, seeds = [row.standing for row in summary.rows], [seeds_of(row, summary) for row in summary.rows]
+    yield "look", pl.Int64, [stand.n if stand else None for stand in stands]
+    yield "share", pl.Float64, [stand.share if stand else None for stand in stands]
+    yield "verdict", pl.String, [stand.state if stand else None for stand in stands]
+    yield "seeds_to_tell", pl.Int64, [about for about, _ in seeds]
+    yield "seeds_to_be_safe", pl.Int64, [safe for _, safe in seeds]
+
+
 def _without_recall(summary: Summary) -> Iterator[Column]:
     found = [row.without_recall for row in summary.rows]
     yield "without_recall", pl.Float64, [each and each.accuracy() for each in found]
     yield "without_recall_by", pl.String, [each and each.best[ALL].name for each in found]
     yield "above_without_recall", pl.Boolean, [each and each.above for each in found]
+    yield "did_not_learn", pl.Int64, [row.not_learned for row in summary.rows]
+    yield "marks", pl.String, [", ".join(row.marks) for row in summary.rows]
     for part in summary.slices:
         yield f"without_recall[{part}]", pl.Float64, [each and each.accuracy(part) for each in found]
 

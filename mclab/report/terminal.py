@@ -30,9 +30,16 @@ READING = {
     "95 % interval": "of that mean",
     "difference": "to the first row, paired by seed, with its 95 % interval",
     "p": "paired t test, Holm over the rows compared",
+    "first mend": "what keeps a row without a verdict",
     "solved": f"seeds at {SOLVED} or more",
     "state": "floats kept per sequence, fixed + cached",
     "steps to 99 %": "median over seeds, on valid",
+}
+#: The same of a grid whose seeds are added until every row is told.
+SEQUENTIAL = {
+    "difference": "to the first row, paired by seed, at its last look, with an interval that holds after stopping",
+    "p": "paired t test, Holm over the rows compared, against the part of the 5 % error that the look may spend",
+    "look": "the last one that the row took part in",
 }
 
 
@@ -54,7 +61,7 @@ def terminal_of(summary: Summary, width: int = 120, again: str | None = None) ->
     left = [column.head for column in every if column not in columns]
     under = [
         *[_wrapped(line, width) for line in [told(rows, summary, "all are in table.md and table.csv")] if line],
-        reading(columns, width, summary.crossed),
+        reading(columns, width, summary.crossed, sequential=summary.way is not None),
         *[_wrapped(f"left out for width: {', '.join(left)}; see table.md", width)] * bool(left),
     ]
     if summary.unmeasured:
@@ -112,9 +119,10 @@ def grid(columns: Sequence[Shown]) -> str:
     return beside(body)
 
 
-def reading(columns: Sequence[Shown], width: int, crossed: bool = False) -> str:
+def reading(columns: Sequence[Shown], width: int, crossed: bool = False, sequential: bool = False) -> str:
     """What the columns say, in lines of `width` letters."""
-    words = [f"{column.head}: {READING[column.head]}" for column in columns if column.head in READING]
+    said = READING | SEQUENTIAL if sequential else READING
+    words = [f"{column.head}: {said[column.head]}" for column in columns if column.head in said]
     if crossed:
         words = [word.replace("to the first row", "to the first change with the same other values") for word in words]
     return fill("; ".join(words) + ".", width, break_on_hyphens=False)

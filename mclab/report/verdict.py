@@ -4,18 +4,34 @@ from collections.abc import Iterator, Sequence
 
 from mclab.report.advice import MORE_SEEDS, more_seeds, unsettled
 from mclab.report.display import p_text, signed_interval
+from mclab.report.learned import AT_CHANCE, EDGE, FEW_STARTED, IMPROVING
 from mclab.report.names import MOST_LISTED, listed
 from mclab.report.row import SOLVED, Row
 from mclab.report.stats import ALPHA, LEAST_PAIRS, Difference
 from mclab.report.summary import Summary
+from mclab.report.until import sequential_verdict
 
 
 def verdict(summary: Summary) -> list[str]:
     """Sentences: the rows that differ, those that do not vary, those that cannot be told apart, what may help."""
     if not summary.rows:
         return []
+    if summary.way:
+        return [
+            *unplanned(summary),
+            *_mend(summary),
+            *sequential_verdict(summary),
+            *_lost(summary),
+            *_ceiling([row for row in summary.rows if row.p is not None and row.p >= ALPHA]),
+        ]
+    return [*unplanned(summary), *_mend(summary), *_fixed(summary)]
+
+
+def _fixed(summary: Summary) -> list[str]:
+    """Of a plan whose seeds are fixed."""
     name = summary.baseline
-    gaps = [(row, row.difference) for row in summary.rows if row.difference and row.difference.mean is not None]
+    compared = [row for row in summary.rows if not row.unmended]
+    gaps = [(row, row.difference) for row in compared if row.difference and row.difference.mean is not None]
     apart = [(row, gap) for row, gap in gaps if row.p is not None and row.p < ALPHA]
     level = [row for row, gap in gaps if row.p is not None and row.p >= ALPHA]
     lines = [*(_told(apart, name) if len(apart) <= MOST_LISTED else _counted(apart, len(gaps), name))]
@@ -82,17 +98,49 @@ def _evidence(row: Row, gap: Difference) -> str:
     return f"95 % interval {signed_interval(gap)}, {holm}, {gap.n} seeds"
 
 
-def _advice(summary: Summary, unclear: Sequence[Row], level: Sequence[Row]) -> Iterator[str]:
-    if guessing := [row for row in summary.rows if row.guessing]:
-        them = "it" if len(guessing) == 1 else "them"
+def unplanned(summary: Summary) -> Iterator[str]:
+    """That seeds or rows were added to results that were there to be seen."""
+    if summary.plan.looked and len(summary.rows) > 1:
         yield (
-            f"{_names(guessing)} {_be(guessing)} not above a predictor that does not recall: first more steps or "
-            f"another learning rate, then more seeds; until then nothing follows from {them}."
+            f"Unplanned look, p not corrected: seeds, rows or looks were added after results of "
+            f"{listed([str(n) for n in summary.plan.looked])} seeds were there to be seen."
         )
-    if unsettled(summary, unclear):
-        yield f"{MORE_SEEDS}{more_seeds(summary.plan.seeds)}"
+
+
+#: What each mark of a row says, for one row and for several, and what to do.
+_MEND = {
+    AT_CHANCE: (
+        "not above a predictor that does not recall",
+        "first more steps or another learning rate, then more seeds",
+    ),
+    FEW_STARTED: (
+        "of mostly runs that never started to learn",
+        "first more steps or another learning rate, then more seeds",
+    ),
+    IMPROVING: ("still improving when training ended", "first more steps, then more seeds"),
+    EDGE: ("with a value at the edge of its range", "first a wider range, then more seeds"),
+}
+
+
+def _mend(summary: Summary) -> Iterator[str]:
+    """The rows that get no verdict until they are mended, the gravest first."""
+    for mark, (what, first) in _MEND.items():
+        if rows := [row for row in summary.rows if mark in row.marks]:
+            them = "it" if len(rows) == 1 else "them"
+            yield f"{_names(rows)} {_be(rows)} {what}: {first}; until then nothing follows from {them}."
+    if unjudged := [row for row in summary.rows if row.unmended and not row.marks]:
+        yield f"No verdict on {_names(unjudged)}, since {summary.baseline} must be mended first."
+
+
+def _ceiling(level: Sequence[Row]) -> Iterator[str]:
     if any(row.ceiling for row in level):
         yield f"Where a row and the baseline both reach {SOLVED}, a harder task or a smaller model may tell them apart."
+
+
+def _advice(summary: Summary, unclear: Sequence[Row], level: Sequence[Row]) -> Iterator[str]:
+    if unsettled(summary, unclear):
+        yield f"{MORE_SEEDS}{more_seeds(summary.plan.seeds)}"
+    yield from _ceiling(level)
 
 
 def _side(gap: Difference) -> str:

@@ -74,9 +74,9 @@ def test_what_was_given_is_kept_and_two_spellings_are_one_plan(plan: Make):
     made = plan("seeds: 0..1\nquick: {seeds: [0]}", "train.steps=50", seeds="[0]", quick=True)
     assert made.given is not None
     assert (made.given.grid or "").endswith("/g.yaml")
-    assert replace(made.given, grid=None) == Given(None, ("train.steps=50",), "[0]", quick=True)
+    assert replace(made.given, grid=None) == Given(None, ("train.steps=50",), "[0]", quick=True, steps=600)
     assert through_json(made).given == made.given
-    assert through_json(plan_from({}, "train", ["train.steps=50"])).given == Given(None, ("train.steps=50",))
+    assert through_json(plan_from({}, "train", ["train.steps=50"])).given == Given(None, ("train.steps=50",), steps=600)
     assert plan("seeds: 0..1", "train.lr=0.001") == plan("seeds: 0..1", "train.lr=1e-3")
 
 
