@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mclab.config.options import ALONE, RunOptions
 from mclab.config.params import parameters, state_floats
@@ -18,6 +18,9 @@ from mclab.runner.history import FRESH, MOST, History
 from mclab.runner.room import Need, doubts, machine, needs, refuse, trains_here
 from mclab.runner.span import Span, planned_device, planned_workers, whole_command
 from mclab.store import Records
+
+if TYPE_CHECKING:
+    from mclab.report.power import Power
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Preview:
     device: str
     span: Span | None
     warnings: tuple[str, ...]
+    power: "Power | None" = None
 
     @property
     def left(self) -> int:
@@ -77,15 +81,19 @@ class Preview:
             "seconds_on_one_core": round(self.seconds),
             "memory_of_a_process": self.need.process,
             "processes": self.processes,
+            "power": asdict(self.power) if self.power else None,
             "seconds": [round(self.span.low, 1), round(self.span.high, 1)] if self.span else None,
             "stored_runs_used": self.span.runs if self.span else 0,
             "cells": cells,
         }
 
 
-def preview(plan: Plan, out: Path, options: RunOptions = ALONE) -> Preview:
+def preview(
+    plan: Plan, out: Path, options: RunOptions = ALONE, effect: float | None = None, sd: float | None = None
+) -> Preview:
     """Size up a plan for the run folder `out`, which the options may extend, and for the processes that they ask for.
 
+    With its power for a difference of `effect`, where paired differences vary by `sd`, or as the folder's records do.
 
     Raises `ConfigError` where a file stands in the folder's place, and for what fits into no memory.
     """
@@ -123,7 +131,26 @@ def preview(plan: Plan, out: Path, options: RunOptions = ALONE) -> Preview:
             *doubts(large, processes, here),
             *([] if options.extend else _conflict(plan, records)),
         ),
+        power=_power(plan, records, effect, sd),
     )
+
+
+def _power(plan: Plan, records: Records | None, effect: float | None, sd: float | None) -> "Power | None":
+    """Raises `ConfigError` where a power is asked for that nothing can tell. Imports scipy where one may be."""
+    asked = effect is not None or sd is not None
+    if len(plan.cells) < 2 or not (asked or records):
+        if asked:
+            raise ConfigError("--effect: this plan has one row, so there is nothing to compare")
+        return None
+    from mclab.report.power import plan_power
+
+    found = plan_power(plan, records.lookup if records else lambda name: None, effect, sd)
+    if found is None and asked:
+        raise ConfigError(
+            "--effect: no stored row has three seeds in common with the baseline; give the standard deviation of the "
+            "paired differences, e.g. --sd 0.03"
+        )
+    return found
 
 
 def _cell_size(cell: Cell) -> CellSize:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mclab.cli.texts import preview_text
 from mclab.config.options import ALONE
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
@@ -12,6 +13,7 @@ from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Cell
 from mclab.preview import preview
+from mclab.report.wanted import wanted_by
 from mclab.runner import execute
 from mclab.runner.estimate import duration
 from mclab.runner.room import Machine, needs
@@ -150,3 +152,29 @@ def test_as_data() -> None:
         {"model.mixer.gate": "context"},
     )
     assert [candidate["values"] for candidate in first["candidates"]] == [{"train.lr": 0.001}, {"train.lr": 0.01}]
+
+
+UNTIL = plan_from({**GRID, "seeds": {"until": "told"}}, "g")
+
+
+def test_seeds_until_told_are_told_from_least_to_most(tmp_path: Path) -> None:
+    found = preview(UNTIL, tmp_path / "none")
+    assert (found.size.first, found.size.least, found.size.runs) == (8, 8 + 2 * 3, 8 + 2 * 18)
+    with Store(tmp_path) as store:
+        execute(UNTIL, store, train=train, wanted=wanted_by(UNTIL, store.curve))
+    assert preview(UNTIL, tmp_path).stored == 14  # all the same at the first look: nothing more to tell
+
+
+def test_the_power_of_a_plan_is_told_where_a_deviation_is_given(tmp_path: Path) -> None:
+    assert preview(PLAN, tmp_path / "none").power is None
+    found = preview(PLAN, tmp_path / "none", effect=0.05, sd=0.03)
+    assert found.power is not None
+    assert (found.power.rows, found.as_dict()["power"]["effect"]) == (1, 0.05)
+    text = preview_text(found)
+    assert "standard deviation of paired differences given: 0.03" in text
+    assert f"is told in {100 * found.power.power:.0f} % of repetitions" in text
+    assert "seeds a row on average" in preview_text(preview(UNTIL, tmp_path / "none", effect=0.05, sd=0.03))
+    with pytest.raises(ConfigError, match="give the standard deviation"):
+        preview(PLAN, tmp_path / "none", effect=0.05)
+    with pytest.raises(ConfigError, match="there is nothing to compare"):
+        preview(plan_from({"seeds": "0..4"}, "g"), tmp_path / "none", effect=0.05, sd=0.1)

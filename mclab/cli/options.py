@@ -78,6 +78,18 @@ Threads = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would run; write nothing.")]
+Effect = Annotated[
+    float | None,
+    typer.Option("--effect", metavar="DIFF", help="With --dry-run: how surely the plan tells this difference."),
+]
+Sd = Annotated[
+    float | None,
+    typer.Option(
+        "--sd",
+        metavar="SD",
+        help="With --dry-run: standard deviation of paired differences, for the plan's power; by default as stored.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Smoke = Annotated[bool, typer.Option("--smoke", help="Two steps of everything; the numbers mean nothing.")]
 Quick = Annotated[bool, typer.Option("--quick", help="The grid's reduced form.")]

@@ -36,11 +36,14 @@ def ablate(
     retry_failed: of.Retry = False,
     extend: of.Extend = False,
     save_weights: of.SaveWeights = False,
+    effect: of.Effect = None,
+    sd: of.Sd = None,
 ) -> None:
     """Plan a grid, run what is missing, write table and plot. The same command again resumes."""
     from mclab.plan.grid import load_plan
     from mclab.plan.loader import read
 
+    _check_power(effect, sd, dry_run)
     content = read(grid)
     plan = load_plan(grid, [*(overrides or []), *(set_ or [])], seeds, smoke, quick, content)
     options = RunOptions(
@@ -51,8 +54,18 @@ def ablate(
     )
     where = out or _default_out(plan.name, smoke)
     if dry_run:
-        return _preview(plan, where, options, as_json)
+        return _preview(plan, where, options, as_json, effect, sd)
     return _run(plan, where, options, content, as_json)
+
+
+def _check_power(effect: float | None, sd: float | None, dry_run: bool) -> None:
+    from mclab.config.strict import ConfigError
+
+    for name, value in (("--effect", effect), ("--sd", sd)):
+        if value is not None and not dry_run:
+            raise ConfigError(f"{name}: is for --dry-run, which tells the power of a plan")
+        if value is not None and not 0 < value <= 1:
+            raise ConfigError(f"{name}: needs a number above 0 and at most 1, in the unit of accuracy, got {value:g}")
 
 
 def train(
@@ -109,10 +122,17 @@ def _gathers(out: Path, name: str) -> bool:
     return before is not None and before.name == name
 
 
-def _preview(plan: "Plan", out: Path, options: RunOptions, as_json: bool) -> None:
+def _preview(
+    plan: "Plan",
+    out: Path,
+    options: RunOptions,
+    as_json: bool,
+    effect: float | None = None,
+    sd: float | None = None,
+) -> None:
     from mclab.preview import preview
 
-    found = preview(plan, out, options)
+    found = preview(plan, out, options, effect, sd)
     if as_json:
         result_json(found.as_dict())
     else:

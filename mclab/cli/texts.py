@@ -10,6 +10,7 @@ from mclab.report.align import NOTHING, aligned, cut
 
 if TYPE_CHECKING:
     from mclab.preview import Preview
+    from mclab.report.power import Power
 
 #: Cells that a dry run lists; of more it tells how many.
 MOST_CELLS = 40
@@ -71,6 +72,24 @@ def _work(found: "Preview") -> Iterator[str]:
     most = "at most " if until else ""
     yield f"{most}{size.tokens:,} training tokens; {found.stored or 'none'} of the runs stored in {found.out}; {left}"
     yield told(found.need, found.processes)
+    if found.power:
+        yield _power(found.power, until.most if until else len(found.plan.seeds), sequential=until is not None)
+
+
+def _power(power: "Power", seeds: int, sequential: bool) -> str:
+    """Which differences the plan tells, and how surely."""
+    low, high = power.stored or (power.sd, power.sd)
+    spread = f"{high:.3f}" if low == high else f"{low:.3f} to {high:.3f}, of which the largest is taken"
+    source = f"stored: {spread}" if power.stored else f"given: {power.sd:.4g}"
+    looked = f"at most {seeds} seeds, until told" if sequential else _count(seeds, "seed")
+    least = " and ".join(f"{effect:.3f} in {100 * level:.0f} %" for level, effect in power.least.items())
+    words = (
+        f"power: {looked}, {_count(power.rows, 'row')} compared, standard deviation of paired differences {source}; "
+    )
+    if power.power is not None:
+        mean = f", {power.seeds:.1f} seeds a row on average" if power.seeds is not None else ""
+        words += f"a difference of {power.effect:.4g} is told in {100 * power.power:.0f} % of repetitions{mean}; "
+    return f"{words}the least difference told: {least}"
 
 
 def _cells(found: "Preview") -> str:

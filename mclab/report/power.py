@@ -1,0 +1,127 @@
+"""The power of a plan before it is run: which differences it tells from the baseline, and how surely.
+
+Power is that of one row under Holm's first and hardest step, the error divided over all rows that are compared, for
+normal differences; of a sequential plan it is simulated, with rows that are given up counted as not told. Both are at
+least as large where other rows are told too.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
+
+from mclab.plan.plan import Plan
+from mclab.plan.select import Lookup
+from mclab.plan.until import ERROR, Until
+from mclab.report.rows import baselines_of, difference_of, row_of
+from mclab.report.sequential import GIVE_UP_FROM, HOPELESS, power_of
+
+#: The powers for which the least difference is told.
+USUAL = (0.8, 0.9)
+GRIDS, SEED = 20_000, 0
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Power:
+    """Of a plan with `rows` that are compared, where paired differences vary by `sd` over seeds.
+
+    `stored` are the smallest and the largest of the deviations that records tell of, the largest being taken; `None`
+    for one that was given. `power` and, of a sequential plan, the mean number of `seeds` are those of a difference of
+    `effect`; `None` without one. `least` is the least difference that is told with each of the usual powers.
+    """
+
+    rows: int
+    sd: float
+    stored: tuple[float, float] | None
+    effect: float | None
+    power: float | None
+    seeds: float | None
+    least: dict[float, float]
+
+
+def plan_power(plan: Plan, lookup: Lookup, effect: float | None = None, sd: float | None = None) -> Power | None:
+    """The power of the plan for a difference of `effect`. Without `sd` the largest paired deviation of the rows in the
+    records that `lookup` finds is taken; `None` where they tell of none, and where no rows are compared."""
+    rows = [row_of(plan, cell, lookup) for cell in plan.cells]
+    pairs = [
+        (row, rows[base])
+        for place, (row, base) in enumerate(zip(rows, baselines_of(rows), strict=True))
+        if base is not None and base != place and set(row.own) == set(rows[base].own)
+    ]
+    found = [gap.std for row, base in pairs if (gap := difference_of(row, base)).kind == "tested" and gap.std]
+    width = sd if sd is not None else max(found, default=None)
+    if not pairs or width is None:
+        return None
+    power, seeds = _of(plan, len(pairs))
+    told = None if effect is None else effect / width
+    return Power(
+        rows=len(pairs),
+        sd=width,
+        stored=None if sd is not None else (min(found), width),
+        effect=effect,
+        power=None if told is None else power(told),
+        seeds=None if told is None else seeds(told),
+        least={level: least_effect(power, level) * width for level in USUAL},
+    )
+
+
+def _of(plan: Plan, rows: int) -> tuple[Callable[[float], float], Callable[[float], float | None]]:
+    """Power and mean number of seeds by the effect in paired standard deviations."""
+    if plan.until is None:
+        return (lambda effect: power_of(effect, len(plan.seeds), ERROR / rows)), (lambda effect: None)
+    looked = Simulated(plan.until, rows)
+    return (lambda effect: looked.of(effect)[0]), (lambda effect: looked.of(effect)[1])
+
+
+def least_effect(power: Callable[[float], float], level: float) -> float:
+    """The least effect, to a thousandth of it, that has a power of `level`."""
+    high = 1.0
+    while power(high) < level:
+        high *= 2
+    low = 0.0
+    while high - low > 0.001 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if power(middle) >= level else (middle, high)
+    return high
+
+
+class Simulated:
+    """One row of a sequential plan, over many draws of normal differences."""
+
+    def __init__(self, rule: Until, rows: int) -> None:
+        self.rule, self.rows = rule, rows
+
+    @cached_property
+    def _looks(self) -> list[tuple[int, float, Floats, Floats]]:
+        """Seeds, bound of |t|, mean and standard deviation of each look, those of the draws without an effect."""
+        draws = np.random.default_rng(SEED).normal(size=(GRIDS, self.rule.most))
+        found = []
+        for n, share in zip(self.rule.looks, self.rule.shares, strict=True):
+            bound = -float(stdtrit(n - 1, share / self.rows / 2))
+            found.append((n, bound, draws[:, :n].mean(1), draws[:, :n].std(1, ddof=1)))
+        return found
+
+    def of(self, effect: float) -> tuple[float, float]:
+        """The share that is told on the right side, and the mean number of seeds."""
+        going = np.ones(GRIDS, dtype=bool)
+        told, seeds = 0, 0
+        for n, bound, mean, std in self._looks:
+            seeds += n * int(going.sum()) if n == self.rule.most else 0
+            t = (mean + effect) * np.sqrt(n) / std
+            over = going & (np.abs(t) >= bound)
+            told += int((over & (t > 0)).sum())
+            stop = over | (going & self._hopeless(np.abs(t), n))
+            seeds += n * int(stop.sum()) if n < self.rule.most else 0
+            going &= ~stop
+        return told / GRIDS, seeds / GRIDS
+
+    def _hopeless(self, t: Floats, n: int) -> NDArray[np.bool_]:
+        part = n / self.rule.most
+        if not GIVE_UP_FROM <= part < 1:
+            return np.zeros(GRIDS, dtype=bool)
+        z, last = -ndtri(stdtr(n - 1, -t)), -float(ndtri(self.rule.shares[-1] / self.rows / 2))
+        return np.asarray(ndtr((z / np.sqrt(part) - last) / np.sqrt(1 - part)) < HOPELESS)
