@@ -8,6 +8,7 @@ from mclab.config.baselines import completed
 from mclab.config.parse import parse_run
 from mclab.config.run import SCIENCE
 from mclab.config.strict import ConfigError, leaves
+from mclab.plan import paper
 from mclab.plan.plan import Candidate, Cell, Given, Plan, Select
 from mclab.plan.settings import nested
 from mclab.plan.shape import check
@@ -32,6 +33,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "listed": plan.listed,
         "notes": list(plan.notes),
         "warnings": list(plan.warnings),
+        **({"paper": paper.as_dict(plan.paper)} if plan.paper else {}),
         "cells": [
             {"name": cell.name, "values": cell.values, "candidates": [_candidate(each) for each in cell.candidates]}
             for cell in plan.cells
@@ -89,6 +91,7 @@ def _plan(data: Mapping[str, Any], where: str) -> Plan:
         versions=dict(data.get("versions", {})),
         until=_rule(data.get("until")),
         looked=tuple(data.get("looked", ())),
+        paper=paper.from_dict(found) if (found := data.get("paper")) else None,
     )
 
 

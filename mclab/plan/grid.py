@@ -22,6 +22,7 @@ from mclab.plan.overrides import (
     smaller,
     smoke_limits,
 )
+from mclab.plan.paper_block import PAPER, known_rows, paper_from
 from mclab.plan.plan import Cell, Given, Plan
 from mclab.plan.quick import NOTE, QUICK, reduced
 from mclab.plan.rows import MOST_RUNS, Rows, refuse_many, rows
@@ -31,7 +32,7 @@ from mclab.plan.source import Source, name_of
 from mclab.plan.until import Until, resolution, until_from
 
 #: What stands at the top of a grid.
-KEYS = ("question", "base", "grid", "zip", "changes", "runs", "when", "exclude", "select", "seeds", QUICK)
+KEYS = ("question", "base", "grid", "zip", "changes", "runs", "when", "exclude", "select", "seeds", PAPER, QUICK)
 
 
 def load_plan(
@@ -74,15 +75,22 @@ def plan_from(
     _check_top(data, source)
     line = CommandLine(*parse_overrides(overrides), seeds, smoke)
     if quick:
-        return _given(_quick_plan(data, name, line, source), given)
+        return _published(_given(_quick_plan(data, name, line, source), given), data, source)
     if QUICK in data:
         _check_quick(data, name, source)
     full = {key: value for key, value in data.items() if key != QUICK}
-    return _given(_plan(full, name, line, source), given)
+    return _published(_given(_plan(full, name, line, source), given), data, source)
 
 
 def _given(plan: Plan, given: Given) -> Plan:
     return replace(plan, given=replace(given, steps=plan.given.steps if plan.given else 0))
+
+
+def _published(plan: Plan, data: Mapping[str, Any], source: Source) -> Plan:
+    """The plan with the grid's `paper` block, which is the same in full and in the quick form."""
+    if PAPER not in data:
+        return plan
+    return replace(plan, paper=paper_from(data[PAPER], known_rows(data, plan), source))
 
 
 def _quick_plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source) -> Plan:

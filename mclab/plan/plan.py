@@ -8,6 +8,7 @@ from typing import Any
 from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import Leaf
 from mclab.config.versions import versions
+from mclab.plan.paper import Paper
 from mclab.plan.until import Until
 
 #: The axis that the names of changes make where a grid crosses them with `grid` or `zip`. No key of a run.
@@ -56,6 +57,11 @@ class Cell:
     candidates: tuple[Candidate, ...]
 
 
+def row_name(cell: Cell) -> str:
+    """The name of the row that a cell is in where other axes are columns: its change, else its own name."""
+    return str(cell.values.get(CHANGE, cell.name))
+
+
 @dataclass(frozen=True)
 class Given:
     """What a command line gave to make a plan, as it was typed; `grid` is the file, `None` for a run without one.
@@ -79,7 +85,8 @@ class Plan:
     `named` says that the rows have names of their own (a grid of changes); `listed` counts the cells before equal ones
     were merged. `versions` are those of the parts of its runs that were not at their first when the plan was stored;
     `None` in a plan that was just made. `given` is `None` in a plan that was stored before it was kept, and so is
-    `written`: the keys that all cells share, as the grid's base and the command line have them.
+    `written`: the keys that all cells share, as the grid's base and the command line have them. `paper` is what a
+    publication prints of its rows; it changes no run.
 
     With `until` the seeds are those up to the last look, and a row asks for no more of them once it is settled.
     `looked` are the numbers of seeds of earlier plans of the same folder whose results were all there when this one
@@ -101,6 +108,7 @@ class Plan:
     written: Mapping[str, Any] | None = field(default=None, compare=False)
     until: Until | None = None
     looked: tuple[int, ...] = field(default=(), compare=False)
+    paper: Paper | None = None
 
     @property
     def first_seeds(self) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from mclab.config.strict import TOO_LARGE, refuse_large
+from mclab.plan.paper import Better, Metric, Word
 
 Whole = Annotated[int, Field(ge=0, lt=TOO_LARGE)]
 
@@ -50,6 +51,27 @@ class _Given(_Part):
     steps: Whole = 0
 
 
+class _Column(_Part):
+    name: str
+    where: dict[str, list[JsonValue]]
+    metric: Metric
+    better: Better
+    unit: str
+    margin: float | None
+
+
+class _PaperRow(_Part):
+    name: str
+    figures: list[float | Word | None]
+    against: list[str]
+
+
+class _Paper(_Part):
+    source: str
+    columns: Annotated[list[_Column], Field(min_length=1)]
+    rows: list[_PaperRow]
+
+
 class _Plan(_Part):
     name: str
     question: str | None
@@ -65,6 +87,7 @@ class _Plan(_Part):
     listed: Whole
     notes: list[str]
     warnings: list[str]
+    paper: _Paper | None = None
     cells: Annotated[list[_Cell], Field(min_length=1)]
 
 
@@ -83,6 +106,17 @@ def check(data: Any) -> None:
         _check_until(plan, plan.until)
     for cell in plan.cells:
         _check_cell(plan, cell)
+    if plan.paper:
+        _check_paper(plan.paper)
+
+
+def _check_paper(paper: _Paper) -> None:
+    names = [row.name for row in paper.rows]
+    for row in paper.rows:
+        if len(row.figures) != len(paper.columns):
+            raise ValueError(f"paper: row {row.name} has {len(row.figures)} figures for {len(paper.columns)} columns")
+        if strange := set(row.against) - set(names):
+            raise ValueError(f"paper: row {row.name} is held against {min(strange)}, which is no row there")
 
 
 def _check_until(plan: _Plan, until: _Until) -> None:
