@@ -14,9 +14,7 @@ from mclab.config.model.pattern import words_schema
 from mclab.config.variants import MOST_WEIGHT, WEIGHT, holds_variants
 from mclab.plan.grid import KEYS
 from mclab.plan.over import METRICS
-from mclab.plan.paper import BETTER, WORDS
-from mclab.plan.paper import METRICS as SHOWN
-from mclab.plan.paper_block import PAPER
+from mclab.plan.paper_block import PAPER, paper_schema
 from mclab.plan.quick import KEYS as QUICK_KEYS
 from mclab.plan.quick import QUICK
 from mclab.plan.space import METRICS as OBJECTIVES
@@ -124,7 +122,7 @@ def _top(key: str) -> Schema:
         "exclude": lambda: {"type": "array", "items": _ref("condition:")},
         "select": _select,
         "seeds": _seeds,
-        PAPER: _paper,
+        PAPER: lambda: paper_schema(_ref("condition:")),
         QUICK: lambda: _closed({key: _or_null(_top(key)) for key in QUICK_KEYS}),
     }
     return blocks[key]() | {"description": MEANING[key]}
@@ -137,29 +135,6 @@ def _select() -> Schema:
         "seeds": {"type": "integer", "minimum": 1, "description": "seeds that the choice is made on, the first ones"},
     }
     return _closed(inner) | {"required": ["over"]}
-
-
-def _paper() -> Schema:
-    text, number = {"type": "string", "minLength": 1}, {"type": "number"}
-    column = {
-        "where": _ref("condition:") | {"description": "the runs, and the slices of their tests, that stand for it"},
-        "metric": {"enum": list(SHOWN), "description": "what is read there; the mean over cells and slices counts"},
-        "better": {"enum": list(BETTER), "description": "which way the published figures are better"},
-        "unit": text | {"description": "of the published figures; default %"},
-        "margin": _or_null({"type": "number", "exclusiveMinimum": 0, "description": "rows nearer than this are even"}),
-    }
-    figure = _any(number, {"enum": list(WORDS)}, {"type": "null"})
-    row = {
-        "figures": _any({"type": "array", "items": figure}, {"type": "object", "additionalProperties": figure}),
-        "against": _any(text, {"type": "array", "items": text}),
-    }
-    names = {"type": "object", "minProperties": 1}
-    inner = {
-        "source": text,
-        "columns": names | {"additionalProperties": _closed(column)},
-        "rows": names | {"additionalProperties": _or_null(_closed(row))},
-    }
-    return _closed(inner) | {"required": list(inner)}
 
 
 def _seeds() -> Schema:

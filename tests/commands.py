@@ -37,7 +37,20 @@ grid:
 select: {over: {train.lr: [3.0e-3, 1.0e-2]}, seeds: 2}
 seeds: 0..4
 """
-VERBS = ("ablate", "sweep", "train", "table", "plot", "list", "show", "compare", "sample", "keys", "doctor")
+VERBS = (
+    "ablate",
+    "reproduce",
+    "sweep",
+    "train",
+    "table",
+    "plot",
+    "list",
+    "show",
+    "compare",
+    "sample",
+    "keys",
+    "doctor",
+)
 #: The tiny grid's first cell as overrides of `mclab train`.
 SMALL = (
     *("task.vocab=16", "task.length=16", "task.pairs=[1, 2]", "model.dim=8", "model.layers=1"),

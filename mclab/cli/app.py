@@ -13,6 +13,7 @@ import typer
 from mclab.cli.inspecting import compare, doctor, show
 from mclab.cli.looking import keys
 from mclab.cli.reading import list_, plot, table
+from mclab.cli.reproducing import reproduce
 from mclab.cli.running import ablate, train
 from mclab.cli.sampling import sample
 from mclab.cli.streams import remark, result, traceback_without_passwords
@@ -32,6 +33,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(ablate)
+app.command()(reproduce)
 app.command()(sweep)
 app.command()(train)
 app.command()(table)

@@ -52,9 +52,9 @@ def ablate(
         extend=extend,
         save_weights=save_weights,
     )
-    where = out or _default_out(plan.name, smoke)
+    where = out or default_out(plan.name, smoke)
     if dry_run:
-        return _preview(plan, where, options, as_json, effect, sd)
+        return show_preview(plan, where, options, as_json, effect, sd)
     return _run(plan, where, options, content, as_json)
 
 
@@ -89,7 +89,7 @@ def train(
     from mclab.plan.grid import plan_from
 
     plan = plan_from({}, "train", [*(overrides or []), *(set_ or [])], seeds, smoke)
-    where = out or _default_out(plan.name, smoke)
+    where = out or default_out(plan.name, smoke)
     extend = extend or _gathers(where, plan.name)
     options = RunOptions(
         *(device, workers, scheduler, pack, threads),
@@ -98,11 +98,12 @@ def train(
         save_weights=save_weights,
     )
     if dry_run:
-        return _preview(plan, where, options, as_json)
+        return show_preview(plan, where, options, as_json)
     return _run(plan, where, options, None, as_json)
 
 
-def _default_out(name: str, smoke: bool) -> Path:
+def default_out(name: str, smoke: bool) -> Path:
+    """The run folder of a plan with this name where none is given."""
     from mclab.store.paths import usable
 
     return usable(Path("runs") / (f"{name}-smoke" if smoke else name), "the run folder, named after the grid")
@@ -122,7 +123,7 @@ def _gathers(out: Path, name: str) -> bool:
     return before is not None and before.name == name
 
 
-def _preview(
+def show_preview(
     plan: "Plan",
     out: Path,
     options: RunOptions,
@@ -130,6 +131,7 @@ def _preview(
     effect: float | None = None,
     sd: float | None = None,
 ) -> None:
+    """Print what a dry run has to say."""
     from mclab.preview import preview
 
     found = preview(plan, out, options, effect, sd)

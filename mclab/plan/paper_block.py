@@ -94,9 +94,9 @@ def _against(value: Any, name: str, rows: Sequence[str], at: str, source: Source
 
 
 def _figures(value: Any, columns: Sequence[str], at: str, source: Source) -> tuple[float | Word | None, ...]:
-    """A list in the order of the columns, or a mapping of columns; what is not named is not published."""
-    if value is None:
-        return (None,) * len(columns)
+    """A list in the columns' order, a mapping of columns, or a word for all; what is not named is not published."""
+    if value is None or (isinstance(value, str) and value in WORDS):
+        return (value,) * len(columns)
     if isinstance(value, list):
         if len(value) != len(columns):
             raise source.error(at, f"{at}: has {len(value)} figures for {len(columns)} columns; null for none")
@@ -154,3 +154,31 @@ def _mapping(data: Any, at: str, keys: Sequence[str], source: Source, empty: boo
             hint = did_you_mean(str(key), keys) or f"it has {', '.join(keys)}"
             raise source.error(f"{at}.{key}", f"{at}.{key}: unknown key; {hint}")
     return data
+
+
+def paper_schema(condition: dict[str, Any]) -> dict[str, Any]:
+    """JSON Schema of the block; `condition` is that of a mapping of keys to values."""
+    text = {"type": "string", "minLength": 1}
+    above = {"type": "number", "exclusiveMinimum": 0, "description": "rows nearer than this are even"}
+    column = {
+        "where": condition | {"description": "the runs, and the slices of their tests, that stand for it"},
+        "metric": {"enum": list(METRICS), "description": "what is read there; the mean over cells and slices counts"},
+        "better": {"enum": list(BETTER), "description": "which way the published figures are better"},
+        "unit": text | {"description": "of the published figures; default %"},
+        "margin": {"anyOf": [above, {"type": "null"}]},
+    }
+    figure = {"anyOf": [{"type": "number"}, {"enum": list(WORDS)}, {"type": "null"}]}
+    several: list[Any] = [{"type": "array", "items": figure}, {"type": "object", "additionalProperties": figure}]
+    figures = [*several, {"enum": list(WORDS)}, {"type": "null"}]
+    row = _closed({"figures": {"anyOf": figures}, "against": {"anyOf": [text, {"type": "array", "items": text}]}})
+    names = {"type": "object", "minProperties": 1}
+    inner = {
+        "source": text,
+        "columns": names | {"additionalProperties": _closed(column)},
+        "rows": names | {"additionalProperties": {"anyOf": [row, {"type": "null"}]}},
+    }
+    return _closed(inner) | {"required": list(inner)}
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False}

@@ -47,6 +47,23 @@ def without_recall(records: Mapping[int, StoredRun], scores: Mapping[int, float]
     return WithoutRecall(best, exceeds([scores[seed] - known[seed][ALL][best[ALL].name] for seed in scores]))
 
 
+def above(records: Mapping[int, StoredRun], parts: Sequence[str]) -> bool:
+    """Is the mean accuracy over these slices above that of the best predictor on each, by the same test?
+
+    True too where the records are from before the predictors' accuracies were stored.
+    """
+    done = [record for record in records.values() if record.status == "done" and all(p in record.test for p in parts)]
+    known = [record.without_recall or {} for record in done]
+    if not done or not all(found.get(part) for found in known for part in parts):
+        return True
+    best = {part: _best([found[part] for found in known]).name for part in parts}
+    gaps = [
+        fmean(record.test[part].accuracy - found[part].get(best[part], 0.0) for part in parts)
+        for record, found in zip(done, known, strict=True)
+    ]
+    return exceeds(gaps)
+
+
 def _best(seeds: Sequence[Mapping[str, float]]) -> Best:
     """The first of equal ones; a predictor that some seed lacks counts as 0 there."""
     means = {name: fmean(named.get(name, 0.0) for named in seeds) for name in seeds[0]}

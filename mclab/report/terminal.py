@@ -60,16 +60,16 @@ def terminal_of(summary: Summary, width: int = 120, again: str | None = None) ->
     columns = fit(every, width)
     left = [column.head for column in every if column not in columns]
     under = [
-        *[_wrapped(line, width) for line in [told(rows, summary, "all are in table.md and table.csv")] if line],
+        *[wrapped(line, width) for line in [told(rows, summary, "all are in table.md and table.csv")] if line],
         reading(columns, width, summary.crossed, sequential=summary.way is not None),
-        *[_wrapped(f"left out for width: {', '.join(left)}; see table.md", width)] * bool(left),
+        *[wrapped(f"left out for width: {', '.join(left)}; see table.md", width)] * bool(left),
     ]
     if summary.unmeasured:
         under.append("no baseline without recall: these records are from before it was stored")
     words = [line for line in verdict(summary) if again is None or not line.startswith(MORE_SEEDS)]
-    lines = [_wrapped(line, width) for line in _most([*words, *(f"! {line}" for line in alarms(summary))])]
+    lines = [wrapped(line, width) for line in _most([*words, *(f"! {line}" for line in alarms(summary))])]
     lines += commands(summary, again) if again else []
-    parts = [_wrapped(summary.plan.question or summary.plan.name, width), grid(columns), "\n".join(under)]
+    parts = [wrapped(summary.plan.question or summary.plan.name, width), grid(columns), "\n".join(under)]
     parts += _slices(rows, width)
     return "\n\n".join([*parts, *["\n".join(lines)] * bool(lines)]) + "\n"
 
@@ -96,7 +96,7 @@ def _slices(summary: Summary, width: int) -> list[str]:
     return ["\n\n".join(["test accuracy by slice", *map(grid, blocks)])]
 
 
-def _wrapped(text: str, width: int) -> str:
+def wrapped(text: str, width: int) -> str:
     """A sentence in lines of `width` letters, those after the first set in."""
     return fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 

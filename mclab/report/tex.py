@@ -24,8 +24,16 @@ def tex(summary: Summary) -> str:
     What does not fit side by side stands below, with the rows' names again, and what does not fit on a page in a
     further table.
     """
-    size, blocks = min((_sized(summary, size) for size in SIZES), key=lambda found: len(found[1]))
-    words = [escape(line) for line in notes(summary)]
+    count = len(list(row_heads(summary)))
+    tables = [columns for columns in (shown_columns(summary), slice_columns(summary)) if columns]
+    return typeset(summary.plan.question or summary.plan.name, summary.plan.name, tables, notes(summary), count)
+
+
+def typeset(caption: str, name: str, tables: Sequence[Sequence[Shown]], notes: Sequence[str], heads: int = 1) -> str:
+    """`tex` of any tables, whose first `heads` columns name the rows."""
+    sized = (_sized(tables, size, heads) for size in SIZES)
+    size, blocks = min(sized, key=lambda found: len(found[1]))
+    words = [escape(line) for line in notes]
     room = PAGE - sum(len(line) // NOTE + 1 for line in words)
     pages: list[list[str]] = [[]]
     for block in blocks:
@@ -35,19 +43,19 @@ def tex(summary: Summary) -> str:
             room = PAGE
         pages[-1].append(_tabular(block))
         room -= lines
-    floats = [_float(summary, size, page, place, words) for place, page in enumerate(pages)]
+    floats = [_float(caption, name, size, page, place, words) for place, page in enumerate(pages)]
     return "\n".join([r"% needs \usepackage{booktabs}", *floats]) + "\n"
 
 
-def _float(summary: Summary, size: str, tables: Sequence[str], place: int, words: Sequence[str]) -> str:
+def _float(caption: str, name: str, size: str, tables: Sequence[str], place: int, words: Sequence[str]) -> str:
     """One table environment; the notes stand below the first one."""
-    name = re.sub(r"[^A-Za-z0-9]+", "-", summary.plan.name).strip("-") or "table"
+    name = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "table"
     under = [r"\par\medskip", r"\begin{minipage}{\linewidth}\footnotesize", *words, r"\end{minipage}"]
     return "\n".join(
         [
             r"\begin{table}[tbp]",
             r"\centering",
-            rf"\caption{{{escape(summary.plan.question or summary.plan.name)}{' (continued)' * (place > 0)}}}",
+            rf"\caption{{{escape(caption)}{' (continued)' * (place > 0)}}}",
             rf"\label{{tab:{name}{f'-{place + 1}' if place else ''}}}",
             rf"\{size}",
             r"\setlength{\tabcolsep}{3pt}",
@@ -58,11 +66,9 @@ def _float(summary: Summary, size: str, tables: Sequence[str], place: int, words
     )
 
 
-def _sized(summary: Summary, size: str) -> tuple[str, list[list[Shown]]]:
+def _sized(tables: Sequence[Sequence[Shown]], size: str, heads: int) -> tuple[str, list[list[Shown]]]:
     """A size and the blocks of columns that it comes to."""
-    count = len(list(row_heads(summary)))
-    tables = [columns for columns in (shown_columns(summary), slice_columns(summary)) if columns]
-    return size, [block for columns in tables for block in _blocks(columns[:count], columns[count:], SIZES[size])]
+    return size, [block for columns in tables for block in _blocks(columns[:heads], columns[heads:], SIZES[size])]
 
 
 def _blocks(heads: Sequence[Shown], columns: Sequence[Shown], line: int) -> Iterator[list[Shown]]:

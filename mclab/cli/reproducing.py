@@ -1,0 +1,104 @@
+"""The verb that holds a published table beside its grid's results: reproduce."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mclab.cli import options as of
+from mclab.cli.progress import progress
+from mclab.cli.running import default_out, show_preview
+from mclab.cli.streams import remark, result, result_json, width
+from mclab.cli.texts import written
+from mclab.config.options import AUTO, RunOptions
+
+if TYPE_CHECKING:
+    from mclab.plan.plan import Plan
+    from mclab.plan.select import Lookup
+
+Target = Annotated[
+    str, typer.Argument(metavar="TABLE", help="table5, table2, fig5, fig4, or a grid's file with a paper block.")
+]
+FromRecords = Annotated[bool, typer.Option("--from-records", help="The stored runs as they are; train nothing.")]
+
+
+def reproduce(
+    target: Target,
+    overrides: of.Overrides = None,
+    set_: of.Set = None,
+    out: of.Out = None,
+    seeds: of.Seeds = None,
+    device: of.Device = AUTO,
+    workers: of.Workers = AUTO,
+    scheduler: of.Scheduler = None,
+    pack: of.Pack = AUTO,
+    threads: of.Threads = RunOptions.threads,
+    dry_run: of.DryRun = False,
+    from_records: FromRecords = False,
+    as_json: of.Json = False,
+    smoke: of.Smoke = False,
+    quick: of.Quick = False,
+    fail_fast: of.FailFast = False,
+    max_failures: of.MaxFailures = None,
+    retry_failed: of.Retry = False,
+    extend: of.Extend = False,
+) -> None:
+    """Run a published table's grid; print it beside the paper, with verdicts. The same command again resumes."""
+    from mclab.plan.grid import load_plan
+    from mclab.plan.loader import read
+    from mclab.reproduce import grid_of, published
+
+    grid, given = grid_of(target), [*(overrides or []), *(set_ or [])]
+    content = read(grid)
+    plan = published(load_plan(grid, given, seeds, smoke, quick, content), grid)
+    where = out or default_out(plan.name, smoke)
+    if from_records:
+        return _again(plan, where, as_json, [*given, *[seeds] * (seeds is not None)])
+    options = RunOptions(
+        *(device, workers, scheduler, pack, threads, fail_fast, max_failures),
+        retry_failed=retry_failed,
+        extend=extend,
+    )
+    if dry_run:
+        return show_preview(plan, where, options, as_json)
+    return _run(plan, where, options, content, as_json)
+
+
+def _run(plan: "Plan", out: Path, options: RunOptions, grid: bytes, as_json: bool) -> None:
+    from mclab.ablate import ablate
+
+    with progress() as (show, say):
+        report = ablate(plan, out, options, grid=grid, say=say, progress=show)
+    if not report.summary.interrupted:
+        remark(*written(report.files))
+        _tell(report.plan, report.lookup, out, as_json)
+    remark(report.told())
+    for line in report.unwritten:
+        remark(line)
+    raise typer.Exit(report.exit_code)
+
+
+def _again(plan: "Plan", folder: Path, as_json: bool, given: list[str]) -> None:
+    """From the folder's own plan: the ids that its runs were stored under, and the published figures as of then."""
+    from mclab.config.strict import ConfigError
+    from mclab.reproduce import stored
+
+    if given:
+        raise ConfigError(f"--from-records: shows the runs of {folder} as they are stored; leave out {given[0]}")
+    kept, records = stored(folder)
+    if kept.name != plan.name:
+        raise ConfigError(f"{folder}: holds {kept.name}, not {plan.name}; give its folder as --out")
+    _tell(kept, records.lookup, folder, as_json)
+
+
+def _tell(plan: "Plan", lookup: "Lookup", out: Path, as_json: bool) -> None:
+    from mclab.report.paper_files import frame
+    from mclab.report.paper_text import terminal_text
+    from mclab.reproduce import reproduction, write
+
+    found = reproduction(plan, lookup)
+    if as_json:
+        result_json(frame(found).to_dicts())
+    else:
+        result(terminal_text(found, width()).rstrip("\n"))
+    remark(*written(write(found, out)))
