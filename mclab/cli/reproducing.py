@@ -53,7 +53,7 @@ def reproduce(
     plan = published(load_plan(grid, given, seeds, smoke, quick, content), grid)
     where = out or default_out(plan.name, smoke)
     if from_records:
-        return _again(plan, where, as_json, [*given, *[seeds] * (seeds is not None)])
+        return _again(plan, where, as_json, [*given, *([seeds] if seeds is not None else [])])
     options = RunOptions(
         *(device, workers, scheduler, pack, threads, fail_fast, max_failures),
         retry_failed=retry_failed,

@@ -59,9 +59,8 @@ def _lines(found: Reproduction) -> Iterator[dict[str, Any]]:
             entry = found.entries[row.name, column.name]
             head = {"row": row.name, "column": column.name, "metric": column.metric, **_ours(entry)}
             head |= {"unit": column.unit, "better": column.better}
-            own = [each for each in found.held if (each.row, each.column) == (row.name, column)]
-            for each in own or [None]:
-                yield {**head, **(_held(each) if each else {})}
+            own = [_held(each) for each in found.held if (each.row, each.column) == (row.name, column)]
+            yield from ({**head, **each} for each in own or [{}])
 
 
 def _ours(entry: Entry) -> dict[str, Any]:

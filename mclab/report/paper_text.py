@@ -9,7 +9,7 @@ from mclab.report.align import NOTHING
 from mclab.report.display import Shown, p_text
 from mclab.report.names import listed, seeds_text
 from mclab.report.notes import alarms
-from mclab.report.paper import Entry, Held, Reproduction
+from mclab.report.paper import Entry, Held, Reproduction, Verdict
 from mclab.report.row import SOLVED
 from mclab.report.stats import ALPHA, LEAST_PAIRS, Difference
 from mclab.report.terminal import fit, grid, wrapped
@@ -23,7 +23,7 @@ UNITS: dict[Metric, str] = {
     "mmacs": "million multiply-adds a token",
 }
 #: What each verdict says, in the order in which they are counted.
-WORDS = {
+WORDS: dict[Verdict, str] = {
     "agrees": "told apart, as published",
     "contradicts": "told apart, the other way",
     "even": "the interval lies within the margin",
