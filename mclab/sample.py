@@ -22,6 +22,8 @@ TESTED = 1024
 #: What else stands in a task's sequences.
 MARKS = {
     "ar": "| ends the pairs; behind it stands the key that is asked",
+    "text": "every byte is a token, those that are no letter or sign as \\x0a; after each the next one is wanted",
+    "facts": "a b: a key of two tokens, whose value v is wanted and stands nowhere",
     "niah": "KEY k IS ...: a needle, a key and its value digit by digit; ASK k: the end asks for the value of that "
     "key, of several values all in the order in which they stood; .w haystack",
 }

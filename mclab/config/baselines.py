@@ -90,6 +90,8 @@ BASELINES: dict[str, dict[str, Leaf]] = {
         "values": None,
         "asked": None,
     },
+    "text": {"name": "text", "vocab": 256, "length": 128, "corpus": None, "sha256": ""},
+    "facts": {"name": "facts", "vocab": 64, "length": 64, "facts": 256},
 }
 
 

@@ -6,7 +6,6 @@ number a seed. Rows are held against each other by a paired t test over seeds, H
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 from statistics import fmean
 from typing import Literal
 
@@ -141,25 +140,13 @@ def _scores(row: Row, parts: Sequence[str], column: Column) -> dict[int, float]:
 
 
 def _value(row: Row, record: StoredRun, parts: Sequence[str], column: Column) -> float | None:
-    """A run's figure, the mean over the slices; `None` where it has none.
-
-    A diverged run has accuracy 0, and the loss of a guess among all tokens.
-    """
+    """A run's figure, the mean over the slices; `None` where it has none."""
     if column.metric == "tokens_per_s":
         return record.tokens_per_s if record.status == "done" else None
     if column.metric == "mmacs":
         counted = multiply_adds(row.run)
         return None if counted is None else counted / 1e6
-    if column.metric in ("loss", "bits"):
-        nats = _mean([_loss(row, record, part) for part in parts])
-        return nats if nats is None or column.metric == "loss" else nats / log(2)
     return _mean([score(record, part, column.metric) for part in parts])
-
-
-def _loss(row: Row, record: StoredRun, part: str) -> float | None:
-    if record.status == "diverged":
-        return log(row.run.task.vocab)
-    return record.test[part].loss if record.status == "done" and part in record.test else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

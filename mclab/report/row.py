@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import inf, isclose
+from math import inf, isclose, log
 from statistics import fmean, median
 from typing import Any
 
@@ -19,12 +19,20 @@ SOLVED = 0.99
 #: Metrics nearer than this, relatively, are those of one function.
 EQUAL = 1e-6
 ACCURACY, VALUES, TOKENS = "accuracy", "value_accuracy", "token_accuracy"
+#: The loss in nats, and in bits: metrics that are no shares of 1.
+LOSS, BITS = "loss", "bits"
 
 
 def score(record: StoredRun, part: str = ALL, metric: str = ACCURACY) -> float | None:
-    """Test accuracy of a run on a slice or on all; 0 for a diverged run, `None` for one that has no result."""
+    """Test accuracy of a run on a slice or on all, or another metric; `None` for a run that has no result.
+
+    A diverged run has accuracy 0, and the loss of a guess among all tokens.
+    """
+    if metric == BITS:
+        nats = score(record, part, LOSS)
+        return None if nats is None else nats / log(2)
     if record.status == "diverged":
-        return 0.0
+        return 0.0 if metric != LOSS else log(record.config.task.vocab) if record.config else None
     if record.status != "done" or part not in record.test:
         return None
     value = record.test[part].metrics.get(metric)
@@ -112,6 +120,11 @@ class Row:
     def several_values(self) -> bool:
         """True where an answer is several values, and how many of them are right was measured."""
         return any(score(record, part, VALUES) is not None for record in self.finished for part in record.test)
+
+    @property
+    def bytewise(self) -> bool:
+        """True where what is wanted is the next byte, so that bits a byte say more than accuracy."""
+        return self.run.task.name == "text"
 
     @property
     def finished(self) -> list[StoredRun]:

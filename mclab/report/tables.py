@@ -9,7 +9,7 @@ from mclab.config.outcome import ALL
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
 from mclab.report.names import is_number, plain, value_text
-from mclab.report.row import Row
+from mclab.report.row import BITS, Row
 from mclab.report.standing import seeds_of
 from mclab.report.stats import Spread
 from mclab.report.summary import LR, Summary, summarise
@@ -39,7 +39,7 @@ def cells_frame(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> pl.Da
 
     Every slice has the same six columns as `test_accuracy[pairs=4]_mean`: the task's own, whose mean `test_accuracy`
     is, then those that `eval.task` adds. `test_token_accuracy`, alike, where an answer is several tokens, and
-    `test_value_accuracy` where it is several values.
+    `test_value_accuracy` where it is several values, and `test_bits`, a byte's, where text is read.
     """
     return cells_of(summarise(plan, lookup, curve))
 
@@ -113,7 +113,8 @@ def _picked(summary: Summary) -> Iterator[Column]:
 def _spread(name: str, spreads: Sequence[Spread]) -> Iterator[Column]:
     for part in ("mean", "std", "lo", "hi", "min", "max"):
         values = [getattr(spread, part) for spread in spreads]
-        yield f"{name}_{part}", pl.Float64, [clip(value, 0.0) for value in values] if part in ("lo", "hi") else values
+        clipped = part in ("lo", "hi") and not name.startswith(f"test_{BITS}")
+        yield f"{name}_{part}", pl.Float64, [clip(value, 0.0) for value in values] if clipped else values
 
 
 def _difference(rows: Sequence[Row]) -> Iterator[Column]:

@@ -27,6 +27,7 @@ READING = {
     "without recall": "the best predictor that looks at no key; (not above): no test over seeds tells the row from it",
     "value accuracy": "share of right values, where an answer is several",
     "token accuracy": "share of right tokens, where accuracy is by whole answers",
+    "bits": "of a byte: the mean loss over ln 2; of other tasks a scored token's",
     "95 % interval": "of that mean",
     "difference": "to the first row, paired by seed, with its 95 % interval",
     "p": "paired t test, Holm over the rows compared",

@@ -60,7 +60,7 @@ def test_every_key_says_what_it_means():
         ("model.mixer.hybrid", "none | mal | mag", "none", "memory"),
         ("model.mixer.renormalise", "true | false", True, "memory"),
         ("model.mixer.name", "memory | attention | log_linear | conv | module", "memory", None),
-        ("task.name", "mqar | ar | niah", "mqar", None),
+        ("task.name", "mqar | ar | niah | text | facts", "mqar", None),
         ("task.pairs", "int >= 1, <= 262144 or list of int", (4, 8, 16), "mqar"),
         ("train.warmup", "float >= 0, <= 1", 0.1, None),
         ("seed", "int >= 0, < 2147483648", 0, None),

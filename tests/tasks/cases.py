@@ -1,9 +1,25 @@
 """The configs that every rule of all tasks is tested with: each task's default, and what is special to it."""
 
-from mclab.config.task import TASKS, ArTask, MqarTask, NiahTask, TaskConfig
+import tempfile
+from pathlib import Path
+
+from mclab.config.task import TASKS, ArTask, FactsTask, MqarTask, NiahTask, TaskConfig, TextTask
 from mclab.config.task.niah import PRESETS
 from mclab.tasks import NO_ANSWER, Batch
 from mclab.tasks import TASKS as MAKERS
+
+#: Tasks whose answers do not stand in the sequence: what is right is known from training alone.
+OUTSIDE = ("text", "facts")
+
+
+def corpus() -> str:
+    """A file that holds the same text everywhere: numbered lines."""
+    path = Path(tempfile.gettempdir()) / "mclab-test-corpus.txt"
+    text = "".join(f"{n} {n * n % 9973:x} {n * 7919 % 104729}\n" for n in range(4000)).encode()
+    if not path.exists() or path.read_bytes() != text:
+        path.write_bytes(text)
+    return str(path)
+
 
 CASES: dict[str, TaskConfig] = {
     **{name: config() for name, config in TASKS.items()},
@@ -13,6 +29,8 @@ CASES: dict[str, TaskConfig] = {
     "ar answer": ArTask(vocab=64, length=64, loss="answer"),
     "ar small": ArTask(vocab=6, length=6),
     **{preset: NiahTask(preset=preset, vocab=100, length=400) for preset in PRESETS},
+    "text file": TextTask(corpus=corpus(), length=33),
+    "facts few": FactsTask(facts=5, vocab=10, length=6),
     "niah least": NiahTask(length=18),
     "mk3 least": NiahTask(preset="mk3", length=328),
     "mq least": NiahTask(preset="mq", length=75),

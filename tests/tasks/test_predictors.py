@@ -31,6 +31,12 @@ BOUNDS = {
     **dict.fromkeys(("mq", "mq least"), 0.07),
     "mk2": 0.05,
     "niah all": 0.01,
+    # What byte follows which in source code, which digit follows which in numbered lines.
+    "text": 0.5,
+    "text file": 0.5,
+    # The value that most of the keys with one second half have; 1 / 32 is a guess.
+    "facts": 0.2,
+    "facts few": 0.9,
     "niah full": 0.01,
 }
 

@@ -6,11 +6,19 @@ from pydantic import BeforeValidator, Field
 
 from mclab.config.task.ar import ArTask
 from mclab.config.task.base import TaskConfig
+from mclab.config.task.facts import FactsTask
 from mclab.config.task.mqar import MqarTask
 from mclab.config.task.niah import NiahTask
+from mclab.config.task.text import TextTask
 
 #: Every task by the word that stands under `task.name`.
-TASKS: dict[str, type[TaskConfig]] = {"mqar": MqarTask, "ar": ArTask, "niah": NiahTask}
+TASKS: dict[str, type[TaskConfig]] = {
+    "mqar": MqarTask,
+    "ar": ArTask,
+    "niah": NiahTask,
+    "text": TextTask,
+    "facts": FactsTask,
+}
 
 
 def _default_name(value: Any) -> Any:
@@ -18,8 +26,8 @@ def _default_name(value: Any) -> Any:
 
 
 Task = Annotated[
-    Annotated[MqarTask | ArTask | NiahTask, Field(discriminator="name")],
+    Annotated[MqarTask | ArTask | NiahTask | TextTask | FactsTask, Field(discriminator="name")],
     BeforeValidator(_default_name),
 ]
 
-__all__ = ["TASKS", "ArTask", "MqarTask", "NiahTask", "Task", "TaskConfig"]
+__all__ = ["TASKS", "ArTask", "FactsTask", "MqarTask", "NiahTask", "Task", "TaskConfig", "TextTask"]

@@ -34,6 +34,8 @@ COPYING: dict[str, dict[str, Predictor]] = {
         "any value": needles.some,
         "key-blind needle": needles.key_blind,
     },
+    "text": {},
+    "facts": {},
 }
 #: Those that know single tokens alone; they count everywhere.
 BLIND: dict[str, Predictor] = {"bigram": bigram}

@@ -1,0 +1,71 @@
+"""A fixed map learned into the weights: its keys and rules, and how many different sequences it holds."""
+
+from math import isqrt
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from mclab.config.task.base import MANY, TaskConfig
+
+
+class FactsTask(TaskConfig):
+    """A fixed random map from keys of two tokens to values, asked again and again (MAD's memorisation).
+
+    Values never stand in a sequence: what is right can be known from training alone. The map is the seed's, the same
+    in train, valid and test. No single token of a key says its value.
+    """
+
+    name: Literal["facts"] = "facts"
+    vocab: int = Field(
+        64, ge=4, le=2**20, description="tokens: two alphabets of ceil(sqrt(facts)) for keys, then values"
+    )
+    length: int = Field(64, ge=2, le=2**16, description="tokens in a sequence; even, a key each two")
+    facts: int = Field(256, ge=2, le=2**24, description="keys of the map, each with its value")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.length % 2:
+            raise ValueError(f"length: facts needs an even length, got {self.length}; take {self.length + 1}")
+        if self.values < 2:
+            most = ((self.vocab - 2) // 2) ** 2
+            raise ValueError(
+                f"facts: {self.facts} keys take {2 * self.base} tokens and two values 2 more, vocab is {self.vocab}; "
+                f"take vocab {2 * self.base + 2} or at most {most} facts"
+            )
+        return self
+
+    @property
+    def base(self) -> int:
+        """Tokens of each of the two alphabets."""
+        return isqrt(self.facts - 1) + 1
+
+    @property
+    def values(self) -> int:
+        """Different values."""
+        return self.vocab - 2 * self.base
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """One: the number of facts."""
+        return (f"facts={self.facts}",)
+
+    def only(self, slice_name: str) -> Self:
+        """This task itself. Raises `KeyError` for any other name than that of its one slice."""
+        if slice_name not in self.slices:
+            raise KeyError(slice_name)
+        return self
+
+    def space(self) -> int:
+        """How many different sequences of keys there are; 2**64 where there are more."""
+        asked = self.length // 2
+        return MANY if asked * (self.facts.bit_length() - 1) >= 64 else min(MANY, self.facts**asked)
+
+    @property
+    def keys(self) -> int:
+        """None: what is wanted is looked up nowhere in the sequence."""
+        return 0
+
+    @property
+    def questions(self) -> int:
+        """Every key's value."""
+        return self.length // 2

@@ -1,0 +1,129 @@
+"""Bytes of text files: which files, their hash, and how each is parted into train, valid and test."""
+
+import hashlib
+import sys
+import sysconfig
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from mclab.config.task.base import MANY, TaskConfig
+
+#: Bytes of a corpus at most: all of it is held in memory, and offsets are drawn below 2**31.
+MOST_BYTES = 2**28
+#: Tenths of every file, in order: the first to train, then one each to valid and test.
+TENTHS = {"train": (0, 8), "valid": (8, 9), "test": (9, 10)}
+
+
+class TextTask(TaskConfig):
+    """Language modelling of bytes: a piece of a file is read, and after each byte the next one is wanted.
+
+    The corpus is the user's files or, by default, the Python standard library's own modules. Those differ between
+    versions of Python, so the hash of the bytes is a key: it is worked out when a run is planned, is part of the run's
+    id, and a corpus with another hash is refused when the run is trained or looked at.
+    """
+
+    name: Literal["text"] = "text"
+    vocab: int = Field(256, ge=256, le=256, description="tokens: the 256 bytes")
+    length: int = Field(128, ge=2, le=2**20, description="bytes in a sequence")
+    corpus: str | None = Field(
+        None, description="a file, or a folder of files; null: the modules of Python's standard library"
+    )
+    sha256: str = Field(
+        "", pattern="^([0-9a-f]{64})?$", description="hash of the corpus, filled in when a run is planned"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hashed(cls, data: Any) -> Any:
+        """A run that was stored has the hash and is not asked for its files."""
+        if not isinstance(data, dict) or data.get("sha256") or not isinstance(data.get("corpus"), str | None):
+            return data
+        corpus, length = data.get("corpus"), data.get("length", cls.model_fields["length"].default)
+        if isinstance(length, int):
+            _check_size(corpus, length)
+        return {**data, "sha256": corpus_hash(corpus)}
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """One: the length."""
+        return (f"length={self.length}",)
+
+    def only(self, slice_name: str) -> Self:
+        """This task itself. Raises `KeyError` for any other name than that of its one slice."""
+        if slice_name not in self.slices:
+            raise KeyError(slice_name)
+        return self
+
+    def space(self) -> int:
+        """Not counted: splits are parts of the files, so that none can meet another's text but where files repeat."""
+        return MANY
+
+    @property
+    def keys(self) -> int:
+        """None: what is wanted is looked up nowhere in the sequence."""
+        return 0
+
+    @property
+    def questions(self) -> int:
+        """Every byte's next one."""
+        return self.length
+
+
+def corpus_hash(corpus: str | None) -> str:
+    """SHA-256 of the files' bytes, one after another, each behind its length. Raises `ValueError` as `files` does."""
+    digest = hashlib.sha256()
+    for content in files(corpus):
+        digest.update(len(content).to_bytes(8, "little") + content)
+    return digest.hexdigest()
+
+
+def part(corpus: str | None, split: str) -> bytes:
+    """The bytes of a split: its tenths of every file, joined. Raises `ValueError` as `files` does."""
+    first, last = TENTHS[split]
+    return b"".join(each[len(each) * first // 10 : len(each) * last // 10] for each in files(corpus))
+
+
+@lru_cache(maxsize=4)
+def files(corpus: str | None) -> tuple[bytes, ...]:
+    """The contents of the corpus's files, by path. Raises `ValueError` where there are none, or they are too many."""
+    paths = _modules() if corpus is None else _below(corpus)
+    try:
+        if (size := sum(path.stat().st_size for path in paths)) > MOST_BYTES:
+            raise ValueError(f"corpus: {corpus} has {size:,} bytes, the most is {MOST_BYTES:,}")
+        found = tuple(path.read_bytes() for path in paths)
+    except OSError as error:
+        raise ValueError(f"corpus: {corpus}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+    if not any(found):
+        raise ValueError(f"corpus: {corpus or 'the standard library'}: holds no text")
+    return found
+
+
+def _modules() -> list[Path]:
+    """The standard library's single-file modules, without those that are made for one machine."""
+    folder = Path(sysconfig.get_path("stdlib"))
+    return [path for path in sorted(folder.glob("*.py")) if path.stem in sys.stdlib_module_names - {"_sysconfigdata"}]
+
+
+def _below(corpus: str) -> list[Path]:
+    """The file itself, or every file in the folder and the folders in it; none that is hidden."""
+    root = Path(corpus)
+    if not root.exists():
+        raise ValueError(f"corpus: {corpus}: there is no such file or folder")
+    if not root.is_dir():
+        return [root]
+    known = (path for path in sorted(root.rglob("*")) if path.is_file())
+    return [path for path in known if not any(name.startswith(".") for name in path.relative_to(root).parts)]
+
+
+def _check_size(corpus: str | None, length: int) -> None:
+    """Every split must hold a sequence and the byte after it."""
+    least = min(len(part(corpus, split)) for split in TENTHS)
+    if least <= length:
+        whole = sum(map(len, files(corpus)))
+        raise ValueError(
+            f"corpus: {corpus or 'the standard library'} has {whole:,} bytes, and its smallest part {least:,}, where "
+            f"length {length} needs {length + 1:,}; take more text or a smaller length"
+        )

@@ -1,0 +1,72 @@
+"""A fixed random map learned into the weights: keys of two tokens, and after each its value is wanted.
+
+After the memorisation task of MAD (Poli et al., arXiv 2403.17844), whose keys are one token and whose map is the same
+for all seeds. It stands in for what a language model knows. Letters in shapes: R seeds, N sequences, P keys in one.
+
+See docs/equations.md#facts.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mclab.config.task import FactsTask
+from mclab.tasks.base import Batch, Role
+from mclab.tasks.splits import check_split, settle
+from mclab.tasks.stream import below, constant, fork, mix, numbers, salts, sample_keys
+
+#: Streams of one sample: one for each attempt. The stream of a seed's map.
+_ATTEMPTS, _MAP = 1, 1
+
+
+class _Asked(NamedTuple):
+    """[N, P] numbers of the facts that are asked, and what makes the sequence itself."""
+
+    facts: Tensor
+    fingerprints: Tensor
+
+
+def batch(
+    config: FactsTask, seeds: Sequence[int], split: str, start: int, count: int, device: torch.device | str
+) -> Batch:
+    """Samples `start` to `start + count - 1` of `split`, for each seed: R = len(seeds), B = count, Q = P.
+
+    Facts are drawn with replacement, in every split from the whole map: test asks in an order of its own what training
+    has told. Raises `ValueError` for an unknown split, an empty range, and a space too small for the split.
+    """
+    check_split(split)
+    samples = sample_keys(f"facts/{split}", seeds, start, count, torch.device(device)).flatten()
+    asked = config.length // 2
+
+    def draw(rows: Tensor | slice, attempts: Tensor) -> _Asked:
+        stream = fork(samples[rows], attempts.unsqueeze(-1) + _ATTEMPTS).squeeze(-1)
+        facts = below(stream, asked, config.facts)
+        return _Asked(facts, mix(facts + salts(asked, samples.device)).sum(-1))
+
+    drawn = settle(draw, len(samples), config.space(), split, samples.device)
+    facts = drawn.facts.view(len(seeds), count, asked)
+    tokens = torch.stack((facts // config.base, facts % config.base + config.base), -1).flatten(2)
+    answers = values(config, seeds, samples.device).unsqueeze(1).expand(-1, count, -1).gather(-1, facts)
+    positions = (numbers(asked, torch.int64, samples.device) * 2 + 1).expand_as(facts).contiguous()
+    shape = facts.shape[:2]
+    return Batch(tokens, positions, answers, torch.zeros_like(samples).view(shape), drawn.fingerprints.view(shape))
+
+
+def values(config: FactsTask, seeds: Sequence[int], device: torch.device) -> Tensor:
+    """[R, facts] int64: each seed's map, the token of every key's value."""
+    keys = fork(sample_keys("facts/map", seeds, 0, 1, device).flatten(), constant((_MAP,), device)).squeeze(-1)
+    return below(keys, config.facts, config.values) + 2 * config.base
+
+
+def roles(config: FactsTask, batch: Batch) -> Tensor:
+    """[R, B, T] int64: the `Role` of every token."""
+    layout = (Role.KEY, Role.QUERY) * (config.length // 2)
+    return constant(tuple(map(int, layout)), batch.tokens.device).expand_as(batch.tokens)
+
+
+def word(config: FactsTask, token: int) -> str:
+    """The two halves of a key and a value, with the number in their alphabet: a3, b12, v7."""
+    alphabet = min(token // config.base, 2)
+    return f"{'abv'[alphabet]}{token - alphabet * config.base}"

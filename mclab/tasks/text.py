@@ -1,0 +1,60 @@
+"""Language modelling of bytes: pieces of files, each byte's next one wanted. Letters: N sequences, T bytes.
+
+It stands in for language modelling on a corpus that comes with Python, at the size of these models.
+
+See docs/equations.md#text.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from mclab.config.task import TextTask
+from mclab.config.task.text import corpus_hash, part
+from mclab.tasks.base import Batch, Role
+from mclab.tasks.splits import check_split
+from mclab.tasks.stream import below, constant, fork, mix, numbers, salts, sample_keys
+
+#: The stream of a sample that says where its piece begins.
+_PLACE = 1
+
+
+def batch(
+    config: TextTask, seeds: Sequence[int], split: str, start: int, count: int, device: torch.device | str
+) -> Batch:
+    """Samples `start` to `start + count - 1` of `split`, for each seed: R = len(seeds), B = count, Q = T.
+
+    A sample begins anywhere in its split's part of the corpus, all places alike likely. Raises `ValueError` for an
+    unknown split, an empty range, and a corpus that is not the one whose hash the config has.
+    """
+    check_split(split)
+    samples = sample_keys(f"text/{split}", seeds, start, count, torch.device(device)).flatten()
+    text = _text(config.corpus, config.sha256, split, samples.device)
+    begin = below(fork(samples, constant((_PLACE,), samples.device)).squeeze(-1), 1, len(text) - config.length)
+    places = begin + numbers(config.length + 1, torch.int64, samples.device)
+    piece = text[places].to(torch.int64)
+    found = mix(piece + salts(config.length + 1, samples.device)).sum(-1)
+    positions = numbers(config.length, torch.int64, samples.device).repeat(len(samples), 1)
+    tensors = (piece[:, :-1].contiguous(), positions, piece[:, 1:].contiguous(), torch.zeros_like(samples), found)
+    return Batch._make(tensor.reshape(len(seeds), count, *tensor.shape[1:]) for tensor in tensors)
+
+
+def roles(config: TextTask, batch: Batch) -> Tensor:
+    """[R, B, T] int64: every byte is what was wanted after the one before it."""
+    return torch.full_like(batch.tokens, int(Role.ANSWER))
+
+
+def word(config: TextTask, token: int) -> str:
+    r"""Letters and signs of ASCII as they are, other bytes as `\x0a`."""
+    return chr(token) if 33 <= token <= 126 else f"\\x{token:02x}"
+
+
+@lru_cache(maxsize=8)
+def _text(corpus: str | None, sha256: str, split: str, device: torch.device) -> Tensor:
+    """[M] uint8: a split's part of the corpus; not to be written to."""
+    if (found := corpus_hash(corpus)) != sha256:
+        where = f"corpus {corpus}" if corpus else "this Python's standard library"
+        raise ValueError(f"sha256: {where} has the hash {found[:12]}…, the run was planned with {sha256[:12]}…")
+    return torch.frombuffer(bytearray(part(corpus, split)), dtype=torch.uint8).to(device)
