@@ -14,7 +14,7 @@ from mclab.config.options import AUTO, RunOptions
 
 if TYPE_CHECKING:
     from mclab.plan.plan import Plan
-    from mclab.plan.select import Lookup
+    from mclab.plan.select import Curve, Lookup
 
 Target = Annotated[
     str, typer.Argument(metavar="TABLE", help="table5, table2, fig5, fig4, or a grid's file with a paper block.")
@@ -71,7 +71,7 @@ def _run(plan: "Plan", out: Path, options: RunOptions, grid: bytes, as_json: boo
         report = ablate(plan, out, options, grid=grid, say=say, progress=show)
     if not report.summary.interrupted:
         remark(*written(report.files))
-        _tell(report.plan, report.lookup, out, as_json)
+        _tell(report.plan, report.lookup, report.curve, out, as_json)
     remark(report.told())
     for line in report.unwritten:
         remark(line)
@@ -88,15 +88,15 @@ def _again(plan: "Plan", folder: Path, as_json: bool, given: list[str]) -> None:
     kept, records = stored(folder)
     if kept.name != plan.name:
         raise ConfigError(f"{folder}: holds {kept.name}, not {plan.name}; give its folder as --out")
-    _tell(kept, records.lookup, folder, as_json)
+    _tell(kept, records.lookup, records.curve, folder, as_json)
 
 
-def _tell(plan: "Plan", lookup: "Lookup", out: Path, as_json: bool) -> None:
+def _tell(plan: "Plan", lookup: "Lookup", curve: "Curve | None", out: Path, as_json: bool) -> None:
     from mclab.report.paper_files import frame
     from mclab.report.paper_text import terminal_text
     from mclab.reproduce import reproduction, write
 
-    found = reproduction(plan, lookup)
+    found = reproduction(plan, lookup, curve)
     if as_json:
         result_json(frame(found).to_dicts())
     else:

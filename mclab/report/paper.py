@@ -15,7 +15,8 @@ from mclab.config.strict import leaves
 from mclab.plan.conditions import Condition
 from mclab.plan.paper import COSTS, RISING, Column, Paper, PaperRow, Word
 from mclab.plan.plan import CHANGE, Plan, row_name
-from mclab.plan.select import Lookup
+from mclab.plan.select import Curve, Lookup
+from mclab.report.learned import AT_CHANCE, EDGE, FEW_STARTED, IMPROVING
 from mclab.report.names import value_text
 from mclab.report.recall import above
 from mclab.report.row import SOLVED, Row, score
@@ -27,6 +28,9 @@ from mclab.report.summary import Summary, summarise
 #: margin. "open": neither. "better" and "worse": told apart where nothing is published. "none": no test, or no result
 #: that one could be about; `Held.reason` says why.
 Verdict = Literal["agrees", "contradicts", "even", "open", "better", "worse", "none"]
+#: Marks of a row from which nothing follows, beside those of `mclab.report.learned`, which can be mended.
+NO_RESULT, DIVERGED = "no result", "diverged"
+MENDING = (AT_CHANCE, FEW_STARTED, IMPROVING, EDGE)
 #: +1 better, -1 worse, 0 even.
 Side = Literal[-1, 0, 1]
 _SIDES: dict[Word, Side] = {"better": 1, "even": 0, "worse": -1}
@@ -36,7 +40,7 @@ _SIDES: dict[Word, Side] = {"better": 1, "even": 0, "worse": -1}
 class Entry:
     """A row in a column. `scores` by seed; `of` says what they are a mean of.
 
-    `mark` is what keeps a verdict from it: not above a predictor without recall, diverged, no result.
+    `mark` is what keeps a verdict from it: at chance, still improving, the learning rate at an edge, diverged.
     """
 
     scores: Mapping[int, float]
@@ -90,10 +94,10 @@ class Reproduction:
         return [column.name for column in self.paper.columns if column not in self.columns]
 
 
-def reproduction(plan: Plan, lookup: Lookup) -> Reproduction:
-    """The plan's stored runs beside its `paper` block, which it must have."""
+def reproduction(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Reproduction:
+    """The plan's stored runs beside its `paper` block, which it must have; `curve` as for `summarise`."""
     assert plan.paper is not None, "a plan with a paper block"
-    summary = summarise(plan, lookup)
+    summary = summarise(plan, lookup, curve)
     named: dict[str, list[Row]] = {}
     for row in summary.rows:
         named.setdefault(row_name(row.cell), []).append(row)
@@ -155,15 +159,24 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _mark(found: Sequence[tuple[Row, Sequence[str]]], column: Column, scored: bool) -> str | None:
+    """What must be mended before a verdict, the gravest first, each with the tasks that it is about."""
     if not found or not scored:
-        return "no result"
+        return NO_RESULT
     if column.metric in COSTS:
         return None
     if lost := [row for row, _ in found if row.lost]:
-        return f"diverged{_where(lost, found)}"
-    if late := [row for row, parts in found if not _above(row, parts)]:
-        return f"not above{_where(late, found)}"
-    return None
+        return f"{DIVERGED}{_where(lost, found)}"
+    own = [(row, _marks(row, parts)) for row, parts in found]
+    told = (
+        f"{mark}{_where(rows, found)}" for mark in MENDING if (rows := [row for row, marks in own if mark in marks])
+    )
+    return "; ".join(told) or None
+
+
+def _marks(row: Row, parts: Sequence[str]) -> list[str]:
+    """The row's marks, at chance being a matter of these slices."""
+    late = [] if _above(row, parts) else [AT_CHANCE]
+    return [*late, *(mark for mark in row.marks if mark != AT_CHANCE)]
 
 
 def _above(row: Row, parts: Sequence[str]) -> bool:
@@ -205,7 +218,7 @@ def _reason(one: Entry, other: Entry) -> str | None:
     if one.mark:
         return one.mark
     if other.mark:
-        return f"the other row is {other.mark}" if other.mark.startswith(("not", "div")) else "the other has no result"
+        return f"the other row: {other.mark}"
     if one.of != other.of:
         return "a mean over other cells"
     return "other versions of a formula" if clashing([*one.records, *other.records]) else None

@@ -7,9 +7,10 @@ from mclab.plan.paper import COSTS, RISING, Column, Metric, Word
 from mclab.printable import printable
 from mclab.report.align import NOTHING
 from mclab.report.display import Shown, p_text
+from mclab.report.learned import AT_CHANCE, EDGE, FEW_STARTED, IMPROVING
 from mclab.report.names import listed, seeds_text
 from mclab.report.notes import alarms
-from mclab.report.paper import Entry, Held, Reproduction, Verdict
+from mclab.report.paper import DIVERGED, Entry, Held, Reproduction, Verdict
 from mclab.report.row import SOLVED
 from mclab.report.stats import ALPHA, LEAST_PAIRS, Difference
 from mclab.report.terminal import fit, grid, wrapped
@@ -30,6 +31,14 @@ WORDS: dict[Verdict, str] = {
     "open": "not told apart; about so many seeds would tell, so many to be safe",
     "better": "told apart, nothing published",
     "worse": "told apart, nothing published",
+}
+#: What mends a mark.
+MENDED = {
+    AT_CHANCE: "not above a predictor that does not recall; more steps or another learning rate, then more seeds",
+    FEW_STARTED: "most runs have not begun to learn; more steps or another learning rate, then more seeds",
+    IMPROVING: "accuracy still rose when training ended; more steps",
+    EDGE: "the best learning rate is an end of its range; a wider range",
+    DIVERGED: "every run diverged; a lower learning rate",
 }
 
 
@@ -118,7 +127,7 @@ def _paper_gap(held: Held) -> str:
 
 
 def verdict_text(held: Held) -> str:
-    """`agrees`, `open (about 14 seeds, 52 to be safe)`, `worse (not published)`, `none (not above: ar)`."""
+    """`agrees`, `open (about 14 seeds, 52 to be safe)`, `worse (not published)`, `none (at chance: ar)`."""
     high = ["ceiling"] * (held.ceiling and held.verdict in ("even", "open", "agrees"))
     if held.verdict == "open":
         return _bracketed("open", [_seeds_that_tell(held), *high])
@@ -151,15 +160,19 @@ def verdicts(found: Reproduction) -> list[str]:
         for each in judged
         if each.verdict == "contradicts"
     ]
-    if any(entry.mark and entry.mark.startswith("not above") for entry in found.entries.values()):
-        lines.append(
-            "Rows marked (not above) have not begun to recall: they need more steps or another learning rate, then "
-            "more seeds; until then nothing follows from them."
-        )
+    lines += _mending(found)
     most = max((len(entry.scores) for entry in found.entries.values()), default=0)
     if found.held and most < LEAST_PAIRS:
         lines.append(f"No test was made: {most} seed{'s' * (most != 1)}, and a test takes {LEAST_PAIRS}.")
     return lines
+
+
+def _mending(found: Reproduction) -> Iterator[str]:
+    """What would mend the rows that are marked."""
+    marks = [entry.mark for entry in found.entries.values() if entry.mark]
+    for mark, way in MENDED.items():
+        if any(mark in each for each in marks):
+            yield f"({mark}): {way}; until then there is no verdict."
 
 
 def _without(found: Reproduction) -> str:

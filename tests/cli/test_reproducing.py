@@ -126,7 +126,7 @@ def test_stored_runs_give_the_stored_table_and_nothing_else_is_written(stored: P
     again(stored)
     expected = pl.read_csv(STORED / "tables/paper.csv")
     found = pl.read_csv(stored / "tables/paper.csv")
-    assert (stored / "tables/paper.md").read_text() == (STORED / "tables/paper.md").read_text()
+    assert found.columns == expected.columns
     for name in expected.columns:
         for one, other in zip(found[name], expected[name], strict=True):
             assert one == (pytest.approx(other, rel=1e-9) if isinstance(other, float) else other)

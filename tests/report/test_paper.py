@@ -155,9 +155,11 @@ def test_one_or_two_seeds_are_no_test(n: int) -> None:
     assert f"No test was made: {n} seed" in terminal_text(found, 120)
 
 
-def guessing(plan: Plan, rows: Sequence[Sequence[float]], level: float) -> dict[str, StoredRun]:
+def guessing(
+    plan: Plan, rows: Sequence[Sequence[float]], level: float, known: dict[str, StoredRun] | None = None
+) -> dict[str, StoredRun]:
     """The records with a predictor that is right so often on every slice."""
-    known = store(plan, rows)
+    known = known or store(plan, rows)
     found = {part: {"latest value": level} for part in (ALL, "pairs=4", "pairs=8")}
     return {name: replace(each, without_recall=found) for name, each in known.items()}
 
@@ -168,12 +170,12 @@ def test_a_row_that_is_not_above_chance_gets_a_mark_and_no_verdict_nor_does_one_
     chance = differing([0.1] * 5, 0.0)
     found = reproduction(plan, guessing(plan, [chance, grm, differing([0.3] * 5, 0.1, 0.01)], 0.12).get)
     held = only(found, "GRM")
-    assert (held.verdict, held.reason, held.p) == ("none", "the other row is not above", None)
-    assert found.entries["plain", "recall"].mark == "not above"
+    assert (held.verdict, held.reason, held.p) == ("none", "the other row: at chance", None)
+    assert found.entries["plain", "recall"].mark == "at chance"
     assert only(found, "bare").verdict == "agrees"
     text = terminal_text(found, 120)
-    assert "(not above)" in text
-    assert "have not begun to recall" in text
+    assert "(at chance)" in text
+    assert "more steps or another learning rate, then more seeds" in text
     # The family is the plan's: a comparison without a p counts all the same.
     assert only(found, "bare").p == pytest.approx(min(1.0, 2 * (only(found, "bare").gap.p or 0.0)))
 
@@ -191,7 +193,7 @@ def test_a_mark_names_the_task_where_it_is_not_every_one() -> None:
             record(run, 0.1), without_recall={part: {"latest value": 0.2} for part in (ALL, *run.task.slices)}
         )
     found = reproduction(plan, records.get)
-    assert found.entries["GRM", "recall"].mark == "not above: ar"
+    assert found.entries["GRM", "recall"].mark == "at chance: ar"
 
 
 def test_a_diverged_row_is_marked() -> None:
@@ -236,3 +238,22 @@ def test_the_files_hold_what_the_terminal_shows() -> None:
     assert table["diff_mean"].to_list()[1] == pytest.approx(only(found, "GRM").gap.mean)
     assert table["mean"].to_list()[0] == pytest.approx(0.5)
     assert files(made(PLAIN, grm, differing(grm, -0.05, 0.003))) == made_files
+
+
+def test_a_row_that_still_improves_or_whose_learning_rate_is_an_edge_gets_no_verdict() -> None:
+    """Until it is mended nothing follows from it, however far apart the rows are."""
+    plan = plan_of(GRID + ROWS + "select: {over: {train.lr: [0.001, 0.01, 0.1]}, seeds: 1}\n")
+    rows = [PLAIN, differing(PLAIN, 0.1), differing(PLAIN, 0.3, 0.01)]
+    chosen = {name: each for place in (1, 0, 2) for name, each in store(plan, rows, place).items()}
+    best = {run_id(run) for cell in plan.cells for run in cell.candidates[1 + (cell.name == "GRM")].runs.values()}
+    records = {
+        name: replace(each, valid=each.test if name in best else {part: score(0.01) for part in each.test})
+        for name, each in guessing(plan, rows, 0.1, chosen).items()
+    }
+    found = reproduction(plan, records.get)
+    assert found.entries["GRM", "recall"].mark == "edge"
+    assert only(found, "GRM").verdict == "none"
+    late = [{"step": 300, "valid": {ALL: {"accuracy": 0.2}}}, {"step": 600, "valid": {ALL: {"accuracy": 0.5}}}]
+    rising = reproduction(plan, records.get, lambda run: late)
+    assert rising.entries["plain", "recall"].mark == "still improving"
+    assert "accuracy still rose when training ended" in terminal_text(rising, 120)
