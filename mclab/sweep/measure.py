@@ -6,7 +6,9 @@ from typing import Any
 
 from mclab.config.outcome import ALL
 from mclab.config.stored import StoredRun
+from mclab.plan.evidence import recalls
 from mclab.plan.space_trials import Objective, Status, Trial
+from mclab.sweep.facts import BEGUN, WITHOUT
 from mclab.sweep.pruning import looks
 from mclab.sweep.study import End
 
@@ -42,16 +44,33 @@ def end_of(
     statuses = {record.status for record in records}
     ended: Status = next((word for word in _WORST if word in statuses), "done")
     metric = objectives[0].metric
-    seen = looks([curve(record.run_id) for record in records], metric)
+    curves = [curve(record.run_id) for record in records]
+    seen, chance = looks(curves, metric), _without_recall(records)
+    told = {WITHOUT: chance, BEGUN: _begun(curves, chance)}
     if ended == "done":
         found = metrics(records)
         lacking = [each.metric for each in objectives if each.metric not in found]
         if lacking:
             return End("failed", looks=seen, facts={"error": f"{lacking[0]} is no number"})
-        return End("done", tuple(found[each.metric] for each in objectives), seen, {"metrics": found})
+        return End("done", tuple(found[each.metric] for each in objectives), seen, {"metrics": found, **told})
     bad = next(record for record in records if record.status == ended)
     facts = {"diverged_step": bad.diverged_step, "error": bad.error}
-    return End(ended, looks=seen, facts=facts)
+    return End(ended, looks=seen, facts={**facts, **told})
+
+
+def _without_recall(records: Sequence[StoredRun]) -> float | None:
+    """What the best predictor without recall scores, mean over the seeds; `None` where a record lacks it."""
+    best = [max((record.without_recall or {}).get(ALL, {}).values(), default=None) for record in records]
+    known = [value for value in best if value is not None]
+    return fsum(known) / len(known) if known and len(known) == len(best) else None
+
+
+def _begun(curves: Sequence[Sequence[Mapping[str, Any]]], chance: float | None) -> int | None:
+    """The first step at which the runs recall more than is had without; `None` where they never do."""
+    if chance is None:
+        return None
+    accuracies = looks(curves, "valid.accuracy")
+    return min((step for step, value in accuracies.items() if recalls(value, chance)), default=None)
 
 
 def end_as(trial: Trial) -> End:

@@ -5,6 +5,7 @@ from textwrap import fill
 from mclab.plan.space_trials import Trials
 from mclab.report.sweeps.columns import MOST_BEST, importance_columns, trial_columns
 from mclab.report.sweeps.study import Study, metric_name, told
+from mclab.report.sweeps.trust import trust
 from mclab.report.terminal import fit, grid
 
 
@@ -20,7 +21,7 @@ def terminal_text(found: Trials, width: int = 120) -> str:
         parts += [f"left out for width: {', '.join(left)}; see sweep.md"] * bool(left)
     if weights := importance_columns(study):
         parts.append(grid(weights))
-    parts.append("\n".join(fill(line, width, subsequent_indent="  ") for line in told(study)))
+    parts.append("\n".join(fill(line, width, subsequent_indent="  ") for line in (*told(study), *trust(study))))
     return "\n\n".join(parts) + "\n"
 
 
