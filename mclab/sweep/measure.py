@@ -12,6 +12,8 @@ from mclab.sweep.facts import BEGUN, WITHOUT
 from mclab.sweep.pruning import looks
 from mclab.sweep.study import End
 
+#: What a run takes, whatever it came to.
+_COSTS = ("state_floats", "params", "tokens_per_s")
 #: Of several runs that did not end well the first of these names the trial.
 _WORST: tuple[Status, ...] = ("failed", "oom", "diverged", "pruned")
 
@@ -31,16 +33,24 @@ def _figures(record: StoredRun) -> dict[str, float]:
         "test.accuracy": test.accuracy,
         "test.loss": test.loss,
     }
+    known = {name: float(value) for name, value in scores.items() if value is not None and isfinite(value)}
+    return {**known, **_costs(record)}
+
+
+def _costs(record: StoredRun) -> dict[str, float]:
     fixed, cached = record.state_fixed, record.state_cached
     state = fixed + cached if fixed is not None and cached is not None else None
-    rest = {"state_floats": state, "params": record.params, "tokens_per_s": record.tokens_per_s}
-    return {name: float(value) for name, value in {**scores, **rest}.items() if value is not None and isfinite(value)}
+    found = zip(_COSTS, (state, record.params, record.tokens_per_s), strict=True)
+    return {name: float(value) for name, value in found if value is not None and isfinite(value)}
 
 
 def end_of(
     records: Sequence[StoredRun], curve: Callable[[str], Sequence[Mapping[str, Any]]], objectives: Sequence[Objective]
 ) -> End:
-    """How a trial with these records ended, with the facts that are written beside it."""
+    """How a trial with these records ended, with the facts that are written beside it.
+
+    Its metrics stand there twice, as one mapping and each by its own name: Optuna's dashboard plots numbers alone.
+    """
     statuses = {record.status for record in records}
     ended: Status = next((word for word in _WORST if word in statuses), "done")
     metric = objectives[0].metric
@@ -52,10 +62,22 @@ def end_of(
         lacking = [each.metric for each in objectives if each.metric not in found]
         if lacking:
             return End("failed", looks=seen, facts={"error": f"{lacking[0]} is no number"})
-        return End("done", tuple(found[each.metric] for each in objectives), seen, {"metrics": found, **told})
+        return End("done", tuple(found[each.metric] for each in objectives), seen, {"metrics": found, **found, **told})
     bad = next(record for record in records if record.status == ended)
     facts = {"diverged_step": bad.diverged_step, "error": bad.error}
-    return End(ended, looks=seen, facts={**facts, **told})
+    return End(ended, looks=seen, facts={**facts, **_so_far(records, curves), **told})
+
+
+def _so_far(records: Sequence[StoredRun], curves: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, float]:
+    """What is known of runs that did not come to their end: their last look at valid, and what they cost."""
+    costs = [dict(_costs(record)) for record in records]
+    known = {name: [each[name] for each in costs if name in each] for name in _COSTS}
+    found = {name: fsum(values) / len(values) for name, values in known.items() if values}
+    for metric in ("valid.accuracy", "valid.loss"):
+        seen = looks(curves, metric)
+        if seen and isfinite(value := seen[max(seen)]):
+            found[metric] = value
+    return found
 
 
 def _without_recall(records: Sequence[StoredRun]) -> float | None:
@@ -76,4 +98,5 @@ def _begun(curves: Sequence[Sequence[Mapping[str, Any]]], chance: float | None) 
 def end_as(trial: Trial) -> End:
     """How a trial ends that has the same runs as one before it."""
     facts = {"metrics": trial.metrics or None, "diverged_step": trial.diverged_step, "repeat_of": trial.number}
+    facts |= trial.metrics
     return End(trial.status, trial.values, facts=facts)

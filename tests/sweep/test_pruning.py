@@ -138,6 +138,9 @@ def test_a_trial_that_repeats_a_stopped_one_is_stopped(here: Path, training: Fak
     training.chance = 0.0
     fine("sweep", "--space", space_file(here, text), "--trials", 25, "--out", "o", "--workers", 1)
     stopped = [trial for trial in trials(here / "o") if trial["status"] == "pruned"]
+    first = frozen(journal(here / "o"))[stopped[0]["number"]]
+    assert first.user_attrs["valid.accuracy"] == pytest.approx(max(first.intermediate_values.values()))
+    assert first.user_attrs["state_floats"] == 80.0
     assert len({tuple(trial["run_ids"]) for trial in stopped}) < len(stopped)
     assert len(training.asked) == len(set(training.asked))
 
