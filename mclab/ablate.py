@@ -12,6 +12,7 @@ from mclab.config.run import run_id
 from mclab.config.stored import StoredRun
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
+from mclab.report.rebase import with_baseline
 from mclab.report.wanted import needed, wanted_by
 from mclab.runner import Progress, Start, Summary, execute
 from mclab.runner.devices import here, resolved
@@ -83,13 +84,22 @@ class Report:
 
 
 def ablate(
-    plan: Plan, out: Path, options: RunOptions, *, grid: bytes | None, say: Say, progress: Callable[[Progress], None]
+    plan: Plan,
+    out: Path,
+    options: RunOptions,
+    *,
+    grid: bytes | None,
+    say: Say,
+    progress: Callable[[Progress], None],
+    baseline: str | None = None,
 ) -> Report:
     """Run what is missing in `out`, then write tables and plots, unless an interrupt asks to end at once.
 
-    `grid` is the grid's file as given, `None` for a plan without one. Raises `ConfigError` for a device that is not
+    `grid` is the grid's file as given, `None` for a plan without one. `baseline` names the row that tables compare with
+    (`mclab.report.rebase`); what is stored does not depend on it. Raises `ConfigError` for a device that is not
     there, for runs that fit into no memory or are far beyond this machine's, and for a folder that cannot be used.
     """
+    with_baseline(plan, baseline)  # a wrong one is found before anything is trained
     options = resolved(options)
     check_memory(plan, options)
     with told_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
@@ -100,14 +110,20 @@ def ablate(
             say_so,
             wanted=lambda store, run: not _over(store.lookup(run_id(run)), options.retry_failed),
         )
-        report = _ablated(plan, place, options, grid, say_so, progress)
+        report = _ablated(plan, place, options, grid, say_so, progress, baseline)
     files = tuple(out / path.relative_to(place) for path in report.files)
     unwritten = tuple(line.replace(str(place), str(out), 1) for line in report.unwritten)
     return replace(report, out=out, files=files, unwritten=unwritten)
 
 
 def _ablated(
-    plan: Plan, out: Path, options: RunOptions, grid: bytes | None, say: Say, progress: Callable[[Progress], None]
+    plan: Plan,
+    out: Path,
+    options: RunOptions,
+    grid: bytes | None,
+    say: Say,
+    progress: Callable[[Progress], None],
+    baseline: str | None,
 ) -> Report:
     """`ablate` in a folder by its absolute path."""
     with Store(out, say=say) as store:
@@ -128,8 +144,9 @@ def _ablated(
             echo=say,
             wanted=wanted_by(plan, store.curve),
         )
-        files, unwritten = ([], []) if summary.interrupted else _written(plan, store, out)
-    return Report(plan, out, store.lookup, summary, tuple(files), tuple(unwritten), store.curve)
+        shown = with_baseline(plan, baseline)
+        files, unwritten = ([], []) if summary.interrupted else _written(shown, store, out)
+    return Report(shown, out, store.lookup, summary, tuple(files), tuple(unwritten), store.curve)
 
 
 def _begins(plan: Plan, out: Path, start: Start, store: Store) -> str:

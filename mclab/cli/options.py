@@ -102,6 +102,14 @@ MaxFailures = Annotated[
     typer.Option("--max-failures", metavar="N", min=1, max=1_000_000, help="Stop at N runs that fail or diverge."),
 ]
 Retry = Annotated[bool, typer.Option("--retry-failed", help="Run again what failed or ran out of memory.")]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        metavar="VALUES",
+        help="The row to compare with, e.g. 'gate=input segment=4'; by default the first.",
+    ),
+]
 Extend = Annotated[bool, typer.Option("--extend", help="Allow another grid in a folder that holds one.")]
 
 SampleTask = Annotated[

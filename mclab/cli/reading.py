@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FORMATS = ("png", "svg", "pdf")
 #: What `table --format` prints, and the file that holds the same.
 TABLES = {"text": None, "md": "table.md", "tex": "table.tex", "csv": "table.csv", "parquet": "table.parquet"}
-KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state")
+KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state", "effects")
 #: What of a run folder's files a report needs: a grid's or a sweep's.
 _REPORTED = ("plan.json", "trials.json")
 
@@ -30,6 +30,7 @@ def table(
     ] = "text",
     out: of.Elsewhere = None,
     as_json: of.Json = False,
+    baseline: of.Baseline = None,
 ) -> None:
     """Print a run folder's table, and write its tables again.
 
@@ -43,16 +44,25 @@ def table(
     if as_json and form != "text":
         raise ConfigError(f"--json: is a format of its own, --format {form} another; keep one")
     if (study := trials(folder)) is not None:
+        _only_grids(baseline, folder)
         return studies.table(study, folder, form, out or folder, as_json)
-    return _table(folder, form, out or folder, as_json)
+    return _table(folder, form, out or folder, as_json, baseline)
 
 
-def _table(folder: Path, form: str, out: Path, as_json: bool) -> None:
+def _only_grids(baseline: str | None, folder: Path) -> None:
+    from mclab.config.strict import ConfigError
+
+    if baseline is not None:
+        raise ConfigError(f"--baseline: is for a grid; {folder} holds a sweep")
+
+
+def _table(folder: Path, form: str, out: Path, as_json: bool, baseline: str | None) -> None:
     from mclab.ablate import write_tables
     from mclab.loading import opened
+    from mclab.report.rebase import with_baseline
 
     records = opened(folder, *_REPORTED, say=remark)
-    plan = _plan(records)
+    plan = with_baseline(_plan(records), baseline)
     if as_json:
         from mclab.report.tables import cells_frame
 
@@ -78,7 +88,7 @@ def plot(
             "--kind",
             metavar="KIND",
             help=f"{', '.join(KINDS)}; of a sweep {', '.join(studies.KINDS)}; repeat for several. "
-            "[default: accuracy, and heat where slices are a grid; of a sweep all]",
+            "[default: accuracy, heat where slices are a grid, effects of a grid of axes; of a sweep all]",
         ),
     ] = None,
     formats: Annotated[
@@ -86,6 +96,7 @@ def plot(
         typer.Option("--format", metavar="FORMAT", help="png, svg or pdf; repeat for several. [default: png, svg]"),
     ] = None,
     out: of.Elsewhere = None,
+    baseline: of.Baseline = None,
 ) -> None:
     """Write a run folder's plots again, and print where they stand."""
     from mclab.loading import trials
@@ -93,18 +104,20 @@ def plot(
     wanted = [of.one_of("--format", given, FORMATS) for given in formats or ("png", "svg")]
     asked = [of.one_of("--kind", given, (*KINDS, *studies.KINDS)) for given in kinds or ()]
     if (study := trials(folder)) is not None:
+        _only_grids(baseline, folder)
         return studies.plot(study, folder, asked, wanted, out or folder)
-    return _plot(folder, asked, wanted, (out or folder) / "plots")
+    return _plot(folder, asked, wanted, (out or folder) / "plots", baseline)
 
 
-def _plot(folder: Path, asked: list[str], wanted: list[str], where: Path) -> None:
+def _plot(folder: Path, asked: list[str], wanted: list[str], where: Path, baseline: str | None) -> None:
     from mclab.config.strict import ConfigError
     from mclab.loading import opened
     from mclab.report.plots import refuse_empty, write_plots
+    from mclab.report.rebase import with_baseline
     from mclab.store.files import plainly
 
     records = opened(folder, *_REPORTED, say=remark)
-    plan = _plan(records)
+    plan = with_baseline(_plan(records), baseline)
     if strange := [kind for kind in asked if kind not in KINDS]:
         raise ConfigError(f"--kind: {strange[0]} is for a sweep; {folder} holds a grid: {', '.join(KINDS)}")
     refuse_empty(plan, records.lookup)

@@ -36,6 +36,7 @@ def ablate(
     retry_failed: of.Retry = False,
     extend: of.Extend = False,
     save_weights: of.SaveWeights = False,
+    baseline: of.Baseline = None,
     effect: of.Effect = None,
     sd: of.Sd = None,
 ) -> None:
@@ -55,7 +56,7 @@ def ablate(
     where = out or default_out(plan.name, smoke)
     if dry_run:
         return show_preview(plan, where, options, as_json, effect, sd)
-    return _run(plan, where, options, content, as_json)
+    return _run(plan, where, options, content, as_json, baseline)
 
 
 def _check_power(effect: float | None, sd: float | None, dry_run: bool) -> None:
@@ -141,11 +142,13 @@ def show_preview(
         result(preview_text(found))
 
 
-def _run(plan: "Plan", out: Path, options: RunOptions, grid: bytes | None, as_json: bool) -> None:
+def _run(
+    plan: "Plan", out: Path, options: RunOptions, grid: bytes | None, as_json: bool, baseline: str | None = None
+) -> None:
     from mclab.ablate import ablate
 
     with progress() as (show, say):
-        report = ablate(plan, out, options, grid=grid, say=say, progress=show)
+        report = ablate(plan, out, options, grid=grid, say=say, progress=show, baseline=baseline)
     if not report.summary.interrupted:
         _tell(report, as_json)
     remark(report.told())

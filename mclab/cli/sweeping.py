@@ -1,5 +1,6 @@
 """The verb that searches: sweep."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,6 +46,12 @@ Seed = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="The sampler's, and the first of the runs'."),
 ]
+Confirm = Annotated[
+    bool,
+    typer.Option(
+        "--confirm", help="Then train one change at a time around the best point, and say what each choice is worth."
+    ),
+]
 SweepOut = Annotated[
     Path | None,
     typer.Option("--out", metavar="FOLDER", parser=of.folder, help="Run folder; by default runs/<name of the space>."),
@@ -73,6 +80,7 @@ def sweep(
     fail_fast: of.FailFast = False,
     max_failures: of.MaxFailures = None,
     retry_failed: of.Retry = False,
+    confirm: Confirm = False,
 ) -> None:
     """Search a space by an Optuna study. The same command again goes on; others may share a study in a database."""
     from mclab.plan.loader import read
@@ -91,28 +99,36 @@ def sweep(
         return _preview(found, where, trials, min(done, trials), how, as_json)
     from mclab.sweep.command import Options
 
-    return _run(found, where, Options(trials, how, storage, study, seed or 0), content, as_json)
+    return _run(found, where, Options(trials, how, storage, study, seed or 0), content, as_json, confirm)
 
 
-def _run(space: "Space", out: Path, asked: "Options", content: bytes, as_json: bool) -> None:
+def _run(space: "Space", out: Path, asked: "Options", content: bytes, as_json: bool, then_confirm: bool) -> None:
     from mclab.sweep.command import sweep
 
     with progress() as (show, say):
         report = sweep(space, out, asked, content=content, say=say, progress=show)
-    if not report.interrupted:
-        _tell(report, as_json)
+    if not report.interrupted and not as_json:
+        _tell(report, not then_confirm)
     remark(report.told())
     for line in report.unwritten:
         remark(line)
-    raise typer.Exit(report.exit_code)
+    code, found = report.exit_code, report.as_dict() if as_json else {}
+    if then_confirm and not report.interrupted:
+        from mclab.cli.confirming import confirm
+
+        after, found["confirmation"] = confirm(space, report.found, out, asked.how, as_json)
+        code = after or code
+    if as_json and not report.interrupted:
+        result_json(found)
+    raise typer.Exit(code)
 
 
-def _tell(report: "Report", as_json: bool) -> None:
-    if as_json:
-        return result_json(report.as_dict())
+def _tell(report: "Report", to_confirm: bool) -> None:
+    from mclab.passwords import command_line
     from mclab.report.sweeps.terminal import terminal_text
 
-    result(terminal_text(report.found, width()).rstrip("\n"))
+    again = command_line(["mclab", *sys.argv[1:], "--confirm"]) if to_confirm else None
+    result(terminal_text(report.found, width(), again).rstrip("\n"))
     return remark(*written(report.files))
 
 

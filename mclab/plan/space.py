@@ -15,7 +15,7 @@ from mclab.config.strict import ConfigError, Scalar, leaves
 from mclab.config.versions import differing, versions
 from mclab.plan.cells import Ground, Remarks, cells
 from mclab.plan.rows import MOST_CELLS, Draft, Rows
-from mclab.plan.settings import laid, nested, parents_first
+from mclab.plan.settings import Flat, laid, nested, parents_first
 from mclab.plan.space_axes import Axis
 from mclab.plan.space_trials import Direction, Objective
 
@@ -75,6 +75,10 @@ class Space:
     def point(self, params: Params) -> Point:
         """The runs at a point. Raises `ConfigError` where a rule between keys, or `exclude`, refuses it."""
         return self._point(params, self.ground)
+
+    def flat(self, params: Params) -> Flat:
+        """What a grid would be told of the run at a point, by dotted path."""
+        return laid(self.ground.base, self.ground.when.kept(self.ground.base, self._settings(params)))
 
     def _point(self, params: Params, ground: Ground) -> Point:
         paths = tuple(params)

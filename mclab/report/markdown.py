@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from mclab.printable import printable
 from mclab.report.align import padded
 from mclab.report.display import Shown, shown_columns, slice_columns
+from mclab.report.effects import effects, same_runs
+from mclab.report.effects_shown import READING, effect_columns, told
 from mclab.report.notes import notes
 from mclab.report.summary import Summary
 from mclab.report.verdict import verdict
@@ -28,8 +30,23 @@ def markdown(summary: Summary) -> str:
     slices = slice_columns(summary)
     if slices:
         parts += ["Test accuracy by slice:", grid(slices)]
+    parts += _effects(summary)
     parts += ["Notes:", "\n".join(f"- {escape(line)}" for line in notes(summary))]
     return "\n\n".join(parts) + "\n"
+
+
+def effects_page(summary: Summary) -> str:
+    """The effects of a whole grid as a page of their own."""
+    return "\n\n".join([f"# {escape(summary.plan.question or summary.plan.name)}", *_effects(summary)]) + "\n"
+
+
+def _effects(summary: Summary) -> list[str]:
+    """Title, table, sentences; nothing for what is no grid of two axes."""
+    if not (found := effects(summary)):
+        return []
+    lines = [*told(found), *same_runs(summary), READING]
+    words = "\n".join(f"- {escape(line[0].upper() + line[1:])}" for line in lines)
+    return ["Effects of the axes:", grid(effect_columns(found)), words]
 
 
 def grid(columns: Sequence[Shown]) -> str:

@@ -17,6 +17,8 @@ from mclab.plan.select import Curve, Lookup
 from mclab.printable import printable
 from mclab.report.axis import numeric_axis
 from mclab.report.curves import curves_figure
+from mclab.report.effects import effects
+from mclab.report.effects_plot import effects_figure
 from mclab.report.heat import heat_figure, heat_map
 from mclab.report.lines import lines_figure
 from mclab.report.marks import STYLE
@@ -29,7 +31,7 @@ from mclab.report.write import write_files
 #: Per format, the metadata that would hold the time of writing, switched off.
 METADATA: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 #: The kinds of figure, each also the name of its file.
-KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state")
+KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state", "effects")
 
 
 def write_plots(
@@ -42,9 +44,9 @@ def write_plots(
 ) -> list[Path]:
     """Write `<kind>.<format>` into `folder` for each kind and format (png, svg, pdf); return the paths.
 
-    Without `kinds`: `accuracy`, and `heat` where the slices are a grid of depth by length. `curve` finds the looks of
-    a run by its id, for the kind `curves`. Needs no display. Raises `ValueError` for another format or kind, and
-    `ConfigError` for a kind that has nothing to draw.
+    Without `kinds`: `accuracy`, `heat` where the slices are a grid of depth by length, and `effects` of a grid of two
+    axes or more. `curve` finds the looks of a run by its id, for the kind `curves`. Needs no display. Raises
+    `ValueError` for another format or kind, and `ConfigError` for a kind that has nothing to draw.
     """
     for what, given, known in (("format", formats, tuple(METADATA)), ("kind", kinds, KINDS)):
         unknown = [word for word in given if word not in known]
@@ -63,7 +65,7 @@ def refuse_empty(plan: Plan, lookup: Lookup) -> None:
 
 def fitting(summary: Summary) -> list[str]:
     """The kinds that are drawn unasked."""
-    return ["accuracy", *["heat"] * (heat_map(summary) is not None)]
+    return ["accuracy", *["heat"] * (heat_map(summary) is not None), *["effects"] * bool(effects(summary))]
 
 
 def render(summary: Summary, form: str, kind: str = "accuracy", curve: Curve | None = None) -> bytes:
@@ -105,6 +107,7 @@ def figure_of(summary: Summary, kind: str, curve: Curve | None = None) -> Figure
         "heat": heat_figure,
         "capacity": capacity_figure,
         "state": state_figure,
+        "effects": effects_figure,
     }
     return figures[kind](summary)
 

@@ -9,6 +9,10 @@ from mclab.printable import printable
 from mclab.report.advice import MORE_SEEDS, commands
 from mclab.report.align import GAP, beside, cut, padded
 from mclab.report.display import Shown, row_heads, shown_columns, slice_columns
+from mclab.report.effects import effects, same_runs
+from mclab.report.effects_shown import READING as READING_EFFECTS
+from mclab.report.effects_shown import effect_columns, most_telling
+from mclab.report.effects_shown import told as told_of
 from mclab.report.many import ends, told
 from mclab.report.notes import alarms
 from mclab.report.row import SOLVED
@@ -71,7 +75,7 @@ def terminal_of(summary: Summary, width: int = 120, again: str | None = None) ->
     lines = [wrapped(line, width) for line in _most([*words, *(f"! {line}" for line in alarms(summary))])]
     lines += commands(summary, again) if again else []
     parts = [wrapped(summary.plan.question or summary.plan.name, width), grid(columns), "\n".join(under)]
-    parts += _slices(rows, width)
+    parts += [*_slices(rows, width), *_effects(summary, width)]
     return "\n\n".join([*parts, *["\n".join(lines)] * bool(lines)]) + "\n"
 
 
@@ -95,6 +99,16 @@ def _slices(summary: Summary, width: int) -> list[str]:
     if len(blocks) > MOST_BLOCKS:
         return [f"test accuracy by slice: {len(rest)} columns; see table.md, or mclab plot --kind heat or slices"]
     return ["\n\n".join(["test accuracy by slice", *map(grid, blocks)])]
+
+
+def _effects(summary: Summary, width: int) -> list[str]:
+    """What each axis of a whole grid changes, and which go together."""
+    if not (found := effects(summary)):
+        return []
+    shown = most_telling(found)
+    left = [f"{len(shown)} of {len(found)} effects; all are in effects.csv"] * (len(shown) < len(found))
+    lines = [*told_of(found), *same_runs(summary), *left, READING_EFFECTS]
+    return ["effects of the axes", grid(effect_columns(shown)), "\n".join(wrapped(line, width) for line in lines)]
 
 
 def wrapped(text: str, width: int) -> str:

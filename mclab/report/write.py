@@ -9,7 +9,9 @@ import polars as pl
 from mclab.files import write_whole
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
-from mclab.report.markdown import markdown
+from mclab.report.effects import effects
+from mclab.report.effects_shown import effects_frame
+from mclab.report.markdown import effects_page, markdown
 from mclab.report.runs import runs_of
 from mclab.report.summary import summarise
 from mclab.report.tables import cells_of
@@ -17,7 +19,8 @@ from mclab.report.tex import tex
 
 
 def write_tables(plan: Plan, lookup: Lookup, folder: Path, curve: Curve | None = None) -> list[Path]:
-    """Write `table.csv`, `.parquet`, `.md` and `.tex`, `runs.csv` and `.parquet` into `folder`; return their paths."""
+    """Write `table.csv`, `.parquet`, `.md` and `.tex`, `runs.csv` and `.parquet`, and `effects.csv` and `.md`
+    of a grid of two axes or more, into `folder`; return their paths."""
     return write_files(folder, table_files(plan, lookup, curve))
 
 
@@ -25,6 +28,8 @@ def table_files(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> dict[
     """What `write_tables` writes, by file name."""
     summary = summarise(plan, lookup, curve)
     cells, runs = cells_of(summary), runs_of(summary, lookup)
+    found = effects(summary)
+    more = {"effects.csv": as_csv(effects_frame(found)), "effects.md": effects_page(summary).encode()} if found else {}
     return {
         "table.csv": as_csv(cells),
         "table.parquet": as_parquet(cells),
@@ -32,6 +37,7 @@ def table_files(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> dict[
         "table.tex": tex(summary).encode(),
         "runs.csv": as_csv(runs),
         "runs.parquet": as_parquet(runs),
+        **more,
     }
 
 

@@ -20,7 +20,7 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.passwords import without_password
 from mclab.plan.space import Space
-from mclab.plan.space_trials import Trial, Trials, as_dict
+from mclab.plan.space_trials import Trials, as_dict
 from mclab.report.align import cut
 from mclab.runner import Progress
 from mclab.runner.devices import here, resolved
@@ -30,7 +30,8 @@ from mclab.store.files import StoreError, plainly, write_whole
 from mclab.store.foreign import refuse_foreign
 from mclab.store.paths import told_as_given
 from mclab.sweep import samplers
-from mclab.sweep.importance import importances
+from mclab.sweep.facts import Seen, seen_of
+from mclab.sweep.importance import RESAMPLES, weighed
 from mclab.sweep.journal import NAME, Journal
 from mclab.sweep.opening import open_study
 from mclab.sweep.outlook import TRIALS
@@ -201,9 +202,9 @@ def _searched(
             gone = not _given_up(shared)
     if interrupted and gone:
         raise KeyboardInterrupt
-    trials = shared.trials()  # before interrupts are held: a database may keep us waiting
+    seen = seen_of(shared.frozen())  # before interrupts are held: a database may keep us waiting
     with interrupts_held():
-        found = _found(space, shared, name, trials)
+        found = weighed(_found(space, shared, name, seen), space.sampler, resamples=0 if interrupted else RESAMPLES)
         write_whole(store.path / TRIALS, f"{json.dumps(as_dict(found), indent=1)}\n".encode())
     files, faults = ([store.path / TRIALS], []) if interrupted else write(found, store.path)
     wall = time.monotonic() - began
@@ -229,7 +230,7 @@ def _given_up(shared: Shared) -> bool:
     return given.is_set()
 
 
-def _found(space: Space, shared: Shared, name: str, trials: tuple[Trial, ...]) -> Trials:
+def _found(space: Space, shared: Shared, name: str, seen: Seen) -> Trials:
     return Trials(
         study=name,
         question=space.question,
@@ -237,8 +238,9 @@ def _found(space: Space, shared: Shared, name: str, trials: tuple[Trial, ...]) -
         objectives=space.objectives,
         seeds=space.seeds,
         asked=shared.most,
-        trials=trials,
-        importances=importances(space, trials),
+        trials=seen.trials,
+        looks=seen.looks,
+        without_recall=seen.without_recall,
     )
 
 

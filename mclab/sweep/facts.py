@@ -1,6 +1,8 @@
 """What mclab writes beside a trial in the study, and a trial of Optuna's as a trial of ours."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -9,6 +11,8 @@ from mclab.plan.space_trials import COUNTED, Status, Trial, trial_from
 
 #: The attribute of a study that says what is searched, and the one under which a process counts up.
 SPACE, BEAT = "mclab:space", "mclab:beat:"
+#: The attributes of a trial that say what is had without recall, and from which step on it did better.
+WITHOUT, BEGUN = "without_recall", "begun"
 #: Statuses that the same runs would have again.
 FINAL: tuple[Status, ...] = ("done", "pruned", "diverged")
 #: What stands beside a trial in the study under the name that `Trial` has for it.
@@ -18,6 +22,16 @@ STATES: dict[Status, TrialState] = {
     "pruned": TrialState.PRUNED,
     "refused": TrialState.PRUNED,
 }
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All trials, their looks at valid (trial -> step -> the first objective), and what the best predictor that looks
+    at no key scores: all trials sit the same exam."""
+
+    trials: tuple[Trial, ...]
+    looks: dict[int, dict[int, float]]
+    without_recall: float | None
 
 
 def status(trial: FrozenTrial) -> Status:
@@ -65,3 +79,15 @@ def ours(trial: FrozenTrial, gone: set[int]) -> Trial:
         values["values"] = trial.values
         values["metrics"] = attrs.get("metrics", {})
     return trial_from(values, f"trial {trial.number} of the study")
+
+
+def seen_of(trials: Sequence[FrozenTrial]) -> Seen:
+    """The study as reports see it. Raises `ConfigError` where it holds what no mclab has written."""
+    gone = retried(trials)
+    known = [value for trial in trials if isinstance(value := trial.user_attrs.get(WITHOUT), int | float)]
+    looks = {trial.number: _numbers(trial.intermediate_values) for trial in trials if trial.intermediate_values}
+    return Seen(tuple(ours(trial, gone) for trial in trials), looks, max(known, default=None))
+
+
+def _numbers(looks: Mapping[int, float]) -> dict[int, float]:
+    return {step: value for step, value in sorted(looks.items()) if isfinite(value)}

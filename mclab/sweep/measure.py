@@ -6,10 +6,14 @@ from typing import Any
 
 from mclab.config.outcome import ALL
 from mclab.config.stored import StoredRun
+from mclab.plan.evidence import recalls
 from mclab.plan.space_trials import Objective, Status, Trial
+from mclab.sweep.facts import BEGUN, WITHOUT
 from mclab.sweep.pruning import looks
 from mclab.sweep.study import End
 
+#: What a run takes, whatever it came to.
+_COSTS = ("state_floats", "params", "tokens_per_s")
 #: Of several runs that did not end well the first of these names the trial.
 _WORST: tuple[Status, ...] = ("failed", "oom", "diverged", "pruned")
 
@@ -29,32 +33,70 @@ def _figures(record: StoredRun) -> dict[str, float]:
         "test.accuracy": test.accuracy,
         "test.loss": test.loss,
     }
+    known = {name: float(value) for name, value in scores.items() if value is not None and isfinite(value)}
+    return {**known, **_costs(record)}
+
+
+def _costs(record: StoredRun) -> dict[str, float]:
     fixed, cached = record.state_fixed, record.state_cached
     state = fixed + cached if fixed is not None and cached is not None else None
-    rest = {"state_floats": state, "params": record.params, "tokens_per_s": record.tokens_per_s}
-    return {name: float(value) for name, value in {**scores, **rest}.items() if value is not None and isfinite(value)}
+    found = zip(_COSTS, (state, record.params, record.tokens_per_s), strict=True)
+    return {name: float(value) for name, value in found if value is not None and isfinite(value)}
 
 
 def end_of(
     records: Sequence[StoredRun], curve: Callable[[str], Sequence[Mapping[str, Any]]], objectives: Sequence[Objective]
 ) -> End:
-    """How a trial with these records ended, with the facts that are written beside it."""
+    """How a trial with these records ended, with the facts that are written beside it.
+
+    Its metrics stand there twice, as one mapping and each by its own name: Optuna's dashboard plots numbers alone.
+    """
     statuses = {record.status for record in records}
     ended: Status = next((word for word in _WORST if word in statuses), "done")
     metric = objectives[0].metric
-    seen = looks([curve(record.run_id) for record in records], metric)
+    curves = [curve(record.run_id) for record in records]
+    seen, chance = looks(curves, metric), _without_recall(records)
+    told = {WITHOUT: chance, BEGUN: _begun(curves, chance)}
     if ended == "done":
         found = metrics(records)
         lacking = [each.metric for each in objectives if each.metric not in found]
         if lacking:
             return End("failed", looks=seen, facts={"error": f"{lacking[0]} is no number"})
-        return End("done", tuple(found[each.metric] for each in objectives), seen, {"metrics": found})
+        return End("done", tuple(found[each.metric] for each in objectives), seen, {"metrics": found, **found, **told})
     bad = next(record for record in records if record.status == ended)
     facts = {"diverged_step": bad.diverged_step, "error": bad.error}
-    return End(ended, looks=seen, facts=facts)
+    return End(ended, looks=seen, facts={**facts, **_so_far(records, curves), **told})
+
+
+def _so_far(records: Sequence[StoredRun], curves: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, float]:
+    """What is known of runs that did not come to their end: their last look at valid, and what they cost."""
+    costs = [dict(_costs(record)) for record in records]
+    known = {name: [each[name] for each in costs if name in each] for name in _COSTS}
+    found = {name: fsum(values) / len(values) for name, values in known.items() if values}
+    for metric in ("valid.accuracy", "valid.loss"):
+        seen = looks(curves, metric)
+        if seen and isfinite(value := seen[max(seen)]):
+            found[metric] = value
+    return found
+
+
+def _without_recall(records: Sequence[StoredRun]) -> float | None:
+    """What the best predictor without recall scores, mean over the seeds; `None` where a record lacks it."""
+    best = [max((record.without_recall or {}).get(ALL, {}).values(), default=None) for record in records]
+    known = [value for value in best if value is not None]
+    return fsum(known) / len(known) if known and len(known) == len(best) else None
+
+
+def _begun(curves: Sequence[Sequence[Mapping[str, Any]]], chance: float | None) -> int | None:
+    """The first step at which the runs recall more than is had without; `None` where they never do."""
+    if chance is None:
+        return None
+    accuracies = looks(curves, "valid.accuracy")
+    return min((step for step, value in accuracies.items() if recalls(value, chance)), default=None)
 
 
 def end_as(trial: Trial) -> End:
     """How a trial ends that has the same runs as one before it."""
     facts = {"metrics": trial.metrics or None, "diverged_step": trial.diverged_step, "repeat_of": trial.number}
+    facts |= trial.metrics
     return End(trial.status, trial.values, facts=facts)

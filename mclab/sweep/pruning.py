@@ -1,8 +1,9 @@
 """Median pruning: a run that does worse than half of the trials before it, at the same step, is stopped.
 
 The rule is Optuna's `MedianPruner` (five trials first; a run's best look so far against the median of the others' looks
-at that step). The medians travel with the run, so that one in a worker process or on another machine is stopped too;
-they are those of the moment when it was handed in.
+at that step), but only from the step on at which most of them recall more than is had without. Before it all are on the
+plateau that learning starts from, and who is stopped there is stopped by chance. The medians travel with the run, so
+that one in a worker process or on another machine is stopped too; they are those of the moment when it was handed in.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +30,16 @@ def medians(curves: Sequence[Mapping[int, float]]) -> dict[int, float]:
             steps.setdefault(step, []).append(value)
     known = {step: [value for value in values if not isnan(value)] for step, values in steps.items()}
     return {step: median(values) for step, values in known.items() if values}
+
+
+def bars(curves: Sequence[Mapping[int, float]], begun: Sequence[int | None]) -> dict[int, float]:
+    """`medians` at the steps at which more than half of the done trials had begun to recall; `begun`: each one's step,
+    `None` where it never did."""
+    return {
+        step: bar
+        for step, bar in medians(curves).items()
+        if 2 * sum(first is not None and first <= step for first in begun) > len(begun)
+    }
 
 
 class Judge:

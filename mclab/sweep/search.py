@@ -17,11 +17,12 @@ from mclab.runner.history import FRESH, MOST, History
 from mclab.runner.packing import cost, halves, packs_of
 from mclab.runner.span import Countdown, Span, span, starting
 from mclab.store import Store
+from mclab.sweep.facts import BEGUN
 from mclab.sweep.measure import end_as, end_of
 from mclab.sweep.outlook import work_of
 from mclab.sweep.owner import BEAT
 from mclab.sweep.patience import UnansweredError
-from mclab.sweep.pruning import Pruned, medians
+from mclab.sweep.pruning import Pruned, bars
 from mclab.sweep.study import Claim, End, Shared
 from mclab.sweep.tally import Tally, wrong
 from mclab.workers import Failure, Pack, Pool, Result, open_pool, worker_count
@@ -173,8 +174,9 @@ class Search:
 
     def _bars(self) -> dict[int, float]:
         """What a run has to reach, by step."""
-        trials = self._shared.frozen()
-        return medians([trial.intermediate_values for trial in trials if trial.state == TrialState.COMPLETE])
+        trials = [trial for trial in self._shared.frozen() if trial.state == TrialState.COMPLETE]
+        begun = [trial.user_attrs.get(BEGUN) for trial in trials]
+        return bars([trial.intermediate_values for trial in trials], begun)
 
     def _begin(self, claim: Claim) -> list[RunConfig]:
         """The runs that have to be trained for a trial; none where it is answered."""

@@ -76,13 +76,17 @@ def trials(out: Path) -> list[dict[str, Any]]:
 
 @dataclass
 class FakeTraining:
-    """Trains nothing and says what it was asked for. `statuses` are ends by run id, all others are done."""
+    """Trains nothing and says what it was asked for. `statuses` are ends by run id, all others are done.
+
+    `chance` is what is had without recall, where it is known.
+    """
 
     asked: list[str] = field(default_factory=list)
     packs: list[int] = field(default_factory=list)
     statuses: dict[str, str] = field(default_factory=dict)
     score: Callable[[RunConfig], float] = lambda run: min(1.0, 10 * run.train.lr)
     before: Callable[[RunConfig], None] = lambda run: None
+    chance: float | None = None
 
     def __call__(
         self,
@@ -121,6 +125,7 @@ class FakeTraining:
         return Outcome(
             status, 4, score, score, params=100, state_fixed=10 * run.model.dim, state_cached=0, tokens_per_s=1.0,
             wall_s=1.0, diverged_step=3 if status == "diverged" else None, error=error, curve=curve,
+            without_recall=None if self.chance is None else {ALL: {"any value": self.chance}},
         )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from optuna.trial import TrialState, create_trial
 
 from mclab.config.outcome import ALL, Score
 from mclab.config.run import RunConfig
-from mclab.sweep.pruning import Judge, looks, medians
+from mclab.sweep.pruning import Judge, bars, looks, medians
 from mclab.train import train_pack
 from tests.commands import fine, records
 from tests.sweep.bench import BASE, FakeTraining, frozen, journal, space_file, trials
@@ -45,6 +45,15 @@ def test_a_look_that_is_no_number_stops_nothing() -> None:
     judge = Judge("valid.loss", {1: 0.7, 2: 0.7}, 2)
     assert judge(1, [{ALL: Score(0, nan)}, {ALL: Score(0, 0.9)}]) == [True, False]
     assert judge(2, [{ALL: Score(0, 0.8)}, {ALL: Score(0, nan)}]) == [False, False]
+
+
+def test_nobody_is_stopped_before_most_have_begun_to_recall() -> None:
+    """Learning is a step after a plateau: what is behind on the plateau is behind by chance."""
+    curves = [{100: 0.12 + n / 100, 200: 0.13, 300: 0.9} for n in range(6)]
+    assert bars(curves, [300] * 4 + [None] * 2) == {300: 0.9}
+    assert bars(curves, [200] * 4 + [None] * 2) == {200: 0.13, 300: 0.9}
+    assert bars(curves, [100] * 3 + [None] * 3) == {}  # half of them are not most
+    assert bars(curves[:4], [100] * 4) == {}
 
 
 def test_looks_are_means_over_the_seeds() -> None:
@@ -100,8 +109,10 @@ def test_a_stopped_run_is_stopped_after_a_resume(tmp_path: Path) -> None:
     assert (stopped.status, stopped.steps) == ("pruned", 2)
 
 
-def test_a_search_really_stops_what_is_behind(here: Path) -> None:
-    """With training for real: the sixth trial learns nothing and is stopped at its first look."""
+def test_a_search_really_stops_what_is_behind(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With training for real: the seventh trial learns nothing and is stopped at its first look. So few steps teach no
+    recall, so whatever is right more often than never counts as that."""
+    monkeypatch.setattr("mclab.train.loop.without_recall", lambda run, seed: {ALL: {"nothing": 0.0}})
     text = f"{BASE.replace('steps: 4', 'steps: 20').replace('every: 2', 'every: 10').replace('valid: 8', 'valid: 64')}"
     rates = "[0.03, 0.031, 0.032, 0.033, 0.034, 0.035, 1.0e-7]"
     path = space_file(
@@ -124,8 +135,12 @@ def test_a_search_really_stops_what_is_behind(here: Path) -> None:
 
 def test_a_trial_that_repeats_a_stopped_one_is_stopped(here: Path, training: FakeTraining) -> None:
     text = f"{BASE}\nspace:\n  train.lr: [0.05, 0.06, 0.07, 0.08, 0.09, 0.001]\nsampler: random\npruner: median\n"
+    training.chance = 0.0
     fine("sweep", "--space", space_file(here, text), "--trials", 25, "--out", "o", "--workers", 1)
     stopped = [trial for trial in trials(here / "o") if trial["status"] == "pruned"]
+    first = frozen(journal(here / "o"))[stopped[0]["number"]]
+    assert first.user_attrs["valid.accuracy"] == pytest.approx(max(first.intermediate_values.values()))
+    assert first.user_attrs["state_floats"] == 80.0
     assert len({tuple(trial["run_ids"]) for trial in stopped}) < len(stopped)
     assert len(training.asked) == len(set(training.asked))
 

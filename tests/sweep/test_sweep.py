@@ -350,3 +350,19 @@ def test_what_failed_is_tried_again_though_fewer_are_asked_for(here: Path, train
     again = fine(*words(path, "--trials", 4, "--retry-failed"))
     assert "1 failed trial to be tried again" in again.err
     assert "this command: 1 done; study s: 5 of 5 trials" in again.err
+
+
+def test_optunas_trials_carry_what_its_dashboard_plots(here, training):
+    """The dashboard plots user attributes that are numbers, and no mappings."""
+    path = space_file(here, SIX)
+    training.statuses = {}
+    fine("sweep", "--space", path, "--trials", 6, "--out", "o", "--workers", 1)
+    found = frozen(journal(here / "o"))
+    assert len(found) == 6
+    for trial in found:
+        assert trial.user_attrs["valid.accuracy"] == trial.value
+        numbers = {
+            name: trial.user_attrs[name] for name in ("valid.loss", "test.accuracy", "state_floats", "tokens_per_s")
+        }
+        assert all(isinstance(value, float) for value in numbers.values())
+        assert numbers["state_floats"] == 80.0

@@ -1,6 +1,6 @@
 """The tables of a study as people read them: best trials or front, importances, marginals, as columns of text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mclab.config.strict import Scalar
 from mclab.plan.space_trials import Objective, Trial
@@ -61,13 +61,27 @@ def importance_columns(study: Study) -> list[Shown]:
         texts = [NOTHING if (s := each.shares[place]) is None else f"{s:.3f}" for each in study.ranked]
         head = f"importance for {metric_name(objective.metric)}" if study.several else "importance"
         columns.append(Shown(head, tuple(texts)))
+        columns += _trust(study, place)
     return columns
+
+
+def _trust(study: Study, place: int) -> Iterator[Shown]:
+    """How far the shares of an objective can be trusted, and Optuna's own where they differ."""
+    doubts = [each.doubt[place] if each.doubt else None for each in study.ranked]
+    if any(doubts):
+        ranges = [NOTHING if doubt is None else f"[{doubt.lo:.2f}, {doubt.hi:.2f}]" for doubt in doubts]
+        yield Shown("95 % interval", tuple(ranges))
+        yield Shown("first in", tuple(NOTHING if doubt is None else f"{doubt.first:.0%}" for doubt in doubts))
+    others = [each.other[place] if each.other else None for each in study.ranked]
+    if any(share is not None for share in others):
+        texts = [NOTHING if share is None else f"{share:.3f}" for share in others]
+        yield Shown("Optuna's default", tuple(texts))
 
 
 def marginal_columns(study: Study) -> list[Shown]:
     """A level a row: the axis, its value, trials, and each objective's mean with its interval."""
     rows = [(each, level) for each in study.ranked for level in each.levels]
-    if not study.found.done:
+    if not study.judged.trials:
         return []
     columns = [
         Shown("axis", tuple(each.name for each, _ in rows), right=False),
@@ -76,10 +90,13 @@ def marginal_columns(study: Study) -> list[Shown]:
     ]
     for place, objective in enumerate(study.found.objectives):
         spreads = [level.objective(place) for _, level in rows]
-        columns.append(Shown(metric_name(objective.metric), tuple(_mean(objective, s) for s in spreads)))
+        columns.append(Shown(study.measured(objective), tuple(_mean(objective, s) for s in spreads)))
         columns.append(Shown("95 % interval", tuple(_interval(objective, s) for s in spreads)))
+    if any(level.pruned for _, level in rows):
+        columns.insert(3, Shown("pruned", tuple(str(level.pruned) for _, level in rows)))
     if any(level.lost for _, level in rows):
-        columns.append(Shown("not done", tuple(str(level.lost) for _, level in rows)))
+        head = "not done" if study.judged.step is None else "lost"
+        columns.append(Shown(head, tuple(str(level.lost) for _, level in rows)))
     return columns
 
 

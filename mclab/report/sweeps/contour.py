@@ -12,7 +12,7 @@ from mclab.report.heat import COLOUR_MAP
 from mclab.report.marks import GREY
 from mclab.report.sheet import page
 from mclab.report.sweeps.levels import level_at
-from mclab.report.sweeps.study import Ranked, Study, metric_name, metric_text
+from mclab.report.sweeps.study import Ranked, Study, metric_text
 
 #: Inches of a row of cells.
 CELL = 0.36
@@ -30,7 +30,7 @@ def contour_figure(study: Study) -> Figure:
     assert axes is not None
     across, down = axes if len(axes[0].levels) >= len(axes[1].levels) else axes[::-1]
     cells = _cells(study, across, down)
-    name = metric_name(study.found.objectives[0].metric)
+    name = study.measured(study.found.objectives[0])
     foot = (
         f"Each cell: the mean of {name} over its trials, whatever their other axes are, and their number. Grey: no "
         f"trial. Trials where one of the two does not exist or changes nothing are left out."
@@ -50,7 +50,7 @@ def _labels(each: Ranked) -> list[str]:
 
 def _cells(study: Study, across: Ranked, down: Ranked) -> dict[tuple[str, str], list[float]]:
     cells = defaultdict[tuple[str, str], list[float]](list)
-    for trial in study.found.done:
+    for trial in study.judged.trials:
         y, x = level_at(down.axis, trial), level_at(across.axis, trial)
         if y is not None and x is not None and trial.values is not None:
             cells[y, x].append(trial.values[0])

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from mclab.plan.evidence import evidence
 from mclab.plan.space_trials import SpaceAxis, Trial, Trials
 from mclab.report.align import NOTHING
 from mclab.report.names import value_text
@@ -18,7 +19,8 @@ LOST = ("pruned", "diverged", "oom", "failed")
 
 @dataclass(frozen=True)
 class Level:
-    """A value of an axis, or a part of its range: the distinct trials that are done there, and how many were lost.
+    """A value of an axis, or a part of its range: the trials that are judged there (`mclab.plan.evidence`), and how
+    many were lost.
 
     `there` is false for the level of the trials in which the axis does not exist or changes nothing.
     """
@@ -27,6 +29,11 @@ class Level:
     trials: tuple[Trial, ...]
     lost: int
     there: bool = True
+
+    @property
+    def pruned(self) -> int:
+        """How many of the trials were pruned later."""
+        return sum(trial.status == "pruned" for trial in self.trials)
 
     def objective(self, place: int) -> Spread:
         """The objective's mean over the trials, whatever their other axes are."""
@@ -39,11 +46,13 @@ def levels_of(found: Trials, axis: SpaceAxis) -> tuple[Level, ...]:
     done = {label: list[Trial]() for label, _, _ in cuts}
     lost = dict.fromkeys(done, 0)
     without, lost_without = list[Trial](), 0
-    for trial in found.done:
+    judged = evidence(found).trials
+    known = {trial.number for trial in judged}
+    for trial in judged:
         label = level_at(axis, trial)
         (without if label is None else done[label]).append(trial)
     for trial in found.trials:
-        if trial.status in LOST and trial.repeat_of is None:
+        if trial.status in LOST and trial.repeat_of is None and trial.number not in known:
             label = level_at(axis, trial)
             if label is None:
                 lost_without += 1

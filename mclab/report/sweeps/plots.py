@@ -14,7 +14,7 @@ from mclab.report.plots import METADATA, drawn
 from mclab.report.sheet import page
 from mclab.report.sweeps.contour import contour_axes, contour_figure
 from mclab.report.sweeps.levels import Level
-from mclab.report.sweeps.study import PED_ANOVA, Ranked, Study, clipped, metric_name
+from mclab.report.sweeps.study import Ranked, Study, clipped, metric_name
 from mclab.report.write import write_files
 
 #: Inches of a row.
@@ -48,7 +48,7 @@ def figures_of(study: Study) -> dict[str, Callable[[], Figure]]:
         figures["importances"] = lambda: importances_figure(study)
     if study.found.done:
         figures["marginals"] = lambda: marginals_figure(study)
-        if contour_axes(study):
+        if study.judged.trials and contour_axes(study):
             figures["contour"] = lambda: contour_figure(study)
         if study.several:
             figures["front"] = lambda: front_figure(study)
@@ -58,18 +58,29 @@ def figures_of(study: Study) -> dict[str, Callable[[], Figure]]:
 def importances_figure(study: Study) -> Figure:
     """A bar for each axis, one panel for each objective."""
     titles = [metric_name(objective.metric) for objective in study.found.objectives]
-    foot = f"{PED_ANOVA} {len(study.found.done)} distinct trials."
+    foot = f"{study.method} {study.rests_on}"
     sheet = page(study.title, foot, 0.6 + ROW * max(2, len(study.ranked)), titles)
     most = max(0.1, *(share or 0.0 for each in study.ranked for share in each.shares))
+    most = max(most, *(doubt.hi if doubt else 0.0 for each in study.ranked for doubt in each.doubt), 0.0)
     for place, axes in enumerate(sheet.panels):
         shares = [each.shares[place] or 0.0 for each in study.ranked]
         axes.barh(range(len(shares)), shares, height=0.62, color=COLOURS[0])
+        ends = [_interval(axes, row, each, place) or shares[row] for row, each in enumerate(study.ranked)]
         for row, share in enumerate(shares):
-            axes.text(share + 0.01, row, f"{share:.2f}", va="center", fontsize=8, color=GREY)
+            axes.text(ends[row] + 0.01, row, f"{share:.2f}", va="center", fontsize=8, color=GREY)
         axes.set_xlim(0, 1.12 * most)  # the panels share it
         axes.set_xlabel(f"importance for {titles[place]}")
         _rows(axes, [each.name for each in study.ranked])
     return sheet.figure
+
+
+def _interval(axes: Axes, row: int, each: Ranked, place: int) -> float | None:
+    """A line over the bar from end to end of the share's interval; its upper end, where there is one."""
+    doubt = each.doubt[place] if each.doubt else None
+    if doubt is None:
+        return None
+    axes.plot([doubt.lo, doubt.hi], [row, row], color="black", linewidth=1.1)
+    return max(doubt.hi, each.shares[place] or 0.0)
 
 
 def marginals_figure(study: Study) -> Figure:
@@ -85,14 +96,14 @@ def marginals_figure(study: Study) -> Figure:
     sheet = page(study.title, foot, 0.6 + min(ROW * max(4, len(rows)), TALLEST), titles, share=False)
     for place, axes in enumerate(sheet.panels):
         _marginals(axes, study, rows, place)
-        axes.set_xlabel(titles[place])
+        axes.set_xlabel(study.measured(study.found.objectives[place]))
         if place:
             axes.tick_params(labelleft=False)
     return sheet.figure
 
 
 def _marginals(axes: Axes, study: Study, rows: Sequence[Ranked | Level], place: int) -> None:
-    every = _values(study.found.done, place)
+    every = _values(study.judged.trials, place)
     axes.axvline(sum(every) / len(every), color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     axis = -1
     for at, row in enumerate(rows):

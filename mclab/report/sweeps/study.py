@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from mclab.plan.space_trials import COUNTED, Objective, SpaceAxis, Trial, Trials
+from mclab.plan.evidence import Evidence, evidence, meaningless
+from mclab.plan.space_trials import COUNTED, Objective, Resampled, SpaceAxis, Trial, Trials
 from mclab.report.align import reason
 from mclab.report.names import column_names, listed, seeds_text
 from mclab.report.sweeps.levels import Level, levels_of, share
@@ -22,14 +23,25 @@ PED_ANOVA = (
 )
 
 
+BEST_THIRD = (
+    "Importance: PED-ANOVA (arXiv 2304.10255), how differently the best third of the trials (at least five) lie along "
+    "an axis than all of them or, where points were drawn at random, than the space, less what shuffled values give; "
+    "shares of 1, with the middle 95 % of bootstrap resamples, and how often an axis comes first in them. It says what "
+    "matters where it is good, not which value is good; a search proposes, an ablation decides."
+)
+
+
 @dataclass(frozen=True)
 class Ranked:
-    """An axis with its name in tables, its levels, and its importance for each objective, where that is known."""
+    """An axis with its name in tables, its levels, and for each objective its importance, how far that can be trusted,
+    and Optuna's own where that differs; `None` where it is not known."""
 
     axis: SpaceAxis
     name: str
     levels: tuple[Level, ...]
     shares: tuple[float | None, ...]
+    doubt: tuple[Resampled | None, ...] = ()
+    other: tuple[float | None, ...] = ()
 
     @property
     def filled(self) -> int:
@@ -49,6 +61,29 @@ class Study:
         return self.found.question or self.found.study
 
     @cached_property
+    def judged(self) -> Evidence:
+        """The trials that importances, marginals and contour are of, and at which step."""
+        return evidence(self.found)
+
+    def measured(self, objective: Objective) -> str:
+        """An objective's name over what the judged trials came to: `valid accuracy at step 300`."""
+        at = "" if self.judged.step is None else f" at step {self.judged.step}"
+        return f"{metric_name(objective.metric)}{at}"
+
+    @property
+    def rests_on(self) -> str:
+        """How many trials, and at which step."""
+        judged = self.judged
+        if judged.step is None:
+            return f"{len(judged.trials)} distinct trials."
+        return f"{len(judged.trials)} distinct trials at step {judged.step}, {judged.pruned} of them pruned."
+
+    @property
+    def method(self) -> str:
+        """How importances were found."""
+        return PED_ANOVA if self.found.good is None else BEST_THIRD
+
+    @cached_property
     def names(self) -> dict[str, str]:
         """Axis -> its column."""
         return column_names([axis.path for axis in self.found.axes])
@@ -57,7 +92,14 @@ class Study:
     def ranked(self) -> tuple[Ranked, ...]:
         """The axes, the most important for the first objective first; in the space's order where nothing is known."""
         axes = [
-            Ranked(axis, self.names[axis.path], levels_of(self.found, axis), tuple(self._shares(axis)))
+            Ranked(
+                axis,
+                self.names[axis.path],
+                levels_of(self.found, axis),
+                tuple(self._shares(axis)),
+                tuple(self.found.resampled.get(each.metric, {}).get(axis.path) for each in self.found.objectives),
+                tuple(self.found.other.get(each.metric, {}).get(axis.path) for each in self.found.objectives),
+            )
             for axis in self.found.axes
         ]
         return tuple(sorted(axes, key=lambda each: -(each.shares[0] or 0.0)))
@@ -124,7 +166,7 @@ def _nothing(study: Study) -> Iterator[str]:
     for place, objective in enumerate(study.found.objectives):
         if done > 1 and study.constant(place):
             yield f"{metric_name(objective.metric)} is the same in every trial: nothing can matter for it."
-    if not study.weighed:
+    if not study.weighed and not meaningless(study.found):
         yield "No importances: too few trials, or trials that are all alike."
     single = [each.name for each in study.ranked if each.filled < 2]
     if single and done > 1:
@@ -176,11 +218,14 @@ def reading(study: Study) -> list[str]:
     ]
     lines[0] += "chance, test owes nothing to it."
     if study.weighed:
-        lines.append(PED_ANOVA)
+        lines.append(study.method)
+    lost = "Not done: pruned, diverged or failed there; in no mean."
+    if study.judged.step is not None:
+        lost = "Pruned: of those trials, stopped at that step or later. Lost: stopped before it, diverged or failed."
     lines.append(
         "Marginal: mean over the trials with that value, with its 95 % t interval, whatever their other axes are; a "
         "search looks more often where it is good, so only trials drawn at random make this an average over the space. "
-        "–: the axis does not exist there or changes nothing. Not done: pruned, diverged or failed there; in no mean."
+        f"–: the axis does not exist there or changes nothing. {lost}"
     )
     if study.several:
         lines.append("Front: no other trial is better in one objective and at least as good in the other.")

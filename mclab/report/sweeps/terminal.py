@@ -2,14 +2,19 @@
 
 from textwrap import fill
 
+from mclab.plan.evidence import meaningless
 from mclab.plan.space_trials import Trials
 from mclab.report.sweeps.columns import MOST_BEST, importance_columns, trial_columns
 from mclab.report.sweeps.study import Study, metric_name, told
+from mclab.report.sweeps.trust import trust
 from mclab.report.terminal import fit, grid
 
 
-def terminal_text(found: Trials, width: int = 120) -> str:
-    """Question, best trials or front, importances, what is unusual. A narrow terminal leaves lesser columns out."""
+def terminal_text(found: Trials, width: int = 120, confirm: str | None = None) -> str:
+    """Question, best trials or front, importances, what is unusual. A narrow terminal leaves lesser columns out.
+
+    `confirm` is the command that has the best point confirmed; it is told where there is one to confirm.
+    """
     study = Study(found)
     parts = [fill(study.title, width, subsequent_indent="  ")]
     if found.done:
@@ -20,7 +25,9 @@ def terminal_text(found: Trials, width: int = 120) -> str:
         parts += [f"left out for width: {', '.join(left)}; see sweep.md"] * bool(left)
     if weights := importance_columns(study):
         parts.append(grid(weights))
-    parts.append("\n".join(fill(line, width, subsequent_indent="  ") for line in told(study)))
+    parts.append("\n".join(fill(line, width, subsequent_indent="  ") for line in (*told(study), *trust(study))))
+    if confirm and len(found.done) > 1 and not meaningless(found):
+        parts.append(f"a search proposes, an ablation decides: {confirm}")
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,6 +1,6 @@
 """A study's files: a page of markdown, and frames of numbers alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +11,7 @@ from mclab.report.markdown import grid as pipes
 from mclab.report.sweeps.columns import importance_columns, marginal_columns, trial_columns
 from mclab.report.sweeps.study import Study, clipped, reading, told
 from mclab.report.sweeps.terminal import head
+from mclab.report.sweeps.trust import trust
 from mclab.report.tables import Column, series
 from mclab.report.write import as_csv, as_parquet, write_files
 
@@ -41,7 +42,7 @@ def page(study: Study) -> str:
         parts += ["What matters:", pipes(weights)]
     if marginals := marginal_columns(study):
         parts += ["Value by value:", pipes(marginals)]
-    parts += ["Notes:", "\n".join(f"- {escape(line)}" for line in (*told(study), *reading(study)))]
+    parts += ["Notes:", "\n".join(f"- {escape(line)}" for line in (*told(study), *trust(study), *reading(study)))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -61,8 +62,19 @@ def trials_frame(study: Study, rows: Sequence[Trial] | None = None) -> pl.DataFr
         ("duration_s", pl.Float64, [trial.duration_s for trial in rows]),
         ("run_ids", pl.String, [" ".join(trial.run_ids) for trial in rows]),
         ("error", pl.String, [trial.error for trial in rows]),
+        *_last_looks(study, rows),
     ]
     return pl.DataFrame([series(*column) for column in columns])
+
+
+def _last_looks(study: Study, rows: Sequence[Trial]) -> Iterator[Column]:
+    """Where trials were pruned: the last step at which each was looked at, and the first objective there."""
+    looks = study.found.looks
+    if any(trial.status == "pruned" and looks.get(trial.number) for trial in study.found.trials):
+        last = [max(looks.get(trial.number, {}), default=None) for trial in rows]
+        yield "last_step", pl.Int64, last
+        pairs = zip(rows, last, strict=True)
+        yield "last_look", pl.Float64, [None if step is None else looks[trial.number][step] for trial, step in pairs]
 
 
 def _dtype(axis: SpaceAxis) -> pl.DataType | type[pl.DataType] | None:
@@ -78,15 +90,24 @@ def _column(metric: str) -> str:
 
 
 def importances_frame(study: Study) -> pl.DataFrame:
-    """One row an axis, one column an objective."""
+    """One row an axis; an objective's shares, and where they are known their intervals, how often the axis came first
+    among resamples, and Optuna's own shares where those differ."""
     columns: list[Column] = [("axis", pl.String, [each.axis.path for each in study.ranked])]
     for place, objective in enumerate(study.found.objectives):
-        columns.append((_column(objective.metric), pl.Float64, [each.shares[place] for each in study.ranked]))
+        name = _column(objective.metric)
+        columns.append((name, pl.Float64, [each.shares[place] for each in study.ranked]))
+        if objective.metric in study.found.resampled:
+            doubts = [each.doubt[place] for each in study.ranked]
+            for part in ("lo", "hi", "first"):
+                columns.append((f"{name}_{part}", pl.Float64, [each and getattr(each, part) for each in doubts]))
+        if objective.metric in study.found.other:
+            columns.append((f"{name}_optuna", pl.Float64, [each.other[place] for each in study.ranked]))
     return pl.DataFrame([series(*column) for column in columns])
 
 
 def marginals_frame(study: Study) -> pl.DataFrame:
-    """One row a level: axis, value, trials that are done and that are not, mean and interval of each objective."""
+    """One row a level: axis, value, trials that are in the mean and that are not, mean and interval of each objective;
+    where trials were pruned also the step of the mean, and how many were pruned later."""
     rows = [(each, level) for each in study.ranked for level in each.levels]
     columns: list[Column] = [
         ("axis", pl.String, [each.axis.path for each, _ in rows]),
@@ -94,6 +115,9 @@ def marginals_frame(study: Study) -> pl.DataFrame:
         ("n", pl.Int64, [len(level.trials) for _, level in rows]),
         ("not_done", pl.Int64, [level.lost for _, level in rows]),
     ]
+    if study.judged.step is not None:
+        columns.append(("step", pl.Int64, [study.judged.step for _ in rows]))
+        columns.append(("pruned", pl.Int64, [level.pruned for _, level in rows]))
     for place, objective in enumerate(study.found.objectives):
         spreads = [level.objective(place) for _, level in rows]
         name = _column(objective.metric)
