@@ -97,6 +97,5 @@ def _begun(curves: Sequence[Sequence[Mapping[str, Any]]], chance: float | None) 
 
 def end_as(trial: Trial) -> End:
     """How a trial ends that has the same runs as one before it."""
-    facts = {"metrics": trial.metrics or None, "diverged_step": trial.diverged_step, "repeat_of": trial.number}
-    facts |= trial.metrics
-    return End(trial.status, trial.values, facts=facts)
+    own = {"metrics": trial.metrics or None, "diverged_step": trial.diverged_step, "repeat_of": trial.number}
+    return End(trial.status, trial.values, facts={**own, **trial.metrics})
