@@ -56,7 +56,7 @@ def marks(row: Row, curve: Curve | None) -> tuple[str, ...]:
 
 
 def _few_started(row: Row) -> bool:
-    if row.not_learned is None or row.accuracy.n < LEAST_PAIRS:
+    if row.without_recall is None or row.not_learned is None or row.accuracy.n < LEAST_PAIRS:
         return False
     started = row.accuracy.n - row.not_learned
     return started < STARTED * row.accuracy.n and (started > 0 or not row.guessing)

@@ -134,7 +134,9 @@ def _sequential(rows: Sequence[Row], way: Course) -> list[Row]:
             continue
         row, stand = rows[place], way.standings[place]
         high = base is not None and stand.gap is not None and is_high(row) and is_high(rows[base])
-        compared[place] = replace(row, difference=_at_look(stand), p=stand.p, ceiling=high, standing=stand)
+        why = stand.why if stand.state == "unmended" else ""
+        found = replace(row, difference=_at_look(stand), p=stand.p, ceiling=high)
+        compared[place] = replace(found, standing=stand, unmended=why)
     return compared
 
 

@@ -54,7 +54,7 @@ def sequential_verdict(summary: Summary) -> Iterator[str]:
         )
     for row in by["open"]:
         yield f"{row.told} is open after {_n(row)} seeds: {seeds_text(row, summary)}."
-    for row in (*_rows(summary, "unmended"), *_rows(summary, "failed")):
+    for row in _rows(summary, "failed"):
         yield f"No verdict on {row.told}: {row.standing.why if row.standing else ''}."
     yield from _next(summary, by["open"])
 

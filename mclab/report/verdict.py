@@ -128,7 +128,7 @@ def _mend(summary: Summary) -> Iterator[str]:
         if rows := [row for row in summary.rows if mark in row.marks]:
             them = "it" if len(rows) == 1 else "them"
             yield f"{_names(rows)} {_be(rows)} {what}: {first}; until then nothing follows from {them}."
-    if unjudged := [row for row in summary.rows if row.unmended and not row.marks]:
+    if unjudged := [row for row in summary.rows if row.unmended and not (row.marks or row.lost)]:
         yield f"No verdict on {_names(unjudged)}, since {summary.baseline} must be mended first."
 
 

@@ -28,7 +28,7 @@ _DRAWS = ("mclab.report.plots.write_plots", "mclab.report.sweeps.plots.write_plo
 @contextmanager
 def no_drawing() -> Iterator[None]:
     """Commands in this process draw nothing."""
-    with patch(_DRAWS[0], lambda *_: []), patch(_DRAWS[1], lambda *_: []):
+    with patch(_DRAWS[0], lambda *_, **__: []), patch(_DRAWS[1], lambda *_, **__: []):
         yield
 
 

@@ -17,7 +17,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_grid_runs_and_the_same_command_finds_nothing_to_do(here: Path) -> None:
     words = ("ablate", "--grid", "tiny.yaml", "--workers", 1)
     first = fine(*words)
-    assert first.out.startswith("Does the gate matter?\n\ngate         test accuracy ")
+    assert first.out.split()[:7] == ["Does", "the", "gate", "matter?", "gate", "test", "accuracy"]
     assert "this command: 4 done; 0 stored before; " in first.err
     assert "wrote into runs/tiny/tables: table.csv, table.parquet, table.md" in first.err
     assert (here / "runs/tiny/grid.yaml").read_text() == TINY
@@ -51,7 +51,7 @@ def test_overrides_as_arguments_and_as_options_are_the_same() -> None:
 
 
 def test_train_gathers_runs_in_one_folder(here: Path) -> None:
-    assert fine("train", *SMALL).out.startswith("train\n\ncell  test accuracy")
+    assert fine("train", *SMALL).out.split()[:4] == ["train", "cell", "test", "accuracy"]
     fine("train", *SMALL, "model.mixer.aggregate=soup", "--seeds", "0..1")
     assert "left to run" in fine("train", *SMALL, "--dry-run").out
     rows = fine("list", "runs/train", "--json").json
