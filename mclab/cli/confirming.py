@@ -43,7 +43,7 @@ def confirm(
     plan = load_plan(path, content=content)
     with plainly(path):
         write_whole(path, content)
-    remark(f"wrote {path}: {len(asked.changes)} changes around trial {asked.trial.number}, seeds {asked.data['seeds']}")
+    remark(f"wrote {path}: {len(asked.changes)} changes around trial {asked.trial.number}, each with seeds until told")
     with progress() as (show, say):
         report = ablate(plan, out / name, options, grid=content, say=say, progress=show)
     if report.summary.interrupted:
@@ -59,7 +59,7 @@ def _told(found: "Trials", asked: "Confirmation", report: "Report", out: Path, a
     from mclab.report.sweeps.study import Study
     from mclab.store.files import plainly
 
-    summary = summarise(report.plan, report.lookup)
+    summary = summarise(report.plan, report.lookup, report.curve)
     both = confirmed(Study(found), asked.trial, summary, asked.axis_of, asked.refused)
     path = out / "tables" / PAGE
     with plainly(path):
@@ -75,7 +75,6 @@ def _told(found: "Trials", asked: "Confirmation", report: "Report", out: Path, a
 def _verdicts(both: "Confirmed") -> list[dict[str, Any]]:
     from mclab.report.sweeps.confirmed import verdict_of
 
-    best = both.summary.rows[0]
     return [
         {
             "axis": choice.each.axis.path,
@@ -84,7 +83,7 @@ def _verdicts(both: "Confirmed") -> list[dict[str, Any]]:
             "row": row.cell.name,
             "difference": row.difference and row.difference.mean,
             "p": row.p,
-            "verdict": verdict_of(row, best),
+            "verdict": verdict_of(row),
         }
         for choice in both.choices
         for row in choice.rows

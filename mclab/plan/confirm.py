@@ -12,11 +12,12 @@ from mclab.plan.settings import ABSENT, Flat, nested, value_at, within
 from mclab.plan.space import Params, Point, Space
 from mclab.plan.space_axes import Axis
 from mclab.plan.space_trials import SpaceAxis, Trial, Trials
+from mclab.plan.until import TOLD, UNTIL
 
 #: The first row: the point itself.
 BEST = "best"
-#: Seeds that the confirmation takes.
-SEEDS = 8
+#: Within this much accuracy a changed choice is as good as the best one's.
+EVEN = 0.02
 #: A range with at most so many values is tried at each; another at this share of its width below and above the best.
 MOST_VALUES, STEP = 5, 0.25
 MIXER = "model.mixer"
@@ -81,9 +82,9 @@ def confirmation(space: Space, found: Trials) -> Confirmation:
 
 
 def seeds_of(space: Space) -> Any:
-    """Seeds that the search has not used: the best of many trials owes some of its score to those that it had."""
-    first = max(space.seeds) + 1
-    return f"{first}..{first + SEEDS - 1}"
+    """Seeds until each row is told, none that the search has used: the best of many trials owes some of its score to
+    those."""
+    return {UNTIL: TOLD, "from": max(space.seeds) + 1, "even": EVEN}
 
 
 def _changes(space: Space, trial: Trial, best: Point) -> tuple[list[Change], list[str]]:

@@ -36,8 +36,8 @@ class Factor:
 class Effect:
     """One effect: what a level of a factor changes, or what a second factor's level changes in that.
 
-    `pairs` is the number of differences that are averaged on each seed, `by_seed` the averages. `chance` counts the
-    cells among them that are not above a predictor without recall. `p` is Holm's, over all effects.
+    `pairs` is the number of differences that are averaged on each seed, `by_seed` the averages. `unmended` counts
+    the cells among them with a mark that must be mended first (`mclab.report.learned`). `p` is Holm's over all effects.
     """
 
     factors: tuple[Factor, ...]
@@ -45,7 +45,7 @@ class Effect:
     pairs: int
     by_seed: dict[int, float]
     difference: Difference
-    chance: int = 0
+    unmended: int = 0
     p: float | None = None
 
     @property
@@ -55,8 +55,8 @@ class Effect:
 
     @property
     def apart(self) -> bool:
-        """Whether it is told from nothing, and all its cells have begun to recall."""
-        return self.p is not None and self.p < ALPHA and not self.chance
+        """Whether it is told from nothing, and no cell of it must be mended first."""
+        return self.p is not None and self.p < ALPHA and not self.unmended
 
     @property
     def name(self) -> str:
@@ -188,8 +188,8 @@ def _effect(grid: Grid, places: tuple[int, ...], levels: tuple[int, ...], square
     }
     factors = tuple(grid.factors[place] for place in places)
     names = tuple(factor.levels[level] for factor, level in zip(factors, levels, strict=True))
-    chance = len({id(grid.cells[cell]) for cell in cells if grid.cells[cell].guessing})
-    return Effect(factors, names, len(squares), by_seed, paired(by_seed, dict.fromkeys(by_seed, 0.0)), chance)
+    unmended = len({id(grid.cells[cell]) for cell in cells if grid.cells[cell].marks})
+    return Effect(factors, names, len(squares), by_seed, paired(by_seed, dict.fromkeys(by_seed, 0.0)), unmended)
 
 
 def same_runs(summary: Summary) -> list[str]:

@@ -30,7 +30,7 @@ def effects_figure(summary: Summary) -> Figure:
     left = f" {len(every) - len(found)} further interactions stand in effects.csv." * (len(found) < len(every))
     foot = (
         f"Mean over seeds with 95 % t interval; each small dot is a seed; filled: Holm p < {ALPHA} over all "
-        f"{len(every)} effects, no cell at chance. Blue: a level less the baseline's, averaged over the other axes. "
+        f"{len(every)} effects, no cell to mend. Blue: a level less the baseline's, averaged over the other axes. "
         f"Orange: how much one difference changes with the other axis (difference of differences).{left}"
     )
     sheet = page(summary.plan.question or summary.plan.name, foot, 0.7 + ROW * max(3, len(found)), [""])

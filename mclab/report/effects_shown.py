@@ -6,8 +6,9 @@ import polars as pl
 
 from mclab.report.align import NOTHING
 from mclab.report.display import Shown, p_text, signed, signed_interval
-from mclab.report.effects import Effect
+from mclab.report.effects import Effect, same_runs
 from mclab.report.names import listed
+from mclab.report.summary import Summary
 from mclab.report.tables import Column, clip, series
 
 #: Effects of a table at a terminal.
@@ -19,9 +20,20 @@ READING = (
 )
 
 
+def reading(summary: Summary) -> list[str]:
+    """Which cells are one run, and how to read the table."""
+    lines = [*same_runs(summary), READING]
+    if summary.plan.until:
+        lines.append(
+            "The looks were planned for rows, not for effects: these are over the seeds that all their cells have, and "
+            "their p is not corrected for looking."
+        )
+    return lines
+
+
 def effect_columns(found: Sequence[Effect]) -> list[Shown]:
     """An effect a row."""
-    chance = Shown("cells not above chance", tuple(str(effect.chance) for effect in found))
+    marked = Shown("cells to mend", tuple(str(effect.unmended) for effect in found))
     return [
         Shown("effect of", tuple(_pair(effect) for effect in found), right=False),
         Shown("level", tuple(" × ".join(effect.levels) for effect in found), right=False),
@@ -30,7 +42,7 @@ def effect_columns(found: Sequence[Effect]) -> list[Shown]:
         Shown("seeds", tuple(str(effect.difference.n) for effect in found)),
         Shown("difference", tuple(_difference(effect) for effect in found)),
         Shown("p", tuple(p_text(effect.p) for effect in found)),
-        *[chance] * any(effect.chance for effect in found),
+        *[marked] * any(effect.unmended for effect in found),
     ]
 
 
@@ -71,14 +83,11 @@ def told(found: Sequence[Effect]) -> Iterator[str]:
                 f"{first.levels[0]} is {size} {way} with {second.name} {effect.levels[1]} than with "
                 f"{second.levels[0]} ({interval})."
             )
-    marked = sum(effect.chance > 0 for effect in found)
+    marked = sum(effect.unmended > 0 for effect in found)
     if marked:
-        yield (
-            f"{marked} of {len(found)} effects rest on cells that are not above a predictor without recall: no verdict "
-            f"on them until those learn."
-        )
+        yield f"No verdict on {marked} of {len(found)} effects: they rest on cells that must be mended first."
     joint = [effect for effect in found if not effect.main]
-    if joint and not any(effect in apart or effect.chance for effect in joint):
+    if joint and not any(effect in apart or effect.unmended for effect in joint):
         yield f"No interaction can be told from none ({listed(list(dict.fromkeys(_pair(e) for e in joint)))})."
 
 
@@ -95,8 +104,8 @@ def effects_frame(found: Sequence[Effect]) -> pl.DataFrame:
     """One row an effect: `axis`, `level` and `reference`, for an interaction also `axis_2` and so on.
 
     `pairs` differences are averaged on each of `n` seeds; then the mean `diff_mean`, `_std`, its interval clipped to
-    [-1, 1], `p_one` without and `p` with Holm's adjustment over all rows, and how many of the cells are `not_above` a
-    predictor without recall.
+    [-1, 1], `p_one` without and `p` with Holm's adjustment over all rows, and how many of the cells are `unmended`:
+    they have a mark that keeps a row without a verdict.
     """
     second = [effect if not effect.main else None for effect in found]
     gaps = [effect.difference for effect in found]
@@ -116,6 +125,6 @@ def effects_frame(found: Sequence[Effect]) -> pl.DataFrame:
         ("diff_hi", pl.Float64, [clip(gap.hi, -1.0) for gap in gaps]),
         ("p_one", pl.Float64, [gap.p for gap in gaps]),
         ("p", pl.Float64, [effect.p for effect in found]),
-        ("not_above", pl.Int64, [effect.chance for effect in found]),
+        ("unmended", pl.Int64, [effect.unmended for effect in found]),
     ]
     return pl.DataFrame([series(*column) for column in columns])

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from mclab.printable import printable
 from mclab.report.align import padded
 from mclab.report.display import Shown, shown_columns, slice_columns
-from mclab.report.effects import effects, same_runs
-from mclab.report.effects_shown import READING, effect_columns, told
+from mclab.report.effects import effects
+from mclab.report.effects_shown import effect_columns, reading, told
 from mclab.report.notes import notes
 from mclab.report.summary import Summary
 from mclab.report.verdict import verdict
@@ -44,7 +44,7 @@ def _effects(summary: Summary) -> list[str]:
     """Title, table, sentences; nothing for what is no grid of two axes."""
     if not (found := effects(summary)):
         return []
-    lines = [*told(found), *same_runs(summary), READING]
+    lines = [*told(found), *reading(summary)]
     words = "\n".join(f"- {escape(line[0].upper() + line[1:])}" for line in lines)
     return ["Effects of the axes:", grid(effect_columns(found)), words]
 

@@ -9,9 +9,9 @@ from mclab.printable import printable
 from mclab.report.advice import MORE_SEEDS, commands
 from mclab.report.align import GAP, beside, cut, padded
 from mclab.report.display import Shown, row_heads, shown_columns, slice_columns
-from mclab.report.effects import effects, same_runs
-from mclab.report.effects_shown import READING as READING_EFFECTS
+from mclab.report.effects import effects
 from mclab.report.effects_shown import effect_columns, most_telling
+from mclab.report.effects_shown import reading as reading_effects
 from mclab.report.effects_shown import told as told_of
 from mclab.report.many import ends, told
 from mclab.report.notes import alarms
@@ -107,7 +107,7 @@ def _effects(summary: Summary, width: int) -> list[str]:
         return []
     shown = most_telling(found)
     left = [f"{len(shown)} of {len(found)} effects; all are in effects.csv"] * (len(shown) < len(found))
-    lines = [*told_of(found), *same_runs(summary), *left, READING_EFFECTS]
+    lines = [*told_of(found), *left, *reading_effects(summary)]
     return ["effects of the axes", grid(effect_columns(shown)), "\n".join(wrapped(line, width) for line in lines)]
 
 

@@ -81,7 +81,10 @@ def test_every_row_is_the_point_of_the_space_with_one_choice_changed(tmp_path):
 
 def test_seeds_are_those_that_the_search_has_not_used(tmp_path):
     _, asked = made(tmp_path, POINT)
-    assert set(rows(tmp_path, asked)[BEST].runs) == set(range(2, 10))
+    assert set(rows(tmp_path, asked)[BEST].runs) == set(range(2, 22))
+    plan = load_plan(tmp_path / "confirm.yaml")
+    assert plan.until is not None
+    assert (plan.until.looks, plan.until.even) == ((5, 8, 12, 16, 20), 0.02)
 
 
 def test_an_axis_without_a_value_there_and_one_that_changes_nothing_have_no_row(tmp_path):
@@ -128,7 +131,7 @@ space:
 def test_words_that_yaml_takes_for_others_come_back(tmp_path):
     text = f"{BASE}\nspace:\n  model.mixer.gate: [none, context]\n  train.lr: [1.0e-5, 2.0e-5]\n"
     _, asked = made(tmp_path, {GATE: "none", LR: 1e-5}, text)
-    assert [run.train.lr for run in rows(tmp_path, asked)["lr=2e-05"].runs.values()] == [2e-5] * 8
+    assert [run.train.lr for run in rows(tmp_path, asked)["lr=2e-05"].runs.values()] == [2e-5] * 20
 
 
 def test_nothing_to_confirm_is_said(tmp_path):

@@ -1,5 +1,6 @@
 """Effects of a whole grid: against sums done by hand, and every shape of grid that is none."""
 
+from dataclasses import replace
 from itertools import product
 from random import Random
 from statistics import fmean
@@ -9,6 +10,7 @@ import pytest
 
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import CHANGE
+from mclab.plan.until import Until
 from mclab.report.effects import effects, same_runs
 from mclab.report.effects_plot import effects_figure
 from mclab.report.effects_shown import told
@@ -122,7 +124,7 @@ def test_cells_at_chance_get_no_verdict():
     found = effects(summarise(plan, marked))
     assert not any(effect.apart for effect in found)
     (line,) = told(found)
-    assert line.startswith("5 of 5 effects rest on cells that are not above a predictor without recall: no verdict")
+    assert line.startswith("No verdict on 5 of 5 effects: they rest on cells that must be mended first")
 
 
 @pytest.mark.parametrize(
@@ -176,6 +178,8 @@ def test_a_baseline_by_its_values():
     named = make_plan([{GATE: "context"}, {GATE: "input"}], names=["full", "- context"], named=True)
     assert with_baseline(named, "- context").cells[0].name == "- context"
     assert with_baseline(plan, None) is plan
+    with pytest.raises(ConfigError, match="planned against the first row"):
+        with_baseline(replace(plan, until=Until()), "gate=input segment=8")
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_where_nothing_is_told_apart_nothing_is_confirmed():
 def test_runs_at_chance_get_no_verdict():
     chance = {part: {"any value": 0.99} for part in ("all", "pairs=4", "pairs=8")}
     lines = told(both(0.5, 0.79, 0.8, lambda record: {"without_recall": chance}, gate=0.9))
-    assert lines[0].startswith("gate=context: no verdict, runs are at chance: more steps")
+    assert lines[0].startswith("gate=context: no verdict until runs are mended (at chance): more steps")
 
 
 @pytest.mark.parametrize("show", [text, page])

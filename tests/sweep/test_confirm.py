@@ -1,6 +1,7 @@
 """`mclab sweep --confirm`: the grid around the best point is written, run, and set beside what the search says."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -45,18 +46,20 @@ def test_a_search_is_confirmed_choice_by_choice(deciding: FakeTraining, here: Pa
     done = fine(*SEARCH, "--confirm")
     grid = next(here.glob("o/confirm-*.yaml"))
     stored = records(here / "o" / grid.stem)
-    assert len(stored) == len(deciding.asked) - asked == 5 * 8  # the best, the other gate and init, two learning rates
-    assert {record["seed"] for record in stored.values()} == set(range(1, 9))  # the search has used seed 0
+    assert len(stored) == len(deciding.asked) - asked
+    seeds = Counter(record["config"]["model.mixer.gate"] for record in stored.values())
+    assert seeds["input"] == 5  # told at the first look; the rows of init and learning rate go on
+    assert 0 not in {record["seed"] for record in stored.values()}  # the search has used it
     words = " ".join(done.out.split())
     assert "search and confirmation" in words
     assert "gate=context is confirmed: input by 0." in words
-    assert "is open" in words
+    assert "does not matter here" in words or "is open" in words
     assert "an ablation decides: mclab" not in words
     page = (here / "o/tables/confirm.md").read_text()
     assert "importance (search)" in page
     assert "gate=context is confirmed" in page
     again = fine(*SEARCH, "--confirm")
-    assert len(deciding.asked) == asked + 40
+    assert len(deciding.asked) == asked + len(stored)
     assert again.out == done.out
 
 
@@ -67,7 +70,7 @@ def test_programs_read_the_verdicts(deciding: FakeTraining) -> None:
     assert verdicts["gate=input"]["verdict"] == "worse"
     assert verdicts["gate=input"]["difference"] == pytest.approx(-0.3, abs=0.05)
     assert verdicts["gate=input"]["importance"] > 0.8
-    assert verdicts["init=restart" if "init=restart" in verdicts else "init=checkpoint"]["verdict"] == "open"
+    assert {each["verdict"] for each in verdicts.values() if "gate" not in each["row"]} <= {"even", "open"}
 
 
 def test_a_search_at_chance_has_nothing_to_confirm(deciding: FakeTraining, here: Path) -> None:

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import fill
+from typing import Literal
 
+from mclab.plan.confirm import EVEN
 from mclab.plan.space_trials import Trial
 from mclab.report.align import NOTHING
 from mclab.report.display import Shown, difference_text, p_text, signed, signed_interval
@@ -11,11 +13,27 @@ from mclab.report.markdown import escape
 from mclab.report.markdown import grid as pipes
 from mclab.report.names import listed, seeds_text
 from mclab.report.row import Row
+from mclab.report.sequential import Stand
+from mclab.report.standing import against_share, standing_text
 from mclab.report.stats import ALPHA
 from mclab.report.summary import Summary
 from mclab.report.sweeps.columns import shown_value
 from mclab.report.sweeps.study import Ranked, Study
 from mclab.report.terminal import fit, grid
+
+Verdict = Literal["better", "worse", "the same", "even", "open", "no verdict", "not compared"]
+_OF_A_LOOK: dict[Stand, Verdict] = {
+    "better": "better",
+    "worse": "worse",
+    "identical": "the same",
+    "even": "even",
+    "open": "open",
+    "waiting": "open",
+    "not separable": "open",
+    "unmended": "no verdict",
+    "failed": "no verdict",
+    "not compared": "not compared",
+}
 
 
 @dataclass(frozen=True)
@@ -50,11 +68,13 @@ def confirmed(
     return Confirmed(study, trial, summary, tuple(choices), tuple(refused))
 
 
-def verdict_of(row: Row, best: Row) -> str:
-    """How a row compares with the best point, in a word or two."""
-    gap = row.difference
-    if best.guessing or row.guessing:
-        return "no verdict: at chance"
+def verdict_of(row: Row) -> Verdict:
+    """How a row compares with the best point: as its last planned look says, of fixed seeds as Holm's p says."""
+    gap, stand = row.difference, row.standing
+    if stand is not None:
+        return _OF_A_LOOK[stand.state]
+    if row.unmended:
+        return "no verdict"
     if gap is None or gap.mean is None:
         return "not compared"
     if gap.kind in ("identical", "same"):
@@ -64,17 +84,25 @@ def verdict_of(row: Row, best: Row) -> str:
     return "open"
 
 
+def _verdict_text(row: Row, summary: Summary) -> str:
+    """The verdict with what is behind it."""
+    if summary.way:
+        return standing_text(row, summary)
+    return f"no verdict: {row.unmended}" if row.unmended else verdict_of(row)
+
+
 def columns(found: Confirmed) -> list[Shown]:
     """A row for each change: the axis, the search's importance, the other value, and what it costs."""
     rows = [(choice, row) for choice in found.choices for row in choice.rows]
-    best = found.summary.rows[0]
+    way = found.summary.way
     return [
         Shown("choice", tuple(f"{choice.each.name}={choice.best}" for choice, _ in rows), right=False),
         Shown("importance (search)", tuple(_importance(choice.each) for choice, _ in rows)),
         Shown("instead", tuple(_instead(row) for _, row in rows), right=False),
         Shown("difference (confirmation)", tuple(difference_text(row) for _, row in rows)),
-        Shown("p", tuple(p_text(row.p) for _, row in rows)),
-        Shown("verdict", tuple(verdict_of(row, best) for _, row in rows), right=False),
+        Shown("p", tuple(against_share(row) if way else p_text(row.p) for _, row in rows)),
+        Shown("seeds", tuple(str(row.difference.n) if row.difference else NOTHING for _, row in rows)),
+        Shown("verdict", tuple(_verdict_text(row, found.summary) for _, row in rows), right=False),
     ]
 
 
@@ -90,25 +118,31 @@ def _instead(row: Row) -> str:
 
 def told(found: Confirmed) -> list[str]:
     """A verdict a choice, then how search and confirmation compare."""
-    return [*(_verdict(choice, found.summary.rows[0]) for choice in found.choices), *_both(found), *_reading(found)]
+    return [*(_verdict(choice) for choice in found.choices), *_both(found), *_reading(found)]
 
 
-def _verdict(choice: Choice, best: Row) -> str:
+def _verdict(choice: Choice) -> str:
     name = f"{choice.each.name}={choice.best}"
-    by: dict[str, list[Row]] = {}
+    by: dict[Verdict, list[Row]] = {}
     for row in choice.rows:
-        by.setdefault(verdict_of(row, best), []).append(row)
+        by.setdefault(verdict_of(row), []).append(row)
     if "better" in by:
         return f"{name} is refuted: {_sizes(by['better'])} better."
     if "worse" in by:
         rest = [_instead(row) for word, rows in by.items() if word != "worse" for row in rows]
         other = f"; {listed(rest)} cannot be told from it" if rest else ""
         return f"{name} is confirmed: {_sizes(by['worse'])} worse{other}."
-    if set(by) == {"the same"}:
-        return f"{name} changes nothing: {listed([_instead(row) for row in choice.rows])} gives the same."
-    if any(word.startswith("no verdict") for word in by):
-        return f"{name}: no verdict, runs are at chance: more steps or another learning rate first."
+    if set(by) <= {"the same", "even"}:
+        same = "gives the same" if set(by) == {"the same"} else f"is even with it, within {EVEN:g}"
+        return f"{name} does not matter here: {listed([_instead(row) for row in choice.rows])} {same}."
+    if "no verdict" in by:
+        why = listed(list(dict.fromkeys(_why(row) for row in by["no verdict"])))
+        return f"{name}: no verdict until runs are mended ({why}): more steps or another learning rate first."
     return f"{name} is open: {listed([_instead(row) for row in choice.rows])} cannot be told from it."
+
+
+def _why(row: Row) -> str:
+    return (row.standing.why if row.standing else row.unmended) or "at chance"
 
 
 def _sizes(rows: Sequence[Row]) -> str:
@@ -122,12 +156,11 @@ def _sizes(rows: Sequence[Row]) -> str:
 
 def _both(found: Confirmed) -> Iterator[str]:
     """Where importance and confirmation name the same choice first, and where they do not."""
-    best = found.summary.rows[0]
     apart = [
         (abs(row.difference.mean or 0.0), choice, row)
         for choice in found.choices
         for row in choice.rows
-        if row.difference and verdict_of(row, best) in ("better", "worse")
+        if row.difference and verdict_of(row) in ("better", "worse")
     ]
     first = found.choices[0].each if found.choices and found.study.weighed else None
     if not apart:
@@ -145,11 +178,12 @@ def _both(found: Confirmed) -> Iterator[str]:
 
 
 def _reading(found: Confirmed) -> Iterator[str]:
-    seeds = seeds_text(found.summary.plan.seeds)
+    plan = found.summary.plan
+    seeds = f"from {plan.seeds[0]} on, until told," if plan.until else f"{seeds_text(plan.seeds)},"
     yield (
         f"A search proposes, an ablation decides. Importance: how the good trials of all over the space lie along an "
         f"axis. Confirmation: one change at a time at the best point (trial {found.trial.number}), on test, on seeds "
-        f"{seeds}, which the search has not used, all else as there, the learning rate too; paired t test, Holm."
+        f"{seeds} which the search has not used, all else as there, the learning rate too; paired t test, corrected."
     )
     for line in found.refused:
         yield f"Not tried, the rules between keys refuse it: {line}"
