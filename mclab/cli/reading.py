@@ -128,7 +128,7 @@ def _plot(folder: Path, asked: list[str], wanted: list[str], where: Path, baseli
 
 
 def list_(folder: of.Folder, as_json: of.Json = False) -> None:
-    """List the stored runs: status, seed, the keys that vary, metrics.
+    """List the stored runs: status, seed, what varies, metrics.
 
     In a sweep's folder also the number of the trial.
     """

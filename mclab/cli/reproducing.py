@@ -43,7 +43,10 @@ def reproduce(
     retry_failed: of.Retry = False,
     extend: of.Extend = False,
 ) -> None:
-    """Run a published table's grid; print it beside the paper, with verdicts. The same command again resumes."""
+    """Run a published table and hold the results beside it.
+
+    Each difference gets a verdict by test. The same command again resumes.
+    """
     from mclab.plan.grid import load_plan
     from mclab.plan.loader import read
     from mclab.reproduce import grid_of, published

@@ -13,6 +13,8 @@ from mclab.config.task.base import MANY, TaskConfig
 
 #: Bytes of a corpus at most: all of it is held in memory, and offsets are drawn below 2**31.
 MOST_BYTES = 2**28
+#: Bytes of a sequence at most.
+LONGEST = 2**20
 #: Tenths of every file, in order: the first to train, then one each to valid and test.
 TENTHS = {"train": (0, 8), "valid": (8, 9), "test": (9, 10)}
 
@@ -27,7 +29,7 @@ class TextTask(TaskConfig):
 
     name: Literal["text"] = "text"
     vocab: int = Field(256, ge=256, le=256, description="tokens: the 256 bytes")
-    length: int = Field(128, ge=2, le=2**20, description="bytes in a sequence")
+    length: int = Field(128, ge=2, le=LONGEST, description="bytes in a sequence")
     corpus: str | None = Field(
         None, description="a file, or a folder of files; null: the modules of Python's standard library"
     )
@@ -42,7 +44,7 @@ class TextTask(TaskConfig):
         if not isinstance(data, dict) or data.get("sha256") or not isinstance(data.get("corpus"), str | None):
             return data
         corpus, length = data.get("corpus"), data.get("length", cls.model_fields["length"].default)
-        if isinstance(length, int):
+        if isinstance(length, int) and length <= LONGEST:  # a longer one is refused for itself
             _check_size(corpus, length)
         return {**data, "sha256": corpus_hash(corpus)}
 
