@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from mclab.kernels import chosen
 from mclab.kernels.fastweight.net import Net
 from mclab.memories.base import Segments
+from mclab.tables import counting, integers
 
 #: What each row, each gathered entry of a matrix and the sorting cost beside the products, in multiply-adds; measured
 #: on one core.
@@ -86,7 +87,7 @@ def read(
 def _memories(columns_GTJ: Tensor, place: Sequence[int], states: int) -> Tensor:
     """Each choice as a number among the G Q states, G Q where there is none: [G, T, k]."""
     kept, own = columns_GTJ[..., :-1], columns_GTJ[..., -1:]
-    first = torch.arange(len(kept), device=kept.device)[:, None, None] * states
+    first = counting(len(kept), kept.device)[:, None, None] * states
     # No place is looked up where columns are places; t's own column may lie beyond the kept memories.
-    table = None if list(place) == list(range(len(place))) else torch.tensor([*place, 0], device=kept.device)
+    table = None if list(place) == list(range(len(place))) else integers((*place, 0), kept.device)
     return torch.where(kept == own, len(kept) * states, first + (kept if table is None else table[kept]))

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mclab.tables import once
+
 #: Tokens in a chunk of the plain read, whose result does not depend on it.
 CHUNK = 64
 #: What a turn of the cached-state form's loop over segments costs beside its arithmetic, in multiply-adds: some ten
@@ -154,7 +156,12 @@ class _CachedRead(torch.autograd.Function):
 def _block(q_GTK: Tensor, segment: int) -> Tensor:
     """[G, T, 1]: the segment of every token."""
     G, T, _ = q_GTK.shape
-    return (torch.arange(T, device=q_GTK.device) // segment)[None, :, None].expand(G, -1, -1)
+    return _blocks(T, segment, q_GTK.device)[None, :, None].expand(G, -1, -1)
+
+
+@once
+def _blocks(T: int, segment: int, device: torch.device) -> Tensor:
+    return torch.arange(T, device=device) // segment
 
 
 def _within(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, segment: int) -> Tensor:
