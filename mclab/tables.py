@@ -98,3 +98,9 @@ def identity(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 def ones(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """All ones."""
     return torch.ones(shape, dtype=dtype, device=device)
+
+
+@once
+def number(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[]: one number."""
+    return torch.tensor(value, dtype=dtype, device=device)

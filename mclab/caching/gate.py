@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from mclab.caching.pool import POOLS
 from mclab.caching.segment import Segments
-from mclab.kernels.scores import segment_scores
+from mclab.kernels.scores import scores, segment_scores
 from mclab.layers import Normal, linear, parameter
 from mclab.tables import counting, once
 
@@ -23,15 +23,15 @@ def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: 
 
     `pooled` are the keys, or the layer's inputs. Columns after t's own hold numbers without meaning: mask them.
     """
-    S = segments.segment
+    S, kind = segments.segment, (u_GTK.dtype, u_GTK.device)
+    own_TN, factors_TN = segments.own(u_GTK.device), _factors(segments, pool, scale, *kind)
+    if segments.single:
+        return scores(u_GTK, pooled_GTK, S, own_TN, segments.own_column(u_GTK.device).unsqueeze(-1), factors_TN)
     running_GT, whole_GTN = segment_scores(u_GTK, pooled_GTK, S)
-    kind = u_GTK.dtype, u_GTK.device
     if len(segments.runs) < segments.count:  # the pool goes on over the earlier blocks of the run
         running_GT = running_GT + (whole_GTN * _earlier_of_run(segments, *kind)).sum(-1)
-    if not segments.single:
-        whole_GTN = F.pad(whole_GTN @ _held(segments, *kind), (0, 1))
-    sums_GTN = torch.where(segments.own(u_GTK.device), running_GT.unsqueeze(-1), whole_GTN)
-    return sums_GTN * _factors(segments, pool, scale, *kind)
+    kept_GTN = F.pad(whole_GTN @ _held(segments, *kind), (0, 1))
+    return torch.where(own_TN, running_GT.unsqueeze(-1), kept_GTN) * factors_TN
 
 
 @once

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
+from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.linear import chunkwise
 from mclab.memories import chosen
@@ -46,8 +47,9 @@ class LinearWritten:
         if self.segments.count == 1:
             return False
         own = T * S * (K + V) + T * K * V * (1 if self.init.restarts else 2)
-        some = G * own + chosen.cost_of_chosen(self.segments, G, k, self.segments.count, K * V)
-        return some < min(chunkwise.weighted_costs(G, T, K, V, S))
+        on = costs(self.k_GTK.device.type)
+        some = on.folded(G) * own + chosen.cost_of_chosen(self.segments, G, k, self.segments.count, K * V, on)
+        return some < min(chunkwise.weighted_costs(G, T, K, V, S, on))
 
     def _states(self) -> tuple[Tensor | None, Tensor, list[int]]:
         """What each block begins with, [G, N, V, K], if anything; the kept memories, [G, Q, V, K]; their places."""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight import ranges
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
@@ -74,7 +75,8 @@ class FastWritten:
             return False
         G, k, Q = len(columns_GTJ), columns_GTJ.shape[2] - 1, layers[0].shape[1]
         size = sum(layer[0, 0].numel() for layer in layers)
-        return chosen.cost_of_chosen(self.segments, G, k, Q, size) < chosen.cost_of_all(self.segments, G, size)
+        on = costs(columns_GTJ.device.type)
+        return chosen.cost_of_chosen(self.segments, G, k, Q, size, on) < chosen.cost_of_all(self.segments, G, size, on)
 
     def _read_own(self, q_GTK: Tensor) -> tuple[Tensor, list[list[Tensor]]]:
         """What every token's own weights give, and each part's layers' weights after the chunks to keep."""

@@ -202,7 +202,7 @@ class _Training:
 
     def _provenance(self, replicas: int) -> dict[str, Any]:
         """With the step at which the run was resumed, and what went wrong with its checkpoints, if so."""
-        found = provenance(self.device, replicas)
+        found = provenance(self.device, replicas, self.config, self.step.captures)
         if self.resumed_at:
             found["resumed_at"] = self.resumed_at
         if self.remarks:

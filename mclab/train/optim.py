@@ -46,7 +46,7 @@ class AdamW:
     def step(self, grad_RP: Tensor, norm_R: Tensor, alive_R: Tensor, factor: float | Tensor) -> None:
         """One update at `factor` times the peak learning rate; rows that are not alive stay as they are."""
         alive_R1 = alive_R[:, None]
-        scale_R1 = (self.clip / norm_R[:, None].clamp(min=1e-12)).clamp_(max=1.0)
+        scale_R1 = (self.clip / norm_R[:, None]).clamp_(max=1.0)  # of a norm of zero it is 1
         grad_RP = torch.where(alive_R1, grad_RP * scale_R1, self._zero)
         self.count += 1
         self.move.zero_()

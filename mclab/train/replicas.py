@@ -47,7 +47,7 @@ class Pack:
         return [self.values_RP, *self.optimiser.state, self.alive_R, self.diverged_R]
 
     def update(self, loss_R: Tensor, step: int | Tensor, factor: float | Tensor) -> Tensor:
-        """Gradients, per-replica clipping and AdamW; returns the gradient norms [R]. `step` is 1-based.
+        """Gradients, per-replica clipping and AdamW; returns the gradient norms [R]. `step` [] is 1-based, `factor` [].
 
         A replica whose loss or gradient is not finite is frozen as it was before this step, and marked.
         """
@@ -58,7 +58,7 @@ class Pack:
         # Of what is finite zero times is zero, of anything else it is no number.
         healthy_R = (loss_R.detach() * 0).to(norm_R) == norm_R * 0
         lost_R = self.alive_R > healthy_R
-        self.diverged_R.copy_(torch.where(lost_R, step, self.diverged_R))
+        self.diverged_R.masked_fill_(lost_R, step)
         self.alive_R &= healthy_R
         self.optimiser.step(grad_RP, norm_R, self.alive_R, factor)
         return norm_R

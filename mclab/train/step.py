@@ -40,6 +40,7 @@ class Step:
             self.loss_R, self.norm_R = self.loss_R.double(), self.norm_R.double()
         self.captures = device.type == "cuda" and why_not(run) is None
         self._static: dict[tuple[object, ...], _Static] = {}
+        self._pool: tuple[int, int] | None = None
 
     def __call__(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
         """Train on a batch; its losses and gradient norms [R] before the update. `step` is 1-based and one more than
@@ -67,7 +68,8 @@ class Step:
         static = _Static([batch.tokens.clone(), batch.positions.clone(), batch.answers.clone()])
         static.run = lambda: self._work(*static.tensors, phase)
         if self.captures:
-            static.capture(self.state)
+            self._pool = self._pool or torch.cuda.graph_pool_handle()
+            static.capture(self.state, self._pool)
         return static
 
     def _work(self, tokens_RBT: Tensor, positions_RBQ: Tensor, answers_RBQ: Tensor, early: bool) -> None:
@@ -76,7 +78,7 @@ class Step:
         with self.autocast(), self.routing.within(early, tokens_RBT.shape[-1]):
             logits = self.pack.model(tokens_RBT, positions_RBQ)
         loss_R = loss_per_replica(logits.float() if logits.dtype == torch.bfloat16 else logits, answers_RBQ)
-        norm_R = self.pack.update(loss_R, self.number, self.factors.index_select(0, self.number))
+        norm_R = self.pack.update(loss_R, self.number.squeeze(), self.factors.index_select(0, self.number).squeeze())
         self.loss_R.copy_(loss_R.detach())
         self.norm_R.copy_(norm_R)
 
@@ -94,9 +96,10 @@ class _Static:
         """Copy a batch in."""
         torch._foreach_copy_(self.tensors, [batch.tokens, batch.positions, batch.answers])
 
-    def capture(self, state: Sequence[Tensor]) -> None:
+    def capture(self, state: Sequence[Tensor], pool: tuple[int, int]) -> None:
         """From now on `run` replays a CUDA graph of what it did. `state` is as it was before: a capture runs nothing,
-        and what the warm-up changed is put back."""
+        and what the warm-up changed is put back. Graphs that leave nothing but `state` may share the memory of `pool`.
+        """
         work, before = self.run, [tensor.clone() for tensor in state]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -106,7 +109,7 @@ class _Static:
         torch.cuda.current_stream().wait_stream(side)
         torch._foreach_copy_(list(state), before)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, pool=pool):
             work()
         self._held, self.run = holdings(), graph.replay
 

@@ -27,10 +27,6 @@ from mclab.kernels.fastweight.online import Slots
 from mclab.kernels.fastweight.rates import Coefficients
 from mclab.tables import once
 
-#: Tokens in a chunk, on which the result does not depend. Measured forward and backward on one core: 16 is the fastest
-#: for many narrow heads (64 sequences of 256 tokens, K = 16: 32 takes 1.3 times as long, 64 twice), 13 % behind 32 for
-#: a few wide ones (4 of 1024, K = 64).
-CHUNK = 16
 #: Most tokens in a chunk where every channel has its own decay (scaling.py).
 CHANNELS_CHUNK = 16
 

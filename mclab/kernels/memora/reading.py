@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: Logits that are made at once: on the CPU what is made of them stays in the cache.
-NUMBERS, NUMBERS_CUDA = 1 << 17, 1 << 24
+from mclab.kernels.dispatch import costs
+
 #: Logits up to here need no shift before they are exponentials, in fp32 and with their sums over a row.
 SAFE = 60.0
 
@@ -102,9 +102,9 @@ class _Part:
 
 
 def _parts(mixed: Tensor, k: Tensor, updates: Tensor) -> Iterator[tuple[slice, _Part]]:
-    """As many rows at once as make NUMBERS, and memory for them."""
+    """As many rows at once as a device likes, and memory for them."""
     (rows, C, K), V, J = k.shape, updates.shape[-1], mixed.shape[-1]
-    step = min(rows, max(1, (NUMBERS_CUDA if k.is_cuda else NUMBERS) // (C * V * K)))
+    step = min(rows, max(1, costs(k.device.type).numbers // (C * V * K)))
     whole = k.new_empty(step, J, V, K), *(k.new_empty(step, C, V, K) for _ in range(3))
     for first in range(0, rows, step):
         yield slice(first, first + step), _Part(*(x[: rows - first] for x in whole))
