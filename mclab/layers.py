@@ -168,7 +168,8 @@ def autocast(device: torch.device, enabled: bool) -> AbstractContextManager[obje
 
 def rotate(x: Tensor, start: int = 0) -> Tensor:
     """Rotary position embedding (Su et al. 2021) on [..., T, K], K even; position of the first token is `start`."""
-    cos, sin = _turns(start, *x.shape[-2:], x.dtype, x.device)
+    T, K = x.shape[-2:]
+    cos, sin = _turns(start, T, K, x.dtype, x.device)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
 

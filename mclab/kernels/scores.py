@@ -62,7 +62,8 @@ class _SegmentScores(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
         running_GT, whole_GTN = grads
-        return *_back(*ctx.saved_tensors, running_GT.unsqueeze(-1), whole_GTN), None
+        u, sums_GNSK = ctx.saved_tensors
+        return *_back(u, sums_GNSK, running_GT.unsqueeze(-1), whole_GTN), None
 
 
 def segment_scores(u_GTK: Tensor, k_GTK: Tensor, segment: int) -> tuple[Tensor, Tensor]:

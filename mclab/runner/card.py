@@ -21,6 +21,8 @@ def free(options: RunOptions, workers: int) -> int | None:
 
     named = options.device.partition(":")[2]
     cards = [int(named)] if named else list(range(torch.cuda.device_count()))
+    if not cards:  # the training will say so
+        return None
     sharing = Counter(cards[number % len(cards)] for number in range(workers))
     return min(torch.cuda.mem_get_info(card)[0] // count for card, count in sharing.items())
 

@@ -8,6 +8,7 @@ called. Shapes: R replicas, B batch, T time, Q scored positions.
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,7 +41,7 @@ class Step:
             self.loss_R, self.norm_R = self.loss_R.double(), self.norm_R.double()
         self.captures = device.type == "cuda" and why_not(run) is None
         self._static: dict[tuple[object, ...], _Static] = {}
-        self._pool: tuple[int, int] | None = None
+        self._pool: Any = None
 
     def __call__(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
         """Train on a batch; its losses and gradient norms [R] before the update. `step` is 1-based and one more than
@@ -49,6 +50,8 @@ class Step:
         key = (batch.tokens.shape, batch.positions.shape, phase)
         static = self._static.get(key)
         if static is None:
+            # A phase that is over does not come again, and a graph holds memory.
+            self._static = {known: one for known, one in self._static.items() if known[-1] == phase}
             static = self._static[key] = self._made(batch, phase)
         static.load(batch)
         static.run()
@@ -65,8 +68,8 @@ class Step:
         return [*pack.state, self.number, self.loss_R, self.norm_R]
 
     def _made(self, batch: Batch, phase: bool) -> "_Static":
-        static = _Static([batch.tokens.clone(), batch.positions.clone(), batch.answers.clone()])
-        static.run = lambda: self._work(*static.tensors, phase)
+        tokens, positions, answers = batch.tokens.clone(), batch.positions.clone(), batch.answers.clone()
+        static = _Static([tokens, positions, answers], lambda: self._work(tokens, positions, answers, phase))
         if self.captures:
             self._pool = self._pool or torch.cuda.graph_pool_handle()
             static.capture(self.state, self._pool)
@@ -86,17 +89,15 @@ class Step:
 class _Static:
     """A batch's place, and what trains on what lies there."""
 
-    run: Callable[[], None]
-
-    def __init__(self, tensors: list[Tensor]) -> None:
-        self.tensors = tensors
+    def __init__(self, tensors: list[Tensor], run: Callable[[], None]) -> None:
+        self.tensors, self.run = tensors, run
         self._held: list[Tensor] = []
 
     def load(self, batch: Batch) -> None:
         """Copy a batch in."""
         torch._foreach_copy_(self.tensors, [batch.tokens, batch.positions, batch.answers])
 
-    def capture(self, state: Sequence[Tensor], pool: tuple[int, int]) -> None:
+    def capture(self, state: Sequence[Tensor], pool: Any) -> None:
         """From now on `run` replays a CUDA graph of what it did. `state` is as it was before: a capture runs nothing,
         and what the warm-up changed is put back. Graphs that leave nothing but `state` may share the memory of `pool`.
         """
