@@ -142,7 +142,7 @@ def _kernels(device: str) -> Iterator[Finding]:
         found.setdefault(resolve(rule, device, "fp32", Shape(64, 16), AUTO), []).append(rule)
     for choice, rules in found.items():
         reason = f" ({choice.why_not})" if choice.why_not else ""
-        yield Finding("kernels", choice.form, f"{', '.join(rules)}{reason}")
+        yield Finding("kernels", choice.form, f"{', '.join(rules) if len(found) > 1 else 'every rule'}{reason}")
     step = "one CUDA graph for each shape of batch" if device == "cuda" else "eager"
     yield Finding("kernels", "training step", step)
 
