@@ -13,6 +13,9 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Literal
 
+from mclab.config.model import MIXERS, RULES
+from mclab.config.options import AUTO
+from mclab.kernels.dispatch import Choice, Shape, resolve
 from mclab.runner.room import machine
 
 State = Literal["ok", "note", "broken"]
@@ -68,7 +71,7 @@ def _packages() -> Iterator[Finding]:
         return
     yield Finding("versions", "mclab", own)
     for line in needed:
-        if "extra ==" not in line:
+        if "extra ==" not in line and _applies(line):
             yield _package(line)
 
 
@@ -86,6 +89,16 @@ def _package(line: str) -> Finding:
     if not _within(line, found):
         return Finding("versions", name, found, "broken", f"mclab needs {line}")
     return Finding("versions", name, found)
+
+
+def _applies(line: str) -> bool:
+    """Whether a requirement is one on this machine."""
+    try:
+        from packaging.requirements import Requirement
+    except ImportError:  # then nobody can tell
+        return True
+    marker = Requirement(line).marker
+    return marker is None or marker.evaluate()
 
 
 def _within(line: str, found: str) -> bool:
@@ -110,8 +123,7 @@ def _devices() -> Iterator[Finding]:
         memory = f"{device.total_memory / _GIB:.0f} GiB"
         yield Finding("devices", f"cuda:{number}", f"{device.name}, {memory}, sm_{device.major}{device.minor}")
     yield Finding("devices", "cpu", _processor())
-    yield Finding("kernels", "torch", "chunkwise and recurrent, on every device")
-    yield _triton(bool(count))
+    yield from _kernels("cuda" if count else "cpu")
 
 
 def _processor() -> str:
@@ -123,19 +135,16 @@ def _processor() -> str:
     return f"{found[1]} ({platform.machine()})" if found else platform.processor() or platform.machine()
 
 
-def _triton(gpu: bool) -> Finding:
-    """Whether mclab has Triton kernels of its own, and whether they can run here."""
-    try:
-        found = version("triton")
-    except PackageNotFoundError:
-        found = "missing"
-    own = sorted(path.parent.name for path in (Path(__file__).parent / "kernels").rglob("triton*.py"))
-    if not own:
-        return Finding("kernels", "triton", f"{found}; mclab has no kernel for it, nothing is lost")
-    if found == "missing" or not gpu:
-        why = "it is missing" if gpu else "it needs a CUDA device"
-        return Finding("kernels", "triton", found, "note", f"not used: {why}; torch's kernels run instead")
-    return Finding("kernels", "triton", f"{found}, for {', '.join(own)}")
+def _kernels(device: str) -> Iterator[Finding]:
+    """What would compute each rule here in fp32 with narrow heads, and why that is not Triton."""
+    found: dict[Choice, list[str]] = {}
+    for rule in (*RULES, *(name for name in MIXERS if name not in ("memory", "module"))):
+        found.setdefault(resolve(rule, device, "fp32", Shape(64, 16), AUTO), []).append(rule)
+    for choice, rules in found.items():
+        reason = f" ({choice.why_not})" if choice.why_not else ""
+        yield Finding("kernels", choice.form, f"{', '.join(rules) if len(found) > 1 else 'every rule'}{reason}")
+    step = "one CUDA graph for each shape of batch" if device == "cuda" else "eager"
+    yield Finding("kernels", "training step", step)
 
 
 def _machine() -> Iterator[Finding]:

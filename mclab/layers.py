@@ -8,6 +8,7 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +17,7 @@ from torch.nn import functional as F
 
 from mclab.kernels.conv import causal_conv
 from mclab.kernels.norm import rms_normalise
+from mclab.tables import once
 
 
 @dataclass(frozen=True)
@@ -157,11 +159,24 @@ class SwiGLU(nn.Module):
         return self.down(F.silu(gate) * value)
 
 
+def autocast(device: torch.device, enabled: bool) -> AbstractContextManager[object]:
+    """bf16 where torch would take it, or, not enabled, nowhere; nothing on a device that knows no autocast."""
+    if not torch.amp.is_autocast_available(device.type):
+        return nullcontext()
+    return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
+
+
 def rotate(x: Tensor, start: int = 0) -> Tensor:
     """Rotary position embedding (Su et al. 2021) on [..., T, K], K even; position of the first token is `start`."""
     T, K = x.shape[-2:]
-    frequency = 10000.0 ** (-torch.arange(0, K, 2, dtype=torch.float64, device=x.device) / K)
-    angle = torch.arange(start, start + T, dtype=torch.float64, device=x.device)[:, None] * frequency
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    cos, sin = _turns(start, T, K, x.dtype, x.device)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+
+
+@once
+def _turns(start: int, T: int, K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[2, T, K / 2]: cosine and sine of every angle, which is computed in fp64."""
+    frequency = 10000.0 ** (-torch.arange(0, K, 2, dtype=torch.float64, device=device) / K)
+    angle = torch.arange(start, start + T, dtype=torch.float64, device=device)[:, None] * frequency
+    return torch.stack((angle.cos(), angle.sin())).to(dtype)

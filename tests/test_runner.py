@@ -19,8 +19,11 @@ from mclab.config.run import RunConfig, run_id, shape_key
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Plan
 from mclab.runner import Ahead, Progress, Start, Summary, execute
+from mclab.runner.card import free
 from mclab.runner.estimate import seconds
 from mclab.runner.execute import ALONE
+from mclab.runner.kernels import unmet
+from mclab.runner.memory import memory
 from mclab.runner.needs import Needs
 from mclab.runner.packing import cost, packs_of
 from mclab.store import Store
@@ -146,6 +149,32 @@ def test_automatic_packs() -> None:
     assert {len(pack) for pack in sizes(device="cpu", workers=1)} == {1}
     assert [len(pack) for pack in sizes(device="cuda", workers=1)] == [16, 16, 8]
     assert [len(pack) for pack in sizes(device="cuda", workers=8)] == [5] * 8
+    each = memory(runs[0]).total
+    assert [len(pack) for pack in sizes(device="cuda", workers=1, room=50 * each)] == [25, 15]
+    assert [len(pack) for pack in sizes(device="cuda", workers=1, room=500 * each)] == [40]
+    assert {len(pack) for pack in sizes(device="cuda", workers=1, room=each)} == {1}
+    assert {len(pack) for pack in sizes(device="cpu", workers=1, room=500 * each)} == {1}
+
+
+def test_workers_share_what_is_free_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = {0: 8000, 1: 3000}
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda card: (left[card], 9000))
+    assert free(RunOptions("cuda"), 1) == 8000
+    assert free(RunOptions("cuda"), 2) == 3000
+    assert free(RunOptions("cuda"), 3) == 3000
+    assert free(RunOptions("cuda"), 8) == 750
+    assert free(RunOptions("cuda:1"), 2) == 1500
+    assert free(RunOptions("cpu"), 1) is None
+    assert free(RunOptions("cuda", scheduler="tcp://head:8786"), 1) is None
+
+
+def test_says_once_for_each_rule_what_no_triton_kernel_computes() -> None:
+    runs = [RunConfig.model_validate({"seed": seed, "model": {"pattern": ["titans", "conv/3"]}}) for seed in (0, 1)]
+    why = "is computed by torch's forms: mclab has no Triton kernel for it"
+    told = list(unmet(runs, replace(ALONE, kernels="triton")))
+    assert told == [f"--kernels triton: {rule} {why}" for rule in ("titans", "conv")]
+    assert not list(unmet(runs, replace(ALONE, kernels="auto")))
 
 
 def test_runs_whose_checkpoints_reach_equally_far_train_together(tmp_path: Path) -> None:

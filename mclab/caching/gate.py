@@ -13,8 +13,9 @@ from torch.nn import functional as F
 
 from mclab.caching.pool import POOLS
 from mclab.caching.segment import Segments
-from mclab.kernels.scores import segment_scores
+from mclab.kernels.scores import scores, segment_scores
 from mclab.layers import Normal, linear, parameter
+from mclab.tables import counting, once
 
 
 def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: str, scale: float) -> Tensor:
@@ -22,39 +23,46 @@ def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: 
 
     `pooled` are the keys, or the layer's inputs. Columns after t's own hold numbers without meaning: mask them.
     """
-    S = segments.segment
+    S, kind = segments.segment, (u_GTK.dtype, u_GTK.device)
+    own_TN, factors_TN = segments.own(u_GTK.device), _factors(segments, pool, scale, *kind)
+    if segments.single:
+        return scores(u_GTK, pooled_GTK, S, own_TN, segments.own_column(u_GTK.device).unsqueeze(-1), factors_TN)
     running_GT, whole_GTN = segment_scores(u_GTK, pooled_GTK, S)
     if len(segments.runs) < segments.count:  # the pool goes on over the earlier blocks of the run
-        running_GT = running_GT + (whole_GTN * _earlier_of_run(segments, u_GTK)).sum(-1)
-    counts_T = segments.written(u_GTK.device).to(u_GTK.dtype)
-    online_GT1 = (running_GT * (scale * POOLS[pool](counts_T))).unsqueeze(-1)
-    return torch.where(segments.own(u_GTK.device), online_GT1, _kept_scores(whole_GTN, segments, pool) * scale)
+        running_GT = running_GT + (whole_GTN * _earlier_of_run(segments, *kind)).sum(-1)
+    kept_GTN = F.pad(whole_GTN @ _held(segments, *kind), (0, 1))
+    return torch.where(own_TN, running_GT.unsqueeze(-1), kept_GTN) * factors_TN
 
 
-def _earlier_of_run(segments: Segments, like: Tensor) -> Tensor:
+@once
+def _earlier_of_run(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
     """[T, N]: one for the blocks before t's own that its online memory holds."""
-    run_N = segments.run_of_block(like.device)
-    block_N = torch.arange(segments.count, device=like.device)
+    run_N, block_N = segments.run_of_block(device), counting(segments.count, device)
     earlier_NN = (run_N[:, None] == run_N) & (block_N[:, None] > block_N)
-    return earlier_NN.to(like.dtype).repeat_interleave(segments.segment, 0)
+    return earlier_NN.to(dtype).unsqueeze(1).expand(-1, segments.segment, -1).flatten(0, 1)
+
+
+@once
+def _held(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[N, kept]: one where a kept memory holds a block."""
+    return segments.holds(True, device).to(dtype).T.contiguous()
+
+
+@once
+def _factors(segments: Segments, pool: str, scale: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[T, columns]: from the product with a sum of keys to the score. In t's own column the sum is of its run's tokens
+    up to t, in the others of a kept memory's blocks, which are full: only the last block may be short, and nobody reads
+    it as a kept one. Beyond the kept ones, any number.
+    """
+    online_T = POOLS[pool](segments.written(device).to(dtype))
+    kept_N = POOLS[pool]((segments.blocks_held(device) * segments.segment).to(dtype))
+    wide_N = F.pad(kept_N, (0, segments.columns - len(kept_N)))
+    return torch.where(segments.own(device), online_T.unsqueeze(-1), wide_N) * scale
 
 
 def default_scale(pool: str, pool_of: str, width: int) -> float:
     """Unit keys average to short vectors, hence sqrt(K) for their mean. Inputs are normed to length sqrt(K)."""
     return math.sqrt(width) if (pool, pool_of) == ("mean", "keys") else 1.0
-
-
-def _kept_scores(whole_GTN: Tensor, segments: Segments, pool: str) -> Tensor:
-    """<u_t, pool> of every kept memory, from the products with the sums of each block's tokens; any number elsewhere.
-
-    A kept memory's blocks are full: only the last block may be short, and nobody reads it as a kept one.
-    """
-    blocks = torch.tensor([end - first for first, end in segments.spans], device=whole_GTN.device)
-    factors = POOLS[pool]((blocks * segments.segment).to(whole_GTN.dtype))
-    if segments.single:
-        return whole_GTN * F.pad(factors, (0, 1))
-    holds = segments.holds(True, whole_GTN.device).to(whole_GTN.dtype)
-    return F.pad((whole_GTN @ holds.T) * factors, (0, 1))
 
 
 class ContextGate(nn.Module):

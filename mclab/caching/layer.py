@@ -20,9 +20,10 @@ from mclab.caching.init import INITS
 from mclab.caching.segment import ConstantSegments, Segments, segments_of
 from mclab.caching.view import Step, View
 from mclab.config.model import MemoryMixer
-from mclab.layers import rotate
+from mclab.layers import autocast, rotate
 from mclab.memories import MEMORIES
 from mclab.memories.base import Written
+from mclab.tables import counting
 
 
 class AfterTraining(NamedTuple):
@@ -64,7 +65,7 @@ class CachingLayer(nn.Module):
         """
         if torch.bfloat16 in (q.dtype, k.dtype, v.dtype):
             x, q, k, v = (z.float() for z in (x, q, k, v))
-        with torch.autocast(x.device.type, enabled=False):
+        with autocast(x.device, False):
             return self._read(x, q, k, v, rotary)
 
     def _read(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool) -> Tensor:
@@ -95,7 +96,7 @@ class CachingLayer(nn.Module):
         """Equal weights [G, T, N] on the last kept states and the online memory, which runs on."""
         assert self.post_training is not None
         block = segments.own_column(q_GTK.device)[:, None]
-        column = torch.arange(segments.columns, device=q_GTK.device)
+        column = counting(segments.columns, q_GTK.device)
         read_TN = (column <= block) & (column >= block - self.post_training.window)
         weights_TN = read_TN.to(q_GTK.dtype) / read_TN.sum(-1, keepdim=True)
         return weights_TN.expand(q_GTK.shape[0], -1, -1)
@@ -118,6 +119,7 @@ class CachingLayer(nn.Module):
         return View(
             visible_TN=segments.visible(x.device),
             own_TN=segments.own(x.device),
+            past_TN=segments.past(x.device),
             logits_GTN=self.gate(x, scores, segments),
             scores_GTN=scores,
             activation=ACTIVATIONS[self.mixer.gate_activation],

@@ -53,7 +53,7 @@ def explore(written: Written, q_GTK: Tensor, view: View) -> Tensor:
     if view.step is None or view.step.draws_GT is None:
         return straight_through(written, q_GTK, view)
     columns_GTJ = _selected(view)
-    drawn_GT1, rest_GT1 = draw(view.step.draws_GT, view.past(), columns_GTJ)
+    drawn_GT1, rest_GT1 = draw(view.step.draws_GT, view.past_TN, columns_GTJ)
     sharp_GTJ = _sharp(view, columns_GTJ).to(q_GTK.dtype)
     soft_GTN = soft(view)
     soft_GTJ = soft_GTN.gather(-1, columns_GTJ).where(_counts(columns_GTJ), 0.0)
@@ -75,7 +75,7 @@ def soft(view: View) -> Tensor:
         return view.activation(scores, view.visible_TN)
     if logits is not None:
         return view.activation(logits.detach() + scores, view.visible_TN)
-    past_TN = view.past()  # a token without a past has no kept memory to weigh
+    past_TN = view.past_TN  # a token without a past has no kept memory to weigh
     return softmax(scores, past_TN | ~past_TN.any(-1, keepdim=True)).where(past_TN, 0.0)
 
 
@@ -103,7 +103,7 @@ def draw(draws_GT: Tensor, past_TN: Tensor, columns_GTJ: Tensor) -> tuple[Tensor
 
 def _selected(view: View) -> Tensor:
     assert view.scores_GTN is not None
-    return select(view.scores_GTN.detach(), view.past(), view.own_TN, view.k)
+    return select(view.scores_GTN.detach(), view.past_TN, view.own_TN, view.k)
 
 
 def _counts(columns_GTJ: Tensor) -> Tensor:

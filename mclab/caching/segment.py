@@ -8,11 +8,14 @@ memories in the order of `spans`, and in one column, that differs from token to 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from mclab.config.model import MemoryMixer
+from mclab.tables import counting, integers, once
 
 #: Blocks from the first to the one before the last.
 Span = tuple[int, int]
@@ -73,33 +76,48 @@ class Segments(ABC):
     def slots(self, device: torch.device) -> Tensor:
         """[columns]: the input gate's slot of each column."""
 
+    @once
     def own(self, device: torch.device) -> Tensor:
         """[T, columns], padded: True in the column of t's online memory."""
-        return self.own_column(device)[:, None] == torch.arange(self.columns, device=device)
+        return self.own_column(device)[:, None] == counting(self.columns, device)
 
+    @once
     def visible(self, device: torch.device) -> Tensor:
         """[T, columns], padded: True for t's online memory and the kept ones that it reads."""
-        seen = self.own(device)
-        for column, (first, end) in enumerate(self.readers):
-            seen[first * self.segment : end * self.segment, column] = True
-        return seen
+        token = counting(self.count * self.segment, device)[:, None]
+        bounds = integers(tuple(chain(*self.readers)), device).view(-1, 2) * self.segment
+        past = (token >= bounds[:, 0]) & (token < bounds[:, 1])
+        return self.own(device) | F.pad(past, (0, self.columns - len(self.readers)))
 
+    @once
+    def past(self, device: torch.device) -> Tensor:
+        """[T, columns], padded: True for the kept memories that t reads."""
+        return self.visible(device) & ~self.own(device)
+
+    @once
     def holds(self, restarts: bool, device: torch.device) -> Tensor:
         """[kept, N]: True where a kept memory holds a block's writes; all earlier ones too where nothing restarts."""
-        block = torch.arange(self.count, device=device)
-        bounds = torch.tensor(self.spans, device=device).view(-1, 2)
+        block = counting(self.count, device)
+        bounds = integers(tuple(chain(*self.spans)), device).view(-1, 2)
         return (block >= (bounds[:, :1] if restarts else 0)) & (block < bounds[:, 1:])
+
+    @once
+    def blocks_held(self, device: torch.device) -> Tensor:
+        """[kept]: of how many blocks each kept memory is."""
+        return integers(tuple(end - first for first, end in self.spans), device)
 
     def run_of_block(self, device: torch.device) -> Tensor:
         """[N]: the number of each block's run."""
-        return torch.arange(self.count, device=device)
+        return counting(self.count, device)
 
+    @once
     def written(self, device: torch.device) -> Tensor:
         """[T], padded: the tokens of its own run that t's online memory holds."""
-        return torch.arange(self.count * self.segment, device=device) % self.segment + 1
+        return counting(self.count * self.segment, device) % self.segment + 1
 
+    @once
     def _block(self, device: torch.device) -> Tensor:
-        return torch.arange(self.count * self.segment, device=device) // self.segment
+        return counting(self.count * self.segment, device) // self.segment
 
 
 @dataclass(frozen=True)
@@ -129,10 +147,11 @@ class ConstantSegments(Segments):
 
     def slots(self, device: torch.device) -> Tensor:
         """Slot = block: the gate knows positions."""
-        return torch.arange(self.count, device=device)
+        return counting(self.count, device)
 
+    @once
     def visible(self, device: torch.device) -> Tensor:
-        return self._block(device)[:, None] >= torch.arange(self.count, device=device)
+        return self._block(device)[:, None] >= counting(self.count, device)
 
 
 @dataclass(frozen=True)
@@ -147,7 +166,8 @@ class ListedSegments(Segments):
 
     @property
     def runs(self) -> tuple[Span, ...]:
-        found, first = list[Span](), 0
+        found: list[Span] = []
+        first = 0
         while first < self.count:
             tokens = self.lengths[min(len(found), len(self.lengths) - 1)]
             found.append((first, min(first + tokens // self.segment, self.count)))
@@ -170,19 +190,20 @@ class ListedSegments(Segments):
     def most_slots(self) -> int:
         return self.columns
 
+    @once
     def own_column(self, device: torch.device) -> Tensor:
-        return self.run_of_block(device).repeat_interleave(self.segment)
+        return self.run_of_block(device).unsqueeze(1).expand(-1, self.segment).flatten()
 
     def run_of_block(self, device: torch.device) -> Tensor:
-        return torch.tensor([n for n, (first, end) in enumerate(self.runs) for _ in range(first, end)], device=device)
+        return integers(tuple(n for n, (first, end) in enumerate(self.runs) for _ in range(first, end)), device)
 
     def written(self, device: torch.device) -> Tensor:
         tokens = [range(1, (end - first) * self.segment + 1) for first, end in self.runs]
-        return torch.tensor([number for each in tokens for number in each], device=device)
+        return integers(tuple(number for each in tokens for number in each), device)
 
     def slots(self, device: torch.device) -> Tensor:
         """Slot = segment."""
-        return torch.arange(self.columns, device=device)
+        return counting(self.columns, device)
 
 
 @dataclass(frozen=True)
@@ -211,12 +232,13 @@ class LogSegments(Segments):
     def most_slots(self) -> int:
         return (self.count - 1).bit_length() + 1
 
+    @once
     def own_column(self, device: torch.device) -> Tensor:
         return torch.full((self.count * self.segment,), self.columns - 1, device=device)
 
     def slots(self, device: torch.device) -> Tensor:
         """Slot 0 is the online memory, slot l + 1 a bucket of 2^l blocks."""
-        return torch.tensor([*((end - first).bit_length() for first, end in self.spans), 0], device=device)
+        return integers((*((end - first).bit_length() for first, end in self.spans), 0), device)
 
 
 @cache

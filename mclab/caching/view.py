@@ -20,6 +20,8 @@ class View(NamedTuple):
 
     visible_TN: Tensor
     own_TN: Tensor
+    past_TN: Tensor
+    """The kept memories that t sees, [T, N]."""
     logits_GTN: Tensor | None
     scores_GTN: Tensor | None
     activation: Callable[[Tensor, Tensor], Tensor]
@@ -28,10 +30,6 @@ class View(NamedTuple):
     renormalise: bool
     route: str
     step: Step | None
-
-    def past(self) -> Tensor:
-        """The kept memories that t sees, [T, N]."""
-        return self.visible_TN & ~self.own_TN
 
     def weights(self) -> Tensor | None:
         """gamma over everything that t sees, [G, T, N]; None where each counts once."""

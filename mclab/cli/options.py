@@ -77,6 +77,9 @@ Threads = Annotated[
         "--threads", metavar="N", parser=_threads, envvar="OMP_NUM_THREADS", help="Threads of each worker on CPU."
     ),
 ]
+Kernels = Annotated[
+    str, typer.Option("--kernels", metavar="KIND", help="torch, triton, or auto: triton where mclab has kernels.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would run; write nothing.")]
 Effect = Annotated[
     float | None,

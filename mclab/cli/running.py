@@ -27,6 +27,7 @@ def ablate(
     scheduler: of.Scheduler = None,
     pack: of.Pack = AUTO,
     threads: of.Threads = RunOptions.threads,
+    kernels: of.Kernels = AUTO,
     dry_run: of.DryRun = False,
     as_json: of.Json = False,
     smoke: of.Smoke = False,
@@ -52,6 +53,7 @@ def ablate(
         retry_failed=retry_failed,
         extend=extend,
         save_weights=save_weights,
+        kernels=kernels,
     )
     where = out or default_out(plan.name, smoke)
     if dry_run:
@@ -79,6 +81,7 @@ def train(
     scheduler: of.Scheduler = None,
     pack: of.Pack = AUTO,
     threads: of.Threads = RunOptions.threads,
+    kernels: of.Kernels = AUTO,
     dry_run: of.DryRun = False,
     as_json: of.Json = False,
     smoke: of.Smoke = False,
@@ -97,6 +100,7 @@ def train(
         retry_failed=retry_failed,
         extend=extend,
         save_weights=save_weights,
+        kernels=kernels,
     )
     if dry_run:
         return show_preview(plan, where, options, as_json)

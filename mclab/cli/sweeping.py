@@ -75,6 +75,7 @@ def sweep(
     scheduler: of.Scheduler = None,
     pack: of.Pack = AUTO,
     threads: of.Threads = RunOptions.threads,
+    kernels: of.Kernels = AUTO,
     dry_run: of.DryRun = False,
     as_json: of.Json = False,
     fail_fast: of.FailFast = False,
@@ -90,7 +91,7 @@ def sweep(
     content = read(space)
     words = [*(overrides or []), *(set_ or [])]
     found = load_space(space, words, repeats=repeats, seed=seed, sampler=sampler, pruner=pruner, content=content)
-    how = RunOptions(device, workers, scheduler, pack, threads, fail_fast, max_failures, retry_failed)
+    how = RunOptions(device, workers, scheduler, pack, threads, fail_fast, max_failures, retry_failed, kernels=kernels)
     where = out or usable(Path("runs") / found.name, "the run folder, named after the space")
     if dry_run:
         from mclab.sweep.outlook import finished

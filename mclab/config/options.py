@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from mclab.config.error import ConfigError, cut
 
 AUTO = "auto"
+#: What `--kernels` may be: Triton's where there are some, never, or wherever it can be.
+KERNELS = (AUTO, "torch", "triton")
 #: The most workers, threads, failures, and runs in a pack.
 _MOST = 9999
 
@@ -18,7 +20,8 @@ class RunOptions:
     """The options of a command that trains, from the command line down to the workers.
 
     `workers` and `pack` are numbers or `auto`; a number may come as text. `threads` are those of each worker on CPU.
-    Raises `ConfigError` for a value that is wrong on every machine; `mclab.runner.devices` looks at this one.
+    `kernels` says which implementations may compute (mclab.kernels.dispatch). Raises `ConfigError` for a value that is
+    wrong on every machine; `mclab.runner.devices` looks at this one.
     """
 
     device: str = AUTO
@@ -31,12 +34,15 @@ class RunOptions:
     retry_failed: bool = False
     extend: bool = False
     save_weights: bool = False
+    kernels: str = AUTO
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", self.device):
             raise ConfigError(f"--device: {self.device!r} is not auto, cpu, cuda or cuda:N")
         if self.scheduler is not None and not re.fullmatch(r"\w+://\S+:\d+/?", self.scheduler):
             raise ConfigError(f"--scheduler: {self.scheduler!r} is no address; write tcp://HOST:PORT")
+        if self.kernels not in KERNELS:
+            raise ConfigError(f"--kernels: {cut(self.kernels)!r} is not {', '.join(KERNELS[:-1])} or {KERNELS[-1]}")
         for name in ("workers", "pack"):
             value = getattr(self, name)
             object.__setattr__(self, name, value if value == AUTO else number(f"--{name}", value, "auto or "))

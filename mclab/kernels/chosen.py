@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mclab.tables import counting
+
 #: The fewest and the most rows of a block.
 LEAST, MOST = 8, 64
 
@@ -48,16 +50,16 @@ def blocks(memory_Tk: Tensor, memories: int, pairs: int) -> Blocks:
     height = rows_in_block(pairs, memories)
     count = blocks_at_most(pairs, memories, height)
     sorted_memory, order = memory_Tk.flatten().sort(stable=True)
-    each = torch.arange(memories + 1, device=order.device)
+    each = counting(memories + 1, order.device)
     starts = torch.searchsorted(sorted_memory, each)
     taken = (starts.diff() + height - 1) // height
     ends = taken.cumsum(0)
     # Past the last start stand the choices of none: their place is the block of zeros.
     offset = torch.cat(((ends - taken) * height, ends.new_zeros(1))) - starts
-    row = torch.arange(len(order), device=order.device) + offset[sorted_memory]
+    row = counting(len(order), order.device) + offset[sorted_memory]
     row = torch.where(sorted_memory < memories, row, count * height)
     rows = torch.empty_like(row).scatter_(0, order, row).view_as(memory_Tk)
-    owner = torch.searchsorted(ends, torch.arange(count, device=order.device), right=True)
+    owner = torch.searchsorted(ends, counting(count, order.device), right=True)
     return Blocks(rows.T.contiguous(), owner.clamp(max=memories - 1), height)
 
 

@@ -1,7 +1,8 @@
 """Causal depthwise convolution as shifted multiply-adds.
 
 Grouped `conv1d` spends most of its backward pass on bookkeeping at these sizes; a handful of fused multiply-adds over
-the whole tensor and a sum for the weights do the same work two to three times faster (benchmarks/step.py).
+the whole tensor and a sum for the weights do the same work two to three times faster (benchmarks/step.py). Where every
+call is a launch all taps are taken at once.
 Shapes: R replicas, B batch, T time, C channels, J taps; tap J-1 meets the current token.
 
 See docs/equations.md#queries-keys-and-values.
@@ -11,6 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+from mclab.kernels.dispatch import costs
 
 
 def causal_conv_reference(x_RBTC: Tensor, weight_RJC: Tensor) -> Tensor:
@@ -28,6 +32,8 @@ class _CausalConv(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
         taps, T = weight.shape[1], x.shape[2]
+        if costs(x.device.type).few_calls:
+            return (_seen(x, taps, taps - 1) * weight.mT[:, None, None]).sum(-1)
         y = x * weight[:, None, taps - 1 : taps]
         for back in range(1, min(taps, T)):
             y[:, :, back:].addcmul_(x[:, :, :-back], weight[:, None, taps - 1 - back, None])
@@ -38,6 +44,9 @@ class _CausalConv(torch.autograd.Function):
         (grad,) = grads
         x, weight = ctx.saved_tensors
         taps, T = weight.shape[1], x.shape[2]
+        if costs(x.device.type).few_calls:
+            grad_x = (_seen(grad, taps, 0) * weight.flip(1).mT[:, None, None]).sum(-1)
+            return grad_x, (grad.unsqueeze(-1) * _seen(x, taps, taps - 1)).sum((1, 2)).mT
         grad_x = grad * weight[:, None, taps - 1 : taps]
         grad_weight = torch.zeros_like(weight)
         grad_weight[:, taps - 1] = (grad * x).sum((1, 2))
@@ -46,6 +55,11 @@ class _CausalConv(torch.autograd.Function):
             grad_x[:, :, :-back].addcmul_(grad[:, :, back:], weight[:, None, tap, None])
             grad_weight[:, tap] = (grad[:, :, back:] * x[:, :, :-back]).sum((1, 2))
         return grad_x, grad_weight
+
+
+def _seen(x_RBTC: Tensor, taps: int, before: int) -> Tensor:
+    """[R, B, T, C, J]: of each token those from `before` earlier on, as many as there are taps."""
+    return F.pad(x_RBTC, (0, 0, before, taps - 1 - before)).unfold(2, taps, 1)
 
 
 def causal_conv(x_RBTC: Tensor, weight_RJC: Tensor) -> Tensor:

@@ -6,11 +6,12 @@ Autograd keeps every intermediate of the composed form; from the normalised outp
 See docs/equations.md#notation.
 """
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from mclab.tables import number
 
 #: Added to the mean square, so that a vector of zeros stays one.
 EPS = 1e-6
@@ -21,28 +22,36 @@ def rms_normalise_reference(x: Tensor) -> Tensor:
     return x / (x.square().mean(-1, keepdim=True) + EPS).sqrt()
 
 
-class _RmsNormalise(torch.autograd.Function):
+class _Normalise(torch.autograd.Function):
+    """y = x s with s = 1 / sqrt(|x|^2 / n + EPS'): dx = s (g - y (g . y) / n), n being what |y|^2 comes to."""
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        scale = torch.linalg.vecdot(x, x).div_(x.shape[-1]).add_(EPS).rsqrt_().unsqueeze(-1)
+    def forward(ctx: Any, x: Tensor, size: int, eps: Tensor) -> Tensor:
+        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        scale = torch.addcmul(eps, norm, norm, value=1 / size).rsqrt_()
         y = x * scale
+        ctx.size = size
         ctx.save_for_backward(y, scale)
         return y
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (grad,) = grads
         y, scale = ctx.saved_tensors
-        along = torch.linalg.vecdot(grad, y).div_(y.shape[-1]).unsqueeze(-1)
-        return torch.addcmul(grad, y, along, value=-1).mul_(scale)
+        along = torch.linalg.vecdot(grad, y).unsqueeze(-1)
+        return torch.addcmul(grad, y, along, value=-1 / ctx.size).mul_(scale), None, None
 
 
 def rms_normalise(x: Tensor) -> Tensor:
     """x / rms(x) over the last axis; same shape. First derivatives only."""
-    result: Tensor = _RmsNormalise.apply(x)  # type: ignore[no-untyped-call]
-    return result
+    return _normalised(x, x.shape[-1], EPS)
 
 
 def unit(x: Tensor) -> Tensor:
-    """x / |x| over the last axis, up to EPS: the L2-norm of queries and keys."""
-    return rms_normalise(x) / math.sqrt(x.shape[-1])
+    """x / |x| over the last axis, up to EPS: the L2-norm of queries and keys. First derivatives only."""
+    return _normalised(x, 1, EPS * x.shape[-1])
+
+
+def _normalised(x: Tensor, size: int, eps: float) -> Tensor:
+    result: Tensor = _Normalise.apply(x, size, number(eps, x.dtype, x.device))  # type: ignore[no-untyped-call]
+    return result

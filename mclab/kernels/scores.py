@@ -23,6 +23,35 @@ def segment_scores_reference(u_GTK: Tensor, k_GTK: Tensor, segment: int) -> tupl
     return torch.stack(running, dim=1), whole
 
 
+class _Scores(torch.autograd.Function):
+    """As `segment_scores`, with the running products put in each token's own column and all times `factors`."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, k: Tensor, segment: int, own: Tensor, column: Tensor, factors: Tensor) -> Tensor:
+        sums_GNSK = k.unflatten(1, (-1, segment)).cumsum(2)
+        running_GT = torch.linalg.vecdot(u, sums_GNSK.flatten(1, 2))
+        whole_GTN = u @ sums_GNSK[:, :, -1].transpose(-1, -2)
+        ctx.save_for_backward(u, sums_GNSK, own, column, factors)
+        return torch.where(own, running_GT.unsqueeze(-1), whole_GTN).mul_(factors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        u, sums_GNSK, own, column, factors = ctx.saved_tensors
+        grad_GTN = grads[0] * factors
+        running_GT1 = grad_GTN.gather(-1, column.expand(len(u), -1, -1))
+        return *_back(u, sums_GNSK, running_GT1, grad_GTN.masked_fill_(own, 0.0)), None, None, None, None
+
+
+def _back(u: Tensor, sums_GNSK: Tensor, running_GT1: Tensor, whole_GTN: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of u and k from those of the running and the whole products."""
+    grad_u = (whole_GTN @ sums_GNSK[:, :, -1]).addcmul_(running_GT1, sums_GNSK.flatten(1, 2))
+    # A key is in the running sums from its own token on: what it gets is the sum from there to the segment's end.
+    grad_sums = (running_GT1 * u).view_as(sums_GNSK)
+    upto = grad_sums.cumsum(2)
+    total = upto[:, :, -1] + whole_GTN.transpose(-1, -2) @ u
+    return grad_u, grad_sums.sub_(upto).add_(total.unsqueeze(2)).flatten(1, 2)
+
+
 class _SegmentScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, u: Tensor, k: Tensor, segment: int) -> tuple[Tensor, Tensor]:
@@ -34,15 +63,17 @@ class _SegmentScores(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
         running_GT, whole_GTN = grads
         u, sums_GNSK = ctx.saved_tensors
-        grad_u = (whole_GTN @ sums_GNSK[:, :, -1]).addcmul_(running_GT.unsqueeze(-1), sums_GNSK.flatten(1, 2))
-        # A key is in the running sums from its own token on: what it gets is the sum from there to the segment's end.
-        grad_sums = (running_GT.unsqueeze(-1) * u).view_as(sums_GNSK)
-        upto = grad_sums.cumsum(2)
-        total = upto[:, :, -1] + whole_GTN.transpose(-1, -2) @ u
-        return grad_u, grad_sums.sub_(upto).add_(total.unsqueeze(2)).flatten(1, 2), None
+        return *_back(u, sums_GNSK, running_GT.unsqueeze(-1), whole_GTN), None
 
 
 def segment_scores(u_GTK: Tensor, k_GTK: Tensor, segment: int) -> tuple[Tensor, Tensor]:
     """What `segment_scores_reference` says, without its loops: ([G, T], [G, T, N]). First derivatives only."""
     running, whole = _SegmentScores.apply(u_GTK, k_GTK, segment)  # type: ignore[no-untyped-call]
     return running, whole
+
+
+def scores(u_GTK: Tensor, k_GTK: Tensor, segment: int, own_TN: Tensor, column_T1: Tensor, factors_TN: Tensor) -> Tensor:
+    """[G, T, N]: the running product in t's own column, where `own` is True and which `column` names, the whole ones in
+    the others, times `factors`. First derivatives only."""
+    made: Tensor = _Scores.apply(u_GTK, k_GTK, segment, own_TN, column_T1, factors_TN)  # type: ignore[no-untyped-call]
+    return made

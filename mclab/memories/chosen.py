@@ -13,12 +13,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mclab.kernels import chosen
+from mclab.kernels.dispatch import Costs
 from mclab.kernels.fastweight.net import Net
 from mclab.memories.base import Segments
-
-#: What each row, each gathered entry of a matrix and the sorting cost beside the products, in multiply-adds; measured
-#: on one core.
-ROW, GATHER, SORTING = 2_000, 8, 10_000_000
+from mclab.tables import counting, integers
 
 
 def spread(weights_GTJ: Tensor, columns_GTJ: Tensor, columns: int) -> Tensor:
@@ -41,17 +39,18 @@ def all_reads(segments: Segments) -> int:
     return segments.segment * sum(end - first for first, end in segments.readers)
 
 
-def cost_of_chosen(segments: Segments, sequences: int, k: int, states: int, size: int) -> int:
+def cost_of_chosen(segments: Segments, sequences: int, k: int, states: int, size: int, on: Costs) -> int:
     """Multiply-adds that reading k of them costs, or what takes as long, with `states` of `size` entries a sequence."""
+    sequences = on.folded(sequences)
     pairs, memories = sequences * chosen_reads(segments, k), sequences * states
     height = chosen.rows_in_block(pairs, memories)
     count = chosen.blocks_at_most(pairs, memories, height)
-    return count * (height * (size + ROW) + GATHER * size) + SORTING
+    return count * (height * (size + on.row) + on.gather * size) + on.sorting
 
 
-def cost_of_all(segments: Segments, sequences: int, size: int) -> int:
+def cost_of_all(segments: Segments, sequences: int, size: int, on: Costs) -> int:
     """The same of reading every one that a token sees."""
-    return sequences * all_reads(segments) * (size + ROW)
+    return on.folded(sequences) * all_reads(segments) * (size + on.row)
 
 
 def read(
@@ -86,7 +85,7 @@ def read(
 def _memories(columns_GTJ: Tensor, place: Sequence[int], states: int) -> Tensor:
     """Each choice as a number among the G Q states, G Q where there is none: [G, T, k]."""
     kept, own = columns_GTJ[..., :-1], columns_GTJ[..., -1:]
-    first = torch.arange(len(kept), device=kept.device)[:, None, None] * states
+    first = counting(len(kept), kept.device)[:, None, None] * states
     # No place is looked up where columns are places; t's own column may lie beyond the kept memories.
-    table = None if list(place) == list(range(len(place))) else torch.tensor([*place, 0], device=kept.device)
+    table = None if list(place) == list(range(len(place))) else integers((*place, 0), kept.device)
     return torch.where(kept == own, len(kept) * states, first + (kept if table is None else table[kept]))

@@ -161,7 +161,9 @@ def _side_by_side(spans: Sequence[tuple[int, int]], numbers: tuple[int, ...], S:
 
 def _running(segments: Segments, chunk: int) -> Bucket:
     """Runs of different lengths, each from where the last one ended."""
-    S, bounds, keep = segments.segment, list[tuple[int, int]](), list[int]()
+    S = segments.segment
+    bounds: list[tuple[int, int]] = []
+    keep: list[int] = []
     for first, end in segments.runs:
         starts = range(first * S, end * S, chunk)
         bounds += [(start, min(start + chunk, end * S)) for start in starts]

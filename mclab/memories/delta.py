@@ -23,8 +23,6 @@ from mclab.memories.erasing import ErasingMemory
 class DeltaMemory(ErasingMemory):
     """One rate, the share of what the key held that is replaced; it starts at a half."""
 
-    chunk = chunkwise.CHUNK
-
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__(replicas, width, heads, mixer)
         self.project = parameter(replicas, width, heads, init=Normal(1 / math.sqrt(width)))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
+from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
@@ -19,9 +20,9 @@ from mclab.memories.written import FastWritten, Fold
 
 
 class ErasingMemory(Memory):
-    """`chunk`: tokens in a chunk, on which the result does not depend."""
+    """`chunk`: the most tokens in a chunk, on which the result does not depend; None where the device decides."""
 
-    chunk: int
+    chunk: int | None = None
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
@@ -38,7 +39,7 @@ class ErasingMemory(Memory):
         return torch.einsum("gvk,gk->gv", state.weights[0], q_GK)
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        parts, buckets = chunks_of(segments, self.chunk, init)
+        parts, buckets = chunks_of(segments, self.chunk or costs(tokens.k.device.type).delta_chunk, init)
         own, beside = (
             [(each, self.source(each.tokens(tokens), each.chunks)) for each in some] for some in (parts, buckets)
         )

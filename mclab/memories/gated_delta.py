@@ -30,8 +30,6 @@ DECAYS, STEP = (1.0, 16.0), 0.001
 class GatedDeltaMemory(ErasingMemory):
     """Two rates, what is replaced and what is kept, and A."""
 
-    chunk = chunkwise.CHUNK
-
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__(replicas, width, heads, mixer)
         self.project = parameter(replicas, width, heads * 2, init=Normal(1 / math.sqrt(width)))

@@ -97,16 +97,20 @@ class GradientMemory(Memory):
         fold = Fold(self.project.shape[0], self.heads)
         tokens = Tokens(fold(tokens.k), fold(tokens.v), tuple(fold(rate) for rate in tokens.rates))
         parts, buckets = chunks_of(segments, self.chunk, init)
-        own, beside = (
-            [(each, self._source(each.tokens(tokens), each.chunks)) for each in some] for some in (parts, buckets)
-        )
         net = self._side_by_side(tokens.k.shape[0])
+        own, beside = (
+            [(each, self._source(net, each.tokens(tokens), each.chunks)) for each in some] for some in (parts, buckets)
+        )
         return FastWritten(net, segments, own, beside, fold)
 
-    def _source(self, tokens: Tokens, chunks: Chunks) -> Source:
+    def _source(self, net: Net, tokens: Tokens, chunks: Chunks) -> Source:
+        """`net` is that of whole sequences."""
         k, v = chunks.cut(tokens.k), chunks.cut(tokens.v)
-        net = self._side_by_side(k.shape[1])
-        first = [w.flatten(0, 1) for w in self.start]
+        if net.gain is not None:
+            each = net.gain.expand(-1, k.shape[1] // len(net.gain), -1)
+            net = replace(net, gain=each.reshape(-1, 1, each.shape[2]))
+        # What widens is stored the other way round (states.py): it is copied so at once where a pack has to copy it.
+        first = [_folded(w.mT).mT if w.shape[-1] <= w.shape[-2] else _folded(w) for w in self.start]
         if self.depth == 1:
             first = [k.new_zeros(1, v.shape[-1], k.shape[-1])]
         eta, *logs = self.rates(tokens.rates)
@@ -136,5 +140,9 @@ class GradientMemory(Memory):
         if self.gain is None:
             return Net(None, self.objective, self.adds, self.floor)
         R, H, V = self.gain.shape
-        gain = self.gain.unsqueeze(2).expand(R, H, sequences // (R * H), V).reshape(-1, 1, V)
+        gain = self.gain.unsqueeze(2).expand(R, H, sequences // (R * H), V).reshape(-1, 1, V).contiguous()
         return Net(gain, self.objective, self.adds, self.floor)
+
+
+def _folded(w_RH: Tensor) -> Tensor:
+    return w_RH.flatten(0, 1)

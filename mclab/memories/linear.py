@@ -9,10 +9,13 @@ import torch
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
+from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.linear import chunkwise
 from mclab.memories import chosen
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
+from mclab.memories.masks import earlier_of_runs, holds
+from mclab.tables import counting, once
 
 
 @dataclass(frozen=True)
@@ -25,10 +28,10 @@ class LinearWritten:
     init: Init
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        weights = on_writes(weights_GTN, self.segments, self.init)
+        weights = on_writes(weights_GTN, self.segments, self.init, q_GTK)
         if weights is None:
             return chunkwise.plain_read(q_GTK, self.k_GTK, self.v_GTV)
-        return chunkwise.weighted_read(q_GTK, self.k_GTK, self.v_GTV, weights.to(q_GTK), self.segments.segment)
+        return chunkwise.weighted_read(q_GTK, self.k_GTK, self.v_GTV, weights, self.segments.segment)
 
     def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
         if not self._few(columns_GTJ.shape[-1] - 1):
@@ -44,8 +47,9 @@ class LinearWritten:
         if self.segments.count == 1:
             return False
         own = T * S * (K + V) + T * K * V * (1 if self.init.restarts else 2)
-        some = G * own + chosen.cost_of_chosen(self.segments, G, k, self.segments.count, K * V)
-        return some < min(chunkwise.weighted_costs(G, T, K, V, S))
+        on = costs(self.k_GTK.device.type)
+        some = on.folded(G) * own + chosen.cost_of_chosen(self.segments, G, k, self.segments.count, K * V, on)
+        return some < min(chunkwise.weighted_costs(G, T, K, V, S, on))
 
     def _states(self) -> tuple[Tensor | None, Tensor, list[int]]:
         """What each block begins with, [G, N, V, K], if anything; the kept memories, [G, Q, V, K]; their places."""
@@ -56,47 +60,58 @@ class LinearWritten:
             return running - blocks_GNVK, running, ends
         if self.segments.single:
             return None, blocks_GNVK, ends
-        held = [self.segments.holds(True, blocks_GNVK.device)]
+        kind = blocks_GNVK.dtype, blocks_GNVK.device
+        held = [holds(self.segments, True, *kind)]
         if len(self.segments.runs) < self.segments.count:
-            run = self.segments.run_of_block(blocks_GNVK.device)
-            held.append((run[:, None] == run).tril(-1))
+            held.append(earlier_of_runs(self.segments, *kind))
         flat = blocks_GNVK.flatten(2)
-        kept, *earlier = ((each.to(flat) @ flat).unflatten(2, blocks_GNVK.shape[2:]) for each in held)
+        kept, *earlier = ((each @ flat).unflatten(2, blocks_GNVK.shape[2:]) for each in held)
         return earlier[0] if earlier else None, kept, list(range(len(ends)))
 
     # At depth 1 mixing matrices and mixing their outputs are the same sum (docs/equations.md#identities).
     read_mixed = read
 
 
-def on_writes(weights_GTN: Tensor | None, segments: Segments, init: Init) -> Tensor | None:
+def on_writes(weights_GTN: Tensor | None, segments: Segments, init: Init, like: Tensor) -> Tensor | None:
     """For a memory that only adds: from weights on memories to weights on each block's own writes, None being 1.
 
     Memory i of a checkpoint holds the writes of all blocks up to its last, and so does the online one of the earlier.
+    The result has the type and the device of `like`.
     """
+    kind = like.dtype, like.device
     if weights_GTN is None:
         if segments.count == 1 or init.restarts:  # what t sees holds each earlier block once
             return None
-        return _ones_on_writes(segments)
-    N = segments.count
+        return _ones_on_writes(segments, *kind)
     if segments.single:
-        return weights_GTN if init.restarts else weights_GTN @ weights_GTN.new_ones(N, N).tril()
+        return weights_GTN if init.restarts else weights_GTN @ _lower(segments.count, *kind)
     device = weights_GTN.device
     column_GT1 = segments.own_column(device)[None, :, None].expand(len(weights_GTN), -1, 1)
     past_GTN = weights_GTN.scatter(-1, column_GT1, 0.0)[..., :-1]
-    kept = past_GTN @ segments.holds(init.restarts, device).to(weights_GTN)
-    # Of one's own run later blocks count as well: their keys are no past, so that no token reads them.
-    run, block = segments.run_of_block(device), torch.arange(N, device=device)
-    holds_NN = run[:, None] == run if init.restarts else block[:, None] >= block
-    return kept + weights_GTN.gather(-1, column_GT1) * holds_NN.repeat_interleave(segments.segment, 0)
+    past = past_GTN @ holds(segments, init.restarts, *kind)
+    return past + weights_GTN.gather(-1, column_GT1) * _online_holds(segments, init.restarts, *kind)
 
 
-def _ones_on_writes(segments: Segments) -> Tensor:
+@once
+def _lower(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.ones(size, size, dtype=dtype, device=device).tril()
+
+
+@once
+def _online_holds(segments: Segments, restarts: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[T, N]: one for the blocks that t's online memory holds; of one's own run later blocks count as well: their keys
+    are no past, so that no token reads them."""
+    run, block = segments.run_of_block(device), counting(segments.count, device)
+    holds_NN = run[:, None] == run if restarts else block[:, None] >= block
+    return holds_NN.to(dtype).unsqueeze(1).expand(-1, segments.segment, -1).flatten(0, 1)
+
+
+@once
+def _ones_on_writes(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
     """[T, N]: how many of the memories that t sees hold each block's writes. (Later columns meet no causal key.)"""
-    visible, own = segments.visible(torch.device("cpu")), segments.own_column(torch.device("cpu"))
-    kept = visible.scatter(1, own[:, None], False)[:, : len(segments.spans)].to(torch.float64)
-    block = torch.arange(segments.count).repeat_interleave(segments.segment)
-    online = block[:, None] >= torch.arange(segments.count)
-    return kept @ segments.holds(False, torch.device("cpu")).to(torch.float64) + online
+    visible, own = segments.visible(device), segments.own_column(device)
+    past = visible.scatter(1, own[:, None], False)[:, : len(segments.spans)].to(dtype)
+    return past @ holds(segments, False, dtype, device) + _online_holds(segments, False, dtype, device)
 
 
 class LinearMemory(Memory):

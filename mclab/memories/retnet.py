@@ -10,21 +10,34 @@ from mclab.kernels.fastweight.rates import Coefficients, Rates, coefficients
 from mclab.memories.base import State, Tokens
 from mclab.memories.chunks import Chunks
 from mclab.memories.decayed import DecayedMemory, stepped
+from mclab.tables import once, ones
 
 
 class RetnetMemory(DecayedMemory):
     """Forgets at a fixed rate a head."""
 
     def coefficients(self, tokens: Tokens, chunks: Chunks) -> Coefficients:
-        ones_GT = torch.ones_like(tokens.k[..., 0])
-        log_alpha = chunks.cut(ones_GT * self._decay(tokens.k).log()[:, None])
-        return coefficients(Rates(chunks.cut(ones_GT), log_alpha))
+        G, T, _ = tokens.k.shape
+        kind = tokens.k.dtype, tokens.k.device
+        return coefficients(Rates(chunks.cut(ones((G, T), *kind)), chunks.cut(_logs(self.heads, G, T, *kind))))
 
     def step(self, state: State, token: Tokens) -> State:
         alpha_G = self._decay(token.k)
         return stepped(state, alpha_G, [(torch.ones_like(alpha_G), token.v, token.k)], token)
 
     def _decay(self, like: Tensor) -> Tensor:
-        """[G]: g of each sequence and head; the head turns fastest."""
-        head = torch.arange(self.heads, dtype=like.dtype, device=like.device)
-        return (1 - 2 ** (-5 - head)).repeat(like.shape[0] // self.heads)
+        """[G]: g of each sequence and head."""
+        return _decays(self.heads, like.shape[0], like.dtype, like.device)
+
+
+@once
+def _decays(heads: int, folded: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[G]: g of each sequence and head; the head turns fastest."""
+    head = torch.arange(heads, dtype=dtype, device=device)
+    return (1 - 2 ** (-5 - head)).repeat(folded // heads)
+
+
+@once
+def _logs(heads: int, folded: int, length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[G, T]: the logarithm of each token's g."""
+    return _decays(heads, folded, dtype, device).log()[:, None].repeat(1, length)

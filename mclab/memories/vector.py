@@ -7,13 +7,14 @@ See docs/equations.md#vector.
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
 from mclab.layers import Constant, parameter
 from mclab.memories import chosen
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
+from mclab.memories.masks import earlier_of_runs, holds, visible
+from mclab.tables import counting
 
 #: What gathering an entry of a kept memory costs, forward and backward, in multiply-adds; measured on one core.
 GATHER = 16
@@ -29,7 +30,8 @@ class VectorWritten:
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         if weights_GTN is None:
-            weights_GTN = self.segments.visible(q_GTK.device).to(q_GTK.dtype).expand(q_GTK.shape[0], -1, -1)
+            seen_TN = visible(self.segments, q_GTK.dtype, q_GTK.device)
+            weights_GTN = seen_TN.expand(q_GTK.shape[0], -1, -1)
         column_GT1 = self.segments.own_column(q_GTK.device)[None, :, None].expand(q_GTK.shape[0], -1, 1)
         own = weights_GTN.gather(-1, column_GT1)
         past = weights_GTN.scatter(-1, column_GT1, 0.0)[..., : self.kept.shape[1]]
@@ -39,7 +41,7 @@ class VectorWritten:
         (G, M, _), k = self.kept.shape, columns_GTJ.shape[-1] - 1
         if GATHER * k >= M:
             return self.read(q_GTK, chosen.spread(weights_GTJ, columns_GTJ, self.segments.columns))
-        first_G11 = torch.arange(G, device=q_GTK.device)[:, None, None] * M
+        first_G11 = counting(G, q_GTK.device)[:, None, None] * M
         rows_kGT = (columns_GTJ[..., :-1].clamp(max=M - 1) + first_G11).movedim(-1, 0)  # what fills up weighs zero
         total = weights_GTJ[..., -1:] * self.online
         for j, rows_GT in enumerate(rows_kGT):
@@ -70,14 +72,12 @@ class VectorMemory(Memory):
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
         first_G1K = self._first(tokens)[:, None]
         own_GNSK = tokens.k.unflatten(1, (segments.count, segments.segment)).cumsum(2)
-        blocks_GNK = own_GNSK[:, :, -1]
+        blocks_GNK, kind = own_GNSK[:, :, -1], (tokens.k.dtype, tokens.k.device)
         if init.restarts and len(segments.runs) < segments.count:
-            run_N = segments.run_of_block(tokens.k.device)
-            earlier_NN = (run_N[:, None] == run_N).tril(-1).to(tokens.k.dtype)
-            own_GNSK = own_GNSK + (earlier_NN @ blocks_GNK).unsqueeze(2)
+            own_GNSK = own_GNSK + (earlier_of_runs(segments, *kind) @ blocks_GNK).unsqueeze(2)
         if not init.restarts:
             own_GNSK = own_GNSK + (blocks_GNK.cumsum(1) - blocks_GNK).unsqueeze(2)
-        kept = segments.holds(init.restarts, tokens.k.device).to(tokens.k.dtype) @ blocks_GNK
+        kept = holds(segments, init.restarts, *kind) @ blocks_GNK
         return VectorWritten(own_GNSK.flatten(1, 2) + first_G1K, kept + first_G1K, segments)
 
     def _first(self, tokens: Tokens) -> Tensor:

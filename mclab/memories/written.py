@@ -13,12 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight import ranges
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.memories import chosen
 from mclab.memories.base import Segments
 from mclab.memories.chunks import Bucket, Chunks
+from mclab.tables import once
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ class FastWritten:
             return False
         G, k, Q = len(columns_GTJ), columns_GTJ.shape[2] - 1, layers[0].shape[1]
         size = sum(layer[0, 0].numel() for layer in layers)
-        return chosen.cost_of_chosen(self.segments, G, k, Q, size) < chosen.cost_of_all(self.segments, G, size)
+        on = costs(columns_GTJ.device.type)
+        return chosen.cost_of_chosen(self.segments, G, k, Q, size, on) < chosen.cost_of_all(self.segments, G, size, on)
 
     def _read_own(self, q_GTK: Tensor) -> tuple[Tensor, list[list[Tensor]]]:
         """What every token's own weights give, and each part's layers' weights after the chunks to keep."""
@@ -86,8 +89,7 @@ class FastWritten:
         bounds = [own for part, _ in self.parts for own in part.bounds or ()]
         if not bounds:
             return each[0]
-        order = torch.cat([torch.arange(first, end, device=each[0].device) for first, end in bounds])
-        return torch.cat(each, 1).index_select(1, order.argsort())
+        return torch.cat(each, 1).index_select(1, _places(tuple(bounds), each[0].device))
 
     def _read_all(self, q_GTK: Tensor, own_GTV: Tensor, made: list[list[Tensor]], weights_GTN: Tensor | None) -> Tensor:
         y = self._own(own_GTV, weights_GTN)
@@ -128,7 +130,8 @@ class FastWritten:
         if not self.parts[0][0].chunks.restarts:
             chunks = self.parts[0][0].chunks
             return list(made[0]), [chunks.place_after(end) for _, end in self.segments.spans]
-        place, parts = dict[tuple[int, int], int](), list[list[Tensor]]()
+        place: dict[tuple[int, int], int] = {}
+        parts: list[list[Tensor]] = []
         beside = [(bucket, [layer.kept for layer in source.layers()]) for bucket, source in self.buckets]
         online = zip((part for part, _ in self.parts), made, strict=True)
         for bucket, layers, spans in (
@@ -160,6 +163,12 @@ class FastWritten:
             return y_GTV
         column = self.segments.own_column(y_GTV.device)
         return y_GTV * weights_GTN.gather(-1, column[None, :, None].expand(weights_GTN.shape[0], -1, 1))
+
+
+@once
+def _places(bounds: tuple[tuple[int, int], ...], device: torch.device) -> Tensor:
+    """[T]: where each token stands when these ranges are laid one behind the other."""
+    return torch.cat([torch.arange(first, end, device=device) for first, end in bounds]).argsort()
 
 
 def _each(layer: Tensor | None, chunks: Chunks) -> Tensor:

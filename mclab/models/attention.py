@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from mclab.config.model import AttentionMixer, Mixer, ModelConfig
 from mclab.layers import Linear, ShortConv, rotate
+from mclab.tables import once
 
 #: A window is read in blocks of its own length, at least this many tokens, where at least so many blocks fit; in fewer
 #: one mask over all tokens is as fast.
@@ -58,6 +59,7 @@ def window_attention(q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, window: int
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_NCJ).flatten(-3, -2)[..., :T, :]
 
 
+@once
 def _band(queries: int, keys: int, window: int, device: torch.device) -> Tensor:
     """[queries, keys]: what the last `queries` of `keys` tokens see."""
     back = torch.arange(keys - queries, keys, device=device)[:, None] - torch.arange(keys, device=device)

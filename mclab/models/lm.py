@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from mclab.config.run import RunConfig
 from mclab.layers import Normal, RMSNorm, linear, parameter
 from mclab.models.block import Block
+from mclab.tables import once
 
 
 class LM(nn.Module):
@@ -43,6 +44,12 @@ class LM(nn.Module):
 
     def _embed(self, tokens_RBT: Tensor) -> Tensor:
         R, V, D = self.embedding.shape
-        offset = torch.arange(0, R * V, V, device=tokens_RBT.device)[:, None, None]
+        offset = _offsets(R, V, tokens_RBT.device)
         x_RBTD = F.embedding(tokens_RBT + offset, self.embedding.reshape(R * V, D))
         return x_RBTD if self.position is None else x_RBTD + self.position[:, None, : x_RBTD.shape[2]]
+
+
+@once
+def _offsets(replicas: int, vocab: int, device: torch.device) -> Tensor:
+    """[R, 1, 1]: where each replica's rows begin."""
+    return torch.arange(0, replicas * vocab, vocab, device=device)[:, None, None]

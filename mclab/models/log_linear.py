@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from mclab.config.model import LogLinearMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.kernels.log_linear import chunkwise, levels
-from mclab.layers import Constant, Normal, linear, parameter, rotate
+from mclab.layers import Constant, Normal, autocast, linear, parameter, rotate
 from mclab.memories import MEMORIES
 from mclab.models.memory import Projected
 
@@ -52,7 +52,7 @@ class LogLinearRead(nn.Module):
         """All arguments and the result are [R, B, T, D]; as in CachingLayer the states are fp32 under bf16."""
         if torch.bfloat16 in (q.dtype, k.dtype, v.dtype):
             x, q, k, v = (z.float() for z in (x, q, k, v))
-        with torch.autocast(x.device.type, enabled=False):
+        with autocast(x.device, False):
             return self._read(x, q, k, v, rotary)
 
     def _read(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool) -> Tensor:

@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mclab.config.keep import Keep
-from mclab.config.options import ALONE, RunOptions
+from mclab.config.options import ALONE, AUTO, RunOptions
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import RunConfig, Status, run_id
 from mclab.plan.plan import Plan
 from mclab.plan.select import Wanted
+from mclab.runner.card import free
 from mclab.runner.eta import Ahead
 from mclab.runner.forecast import Forecast
 from mclab.runner.history import FRESH, MOST, History
+from mclab.runner.kernels import unmet
 from mclab.runner.needs import Needs
 from mclab.runner.packing import cost, halves, packs_of
 from mclab.runner.span import ENDING, Span, span, starting
@@ -141,19 +143,27 @@ class _Execution:
         """Run everything that is needed; the reason where it stops before."""
         options, begun = self.options, self.store.begun()
         count, pack = worker_count(options), options.pack
+        room = free(options, count) if pack == AUTO else None
 
         def packed(runs: list[RunConfig]) -> list[Pack]:
             runs = self._sound(runs)
             suspects = [run for run in runs if self.flights.suspect(run_id(run))]
             others = [run for run in runs if not self.flights.suspect(run_id(run))]
             packs = packs_of(
-                others, pack, device=options.device, workers=count, step=lambda run: begun.get(run_id(run))
+                others,
+                pack,
+                device=options.device,
+                workers=count,
+                step=lambda run: begun.get(run_id(run)),
+                room=room,
             )
             return packs + [(run,) for run in suspects]
 
         first = packed(self.needs.all())
         if not first:
             return None
+        for line in unmet((run for pack in first for run in pack), options):
+            self.echo(line)
         useful = min(count, len(first) + self.needs.expected)
         processes = 0 if options.scheduler else useful
         self.history = History(self.store.sample(FRESH, MOST), options.device, options.threads)

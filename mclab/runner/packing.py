@@ -1,15 +1,13 @@
 """Which runs train together, and which packs start first."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from mclab.config.params import rough_parameters
 from mclab.config.run import RunConfig, shape_key
 from mclab.plan.size import tokens
+from mclab.runner.card import fitting
 from mclab.workers import Pack
-
-#: Replicas in a pack on CUDA unless the user says otherwise; a pack that does not fit is halved until it does.
-_MOST = 16
 
 
 def packs_of(
@@ -19,26 +17,29 @@ def packs_of(
     device: str,
     workers: int,
     step: Callable[[RunConfig], int | None] = lambda run: None,
+    room: int | None = None,
 ) -> list[Pack]:
     """Group runs of one shape, whatever cells they belong to, into packs of at most `pack` runs.
 
     `step` says to which step the checkpoints of a run reach, `None` where it has none: those of one step train
     together, since a pack resumes together or not at all.
-    `auto` is 1 on CPU, where packing gains nothing and a kill would lose more; on CUDA it fills the workers first.
+    `auto` is 1 on CPU, where packing gains nothing and a kill would lose more; on CUDA it fills the workers first, and
+    then the `room` that each finds free on its GPU, in bytes (mclab.runner.card).
     """
     alike: dict[str, dict[int | None, list[RunConfig]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         alike[shape_key(run)][step(run)].append(run)
     packs: list[Pack] = []
     for groups in alike.values():
-        size = _auto(sum(map(len, groups.values())), device, workers) if isinstance(pack, str) else pack
+        together = [run for group in groups.values() for run in group]
+        size = _auto(together, device, workers, room) if isinstance(pack, str) else pack
         for group in groups.values():
             packs += [tuple(group[start : start + size]) for start in range(0, len(group), size)]
     return packs
 
 
-def _auto(runs: int, device: str, workers: int) -> int:
-    return min(_MOST, -(-runs // workers)) if device.startswith("cuda") else 1
+def _auto(runs: Sequence[RunConfig], device: str, workers: int, room: int | None) -> int:
+    return min(fitting(runs[0], room), -(-len(runs) // workers)) if device.startswith("cuda") else 1
 
 
 def halves(pack: Pack) -> tuple[Pack, Pack]:

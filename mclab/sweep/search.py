@@ -8,12 +8,14 @@ from dataclasses import replace
 from optuna.trial import TrialState
 
 from mclab.config.keep import Keep
-from mclab.config.options import RunOptions
+from mclab.config.options import AUTO, RunOptions
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import RunConfig, run_id
 from mclab.runner import Ahead, Progress
+from mclab.runner.card import free
 from mclab.runner.execute import before_runs
 from mclab.runner.history import FRESH, MOST, History
+from mclab.runner.kernels import unmet
 from mclab.runner.packing import cost, halves, packs_of
 from mclab.runner.span import Countdown, Span, span, starting
 from mclab.store import Store
@@ -60,6 +62,8 @@ class Search:
         self._done, self._waits = 0, False
         self._noted = 0.0
         self._stage, self._predicted = "", Countdown(None)
+        self._room: int | None = None
+        self._told: set[str] = set()
 
     def go(self) -> None:
         """Until all trials are finished, or too many have failed."""
@@ -68,6 +72,7 @@ class Search:
             return
         count = worker_count(how)
         self._count = count if how.scheduler else min(count, left)
+        self._room = free(how, self._count) if how.pack == AUTO else None
         self._width = self._count * BATCH if how.device.startswith("cuda") else self._count
         processes = 0 if how.scheduler else self._count
         self._predicted = Countdown(self._span(processes))
@@ -160,7 +165,12 @@ class Search:
             device=self._how.device,
             workers=self._count,
             step=lambda run: begun.get(run_id(run)),
+            room=self._room,
         )
+        for line in unmet([*wanted, *alone], self._how):
+            if line not in self._told:
+                self._told.add(line)
+                self._say(line)
         for pack in [*packs, *((run,) for run in alone)]:
             pool.submit(pack, priority=cost(pack))
 

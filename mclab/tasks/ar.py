@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from mclab.config.task import ArTask
+from mclab.tables import integers
 from mclab.tasks.base import Batch, Role
 from mclab.tasks.draws import distinct, words_for
 from mclab.tasks.splits import check_split, settle
-from mclab.tasks.stream import below, constant, fork, mix, numbers, salts, sample_keys, words
+from mclab.tasks.stream import below, fork, mix, numbers, salts, sample_keys, words
 
 #: Bits for a token where two share one integer.
 _FIELD = 20
@@ -62,7 +63,7 @@ def batch(
 def roles(config: ArTask, batch: Batch) -> Tensor:
     """[R, B, T] int64: the `Role` of every token."""
     layout = (Role.KEY, Role.VALUE) * config.pairs + (Role.MARK, Role.QUERY)
-    return constant(tuple(map(int, layout)), batch.tokens.device).expand_as(batch.tokens)
+    return integers(tuple(map(int, layout)), batch.tokens.device).expand_as(batch.tokens)
 
 
 def word(config: ArTask, token: int) -> str:
@@ -74,7 +75,7 @@ def _core(config: ArTask, samples: Tensor, attempts: Tensor) -> _Core:
     """[N] samples at their [N] (or [1]) attempts. Keys get their values in the order in which they first come."""
     half, device = config.vocab // 2, samples.device
     stream = fork(samples, attempts.unsqueeze(-1) + _ATTEMPTS).squeeze(-1)
-    drawn = fork(stream, constant((_KEYS, _ASKED, _VALUES), device))
+    drawn = fork(stream, integers((_KEYS, _ASKED, _VALUES), device))
     keys = below(drawn[:, 0], config.pairs, half - 1) + 1
     rank = _ranks(keys)
     size = config.vocab - half

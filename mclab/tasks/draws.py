@@ -12,7 +12,8 @@ from math import isqrt
 import torch
 from torch import Tensor
 
-from mclab.tasks.stream import below, constant, fork, numbers, scalar, scramble
+from mclab.tables import integers
+from mclab.tasks.stream import below, fork, numbers, scalar, scramble
 
 #: Up to this size, sorting a word per candidate costs less than the permutation and is exactly uniform.
 _RACE_UP_TO = 64
@@ -25,7 +26,7 @@ def one_of(samples: Tensor, stream: int, count: int) -> Tensor:
     """[N] out of `sample_keys` to [N] int64: a number below `count` for each, all alike likely."""
     if count == 1:
         return torch.zeros_like(samples)
-    return below(fork(samples, constant((stream,), samples.device)), 1, count).flatten()
+    return below(fork(samples, integers((stream,), samples.device)), 1, count).flatten()
 
 
 def words_for(sizes: tuple[int, ...]) -> int:
@@ -36,7 +37,7 @@ def words_for(sizes: tuple[int, ...]) -> int:
 def distinct(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
     """[..., L, words_for(sizes)] words to [..., L, count] int64: `count` different numbers below sizes[l]."""
     if max(sizes) <= _RACE_UP_TO:
-        return race(words, count, limits=constant(sizes, words.device)[:, None])
+        return race(words, count, limits=integers(sizes, words.device)[:, None])
     return _permute(words, count, sizes)
 
 
@@ -82,7 +83,7 @@ def _log_table(device: torch.device) -> tuple[Tensor, Tensor]:
         ends = [round((top - Decimal(u).ln()) * one) for u in range(1, cells + 1)]
     levels = [ends[0] + 2 * one, *ends]
     drops = [left - right for left, right in zip(levels, ends, strict=False)]
-    return constant(tuple(levels[:cells]), device), constant(tuple(drops), device)
+    return integers(tuple(levels[:cells]), device), integers(tuple(drops), device)
 
 
 @lru_cache(maxsize=64)
@@ -90,7 +91,7 @@ def power_costs(size: int, exponent: str, device: torch.device) -> Tensor:
     """[size] int64: g ** exponent for g = 1 to `size`, fixed point with 16 bits; `exponent` in digits, at most 1."""
     with localcontext(Context(prec=_DIGITS)):
         costs = tuple(round(Decimal(g) ** Decimal(exponent) * (1 << _COST_BITS)) for g in range(1, size + 1))
-    return constant(costs, device)
+    return integers(costs, device)
 
 
 def _permute(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
@@ -105,7 +106,7 @@ def _permute(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
     images = _feistel(words, left, right, _halves(count, least, left, right, words.device)).to(torch.int64)
     if not outside:
         return images
-    limits = constant(sizes, words.device)[:, None]
+    limits = integers(sizes, words.device)[:, None]
     images, ends = images[..., :count], images[..., count:]
     for _ in range((outside - 1).bit_length()):  # each pass doubles the length of the walks that are finished
         ends = torch.where(ends < limits, ends, ends.gather(-1, (ends - least).clamp_(min=0)))

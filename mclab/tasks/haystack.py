@@ -12,8 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mclab.tables import integers
 from mclab.tasks.draws import race
-from mclab.tasks.stream import constant, fork, sample_keys, scalar, words
+from mclab.tasks.stream import fork, sample_keys, scalar, words
 
 #: "the grass is green, the sky is blue, the sun is yellow", as numbers of words.
 SENTENCE = (0, 1, 2, 3, 0, 4, 2, 5, 0, 6, 2, 7)
@@ -22,7 +23,7 @@ SENTENCE = (0, 1, 2, 3, 0, 4, 2, 5, 0, 6, 2, 7)
 def noise(rows: int, count: int, device: torch.device) -> Tensor:
     """[rows, count] int64: the sentence again and again, from its start."""
     times = -(-count // len(SENTENCE))
-    return constant(SENTENCE, device).repeat(times)[:count].expand(rows, count)
+    return integers(SENTENCE, device).repeat(times)[:count].expand(rows, count)
 
 
 class Language(NamedTuple):
@@ -53,14 +54,14 @@ def language(domain: str, seeds: tuple[int, ...], vocab: int, device: torch.devi
     """
     counts = frequencies(vocab)
     length = sum(counts)
-    text = constant(tuple(word for word in range(vocab) for _ in range(counts[word])), device)
-    keys = fork(sample_keys(domain, seeds, 0, 1, device).flatten(), constant((1,), device)).flatten()
+    text = integers(tuple(word for word in range(vocab) for _ in range(counts[word])), device)
+    keys = fork(sample_keys(domain, seeds, 0, 1, device).flatten(), integers((1,), device)).flatten()
     circle = text[race(words(keys, length), length)]
     place = torch.arange(length, device=device)
     followers = circle.roll(-1, -1).gather(-1, (circle * length + place).argsort(-1))
-    starts = constant((0, *accumulate(counts[:-1])), device)
+    starts = integers((0, *accumulate(counts[:-1])), device)
     begins = starts[followers] + torch.arange(len(seeds), device=device).unsqueeze(-1) * length
-    return Language(followers.flatten(), begins.flatten(), constant(counts, device)[followers].flatten(), length)
+    return Language(followers.flatten(), begins.flatten(), integers(counts, device)[followers].flatten(), length)
 
 
 def text(spoken: Language, keys: Tensor, count: int) -> Tensor:

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from mclab.config.task import MqarTask
+from mclab.tables import integers
 from mclab.tasks.base import NO_ANSWER, Batch, Role
 from mclab.tasks.draws import distinct, one_of, power_costs, race, words_for
 from mclab.tasks.splits import check_split, settle
-from mclab.tasks.stream import below, constant, fork, mix, salts, sample_keys, words
+from mclab.tasks.stream import below, fork, mix, salts, sample_keys, words
 
 #: Bits for a token or a position where three of them share one integer.
 _FIELD = 20
@@ -48,7 +49,7 @@ def batch(
     assert max(config.vocab, config.length) <= 1 << _FIELD  # the config's own bound
     samples = sample_keys(f"mqar/{split}", seeds, start, count, torch.device(device)).flatten()
     slices = one_of(samples, _SLICE, len(config.pairs))  # no attempt changes it, so the mix stays even
-    pairs = constant(config.pairs, samples.device)[slices].unsqueeze(-1)
+    pairs = integers(config.pairs, samples.device)[slices].unsqueeze(-1)
 
     def draw(rows: Tensor | slice, attempts: Tensor) -> _Core:
         return _core(config, samples[rows], pairs[rows], attempts)
@@ -126,7 +127,7 @@ def _filler(config: MqarTask, samples: Tensor, pairs: Tensor, keys: Tensor) -> T
     shape = (len(samples), config.length)
     if config.filler == "zero":
         return torch.zeros(shape, dtype=torch.int64, device=samples.device)
-    stream = fork(samples, constant((_FILLER,), samples.device)).squeeze(-1)
+    stream = fork(samples, integers((_FILLER,), samples.device)).squeeze(-1)
     if config.distractors:
         return below(stream, config.length, config.vocab)
     rank = below(stream, config.length, config.vocab - pairs)

@@ -16,11 +16,12 @@ from torch import Tensor
 
 from mclab.config.task import NiahTask
 from mclab.config.task.niah import ASK, DIGITS, IS, KEY, NUMBER_TOKENS, UUID_TOKENS, WORDS, haystack_words, key_words
+from mclab.tables import integers
 from mclab.tasks.base import NO_SLICE, Batch, Role
 from mclab.tasks.draws import distinct, one_of, words_for
 from mclab.tasks.haystack import language, noise, text
 from mclab.tasks.splits import check_split, settle
-from mclab.tasks.stream import constant, fork, mix, numbers, salts, sample_keys, words
+from mclab.tasks.stream import fork, mix, numbers, salts, sample_keys, words
 
 #: Streams of one sample: its slice, its filler, then one for each attempt at its keys, values and places.
 _SLICE, _FILLER, _ATTEMPTS = 1, 2, 3
@@ -54,7 +55,7 @@ def batch(
     slices, first = torch.full_like(samples, NO_SLICE), None
     if split != "train":
         slices = one_of(samples, _SLICE, len(config.depth))  # no attempt changes it, so the mix stays even
-        first = constant(tuple(map(config.place, config.depth)), samples.device)[slices].unsqueeze(-1)
+        first = integers(tuple(map(config.place, config.depth)), samples.device)[slices].unsqueeze(-1)
 
     def draw(rows: Tensor | slice, attempts: Tensor) -> _Core:
         return _core(config, samples[rows], first if first is None else first[rows], attempts)
@@ -62,7 +63,7 @@ def batch(
     core = settle(draw, len(samples), config.space(), split, samples.device)
     answers = _answers(config, core)
     tokens = torch.cat((_haystack(config, seeds, samples, core), _question(config, core, answers)), -1)
-    positions = constant(_scored(config), samples.device).repeat(len(samples), 1)
+    positions = integers(_scored(config), samples.device).repeat(len(samples), 1)
     tensors = (tokens, positions, answers.flatten(1), slices, core.fingerprints)
     return Batch._make(tensor.view(len(seeds), count, *tensor.shape[1:]) for tensor in tensors)
 
@@ -80,7 +81,7 @@ def roles(config: NiahTask, batch: Batch) -> Tensor:
         *[Role.QUERY] * config.key_tokens,
         *[Role.ANSWER] * (config.turn_tokens - config.key_tokens - 1),
     )
-    asked = constant(tuple(map(int, ending * config.shape.asked))[:-1], hay.device)
+    asked = integers(tuple(map(int, ending * config.shape.asked))[:-1], hay.device)
     return torch.cat((named, asked.expand(*hay.shape[:-1], -1)), -1)
 
 
@@ -97,7 +98,7 @@ def word(config: NiahTask, token: int) -> str:
 def _core(config: NiahTask, samples: Tensor, first: Tensor | None, attempts: Tensor) -> _Core:
     """[N] samples with their [N, 1] first places, if these are given, at their [N] (or [1]) attempts."""
     stream = fork(samples, attempts.unsqueeze(-1) + _ATTEMPTS).squeeze(-1)
-    drawn = fork(stream, constant((_KEYS, _VALUES, _PLACES), samples.device))
+    drawn = fork(stream, integers((_KEYS, _VALUES, _PLACES), samples.device))
     needles = config.keys * config.shape.values
     keys = _uuids(drawn[:, 0], config.keys) if config.shape.key == "uuid" else _key_words(config, drawn[:, 0])
     values = _uuids(drawn[:, 1], needles) if config.shape.value == "uuid" else _numbers(drawn[:, 1], needles)
@@ -126,7 +127,7 @@ def _numbers(stream: Tensor, count: int) -> Tensor:
     """[N, count, 7] tokens: numbers that are all different."""
     powers = tuple(10**digit for digit in reversed(range(NUMBER_TOKENS)))
     drawn = _distinct(stream, count, 10**NUMBER_TOKENS).unsqueeze(-1)
-    return (drawn // constant(powers, stream.device)).remainder_(10).add_(DIGITS)
+    return (drawn // integers(powers, stream.device)).remainder_(10).add_(DIGITS)
 
 
 def _uuids(stream: Tensor, count: int) -> Tensor:
@@ -185,7 +186,7 @@ def _filler(config: NiahTask, seeds: Sequence[int], samples: Tensor) -> Tensor:
     if config.shape.haystack != "text":
         return noise(len(samples), config.filler_tokens, samples.device) + WORDS
     spoken = language(_LANGUAGE, tuple(seeds), haystack_words(config.vocab), samples.device)
-    stream = fork(samples, constant((_FILLER,), samples.device)).squeeze(-1)
+    stream = fork(samples, integers((_FILLER,), samples.device)).squeeze(-1)
     return text(spoken, stream, config.filler_tokens) + WORDS
 
 

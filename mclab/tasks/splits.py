@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from mclab.tasks.stream import constant
+from mclab.tables import integers
 
 SPLITS = ("train", "valid", "test")
 
@@ -52,7 +52,7 @@ def settle(
     for the device. How many attempts are made at once changes no result. Raises `ValueError` if a row finds nothing.
     """
     if space >= ENOUGH:
-        return draw(slice(None), constant((0,), device))
+        return draw(slice(None), integers((0,), device))
     pending = torch.arange(rows, device=device)
     settled: Drawn | None = None
     made = 0

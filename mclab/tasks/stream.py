@@ -17,6 +17,8 @@ from hashlib import blake2b
 import torch
 from torch import Tensor
 
+from mclab.tables import once
+
 _WEYL = 0x9E3779B97F4A7C15 - (1 << 64)
 _FORK = 0xD1342543DE82EF95 - (1 << 64)
 _MIX1 = 0xBF58476D1CE4E5B9 - (1 << 64)
@@ -26,12 +28,6 @@ _WEYL32 = 0x9E3779B1 - (1 << 32)
 _MUL1 = 0x7FEB352D
 _MUL2 = 0x846CA68B - (1 << 32)
 _MUL3 = 0x297A2D39
-
-
-@lru_cache(maxsize=256)
-def constant(values: tuple[int, ...], device: torch.device) -> Tensor:
-    """A small int64 table on `device`, copied there once; not to be written to."""
-    return torch.tensor(values, dtype=torch.int64, device=device)
 
 
 @lru_cache(maxsize=256)
@@ -80,7 +76,7 @@ def fork(samples: Tensor, ids: Tensor) -> Tensor:
     return mix(torch.add(samples.unsqueeze(-1), ids, alpha=_FORK))
 
 
-@lru_cache(maxsize=256)
+@once
 def numbers(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """0 to count - 1, made once; not to be written to."""
     return torch.arange(count, dtype=dtype, device=device)
@@ -118,7 +114,7 @@ def below(keys: Tensor, count: int, bound: int | Tensor) -> Tensor:
     return words(keys, count).to(torch.int64).mul_(bound).bitwise_right_shift_(_int64(31))
 
 
-@lru_cache(maxsize=64)
+@once
 def salts(count: int, device: torch.device) -> Tensor:
     """[count] int64: a hash of each place's number, to be added where order counts; not to be written to."""
     return mix(torch.arange(1, count + 1, device=device))

@@ -79,13 +79,13 @@ def save(folder: Path, pack: Pack, course: Course) -> None:
 
 def _files(pack: Pack, course: Course) -> Iterator[bytes]:
     losses_LR = torch.stack(course.losses) if course.losses else pack.values_RP.new_empty(0, len(pack.runs))
-    alive, diverged = pack.alive_R.tolist(), pack.diverged_R.tolist()
+    alive, diverged, count = pack.alive_R.tolist(), pack.diverged_R.tolist(), int(pack.optimiser.count)
     for r, run in enumerate(pack.runs):
         tensors = {**{name: state_RP[r] for name, state_RP in _state(pack).items()}, "losses": losses_LR[:, r]}
         facts = {
             **_origin(run, pack),
             "step": course.step,
-            "count": pack.optimiser.count,
+            "count": count,
             "alive": alive[r],
             "diverged": diverged[r],
             "training_s": course.training_s,
@@ -159,9 +159,9 @@ def _resume(pack: Pack, found: Sequence[_Read]) -> Course:
         for r, each in enumerate(found):
             state_RP[r].copy_(each.tensors[name])
     first, device = found[0].facts, pack.values_RP.device
-    pack.optimiser.count = first["count"]
-    pack.alive_R = torch.tensor([each.facts["alive"] for each in found], device=device)
-    pack.diverged_R = torch.tensor([each.facts["diverged"] for each in found], device=device)
+    pack.optimiser.count.fill_(first["count"])
+    pack.alive_R.copy_(torch.tensor([each.facts["alive"] for each in found]))
+    pack.diverged_R.copy_(torch.tensor([each.facts["diverged"] for each in found]))
     losses_LR = torch.stack([each.tensors["losses"] for each in found], dim=1).to(device)
     return Course(
         logs=[_log(each.facts["log"]) for each in found],

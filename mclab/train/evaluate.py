@@ -56,14 +56,14 @@ class EvalSet:
         return torch.cat([rows.fingerprints for rows in chunks], dim=1)
 
     @torch.no_grad()
-    def scores(self, model: LM, autocast: torch.autocast) -> list[dict[str, Score]]:
+    def scores(self, model: LM, autocast: AbstractContextManager[object]) -> list[dict[str, Score]]:
         """For each replica a score per slice, and the mean of the task's own under `ALL`: each counts alike."""
         with as_examined(model, self.run, self.split):
             per_slice = {name: self._slice_scores(model, part, autocast) for name, part in self.slices.items()}
         replicas = len(per_slice[self.own[0]])
         return [self._with_mean({name: scores[r] for name, scores in per_slice.items()}) for r in range(replicas)]
 
-    def _slice_scores(self, model: LM, part: "_Slice", autocast: torch.autocast) -> list[Score]:
+    def _slice_scores(self, model: LM, part: "_Slice", autocast: AbstractContextManager[object]) -> list[Score]:
         loss_R = torch.zeros(part.replicas, dtype=torch.float64, device=part.device)
         counts_6R = torch.zeros(6, part.replicas, dtype=torch.int64, device=part.device)
         answer, value = part.task.answer_tokens, part.task.value_tokens

@@ -17,12 +17,13 @@ from mclab.tasks.baseline import without_recall
 from mclab.train import checkpoint
 from mclab.train.checkpoint import Course, Log
 from mclab.train.data import TrainData
-from mclab.train.evaluate import EvalSet, loss_per_replica
+from mclab.train.evaluate import EvalSet
 from mclab.train.host import prepare
 from mclab.train.optim import schedule
 from mclab.train.provenance import provenance
 from mclab.train.replicas import Pack
 from mclab.train.routing import Routing
+from mclab.train.step import Step
 from mclab.train.weights import to_bytes
 
 Progress = Callable[[int, int], None]
@@ -63,10 +64,11 @@ class _Training:
         self.seeds = [run.seed for run in runs]
         self.valid = EvalSet(self.config, self.seeds, "valid", self.config.eval.valid, device)
         self.data = TrainData(self.config, self.seeds, device)
-        self.routing = Routing(self.pack.model, self.config, self.seeds, device)
+        self.step = Step(self.pack, Routing(self.pack.model, self.config, self.seeds, device), device)
         self.remarks: dict[str, None] = {}
         self.course = self._course()
         self.resumed_at = self.course.step
+        self.step.number.fill_(self.resumed_at)
         self.every = min((n for run in runs if (n := run.train.checkpoint_every)), default=None)
 
     def _course(self) -> Course:
@@ -123,19 +125,11 @@ class _Training:
             self.remarks[f"no checkpoint in {self.keep.checkpoints}: {error.strerror or error}"] = None
         self._spent()
 
-    def _autocast(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.train.precision == "bf16")
-
     def _step(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
-        train = self.config.train
-        with self._autocast(), self.routing.at(step, batch.tokens.shape[-1]):
-            logits = self.pack.model(batch.tokens, batch.positions)
-        loss_R = loss_per_replica(logits.float() if logits.dtype == torch.bfloat16 else logits, batch.answers)
-        norm_R = self.pack.update(loss_R, step, schedule(step - 1, train.steps, train.warmup))
-        return loss_R.detach(), norm_R
+        return self.step(batch, step)
 
     def _look(self, step: int, loss: list[float], norm: list[float]) -> None:
-        scores = self.valid.scores(self.pack.model, self._autocast())
+        scores = self.valid.scores(self.pack.model, self.step.autocast())
         alive = self.pack.alive_R.tolist()
         for r, (run, log) in enumerate(zip(self.pack.runs, self.course.logs, strict=True)):
             log.valid = scores[r]
@@ -172,7 +166,7 @@ class _Training:
 
     def _outcomes(self, last_step: int) -> list[Outcome]:
         test = EvalSet(self.config, self.seeds, "test", self.config.eval.test, self.device)
-        test_scores = test.scores(self.pack.model, self._autocast())
+        test_scores = test.scores(self.pack.model, self.step.autocast())
         overlap = _overlap(test.fingerprints, self.data.seen)
         diverged = self.pack.diverged_R.tolist()
         self._spent()
@@ -208,7 +202,7 @@ class _Training:
 
     def _provenance(self, replicas: int) -> dict[str, Any]:
         """With the step at which the run was resumed, and what went wrong with its checkpoints, if so."""
-        found = provenance(self.device, replicas)
+        found = provenance(self.device, replicas, self.config, self.step.captures)
         if self.resumed_at:
             found["resumed_at"] = self.resumed_at
         if self.remarks:

@@ -24,22 +24,35 @@ def schedule(step: int, steps: int, warmup: float) -> float:
 
 
 class AdamW:
-    """Loshchilov & Hutter 2019, on the rows of `values` [R, P]; `decayed` [P] marks the entries of matrices."""
+    """Loshchilov & Hutter 2019, on the rows of `values` [R, P]; `decayed` [P] marks the entries of matrices.
+
+    torch's fused kernel knows one learning rate: it moves a row of zeros at a rate of one, and each replica takes its
+    own share of that. `count` is the number of updates, on the device.
+    """
 
     def __init__(self, values_RP: Tensor, decayed_P: Tensor, lr_R: Tensor, decay_R: Tensor, clip_R: Tensor) -> None:
         self.values, self.lr, self.clip = values_RP, lr_R[:, None], clip_R[:, None]
         self.decay_RP = decay_R[:, None] * decayed_P.to(values_RP.dtype)
-        self.mean, self.square = torch.zeros_like(values_RP), torch.zeros_like(values_RP)
-        self.count = 0
+        self.mean, self.square, self.move = (torch.zeros_like(values_RP) for _ in range(3))
+        self.count = torch.zeros((), device=values_RP.device)
+        self._zero = values_RP.new_zeros(())
+
+    @property
+    def state(self) -> list[Tensor]:
+        """What a step changes beside the values."""
+        return [self.mean, self.square, self.count]
 
     @torch.no_grad()
-    def step(self, grad_RP: Tensor, norm_R: Tensor, alive_R: Tensor, factor: float) -> None:
+    def step(self, grad_RP: Tensor, norm_R: Tensor, alive_R: Tensor, factor: float | Tensor) -> None:
         """One update at `factor` times the peak learning rate; rows that are not alive stay as they are."""
+        alive_R1 = alive_R[:, None]
+        scale_R1 = (self.clip / norm_R[:, None]).clamp_(max=1.0)  # of a norm of zero it is 1
+        grad_RP = torch.where(alive_R1, grad_RP * scale_R1, self._zero)
         self.count += 1
-        scale = (self.clip / norm_R[:, None].clamp(min=1e-12)).clamp(max=1.0)
-        grad = torch.where(alive_R[:, None], grad_RP * scale, 0.0)
-        self.mean.lerp_(grad, 1 - BETA1)
-        self.square.mul_(BETA2).addcmul_(grad, grad, value=1 - BETA2)
-        root = (self.square / (1 - BETA2**self.count)).sqrt_().add_(EPS)
-        move = self.mean / (1 - BETA1**self.count) / root + self.decay_RP * self.values
-        self.values -= move * (factor * self.lr * alive_R[:, None])
+        self.move.zero_()
+        torch._fused_adamw_(
+            [self.move], [grad_RP], [self.mean], [self.square], [], [self.count],
+            lr=1.0, beta1=BETA1, beta2=BETA2, weight_decay=0.0, eps=EPS, amsgrad=False, maximize=False,
+        )  # fmt: skip
+        self.move.addcmul_(self.decay_RP, self.values, value=-1)
+        self.values.addcmul_(self.move, self.lr * factor * alive_R1)

@@ -9,20 +9,32 @@ from typing import Any
 import torch
 
 import mclab
+from mclab.config.run import RunConfig
+from mclab.kernels.dispatch import Choice, asked, choices
 
 
-def provenance(device: torch.device, pack: int) -> dict[str, Any]:
-    """Device, versions, git state and size of the pack that a run trained in."""
+def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool) -> dict[str, Any]:
+    """Device, versions, git state, size of the pack that a run trained in, and what computed its steps.
+
+    `kernels` has a reason where Triton was asked for and torch's forms computed; `step` whether it was a CUDA graph.
+    """
     return {
         "device": device.type,
         "device_name": _device_name(device),
         "threads": torch.get_num_threads(),
         "pack": pack,
+        "kernels": ", ".join(_told(rule, choice) for rule, choice in choices(run, str(device)).items()),
+        "step": "captured" if captured else "eager",
         "mclab": mclab.__version__,
         "git": _git_state(),
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
+
+
+def _told(rule: str, choice: Choice) -> str:
+    reason = f" ({choice.why_not})" if asked() == "triton" and choice.why_not else ""
+    return f"{rule}: {choice.form}{reason}"
 
 
 def _device_name(device: torch.device) -> str:

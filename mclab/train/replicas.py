@@ -8,6 +8,7 @@ from torch import Tensor
 from mclab.config.run import RunConfig, shape_key
 from mclab.layers import ReplicaParameter, initialise
 from mclab.models.lm import LM
+from mclab.tables import ones
 from mclab.train.optim import AdamW
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
@@ -25,11 +26,13 @@ class Pack:
         self.runs, self.config = list(runs), runs[0]
         self.model = LM(self.config, len(runs))
         initialise(self.model, [run.seed for run in runs])
+        decays = [p.decays for p in self.model.parameters() if isinstance(p, ReplicaParameter)]
         self.model.to(device=device, dtype=DTYPES[self.config.train.precision])
-        self.parameters = [p for p in self.model.parameters() if isinstance(p, ReplicaParameter)]
+        self.parameters = list(self.model.parameters())
         self.values_RP = _flatten(self.parameters, len(runs))
-        decayed = [torch.full((p[0].numel(),), p.decays, device=device) for p in self.parameters]
-        self.optimiser = AdamW(self.values_RP, torch.cat(decayed), *self._scalars())
+        each = zip(self.parameters, decays, strict=True)
+        decayed = torch.cat([torch.full((p[0].numel(),), own, device=device) for p, own in each])
+        self.optimiser = AdamW(self.values_RP, decayed, *self._scalars())
         self.alive_R = torch.ones(len(runs), dtype=torch.bool, device=device)
         self.diverged_R = torch.full((len(runs),), -1, device=device)
 
@@ -38,17 +41,25 @@ class Pack:
         table = torch.tensor(rows, dtype=torch.float64).to(self.values_RP)
         return table[:, 0], table[:, 1], table[:, 2]
 
-    def update(self, loss_R: Tensor, step: int, factor: float) -> Tensor:
-        """Gradients, per-replica clipping and AdamW; returns the gradient norms [R]. `step` is 1-based.
+    @property
+    def state(self) -> list[Tensor]:
+        """All that `update` changes, which it does in place."""
+        return [self.values_RP, *self.optimiser.state, self.alive_R, self.diverged_R]
+
+    def update(self, loss_R: Tensor, step: int | Tensor, factor: float | Tensor) -> Tensor:
+        """Gradients, per-replica clipping and AdamW; returns the gradient norms [R]. `step` [] is 1-based, `factor` [].
 
         A replica whose loss or gradient is not finite is frozen as it was before this step, and marked.
         """
-        grads = torch.autograd.grad(loss_R.sum(), self.parameters)
+        one_R = ones(tuple(loss_R.shape), loss_R.dtype, loss_R.device)
+        grads = torch.autograd.grad(loss_R, self.parameters, one_R)
         grad_RP = torch.cat([g.flatten(1) for g in grads], dim=1)
         norm_R = torch.linalg.vector_norm(grad_RP, dim=1)
-        healthy_R = torch.isfinite(loss_R.detach()) & torch.isfinite(norm_R)
-        self.diverged_R = torch.where(self.alive_R & ~healthy_R, step, self.diverged_R)
-        self.alive_R = self.alive_R & healthy_R
+        # Of what is finite zero times is zero, of anything else it is no number.
+        healthy_R = (loss_R.detach() * 0).to(norm_R) == norm_R * 0
+        lost_R = self.alive_R > healthy_R
+        self.diverged_R.masked_fill_(lost_R, step)
+        self.alive_R &= healthy_R
         self.optimiser.step(grad_RP, norm_R, self.alive_R, factor)
         return norm_R
 

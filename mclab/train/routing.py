@@ -30,15 +30,25 @@ class Routing:
         self.keys_B = sample_keys("route", seeds, 0, run.train.batch, device).flatten()
         self.number = torch.zeros(1, dtype=torch.int64, device=device)
 
+    def phase(self, step: int) -> bool:
+        """Whether 1-based `step` is one in which some layer still reads all, which is another computation."""
+        return step <= self.last_early and any(layer.mixer.route == "annealed" for layer in self.layers)
+
     @contextmanager
     def at(self, step: int, length: int) -> Iterator[None]:
         """Within the block the model trains on sequences of `length` tokens; `step` is 1-based."""
         self.number.fill_(step)
+        with self.within(self.phase(step), length):
+            yield
+
+    @contextmanager
+    def within(self, early: bool, length: int) -> Iterator[None]:
+        """The same for the step whose number is on the device, of that phase."""
         try:
             for place, layer in enumerate(self.layers):
-                early = layer.mixer.route == "annealed" and step <= self.last_early
-                drawn = layer.mixer.route in ("explore", "annealed") and not early
-                layer.step = Step(early, self._draws(layer, place, length) if drawn else None)
+                reads_all = early and layer.mixer.route == "annealed"
+                drawn = layer.mixer.route in ("explore", "annealed") and not reads_all
+                layer.step = Step(reads_all, self._draws(layer, place, length) if drawn else None)
             yield
         finally:
             for layer in self.layers:

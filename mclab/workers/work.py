@@ -13,6 +13,7 @@ from mclab.config.keep import Keep
 from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
+from mclab.kernels.dispatch import using
 from mclab.passwords import without_passwords
 
 Pack = tuple[RunConfig, ...]
@@ -62,7 +63,7 @@ def work(
         train = train or _train_pack()
         if progress is not None:
             progress(0, 0)
-        with _threads(options):
+        with _threads(options), using(options.kernels):
             return train(pack, device=options.device, progress=progress, keep=keep)
     except (Exception, SystemExit) as error:  # a user's own module may end itself
         failure = Failure("oom" if _is_oom(error) else "failed", _one_line(error))

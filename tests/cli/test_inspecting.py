@@ -109,6 +109,7 @@ def test_doctor_reads_the_machine() -> None:
     ]
     assert max(map(len, text.splitlines())) < 160
     assert "not there yet, can be made" in text
+    assert "torch every rule (mclab has no Triton kernel for it)" in " ".join(text.split())
     facts = fine("doctor", "--json").json
     assert {"torch", "polars", "cpu", "cores", "free"} <= {fact["name"] for fact in facts}
 

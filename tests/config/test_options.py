@@ -29,6 +29,12 @@ def test_what_is_no_number(wrong: object) -> None:
             RunOptions(**{name: wrong})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("kernels", ["", "cuda", "Triton"])
+def test_what_are_no_kernels(kernels: str) -> None:
+    with pytest.raises(ConfigError, match=r"^--kernels: .* is not auto, torch or triton$"):
+        RunOptions(kernels=kernels)
+
+
 def test_numbers_may_be_words_and_auto_stays() -> None:
     assert RunOptions(workers="4", pack="16") == RunOptions(workers=4, pack=16)
     assert (RunOptions().workers, RunOptions().pack) == ("auto", "auto")

@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from mclab.kernels.delta import channels, chunkwise, effective, recurrent, triangular
+from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from tests.covering import label, pairwise
 from tests.tolerances import FP64
@@ -214,9 +215,9 @@ def strong(T, K, dtype, seed=0):
     return [x.to(dtype).requires_grad_() for x in (q, k, v, beta, log_alpha, logs)]
 
 
-def outputs_and_gradients(rule, dtype, T=1024):
+def outputs_and_gradients(rule, dtype, device, T=1024):
     q, k, v, beta, log_alpha, logs = leaves = strong(T, 16, dtype)
-    C = chunkwise.CHANNELS_CHUNK if rule == "channels" else chunkwise.CHUNK
+    C = chunkwise.CHANNELS_CHUNK if rule == "channels" else costs(device).delta_chunk
     if rule == "channels":
         scaled = k * beta.unsqueeze(-1)
         source = chunkwise.Channels(*(cut(x, C) for x in (logs, k, scaled, scaled, v)), ())
@@ -227,25 +228,27 @@ def outputs_and_gradients(rule, dtype, T=1024):
     return [y, *torch.autograd.grad(y.square().mean(), leaves, allow_unused=True, materialize_grads=True)]
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("rule", ["delta", "gated", "channels"])
-def test_single_precision_stays_near_double(rule):
-    """T = 1024, outputs and all gradients."""
-    single, double = (outputs_and_gradients(rule, dtype) for dtype in (torch.float32, torch.float64))
+def test_single_precision_stays_near_double(rule, device):
+    """T = 1024, outputs and all gradients, in the chunks of each device."""
+    single, double = (outputs_and_gradients(rule, dtype, device) for dtype in (torch.float32, torch.float64))
     for mine, exact in zip(single, double, strict=True):
         assert (mine - exact).abs().max() <= FP32 * exact.abs().max()
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("strength", [0.0, 20.0, 2000.0])
-def test_a_long_sequence_neither_overflows_nor_underflows(strength):
+def test_a_long_sequence_neither_overflows_nor_underflows(strength, device):
     """T = 4096, from no decay to one that is zero in fp32 within a token; channels at their fastest."""
     q, k, v, beta, _, logs = strong(4096, 8, torch.float32)
     log_alpha = torch.full_like(beta, -strength).detach().requires_grad_()
-    C = chunkwise.CHUNK
+    C = size = costs(device).delta_chunk
     scalar = chunkwise.Scalar(cut(k, C), cut(v, C), coefficients(Rates(cut(beta, C), cut(log_alpha, C))), ())
     C = chunkwise.CHANNELS_CHUNK
     fastest = (0 * logs + channels.FASTEST) if strength else 0 * logs
     channel = chunkwise.Channels(*(cut(x, C) for x in (fastest, k, k, k, v)), ())
-    for source, own in ((scalar, chunkwise.CHUNK), (channel, C)):
+    for source, own in ((scalar, size), (channel, C)):
         (y,) = in_chunks(source, q, own)
         leaves = [q, k, v, beta, log_alpha, logs]
         grads = torch.autograd.grad(y.square().mean(), leaves, allow_unused=True, materialize_grads=True)

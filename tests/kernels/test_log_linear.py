@@ -49,7 +49,7 @@ def fast(rule, chunk, q, k, v, log_alpha, eta, weights):
 
 @pytest.mark.parametrize("length", [1, 2, 3, 16, 37, 64])
 def test_the_table_of_levels_is_the_papers_recursion(length):
-    table = levels.table(length, torch.device("cpu"))
+    table = levels.table(length, 63, torch.device("cpu"))
     assert all(table[t, s] == levels.level(t, s) for t in range(length) for s in range(t + 1))
     assert table.max() + 1 == levels.count(length) == LogLinearMixer().levels(length)
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from mclab.kernels import dispatch
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.kernels.memora import chunkwise, reading, recurrent
 from tests.covering import label, pairwise
@@ -96,7 +97,7 @@ def test_a_step_is_the_printed_rule(normalised):
 @pytest.mark.parametrize("case", pairwise(AXES), ids=label)
 def test_chunks_equal_the_steps(case, monkeypatch):
     """Outputs, weights at the chunks' ends, all gradients."""
-    monkeypatch.setattr(reading, "NUMBERS", case["numbers"])
+    monkeypatch.setattr(dispatch, "_CPU", dispatch._CPU._replace(numbers=case["numbers"]))
     tokens, C = made(**case), case["C"]
     fast, slow = in_chunks(*tokens, C), token_by_token(*tokens, C)
     upstream = [torch.randn(y.shape, generator=torch.Generator().manual_seed(1), dtype=y.dtype) for y in slow]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mclab.kernels.scores import segment_scores, segment_scores_reference
+from mclab.kernels.scores import scores, segment_scores, segment_scores_reference
 from tests.tolerances import FP64
 
 
@@ -14,6 +14,21 @@ def test_by_hand():
     running, whole = segment_scores(u, k, 2)
     assert running.tolist() == [[1.0, 3.0, 3.0, 70.0]]
     assert whole.tolist() == [[[3.0, 7.0], [3.0, 7.0], [3.0, 7.0], [30.0, 70.0]]]
+
+
+@pytest.mark.parametrize(("T", "segment"), [(1, 1), (16, 16), (24, 8)])
+def test_in_one_go_equals_the_parts(T, segment):
+    """The running product in t's own column, times factors, with gradients."""
+    generator = torch.Generator().manual_seed(T)
+    u, k = (torch.randn(2, T, 3, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    column = torch.arange(T)[:, None] // segment
+    own, factors = column == torch.arange(T // segment), torch.rand(T, T // segment, generator=generator).double()
+    running, whole = segment_scores(u, k, segment)
+    parts, made = torch.where(own, running[..., None], whole) * factors, scores(u, k, segment, own, column, factors)
+    upstream = torch.randn(made.shape, generator=generator, dtype=torch.float64)
+    grads = [torch.autograd.grad(each, (u, k), upstream) for each in (made, parts)]
+    for mine, other in [(made, parts), *zip(*grads, strict=True)]:
+        torch.testing.assert_close(mine, other, atol=FP64, rtol=0)
 
 
 @pytest.mark.parametrize(("T", "segment"), [(1, 1), (16, 16), (63, 9), (64, 8), (65, 13), (127, 1)])

@@ -9,6 +9,7 @@ import torch
 from mclab.config.outcome import ALL
 from mclab.config.params import parameters, state_floats
 from mclab.config.run import RunConfig
+from mclab.kernels.dispatch import using
 from mclab.tasks import TASKS
 from mclab.train import train_pack
 from mclab.train.data import _ranges
@@ -51,7 +52,14 @@ def test_an_outcome_says_everything():
     }
     assert result.overlap is not None
     assert result.tokens_per_s > 0
+    assert (result.provenance["kernels"], result.provenance["step"]) == ("linear: torch", "eager")
     assert json.dumps(dataclasses.asdict(result))
+
+
+def test_says_why_what_was_asked_for_did_not_compute():
+    with using("triton"):
+        found = outcome(run_config(steps=1)).provenance["kernels"]
+    assert found == "linear: torch (mclab has no Triton kernel for it)"
 
 
 def test_the_same_run_twice_is_the_same():

@@ -25,11 +25,8 @@ from mclab.kernels.delta.triangular import solve
 from mclab.kernels.fastweight.chunkwise import Layer, OneLayer
 from mclab.kernels.fastweight.online import Slots
 from mclab.kernels.fastweight.rates import Coefficients
+from mclab.tables import once
 
-#: Tokens in a chunk, on which the result does not depend. Measured forward and backward on one core: 16 is the fastest
-#: for many narrow heads (64 sequences of 256 tokens, K = 16: 32 takes 1.3 times as long, 64 twice), 13 % behind 32 for
-#: a few wide ones (4 of 1024, K = 64).
-CHUNK = 16
 #: Most tokens in a chunk where every channel has its own decay (scaling.py).
 CHANNELS_CHUNK = 16
 
@@ -99,8 +96,14 @@ class Channels(OneLayer):
         reads, own = erased(a, inputs, self.values)
         start = None if self.start is None else self.start.mT
         made = passed(own, reads, ends, scale[:, :, -1], start, self.keep)
-        writes = torch.ones(C, C, dtype=a.dtype, device=a.device).tril().repeat(1, 2)
+        writes = _seen(C, a.dtype, a.device)
         return [DeltaLayer(_slots(made, None, self.start), inputs, made.updates, writes, None, _kept(made), scale)]
+
+
+@once
+def _seen(C: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[C, 2C]: one for what a token sees of either half."""
+    return torch.ones(C, C, dtype=dtype, device=device).tril().repeat(1, 2)
 
 
 def _slots(made: Passed, decay: Tensor | None, start: Tensor | None) -> Slots:

@@ -6,11 +6,11 @@ keys K~ that depend on neither values nor states. Leading axes are free. Shapes:
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from mclab.kernels.delta.triangular import inverse
 from mclab.kernels.fastweight.rates import Coefficients
+from mclab.tables import identity
 
 
 class Chunk(NamedTuple):
@@ -34,7 +34,7 @@ def chunk(q: Tensor, k: Tensor, coefficients: Coefficients) -> Chunk:
     solved = inverse((k @ k.mT) * writes)
     scores = ((q @ k.mT) * writes) @ solved
     keys = solved.mT @ (k * writes[..., -1, :, None])
-    kept = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
+    kept = identity(k.shape[-1], k.dtype, k.device)
     if decay is not None:
         q, k, kept = (
             x * a for x, a in ((q, decay[..., None]), (k, decay[..., None]), (kept, decay[..., -1, None, None]))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from mclab.kernels.delta import triangular
+from mclab.tables import once
 
 
 def erased(a: Tensor, inputs: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -41,6 +42,12 @@ class _Erased(torch.autograd.Function):
         grad_a, grad_s = inverse.mT @ grad_reads, inverse.mT @ grad_writes[..., :C, :]
         scores = grad_s @ writes.mT
         scores[..., :C] += grad_a @ reads.mT
-        scores *= torch.ones(C, C, dtype=a.dtype, device=a.device).tril(-1).neg_().repeat(1, 2)
+        scores *= _below(C, a.dtype, a.device)
         grad_v = before.mT @ grad_s
         return grad_a + scores @ inputs, scores.mT @ a, grad_v.add_(grad_writes[..., C:, :])
+
+
+@once
+def _below(C: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """[C, 2C]: -1 below the diagonal of either half."""
+    return torch.ones(C, C, dtype=dtype, device=device).tril(-1).neg().repeat(1, 2)

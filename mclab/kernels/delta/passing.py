@@ -60,7 +60,7 @@ class _Passed(torch.autograd.Function):
         ctx.keep, ctx.live = keep, start is not None
         ctx.save_for_backward(reads, writes, decay, states, updates)
         carried = states[:M] if M > 1 or start is not None else None
-        return updates, carried, states[[m + 1 for m in keep]].transpose(0, 1) if keep else None
+        return updates, carried, torch.stack([states[m + 1] for m in keep], 1) if keep else None
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:

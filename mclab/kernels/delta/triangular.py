@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mclab.tables import identity
+
 
 def solve(lower: Tensor, right: Tensor) -> Tensor:
     """z [..., C, E] with (I + L) z = r; `lower` is L [..., C, C]: what is on and above its diagonal is never read."""
@@ -21,8 +23,7 @@ def solve(lower: Tensor, right: Tensor) -> Tensor:
 
 def inverse(lower: Tensor) -> Tensor:
     """(I + L)^-1 [..., C, C], with its gradient. `lower` as in `solve`."""
-    eye = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
-    return solve(lower, eye.expand_as(lower))
+    return solve(lower, identity(lower.shape[-1], lower.dtype, lower.device).expand_as(lower))
 
 
 class _Solve(torch.autograd.Function):

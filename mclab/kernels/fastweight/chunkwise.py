@@ -20,6 +20,7 @@ from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.online import Slots, online
 from mclab.kernels.fastweight.rates import Coefficients
 from mclab.kernels.fastweight.states import Plan, product
+from mclab.tables import integers
 
 
 @dataclass(frozen=True)
@@ -145,26 +146,27 @@ class _Steps:
 
 
 def _steps(c: Coefficients, ends: Sequence[int]) -> _Steps:
-    written = [_at(c.writes, ends)]
+    written = [at_ends(c.writes, ends)]
     if c.decay is None and c.carry is None:
         return _Steps(c.writes, 1, None, None, written[0].unsqueeze(-1))
     decay = torch.ones_like(c.writes[..., 0]) if c.decay is None else c.decay
-    factors, rows = [decay], [_at(decay, ends)]
+    factors, rows = [decay], [at_ends(decay, ends)]
     if c.carry is not None and c.momentum_decay is not None and c.momentum_writes is not None:
         factors.append(c.carry)
         written.append(c.momentum_writes)
         last = c.momentum_decay.squeeze(-1)
-        rows += [_at(c.carry, ends), torch.zeros_like(last), last]
+        rows += [at_ends(c.carry, ends), torch.zeros_like(last), last]
     r = len(written)
     mix = torch.stack(rows, -1).unflatten(-1, (r, r))
     return _Steps(c.writes, len(factors), torch.stack(factors, -1), mix, torch.stack(written, -1))
 
 
-def _at(x: Tensor, ends: Sequence[int]) -> Tensor:
+def at_ends(x: Tensor, ends: Sequence[int]) -> Tensor:
     """Each chunk's row at its last token: [M, X, C, ...] to [M, X, ...]."""
     if len(set(ends)) == 1:
         return x[:, :, ends[0]]
-    return x[torch.arange(len(ends), device=x.device), :, torch.tensor(ends, device=x.device)]
+    last = integers(tuple(ends), x.device).view(-1, *(1,) * (x.dim() - 1))
+    return x.gather(2, last.expand(-1, x.shape[1], 1, *x.shape[3:])).squeeze(2)
 
 
 def _layer(

@@ -133,7 +133,8 @@ class _Run:
     def back(self, m: int, grad: Tensor, chunk: _Chunk) -> None:
         """Back over chunk m, given the gradient of its reads."""
         into_q, into_k, into_v, into_writes, into_factors, into_ends, into_mix = self.into[m]
-        grad_a, grad_u = list[Tensor](), list[Tensor]()
+        grad_a: list[Tensor] = []
+        grad_u: list[Tensor] = []
         for back, widens, a, u in zip(self.backs, self.plan.widens, chunk.inputs, chunk.updates, strict=True):
             pair = (a, u) if widens else (u, a)
             made = back.through(m, pair, self.ends[m], (into_ends, into_mix))

@@ -6,10 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight import reads
-
-#: Tokens that are taken at once, as far as chunks allow: few calls, and what they make stays in the cache.
-TOKENS = 512
 
 
 @dataclass(frozen=True)
@@ -80,10 +78,10 @@ class _Online(torch.autograd.Function):
 
 
 def _spans(x: Tensor, slots: Tensor | None, live: int) -> list[slice]:
-    """Chunks to take at once: the first alone where some of its slots are zero, then as many as make `TOKENS`."""
+    """Chunks to take at once: the first alone where some of its slots are zero, then as many as a device likes."""
     M, X, C, _ = x.shape
     first = 1 if slots is not None and live < slots.shape[2] else 0
-    step = max(1, TOKENS // (X * C))
+    step = max(1, costs(x.device.type).tokens // (X * C))
     return [slice(0, 1)] * first + [slice(m, m + step) for m in range(first, M, step)]
 
 

@@ -42,7 +42,8 @@ class Forth:
 
     def __init__(self, plan: Plan, shape: Sequence[int], start: Tensor) -> None:
         """`shape` is (M, X); `start` [F, n, w] is W^0, each of X / F sequences side by side."""
-        self.plan, self.start, self.kept = plan, start.contiguous(), list[Tensor]()
+        self.plan, self.start = plan, start if start[0].is_contiguous() else start.contiguous()
+        self.kept: list[Tensor] = []
         self.slots = start.new_empty(*shape, plan.slots, *start.shape[1:])
         if plan.live:  # what lies beyond the live slots of the first chunk is never read
             shared(start, self.slots[0, :, 0]).copy_(start.unsqueeze(1))

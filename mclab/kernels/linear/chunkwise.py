@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mclab.kernels.dispatch import Costs, costs
+from mclab.tables import once
+
 #: Tokens in a chunk of the plain read, whose result does not depend on it.
 CHUNK = 64
-#: What a turn of the cached-state form's loop over segments costs beside its arithmetic, in multiply-adds: some ten
-#: calls into torch, measured on one core (LOG.md).
-TURN = 1_400_000
 
 
 def segment_states(k_GTK: Tensor, v_GTV: Tensor, segment: int) -> Tensor:
@@ -42,14 +42,15 @@ def plain_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tensor:
 def weighted_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
     """The cheaper of the two forms by operation count. `weights` is [G, T, N] or [T, N]."""
     G, T, K = q_GTK.shape
-    quadratic, cached = weighted_costs(G, T, K, v_GTV.shape[-1], segment)
+    quadratic, cached = weighted_costs(G, T, K, v_GTV.shape[-1], segment, costs(q_GTK.device.type))
     form = quadratic_read if quadratic <= cached else cached_read
     return form(q_GTK, k_GTK, v_GTV, weights, segment)
 
 
-def weighted_costs(G: int, T: int, K: int, V: int, segment: int) -> tuple[int, int]:
+def weighted_costs(G: int, T: int, K: int, V: int, segment: int, on: Costs) -> tuple[int, int]:
     """Multiply-adds of the quadratic and the cached-state form, or what takes as long."""
-    return G * quadratic_flops(T, K, V), G * cached_flops(T, K, V, segment) + (T // segment - 1) * TURN
+    G = on.folded(G)
+    return G * quadratic_flops(T, K, V), G * cached_flops(T, K, V, segment) + (T // segment - 1) * on.turn
 
 
 def quadratic_flops(T: int, K: int, V: int) -> int:
@@ -154,7 +155,12 @@ class _CachedRead(torch.autograd.Function):
 def _block(q_GTK: Tensor, segment: int) -> Tensor:
     """[G, T, 1]: the segment of every token."""
     G, T, _ = q_GTK.shape
-    return (torch.arange(T, device=q_GTK.device) // segment)[None, :, None].expand(G, -1, -1)
+    return _blocks(T, segment, q_GTK.device)[None, :, None].expand(G, -1, -1)
+
+
+@once
+def _blocks(T: int, segment: int, device: torch.device) -> Tensor:
+    return torch.arange(T, device=device) // segment
 
 
 def _within(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, segment: int) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor
 from mclab.kernels.delta import effective
 from mclab.kernels.fastweight.rates import Coefficients
 from mclab.kernels.log_linear import levels
+from mclab.tables import integers
 
 
 class Parts(NamedTuple):
@@ -47,14 +48,14 @@ def read(parts: Parts, v: Tensor, weights: Tensor) -> Tensor:
     """[M, X, C, V], from the levels' `weights` lambda [M, X, C, L]. Levels beyond the last weigh what it weighs."""
     M, _, C, V = v.shape
     c, last = (C - 1).bit_length(), weights.shape[-1] - 1
-    near = levels.table(C, v.device).clamp(max=last)
+    near = levels.table(C, last, v.device)
     y = list(((parts.own * weights.gather(-1, near.expand_as(parts.own))) @ v).unbind())
     each = zip(parts.queries.unbind(), parts.moves.unbind(), parts.written.unbind(), weights.unbind(), strict=True)
     states: Tensor | None = None
     for m, (queries, moves, written, own) in enumerate(each):
         if states is not None:
-            held = [min(c + digit + 1, last) for digit in reversed(range(m.bit_length())) if m >> digit & 1]
-            far = own.index_select(-1, torch.tensor(held, device=v.device)).unsqueeze(-1)
+            held = tuple(min(c + digit + 1, last) for digit in reversed(range(m.bit_length())) if m >> digit & 1)
+            far = own.index_select(-1, integers(held, v.device)).unsqueeze(-1)
             y[m] = y[m] + ((queries @ states).unflatten(-1, (len(held), V)) * far).sum(2)
         if m + 1 < M:
             states = _passed(states, moves, written, m)

@@ -7,6 +7,8 @@ tokens before t lie in one bucket for each binary digit of t that is set, the la
 import torch
 from torch import Tensor
 
+from mclab.tables import once
+
 
 def count(length: int) -> int:
     """Levels that a sequence of this length has, ceil(log2 T) + 1."""
@@ -21,12 +23,13 @@ def level(t: int, s: int) -> int:
     return digit + 1 if s < 1 << digit else level(t - (1 << digit), s - (1 << digit))
 
 
-def table(length: int, device: torch.device) -> Tensor:
-    """[T, T]: `level` of every pair; 0 also where s > t.
+@once
+def table(length: int, last: int, device: torch.device) -> Tensor:
+    """[T, T]: `level` of every pair, `last` at most; 0 also where s > t.
 
     What t and s share above the highest digit in which they differ does not matter; that digit is set in t alone.
     """
     at = torch.arange(length, device=device)
     apart = at[:, None] ^ at
     digits = sum((apart >= 1 << digit).long() for digit in range(length.bit_length()))
-    return torch.where(at[:, None] >= at, digits, 0)
+    return torch.where(at[:, None] >= at, digits, 0).clamp(max=last)

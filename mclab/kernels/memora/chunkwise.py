@@ -6,10 +6,9 @@ Shapes as in kernels/fastweight/chunkwise.py, whose `Source` this is.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from mclab.kernels.fastweight.chunkwise import Layer, OneLayer
+from mclab.kernels.fastweight.chunkwise import Layer, OneLayer, at_ends
 from mclab.kernels.fastweight.online import Slots
 from mclab.kernels.fastweight.rates import Coefficients
 from mclab.kernels.memora import reading, writing
@@ -45,11 +44,8 @@ class Retention(OneLayer):
         """As of a `Source`: one layer."""
         decay, writes = self.coefficients.decay, self.coefficients.writes
         assert decay is not None
-        chunk = torch.arange(len(self.ends), device=self.keys.device)
-        last = torch.tensor(self.ends, device=self.keys.device)
-        starts, updates, kept = writing.write(
-            self.keys, self.values, writes[chunk, :, last], decay[chunk, :, last], self.keep
-        )
+        ends, last = at_ends(writes, self.ends), at_ends(decay, self.ends)
+        starts, updates, kept = writing.write(self.keys, self.values, ends, last, self.keep)
         carried = starts.unsqueeze(2) if len(self.ends) > 1 else None
         slots = Slots(carried, decay.unsqueeze(-1), widens=False, live=0)
         return [FormedLayer(slots, self.keys, updates, writes, None, kept)]

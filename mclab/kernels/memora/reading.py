@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: Logits that are made at once: on the CPU what is made of them stays in the cache.
-NUMBERS, NUMBERS_CUDA = 1 << 17, 1 << 24
+from mclab.kernels.dispatch import costs
+
 #: Logits up to here need no shift before they are exponentials, in fp32 and with their sums over a row.
 SAFE = 60.0
 
@@ -33,7 +33,7 @@ class _Read(torch.autograd.Function):
     def forward(
         ctx: Any, q: Tensor, starts: Tensor | None, decay: Tensor, writes: Tensor, k: Tensor, updates: Tensor
     ) -> Tensor:
-        safe = _bound(starts, decay, writes, k, updates) < SAFE
+        safe = _are_safe(starts, decay, writes, k, updates)
         mixed = writes if starts is None else torch.cat((decay.unsqueeze(-1), writes), -1)
         y, totals = torch.empty_like(updates), torch.empty_like(updates)
         for rows, part in _parts(mixed, k, updates):
@@ -85,7 +85,10 @@ class _Part:
     def form(self, starts: Tensor | None, mixed: Tensor, k: Tensor, updates: Tensor, rows: slice, safe: bool) -> None:
         if starts is not None:
             self.pairs[:, 0] = starts[rows]
-        torch.mul(updates[rows].unsqueeze(-1), k[rows].unsqueeze(-2), out=self.writes)
+        if torch.compiler.is_compiling():  # which does not write a product into a part of a tensor
+            self.writes.copy_(updates[rows].unsqueeze(-1) * k[rows].unsqueeze(-2))
+        else:
+            torch.mul(updates[rows].unsqueeze(-1), k[rows].unsqueeze(-2), out=self.writes)
         up, down = self.other, self.cosh
         torch.bmm(mixed[rows], self.pairs.flatten(2), out=up.flatten(2))
         if safe:
@@ -99,19 +102,21 @@ class _Part:
 
 
 def _parts(mixed: Tensor, k: Tensor, updates: Tensor) -> Iterator[tuple[slice, _Part]]:
-    """As many rows at once as make NUMBERS, and memory for them."""
+    """As many rows at once as a device likes, and memory for them."""
     (rows, C, K), V, J = k.shape, updates.shape[-1], mixed.shape[-1]
-    step = min(rows, max(1, (NUMBERS_CUDA if k.is_cuda else NUMBERS) // (C * V * K)))
+    step = min(rows, max(1, costs(k.device.type).numbers // (C * V * K)))
     whole = k.new_empty(step, J, V, K), *(k.new_empty(step, C, V, K) for _ in range(3))
     for first in range(0, rows, step):
         yield slice(first, first + step), _Part(*(x[: rows - first] for x in whole))
 
 
-def _bound(starts: Tensor | None, decay: Tensor, writes: Tensor, k: Tensor, updates: Tensor) -> float:
-    """No logit's size is above this. A sequence with something infinite, or no number, is lost on either way and must
-    not choose the others'."""
+def _are_safe(starts: Tensor | None, decay: Tensor, writes: Tensor, k: Tensor, updates: Tensor) -> bool:
+    """Whether no logit's size is above SAFE, as far as that is known without waiting for a device. A sequence with
+    something infinite, or no number, is lost on either way and must not choose the others'."""
+    if k.device.type != "cpu" or torch.compiler.is_compiling():
+        return False
     pairs = k.abs().amax(-1) * updates.abs().amax(-1)
     bound = (writes.abs() @ pairs.unsqueeze(-1)).squeeze(-1)
     if starts is not None:
         bound = bound + decay * starts.abs().amax((-1, -2)).unsqueeze(-1)
-    return torch.where(bound.isfinite(), bound, 0.0).max().item()
+    return torch.where(bound.isfinite(), bound, 0.0).max().item() < SAFE

@@ -1,0 +1,122 @@
+"""One step of training as one function of tensors that stay where they are.
+
+Forward, loss, backward, clipping and AdamW of a pack read a batch that is copied in, and numbers on the device:
+which step it is, the learning rate's factors, who is alive. Nothing is read back and no shape depends on data, so on
+CUDA the whole step is captured once for each shape of batch and replayed as one graph; elsewhere the same function is
+called. Shapes: R replicas, B batch, T time, Q scored positions.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mclab.config.model import ModuleMixer
+from mclab.config.run import RunConfig
+from mclab.layers import autocast
+from mclab.tables import holdings
+from mclab.tasks import Batch
+from mclab.train.evaluate import loss_per_replica
+from mclab.train.optim import schedule
+from mclab.train.replicas import Pack
+from mclab.train.routing import Routing
+
+#: Steps that run before a capture: libraries choose their algorithms and tables are made.
+WARM_UP = 2
+
+
+class Step:
+    """The steps of a pack. `number` [1] is that of the last one, on the device; a resumed pack sets it."""
+
+    def __init__(self, pack: Pack, routing: Routing, device: torch.device) -> None:
+        self.pack, self.routing, self.device, run = pack, routing, device, pack.config
+        self.precision = run.train.precision
+        self.number = routing.number
+        factors = [0.0, *(schedule(step, run.train.steps, run.train.warmup) for step in range(run.train.steps))]
+        self.factors = torch.tensor(factors, dtype=torch.float64).to(pack.values_RP)
+        self.loss_R, self.norm_R = (pack.values_RP.new_zeros(len(pack.runs), dtype=torch.float32) for _ in range(2))
+        if self.precision == "fp64":
+            self.loss_R, self.norm_R = self.loss_R.double(), self.norm_R.double()
+        self.captures = device.type == "cuda" and why_not(run) is None
+        self._static: dict[tuple[object, ...], _Static] = {}
+        self._pool: Any = None
+
+    def __call__(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
+        """Train on a batch; its losses and gradient norms [R] before the update. `step` is 1-based and one more than
+        the last one."""
+        phase = self.routing.phase(step)
+        key = (batch.tokens.shape, batch.positions.shape, phase)
+        static = self._static.get(key)
+        if static is None:
+            # A phase that is over does not come again, and a graph holds memory.
+            self._static = {known: one for known, one in self._static.items() if known[-1] == phase}
+            static = self._static[key] = self._made(batch, phase)
+        static.load(batch)
+        static.run()
+        return self.loss_R.clone(), self.norm_R.clone()
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """What the model's forward pass runs in."""
+        return autocast(self.device, self.precision == "bf16")
+
+    @property
+    def state(self) -> list[Tensor]:
+        """All that a step changes."""
+        pack = self.pack
+        return [*pack.state, self.number, self.loss_R, self.norm_R]
+
+    def _made(self, batch: Batch, phase: bool) -> "_Static":
+        tokens, positions, answers = batch.tokens.clone(), batch.positions.clone(), batch.answers.clone()
+        static = _Static([tokens, positions, answers], lambda: self._work(tokens, positions, answers, phase))
+        if self.captures:
+            self._pool = self._pool or torch.cuda.graph_pool_handle()
+            static.capture(self.state, self._pool)
+        return static
+
+    def _work(self, tokens_RBT: Tensor, positions_RBQ: Tensor, answers_RBQ: Tensor, early: bool) -> None:
+        """The step itself."""
+        self.number += 1
+        with self.autocast(), self.routing.within(early, tokens_RBT.shape[-1]):
+            logits = self.pack.model(tokens_RBT, positions_RBQ)
+        loss_R = loss_per_replica(logits.float() if logits.dtype == torch.bfloat16 else logits, answers_RBQ)
+        norm_R = self.pack.update(loss_R, self.number.squeeze(), self.factors.index_select(0, self.number).squeeze())
+        self.loss_R.copy_(loss_R.detach())
+        self.norm_R.copy_(norm_R)
+
+
+class _Static:
+    """A batch's place, and what trains on what lies there."""
+
+    def __init__(self, tensors: list[Tensor], run: Callable[[], None]) -> None:
+        self.tensors, self.run = tensors, run
+        self._held: list[Tensor] = []
+
+    def load(self, batch: Batch) -> None:
+        """Copy a batch in."""
+        torch._foreach_copy_(self.tensors, [batch.tokens, batch.positions, batch.answers])
+
+    def capture(self, state: Sequence[Tensor], pool: Any) -> None:
+        """From now on `run` replays a CUDA graph of what it did. `state` is as it was before: a capture runs nothing,
+        and what the warm-up changed is put back. Graphs that leave nothing but `state` may share the memory of `pool`.
+        """
+        work, before = self.run, [tensor.clone() for tensor in state]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(WARM_UP):
+                work()
+        torch.cuda.current_stream().wait_stream(side)
+        torch._foreach_copy_(list(state), before)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=pool):
+            work()
+        self._held, self.run = holdings(), graph.replay
+
+
+def why_not(run: RunConfig) -> str | None:
+    """Why a run's steps are not captured on CUDA; None where they are."""
+    if any(isinstance(mixer, ModuleMixer) for mixer in run.model.mixers):
+        return "a module of the user's own may ask the device for values"
+    return None

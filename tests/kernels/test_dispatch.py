@@ -1,0 +1,78 @@
+"""Which implementation computes a rule, and the costs by which torch's own forms are chosen."""
+
+import pytest
+import torch
+
+from mclab.caching.segment import ConstantSegments
+from mclab.config.run import RunConfig
+from mclab.kernels import dispatch
+from mclab.kernels.dispatch import Choice, Kernel, Shape, choices, costs, resolve, rules_of, using
+from mclab.kernels.linear.chunkwise import weighted_costs
+from mclab.memories.chosen import cost_of_all, cost_of_chosen
+from mclab.models.mixers import MIXERS
+
+NARROW = Shape(64, 16)
+
+
+def test_torch_computes_what_has_no_kernel_and_says_why() -> None:
+    for device in ("cpu", "cuda:1"):
+        found = resolve("linear", device, "fp32", NARROW, "triton")
+        assert found == Choice("torch", "mclab has no Triton kernel for it")
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "width", "reason"),
+    [
+        ("cpu", "bf16", 16, "Triton needs a CUDA device, not cpu"),
+        ("cuda", "fp64", 16, "its Triton kernel does not compute in fp64"),
+        ("cuda", "bf16", 65, "its Triton kernel takes heads up to 64 wide, not 65"),
+        ("cuda", "bf16", 64, ""),
+    ],
+)
+def test_a_kernel_is_taken_where_it_can_be(monkeypatch, device, precision, width, reason) -> None:
+    monkeypatch.setitem(dispatch.KERNELS, "linear", Kernel(("fp32", "bf16"), 64))
+    monkeypatch.setattr(dispatch, "find_spec", lambda name: object())
+    for asked in ("auto", "triton"):
+        found = resolve("linear", device, precision, Shape(64, width), asked)
+        assert found == Choice("torch" if reason else "triton", reason)
+    assert resolve("linear", device, precision, Shape(64, width), "torch").form == "torch"
+    monkeypatch.setattr(dispatch, "find_spec", lambda name: None)
+    assert resolve("linear", "cuda", "fp32", NARROW).why_not == "triton is not installed"
+
+
+def test_what_was_asked_for_holds_in_the_block_alone(monkeypatch) -> None:
+    monkeypatch.setitem(dispatch.KERNELS, "linear", Kernel(("fp32",), 64))
+    monkeypatch.setattr(dispatch, "find_spec", lambda name: object())
+
+    def fails() -> None:
+        with using("torch"):
+            assert resolve("linear", "cuda", "fp32", NARROW) == Choice("torch", "--kernels torch")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
+    assert resolve("linear", "cuda", "fp32", NARROW).form == "triton"
+
+
+def test_every_mixer_has_a_rule() -> None:
+    def run(mixer, **keys) -> RunConfig:
+        return RunConfig.model_validate({"model": {"dim": 32, "layers": 2, "mixer": mixer, **keys}})
+
+    assert rules_of(run({"memory": "titans", "hybrid": "mal"})) == ["titans", "attention"]
+    assert rules_of(run({}, pattern=["conv/3", "mixer"])) == ["conv", "linear"]
+    for name in set(MIXERS) - {"memory", "module"}:
+        assert rules_of(run({"name": name})) == [name]
+    assert choices(run({}), "cpu") == {"linear": resolve("linear", "cpu", "fp32", NARROW)}
+
+
+def test_no_form_on_a_gpu_depends_on_how_many_train_together() -> None:
+    """On a CPU it may: there it is a question of arithmetic alone."""
+    segments, on = ConstantSegments(256, 8), costs("cuda")
+    assert weighted_costs(64, 256, 16, 16, 8, on) == weighted_costs(1024, 256, 16, 16, 8, on)
+    for cost in (
+        lambda sequences: cost_of_all(segments, sequences, 256, on),
+        lambda sequences: cost_of_chosen(segments, sequences, 2, 31, 256, on),
+    ):
+        assert cost(64) == cost(1024)
+    assert cost_of_all(segments, 1024, 256, costs("cpu")) == 16 * cost_of_all(segments, 64, 256, costs("cpu"))
+    assert costs(torch.device("meta").type) is on
