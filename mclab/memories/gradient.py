@@ -28,7 +28,7 @@ from mclab.memories.written import FastWritten, Fold
 GAIN = 0.5
 #: The soft norm: what is added to the mean square, and by how much the last matrix of W^0 starts smaller. A memory that
 #: has not met a key then answers with little (docs/equations.md#depth-and-norm).
-SOFT_FLOOR, SOFT_START = 0.01, 0.1
+SOFT_FLOOR, SOFT_START = 0.03, 0.1
 
 
 class GradientMemory(Memory):

@@ -158,6 +158,8 @@ def _with_edge(row: Row, path: str) -> str:
 def _costs(summary: Summary) -> Iterator[Shown]:
     yield _column(summary, "params", lambda row: count(row.params), expendable=5)
     yield _column(summary, "state", _state, expendable=4)
+    if any(row.starts is not None for row in summary.rows):
+        yield _column(summary, "starts", lambda row: count(row.starts), expendable=6)
     yield _column(summary, "steps to 99 %", lambda row: count(row.steps_to_99()), expendable=8)
     yield _column(summary, "tokens/s", lambda row: count(row.tokens_per_s), expendable=9)
     yield _column(summary, "s/run", lambda row: seconds(row.wall_s), expendable=7)

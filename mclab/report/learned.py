@@ -5,14 +5,15 @@ Records from before that was stored say nothing of it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean
+from math import inf
+from statistics import fmean, median
 from typing import Any
 
 from mclab.config.outcome import ALL
 from mclab.config.stored import StoredRun
 from mclab.plan.select import Curve
 from mclab.report.looks import looks_of
-from mclab.report.row import SOLVED, Row, score
+from mclab.report.row import ACCURACY, SOLVED, Row, score
 from mclab.report.stats import LEAST_PAIRS, SAME, exceeds
 
 #: The marks of a row that gets no verdict, in the order in which they are told.
@@ -37,6 +38,26 @@ def not_learned(records: Iterable[StoredRun]) -> int | None:
     """How many of the runs did not learn, of those that have a result; `None` where one of them does not tell."""
     found = [learned(record) for record in records if score(record) is not None]
     return None if None in found or not found else found.count(False)
+
+
+def starts(records: Iterable[StoredRun], curve: Curve | None) -> float | None:
+    """When learning began: the step of the first evaluation more than 0.05 above the best predictor without recall.
+
+    Median over the seeds; one that never began counts as infinitely late, a median of infinity as `None`.
+    """
+    if curve is None:
+        return None
+    found = [_began(record, curve(record.run_id)) for record in records if score(record) is not None]
+    middle = median(found) if found else inf
+    return None if middle == inf else middle
+
+
+def _began(record: StoredRun, curve: Sequence[Mapping[str, Any]]) -> float:
+    best = (record.without_recall or {}).get(ALL)
+    if not best:
+        return inf
+    above = max(best.values()) + ABOVE
+    return min((float(step) for step, value in looks_of(curve, ACCURACY) if value > above), default=inf)
 
 
 def marks(row: Row, curve: Curve | None) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from mclab.plan.plan import CHANGE
 #: are no other name for; a key that would keeps its full path.
 RESERVED = frozenset({
     *("name", "n", "status", "solved", "ceiling", "diff_mean", "diff_lo", "diff_hi", "p"),
-    *("without_recall", "without_recall_by", "above_without_recall", "did_not_learn", "marks"),
+    *("without_recall", "without_recall_by", "above_without_recall", "did_not_learn", "starts", "marks"),
     *("look", "share", "verdict", "seeds_to_tell", "seeds_to_be_safe"),
     *("params", "state_fixed", "state_cached", "steps_to_99", "tokens_per_s", "wall_s"),
     *("run_id", "seed", "chosen", "steps_done", "diverged_step", "overlap", "science"),

@@ -72,8 +72,8 @@ class Row:
     `p` (Holm) and `ceiling` are `None` in the baseline's own row, and the last two where the slices are others.
     `accuracy` is over the task's own slices; `slices` holds those, then what `eval.task` adds. `without_recall` is
     `None` where nothing is scored, and where the records are from before it was stored; so is `not_learned`, the number
-    of runs that did not rise above it. `marks` are what must be mended before the row gets a verdict (see
-    `mclab.report.learned`), `wanted` the seeds that the row is asked for, and
+    of runs that did not rise above it, and `starts`, the median step at which they did. `marks` are what must be mended
+    before the row gets a verdict (see `mclab.report.learned`), `wanted` the seeds that the row is asked for, and
     `standing` how it stands in a sequential grid. `unmended` says which marks, its own or its baseline's, keep it
     without a verdict.
     """
@@ -95,6 +95,7 @@ class Row:
     ceiling: bool | None = None
     without_recall: WithoutRecall | None = None
     not_learned: int | None = None
+    starts: float | None = None
     marks: tuple[str, ...] = ()
     wanted: int = 0
     standing: Standing | None = None

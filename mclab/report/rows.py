@@ -11,7 +11,7 @@ from mclab.config.stored import StoredRun, clashing
 from mclab.config.strict import leaves
 from mclab.plan.plan import CHANGE, Candidate, Cell, Plan
 from mclab.plan.select import Curve, Lookup, choose, edges
-from mclab.report.learned import marks, not_learned
+from mclab.report.learned import marks, not_learned, starts
 from mclab.report.names import column_names, label
 from mclab.report.recall import without_recall
 from mclab.report.row import SOLVED, Row, same_function, scores
@@ -47,6 +47,7 @@ def row_of(plan: Plan, cell: Cell, lookup: Lookup, curve: Curve | None = None, s
         slices={part: spread(list(scores(records, part).values())) for part in _parts(run)},
         without_recall=without_recall(records, scores(records)),
         not_learned=not_learned(records.values()),
+        starts=starts(records.values(), curve),
         wanted=len(wanted),
     )
     return replace(row, marks=marks(row, curve))

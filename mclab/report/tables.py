@@ -30,7 +30,8 @@ def cells_frame(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> pl.Da
     `without_recall` and `without_recall[pairs=4]`: what the best predictor that looks at no key scores on the same
     test, `without_recall_by` its name, `above_without_recall` false where no one-sided paired t test over seeds tells
     the cell from it; the columns are there where records hold it.
-    `did_not_learn`: runs no more than 0.05 above it; `marks`: what must be mended before the row gets a verdict.
+    `did_not_learn`: runs no more than 0.05 above it; `starts`: the median step of the first look above that; `marks`:
+    what must be mended before the row gets a verdict.
     Of a grid whose seeds are added until every row is told: `look`, the seeds of the row's last look, over which all of
     this is; `diff_lo/_hi` an interval that holds after stopping; `p` corrected for Holm, to be held against `share`;
     `verdict`; and `seeds_to_tell` and `seeds_to_be_safe` of an open row.
@@ -95,6 +96,7 @@ def _without_recall(summary: Summary) -> Iterator[Column]:
     yield "without_recall_by", pl.String, [each and each.best[ALL].name for each in found]
     yield "above_without_recall", pl.Boolean, [each and each.above for each in found]
     yield "did_not_learn", pl.Int64, [row.not_learned for row in summary.rows]
+    yield "starts", pl.Float64, [row.starts for row in summary.rows]
     yield "marks", pl.String, [", ".join(row.marks) for row in summary.rows]
     for part in summary.slices:
         yield f"without_recall[{part}]", pl.Float64, [each and each.accuracy(part) for each in found]

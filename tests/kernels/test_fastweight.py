@@ -47,7 +47,7 @@ def made(depth=2, objective="l2", norm="rms", decay=True, momentum=True, from_ze
     logs = [F.logsigmoid(leaf(X, T, scale=1.0, shift=1.0)) if used else None for used in (decay, momentum)]
     tokens = [leaf(X, T, K) for _ in range(3)]
     return (
-        Net(gain, objective, norm in ("rms", "residual"), 0.01 if norm == "soft" else EPS),
+        Net(gain, objective, norm in ("rms", "residual"), 0.03 if norm == "soft" else EPS),
         start,
         tokens,
         Rates(eta, *logs),

@@ -46,6 +46,21 @@ def test_few_runs_started():
     assert accuracy[1].endswith("(5, 3 did not learn)")
 
 
+def test_learning_starts_with_the_first_look_above_what_needs_no_recall():
+    """Steps 200, 300, 200 and twice never: the median is 300; where most never start there is none."""
+    plan, lookup = measured(*gates(GOOD, MIXED))
+    early, late = curve(0.2, 0.26, 0.5, 0.6, 0.7, 0.8), curve(0.2, 0.2, 0.26, 0.6, 0.7, 0.8)
+    never = curve(0.2, 0.24, 0.25, 0.25, 0.24, 0.2)  # 0.05 above 0.2 and no more
+    (first, second) = plan.cells
+    looks = dict(zip(first.candidates[0].run_ids().values(), [early, late, early, never, never], strict=True))
+    looks |= dict(zip(second.candidates[0].run_ids().values(), [early, never, early, never, never], strict=True))
+    summary = summarise(plan, lookup, looks.__getitem__)
+    assert [row.starts for row in summary.rows] == [300, None]
+    assert cells_of(summary)["starts"].to_list() == [300, None]
+    (shown,) = [each.texts for each in shown_columns(summary) if each.head == "starts"]
+    assert shown == ("300", "–")
+
+
 @pytest.mark.parametrize(
     ("looks", "found"),
     [
