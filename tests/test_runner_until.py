@@ -174,9 +174,11 @@ def test_a_row_whose_run_failed_does_not_keep_the_others(tmp_path: Path, go: Any
 def test_other_looks_are_refused_and_fixed_seeds_are_marked(tmp_path: Path, go: Any) -> None:
     means = {"base": 0.80, "near": 0.7, "far": 0.5}
     go(plan_of(), tmp_path, Trainer(means))
+    with pytest.raises(ConfigError, match="margin or baseline; give --extend"):
+        go(plan_of(grid={"model.dim": [24, 16, 32]}), tmp_path, Trainer(means))
     for other in ({"looks": [5, 8]}, {"looks": [5, 8, 12], "even": 0.05}, {"looks": [5, 8, 12], "shares": [0.01] * 3}):
         plan = plan_of(seeds={"until": "told", **other})
-        with pytest.raises(ConfigError, match="other looks, shares or margin; give --extend"):
+        with pytest.raises(ConfigError, match="other looks, shares, margin or baseline; give --extend"):
             go(plan, tmp_path, Trainer(means))
     assert go(plan_of(), tmp_path, Trainer(means)).plan.looked == ()
     extended = go(plan_of(seeds={"until": "told", "looks": [5, 9]}), tmp_path, Trainer(means), extend=True)

@@ -22,8 +22,8 @@ _Config = frozenset[tuple[str, Leaf]]
 class Difference:
     """Names of cells that came and went, seeds that came and went, and whether cells choose by another rule.
 
-    `until`: a plan whose seeds are added until every row is told has other looks, shares of the error or margin now;
-    `planned`: such a plan has come, or gone for fixed seeds.
+    `until`: a plan whose seeds are added until every row is told has other looks, other shares of the error, another
+    margin or baseline now; `planned`: such a plan has come, or gone for fixed seeds.
 
     `changed` are the keys, each with its old and new value, by which all cells that came differ from those that went.
     `renewed` are the cells that are the same but for the versions of their formulas, so that their runs have other ids.
@@ -54,7 +54,7 @@ class Difference:
             f"{_count(len(self.added), len(self.removed), 'cells')}{self._keys()}",
             _count(len(self.seeds_added), len(self.seeds_removed), "seeds"),
             "another select" if self.select else "",
-            "other looks, shares or margin" if self.until else "",
+            "other looks, shares, margin or baseline" if self.until else "",
         ]
         return ", ".join(part for part in parts if part)
 
@@ -83,7 +83,7 @@ def difference(old: Plan, new: Plan) -> Difference:
         seeds_added=tuple(seed for seed in new.seeds if seed not in old.seeds),
         seeds_removed=tuple(seed for seed in old.seeds if seed not in new.seeds),
         select=old.select != new.select or any(_all(before[key]) != _all(after[key]) for key in kept),
-        until=bool(old.until and new.until and old.until != new.until),
+        until=bool(old.until and new.until) and (old.until != new.until or next(iter(before)) != next(iter(after))),
         planned=bool(old.until) != bool(new.until),
         changed=_changed(old, new, gone, come),
         renewed=tuple(
