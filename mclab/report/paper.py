@@ -174,19 +174,11 @@ def _mark(found: Sequence[tuple[Row, Sequence[str]]], column: Column, scored: bo
 
 
 def _marks(row: Row, parts: Sequence[str]) -> list[str]:
-    """The row's marks, at chance being a matter of these slices."""
-    late = [] if _above(row, parts) else [AT_CHANCE]
-    return [*late, *(mark for mark in row.marks if mark != AT_CHANCE)]
-
-
-def _above(row: Row, parts: Sequence[str]) -> bool:
-    """True unless no test over seeds tells the cell from the best predictor without recall on these slices.
-
-    On all of the task's own slices it is the mark of the table of cells.
-    """
+    """The row's marks; on other slices than all of the task's own, whether it has begun is asked of those."""
     if set(parts) == set(row.own):
-        return not row.guessing
-    return above(row.records, parts)
+        return list(row.marks)
+    late = [] if above(row.records, parts) else [AT_CHANCE]
+    return [*late, *(mark for mark in row.marks if mark in (IMPROVING, EDGE))]
 
 
 def _where(rows: Sequence[Row], found: Sequence[tuple[Row, Sequence[str]]]) -> str:

@@ -13,6 +13,7 @@ from mclab.config.stored import StoredRun
 from mclab.plan.grid import plan_from
 from mclab.plan.loader import parse_value
 from mclab.plan.plan import Cell, Plan
+from mclab.report.learned import EDGE, IMPROVING
 from mclab.report.paper import Held, Reproduction, reproduction
 from mclab.report.paper_files import files, frame
 from mclab.report.paper_text import terminal_text, verdict_text
@@ -251,9 +252,9 @@ def test_a_row_that_still_improves_or_whose_learning_rate_is_an_edge_gets_no_ver
         for name, each in guessing(plan, rows, 0.1, chosen).items()
     }
     found = reproduction(plan, records.get)
-    assert found.entries["GRM", "recall"].mark == "edge"
+    assert found.entries["GRM", "recall"].mark == EDGE
     assert only(found, "GRM").verdict == "none"
     late = [{"step": 300, "valid": {ALL: {"accuracy": 0.2}}}, {"step": 600, "valid": {ALL: {"accuracy": 0.5}}}]
     rising = reproduction(plan, records.get, lambda run: late)
-    assert rising.entries["plain", "recall"].mark == "still improving"
+    assert rising.entries["plain", "recall"].mark == IMPROVING
     assert "accuracy still rose when training ended" in terminal_text(rising, 120)
