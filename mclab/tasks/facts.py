@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from mclab.config.task import FactsTask
+from mclab.tables import integers
 from mclab.tasks.base import Batch, Role
 from mclab.tasks.splits import check_split, settle
-from mclab.tasks.stream import below, constant, fork, mix, numbers, salts, sample_keys
+from mclab.tasks.stream import below, fork, mix, numbers, salts, sample_keys
 
 #: Streams of one sample: one for each attempt. The stream of a seed's map.
 _ATTEMPTS, _MAP = 1, 1
@@ -56,14 +57,14 @@ def batch(
 
 def values(config: FactsTask, seeds: Sequence[int], device: torch.device) -> Tensor:
     """[R, facts] int64: each seed's map, the token of every key's value."""
-    keys = fork(sample_keys("facts/map", seeds, 0, 1, device).flatten(), constant((_MAP,), device)).squeeze(-1)
+    keys = fork(sample_keys("facts/map", seeds, 0, 1, device).flatten(), integers((_MAP,), device)).squeeze(-1)
     return below(keys, config.facts, config.values) + 2 * config.base
 
 
 def roles(config: FactsTask, batch: Batch) -> Tensor:
     """[R, B, T] int64: the `Role` of every token."""
     layout = (Role.KEY, Role.QUERY) * (config.length // 2)
-    return constant(tuple(map(int, layout)), batch.tokens.device).expand_as(batch.tokens)
+    return integers(tuple(map(int, layout)), batch.tokens.device).expand_as(batch.tokens)
 
 
 def word(config: FactsTask, token: int) -> str:

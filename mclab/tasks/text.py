@@ -13,9 +13,10 @@ from torch import Tensor
 
 from mclab.config.task import TextTask
 from mclab.config.task.text import corpus_hash, part
+from mclab.tables import integers
 from mclab.tasks.base import Batch, Role
 from mclab.tasks.splits import check_split
-from mclab.tasks.stream import below, constant, fork, mix, numbers, salts, sample_keys
+from mclab.tasks.stream import below, fork, mix, numbers, salts, sample_keys
 
 #: The stream of a sample that says where its piece begins.
 _PLACE = 1
@@ -32,7 +33,7 @@ def batch(
     check_split(split)
     samples = sample_keys(f"text/{split}", seeds, start, count, torch.device(device)).flatten()
     text = _text(config.corpus, config.sha256, split, samples.device)
-    begin = below(fork(samples, constant((_PLACE,), samples.device)).squeeze(-1), 1, len(text) - config.length)
+    begin = below(fork(samples, integers((_PLACE,), samples.device)).squeeze(-1), 1, len(text) - config.length)
     places = begin + numbers(config.length + 1, torch.int64, samples.device)
     piece = text[places].to(torch.int64)
     found = mix(piece + salts(config.length + 1, samples.device)).sum(-1)
