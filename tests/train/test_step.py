@@ -14,6 +14,7 @@ from mclab.kernels import dispatch
 from mclab.layers import initialise
 from mclab.models.lm import LM
 from mclab.tasks import TASKS, Batch
+from mclab.train.data import TrainData
 from mclab.train.replicas import Pack
 from mclab.train.routing import Routing
 from mclab.train.step import Step
@@ -59,6 +60,22 @@ def test_a_step_asks_the_device_for_nothing(case: str) -> None:
     for number in (1, run.train.steps):
         loss_R, norm_R = step(batch, number)
         assert (loss_R.shape, norm_R.shape, loss_R.device) == ((2,), (2,), META)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("case", ["linear grm", "titans grm", "linear ssc context annealed", "attention", "train.task"])
+def test_a_captured_step_is_the_eager_one(case: str) -> None:
+    """Bit for bit, over both phases of a route and both lengths of a mix."""
+    run, found = fixture_run(f"train {case}" if case == "train.task" else case), []
+    for captures in (False, True):
+        step, _ = made(run, 2, torch.device("cuda"))
+        assert step.captures
+        step.captures = captures
+        batches = TrainData(run, [0, 1], torch.device("cuda")).batches()
+        steps = [torch.stack(step(batch, number)) for number, batch in enumerate(batches, start=1)]
+        found.append([torch.stack(steps), *step.state])
+    assert all(torch.equal(captured, eager) for eager, captured in zip(*found, strict=True))
 
 
 #: What a step of these launches at most, with torch's forms alone. The chunk loop of a deep memory is what a kernel
