@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import log
 from typing import Any
 
 from mclab.config.keys import shown
@@ -11,7 +10,7 @@ from mclab.config.strict import ConfigError, Scalar
 from mclab.plan.settings import ABSENT, Flat, nested, value_at, within
 from mclab.plan.space import Params, Point, Space
 from mclab.plan.space_axes import Axis
-from mclab.plan.space_trials import SpaceAxis, Trial, Trials
+from mclab.plan.space_trials import Trial, Trials
 from mclab.plan.until import TOLD, UNTIL
 
 #: The first row: the point itself.
@@ -119,28 +118,11 @@ def _others(axis: Axis, at: Scalar) -> Iterator[Scalar]:
     if axis.told.kind == "choice" or 0 < len(listed) <= MOST_VALUES:
         yield from (value for value in listed if value != at)
         return
-    place = _place(axis.told, float(at))  # type: ignore[arg-type]
+    place = axis.told.share(float(at))  # type: ignore[arg-type]
     for share in (max(0.0, place - STEP), min(1.0, place + STEP)):
-        value = _rounded(axis, _value(axis.told, share))
+        value = _rounded(axis, axis.told.at(share))
         if value != at:
             yield value
-
-
-def _place(told: SpaceAxis, value: float) -> float:
-    """How far along its range a value is, from 0 to 1, in the range's own scale."""
-    assert told.low is not None
-    assert told.high is not None
-    if told.log:
-        return log(value / told.low) / log(told.high / told.low)
-    return (value - told.low) / (told.high - told.low)
-
-
-def _value(told: SpaceAxis, share: float) -> float:
-    assert told.low is not None
-    assert told.high is not None
-    if told.log:
-        return float(told.low * (told.high / told.low) ** share)
-    return told.low + (told.high - told.low) * share
 
 
 def _rounded(axis: Axis, value: float) -> Scalar:

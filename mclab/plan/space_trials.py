@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from math import log
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -38,6 +39,24 @@ class SpaceAxis:
     log: bool = False
     step: float | None = None
     when: str | None = None
+
+    def at(self, share: float) -> float:
+        """The value at a share of the way along a range, from 0 to 1 in the range's own scale."""
+        assert self.low is not None
+        assert self.high is not None
+        if self.log:
+            return float(self.low * (self.high / self.low) ** share)
+        return self.low + (self.high - self.low) * share
+
+    def share(self, value: float) -> float:
+        """How far along its range a value is, from 0 to 1; 0.5 in a range of one value."""
+        assert self.low is not None
+        assert self.high is not None
+        if self.low == self.high:
+            return 0.5
+        if self.log:
+            return log(value / self.low) / log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
 
 
 @dataclass(frozen=True)

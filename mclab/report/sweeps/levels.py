@@ -91,30 +91,10 @@ def _cuts(axis: SpaceAxis) -> Iterator[tuple[str, float, float]]:
             value = axis.low + number * (step or 0.0)
             yield number_text(value), value, value + (step or 0.0) / 2
         return
-    edges = [edge(axis, number / BINS) for number in range(BINS + 1)]
+    edges = [axis.at(number / BINS) for number in range(BINS + 1)]
     texts = next(found for digits in range(3, 18) if len(set(found := [number_text(e, digits) for e in edges])) > BINS)
     for (low, high), (start, end) in zip(pairwise(edges), pairwise(texts), strict=True):
         yield f"{start} to {end}", low, high
-
-
-def edge(axis: SpaceAxis, share: float) -> float:
-    """The value at a share of the way along a range."""
-    assert axis.low is not None
-    assert axis.high is not None
-    if axis.log:
-        return float(axis.low * (axis.high / axis.low) ** share)
-    return axis.low + (axis.high - axis.low) * share
-
-
-def share(axis: SpaceAxis, value: float) -> float:
-    """How far along its range a value is, from 0 to 1; 0.5 in a range of one value."""
-    assert axis.low is not None
-    assert axis.high is not None
-    if axis.low == axis.high:
-        return 0.5
-    if axis.log:
-        return math.log(value / axis.low) / math.log(axis.high / axis.low)
-    return (value - axis.low) / (axis.high - axis.low)
 
 
 def number_text(value: float, digits: int = 3) -> str:

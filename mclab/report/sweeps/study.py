@@ -10,7 +10,7 @@ from mclab.plan.evidence import Evidence, evidence, meaningless
 from mclab.plan.space_trials import COUNTED, Objective, Resampled, SpaceAxis, Trial, Trials
 from mclab.report.align import reason
 from mclab.report.names import column_names, listed, seeds_text
-from mclab.report.sweeps.levels import Level, levels_of, share
+from mclab.report.sweeps.levels import Level, levels_of
 
 #: A number nearer than this share of its range to one of its ends lies at the edge.
 EDGE = 0.05
@@ -187,7 +187,7 @@ def _edges(study: Study) -> Iterator[str]:
 def _at_edge(axis: SpaceAxis, trial: Trial) -> bool:
     if axis.kind == "choice" or axis.path not in trial.params or axis.path in trial.inert or axis.low == axis.high:
         return False
-    where = share(axis, float(trial.params[axis.path]))  # type: ignore[arg-type]
+    where = axis.share(float(trial.params[axis.path]))  # type: ignore[arg-type]
     return min(where, 1 - where) < EDGE
 
 
