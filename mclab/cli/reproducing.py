@@ -33,6 +33,7 @@ def reproduce(
     scheduler: of.Scheduler = None,
     pack: of.Pack = AUTO,
     threads: of.Threads = RunOptions.threads,
+    kernels: of.Kernels = AUTO,
     dry_run: of.DryRun = False,
     from_records: FromRecords = False,
     as_json: of.Json = False,
@@ -61,6 +62,7 @@ def reproduce(
         *(device, workers, scheduler, pack, threads, fail_fast, max_failures),
         retry_failed=retry_failed,
         extend=extend,
+        kernels=kernels,
     )
     if dry_run:
         return show_preview(plan, where, options, as_json)

@@ -50,6 +50,11 @@ def test_it_runs_the_grid_and_writes_the_table_in_four_forms(here: Path) -> None
     assert fine("table", "runs/five").out.startswith("Does the gate matter?")
 
 
+def test_kernels_are_chosen_as_for_any_grid(here: Path) -> None:
+    one_line(mclab(*WORDS, "--kernels", "cuda"), "--kernels: 'cuda' is not auto, torch or triton")
+    assert "--kernels triton: linear is computed by torch's forms" in fine(*WORDS, "--kernels", "triton").err
+
+
 def test_interrupted_and_resumed_it_gives_the_same_table(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from mclab.store import Store
 

@@ -48,7 +48,8 @@ class MemoryMixer(MixerConfig):
     )
     memory_norm: MemoryNorm = Field(
         "rms",
-        description=f"{_DEEP}, depth 2 and more: x + g RMS(MLP(x)), g RMS(MLP(x)) with a floor, or none",
+        description=f"{_DEEP}, depth 2 and more: x + g RMS(MLP(x)), g RMS(MLP(x)) whose root has a floor, MLP(x), or "
+        "x + MLP(x)",
     )
     segment: int = Field(8, ge=1, le=2**20, description="tokens in a segment")
     segmentation: Segmentation = Field(
