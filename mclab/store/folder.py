@@ -235,10 +235,8 @@ class Store(Records):
     def adopt(self, plan: Plan, grid: bytes | None = None, *, extend: bool = False) -> Plan:
         """Make this the folder's plan: `plan.json`, and `grid.yaml` with the grid's bytes as they were given.
 
-        Returns the plan as stored, with the looks taken before it. Raises `StoreError` when the folder belongs to
-        another grid and `extend` is not given; more seeds, or fewer, need no leave. Records of cells and seeds that the
-        new plan lacks stay where they are.
-        """
+        Returns the plan as stored, with the looks taken before it; records that it lacks stay. Raises `StoreError` when
+        the folder belongs to another grid and `extend` is not given; more seeds, or fewer, need no leave."""
         if (self.path / SPACE).exists():
             raise StoreError(f"{self.path}: belongs to a search; give another --out")
         refuse_foreign(self.path, [self._plan.name], {"grid.yaml": grid} if grid is not None else {})

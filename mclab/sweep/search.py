@@ -167,10 +167,9 @@ class Search:
             step=lambda run: begun.get(run_id(run)),
             room=self._room,
         )
-        for line in unmet([*wanted, *alone], self._how):
-            if line not in self._told:
-                self._told.add(line)
-                self._say(line)
+        for line in sorted({*unmet([*wanted, *alone], self._how)} - self._told):
+            self._told.add(line)
+            self._say(line)
         for pack in [*packs, *((run,) for run in alone)]:
             pool.submit(pack, priority=cost(pack))
 
