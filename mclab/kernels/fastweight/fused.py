@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from mclab.kernels.fastweight import descent, reads
 from mclab.kernels.fastweight.descent import Trace
 from mclab.kernels.fastweight.net import Net
-from mclab.kernels.fastweight.states import Back, Forth, Plan, outer, product
+from mclab.kernels.fastweight.states import Back, Forth, Plan, outer, product, stacked
 
 
 def descend_and_read(
@@ -74,7 +74,7 @@ class _Fused(torch.autograd.Function):
         firsts, slots = [forth.start for forth in forths], [forth.slots for forth in forths]
         ctx.save_for_backward(gain, k, v, writes, factors, ends, mix, *firsts, *slots)
         y = torch.stack([chunk.outputs[-1] for chunk in chunks])
-        return y, *(torch.stack(forth.kept, 1) for forth in forths if forth.kept)
+        return y, *stacked(forths)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *grad_kept: Tensor) -> tuple[Tensor | None, ...]:

@@ -213,3 +213,9 @@ def summed(t: Tensor, factors: Tensor | None) -> Tensor:
 def dots(t: Tensor, x: Tensor, slots: int) -> Tensor:
     """Each slot's inner product with the token's vector, what the gradient of `factors` is: [X, J, s]."""
     return (t.unflatten(2, (slots, -1)) * x.unsqueeze(2)).sum(3)
+
+
+def stacked(forths: Sequence[Forth]) -> list[Tensor]:
+    """Kept weights, [X, len(keep), n, w] each; none of a layer that keeps none."""
+    kept = [forth.kept for forth in forths if forth.kept]
+    return [each[0].unsqueeze(1) if len(each) == 1 else torch.stack(each, 1) for each in kept]

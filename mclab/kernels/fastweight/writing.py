@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mclab.kernels.fastweight import descent
 from mclab.kernels.fastweight.net import Net
-from mclab.kernels.fastweight.states import Back, Forth, Plan
+from mclab.kernels.fastweight.states import Back, Forth, Plan, stacked
 
 
 def accumulate(
@@ -48,7 +48,7 @@ class _Accumulate(torch.autograd.Function):
             forth.advance(m, (narrow[m], wide[m]), ends[m], _at(mix, m))
         ctx.plan = plan
         ctx.save_for_backward(narrow, wide, ends, mix, forth.slots)
-        return forth.slots, *_stacked([forth])
+        return forth.slots, *stacked([forth])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -97,7 +97,7 @@ class _Descend(torch.autograd.Function):
         ctx.plan, ctx.bare = plan, bare
         slots = [forth.slots for forth in forths]
         ctx.save_for_backward(gain, v, ends, mix, *inputs, *updates, *slots, *(forth.start for forth in forths))
-        return *inputs[1:], *updates, *slots, *_stacked(forths)
+        return *inputs[1:], *updates, *slots, *stacked(forths)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -137,8 +137,3 @@ def _sides(plan: Plan, i: int, a: Any, u: Any) -> tuple[Any, Any]:
 
 def _at(x: Any, m: int) -> Any:
     return None if x is None else x[m]
-
-
-def _stacked(forths: Sequence[Forth]) -> list[Tensor]:
-    """Kept weights, [X, len(keep), n, w] each."""
-    return [torch.stack(forth.kept, 1) for forth in forths if forth.kept]
