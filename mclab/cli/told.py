@@ -57,7 +57,7 @@ def _scores(record: "StoredRun") -> str:
     rows = scores(record)
     if not any(test or valid for _, test, valid in rows):
         return ""
-    columns = [("test", metric) for metric in ("accuracy", "value_accuracy", "token_accuracy", "loss")]
+    columns = [("test", metric) for metric in ("accuracy", "value_accuracy", "values_found", "token_accuracy", "loss")]
     columns += [("valid", metric) for metric in ("accuracy", "loss")]
     found = [{"test": test, "valid": valid} for _, test, valid in rows]
     values = {(side, metric): [_metric(each[side], metric) for each in found] for side, metric in columns}

@@ -19,12 +19,15 @@ class Score:
     whole, after the right ones before them; `None` where an answer is one value. `loss` is the mean cross-entropy of
     the tokens in nats. All of it teacher-forced; for whole answers that is no matter, since a greedy answer is right
     just when each of its tokens is right after the right ones before it.
+    `values_found` is RULER's score (arXiv 2404.06654), on test where an answer is several values: the model goes on
+    from its own tokens, and a value counts wherever it stands in the answer.
     """
 
     accuracy: float
     loss: float
     token_accuracy: float | None = None
     value_accuracy: float | None = None
+    values_found: float | None = None
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,11 @@ class StoredScore:
         """The share of right values where an answer is several; `None` too in records from before it was measured."""
         return self.metrics.get("value_accuracy")
 
+    @property
+    def values_found(self) -> float | None:
+        """The share of values that a free answer holds in any place; `None` as `value_accuracy` is, and on valid."""
+        return self.metrics.get("values_found")
+
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:

@@ -8,10 +8,12 @@ from mclab.config.strict import Leaf
 
 #: What a column shows of a run: shares of right answers; cross-entropy in nats, or in bits; training tokens a second,
 #: as measured, and millions of multiply-adds of the forward pass a token, as counted.
-Metric = Literal["accuracy", "value_accuracy", "token_accuracy", "loss", "bits", "tokens_per_s", "mmacs"]
+Metric = Literal[
+    "accuracy", "value_accuracy", "values_found", "token_accuracy", "loss", "bits", "tokens_per_s", "mmacs"
+]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 #: Metrics of which more is better; of the others less.
-RISING = frozenset({"accuracy", "value_accuracy", "token_accuracy", "tokens_per_s"})
+RISING = frozenset({"accuracy", "value_accuracy", "values_found", "token_accuracy", "tokens_per_s"})
 #: Metrics that say what a run costs, and nothing about what it has learned: they get no verdict.
 COSTS = frozenset({"tokens_per_s", "mmacs"})
 Better = Literal["up", "down"]

@@ -128,6 +128,8 @@ def _scored(summary: Summary) -> Iterator[str]:
         )
     if summary.several_values:
         yield "Value accuracy: share of single values that are right as a whole, each after the right ones before it."
+    if any(row.free_answers for row in summary.rows):
+        yield "Values found: share of values that a freely generated answer holds in any place, RULER's own score."
 
 
 def _words(summary: Summary) -> Iterator[str]:

@@ -17,7 +17,7 @@ from mclab.report.terminal import fit, grid, wrapped
 
 #: Ours in the units that the table shows; shares are shown in percent.
 UNITS: dict[Metric, str] = {
-    **dict.fromkeys(("accuracy", "value_accuracy", "token_accuracy"), "%"),
+    **dict.fromkeys(("accuracy", "value_accuracy", "values_found", "token_accuracy"), "%"),
     "loss": "nats",
     "bits": "bits",
     "tokens_per_s": "tokens/s",

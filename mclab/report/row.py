@@ -18,7 +18,7 @@ from mclab.report.stats import Difference, Spread, spread
 SOLVED = 0.99
 #: Metrics nearer than this, relatively, are those of one function.
 EQUAL = 1e-6
-ACCURACY, VALUES, TOKENS = "accuracy", "value_accuracy", "token_accuracy"
+ACCURACY, VALUES, FOUND, TOKENS = "accuracy", "value_accuracy", "values_found", "token_accuracy"
 #: The loss in nats, and in bits: metrics that are no shares of 1.
 LOSS, BITS = "loss", "bits"
 
@@ -121,6 +121,11 @@ class Row:
     def several_values(self) -> bool:
         """True where an answer is several values, and how many of them are right was measured."""
         return any(score(record, part, VALUES) is not None for record in self.finished for part in record.test)
+
+    @property
+    def free_answers(self) -> bool:
+        """True where answers of several values were also generated freely, and their values counted in any order."""
+        return any(score(record, part, FOUND) is not None for record in self.finished for part in record.test)
 
     @property
     def bytewise(self) -> bool:

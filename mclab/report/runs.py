@@ -62,7 +62,7 @@ def runs_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:
     Beside the keys: `chosen` (the cell reports this candidate), accuracy and loss on test and valid, on all and on each
     slice, cost, machine, error. `test_accuracy` of a diverged run is 0, as in the table of cells. The slices that
     `eval.task` adds have no valid, and `test_token_accuracy` is there where an answer is several tokens,
-    `test_value_accuracy` where it is several values.
+    `test_value_accuracy` and `test_values_found` where it is several values.
     """
     return runs_of(summarise(plan, lookup), lookup)
 

@@ -7,7 +7,7 @@ from mclab.plan.plan import CHANGE, Plan
 from mclab.plan.select import Curve, Lookup
 from mclab.report.course import Course, course
 from mclab.report.names import natural, value_text
-from mclab.report.row import BITS, TOKENS, VALUES, Row
+from mclab.report.row import BITS, FOUND, TOKENS, VALUES, Row
 from mclab.report.rows import LR, apart, baselines_of, column_names_of, difference_of, is_high, row_of, unmended
 from mclab.report.sequential import Standing
 from mclab.report.stats import Difference, holm
@@ -69,8 +69,8 @@ class Summary:
     @property
     def metrics(self) -> tuple[str, ...]:
         """Metrics beside accuracy that say more than it in some cell."""
-        bits = any(row.bytewise for row in self.rows)
-        return (*[TOKENS] * self.long_answers, *[VALUES] * self.several_values, *[BITS] * bits)
+        bits, free = any(row.bytewise for row in self.rows), any(row.free_answers for row in self.rows)
+        return (*[TOKENS] * self.long_answers, *[VALUES] * self.several_values, *[FOUND] * free, *[BITS] * bits)
 
     @property
     def unmeasured(self) -> bool:

@@ -40,7 +40,8 @@ def cells_frame(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> pl.Da
 
     Every slice has the same six columns as `test_accuracy[pairs=4]_mean`: the task's own, whose mean `test_accuracy`
     is, then those that `eval.task` adds. `test_token_accuracy`, alike, where an answer is several tokens, and
-    `test_value_accuracy` where it is several values, and `test_bits`, a byte's, where text is read.
+    `test_value_accuracy` and `test_values_found` where it is several values, and `test_bits`, a byte's, where text is
+    read.
     """
     return cells_of(summarise(plan, lookup, curve))
 

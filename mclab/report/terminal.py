@@ -30,6 +30,7 @@ READING = {
     "test accuracy": "mean ± standard deviation (seeds), a diverged run is 0",
     "without recall": "the best predictor that looks at no key; (not above): no test over seeds tells the row from it",
     "value accuracy": "share of right values, where an answer is several",
+    "values found": "share of values in any place of a freely generated answer (RULER's score)",
     "token accuracy": "share of right tokens, where accuracy is by whole answers",
     "bits": "of a byte: the mean loss over ln 2; of other tasks a scored token's",
     "95 % interval": "of that mean",

@@ -31,7 +31,7 @@ def _check_scores(split: str, scores: Any) -> None:
             raise ValueError(f"has {split} {part} {_short(score)}, not an object")
         if not _share(score.get("accuracy")):
             raise ValueError(f"has {split} {part} accuracy {_short(score.get('accuracy'))}, not a number from 0 to 1")
-        for metric in ("token_accuracy", "value_accuracy"):
+        for metric in ("token_accuracy", "value_accuracy", "values_found"):
             value = score.get(metric)
             if value is not None and not _share(value):
                 raise ValueError(f"has {split} {part} {metric} {_short(value)}, not a number from 0 to 1")

@@ -20,7 +20,7 @@ from mclab.store.plain import plain
 #: The outcome's figures; the curve and the weights stand in files of their own.
 FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("curve", "weights"))
 #: Figures and metrics that are not written as null where a record lacks them: old records are written as they were.
-_YOUNG = ("without_recall", "value_accuracy")
+_YOUNG = ("without_recall", "value_accuracy", "values_found")
 #: Without these a record says nothing. Others may be younger than the record and then read as null.
 _NEEDED = ("run_id", "science", "seed", "config", "status", "steps", "valid", "test")
 #: What the run's parts and words were, where they were not as at first.
@@ -52,7 +52,7 @@ def signed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stored_score(score: Score) -> StoredScore:
-    """Without the accuracy of single values where an answer is one."""
+    """Without what is counted of single values where an answer is one."""
     known = asdict(score)
     return StoredScore({name: known[name] for name in known if known[name] is not None or name not in _YOUNG})
 

@@ -18,6 +18,14 @@ def counts(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_to
     return torch.stack([each.sum((1, 2)) for each in (*found, right, scored)])
 
 
+def values_found(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_tokens: int) -> Tensor:
+    """[R]: how many values are among those chosen for their answer, in whatever place; no position may be padded."""
+    size = (-1, answer_tokens // value_tokens, value_tokens)
+    chosen, wanted = chosen_RBQ.unflatten(-1, size).unsqueeze(-3), answers_RBQ.unflatten(-1, size).unsqueeze(-2)
+    equal: Tensor = chosen == wanted
+    return equal.all(-1).any(-1).sum((1, 2, 3))
+
+
 def _whole(right: Tensor, scored: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Of each `size` positions side by side: are all that are scored right, and is any scored?"""
     assert scored.shape[-1] % size == 0

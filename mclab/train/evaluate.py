@@ -13,7 +13,7 @@ from mclab.config.run import RunConfig
 from mclab.config.task import TaskConfig
 from mclab.models.lm import LM
 from mclab.tasks import NO_ANSWER, TASKS, Batch
-from mclab.tasks.scoring import counts
+from mclab.tasks.scoring import counts, values_found
 
 #: Training batches whose tokens make one chunk, and the most logits in one: long sequences may be asked more often.
 CHUNK, CHUNK_LOGITS = 4, 2**27
@@ -66,26 +66,49 @@ class EvalSet:
     def _slice_scores(self, model: LM, part: "_Slice", autocast: AbstractContextManager[object]) -> list[Score]:
         loss_R = torch.zeros(part.replicas, dtype=torch.float64, device=part.device)
         counts_6R = torch.zeros(6, part.replicas, dtype=torch.int64, device=part.device)
+        found_R = torch.zeros(part.replicas, dtype=torch.int64, device=part.device)
         answer, value = part.task.answer_tokens, part.task.value_tokens
+        several = answer > value and self.split == "test"
         for rows in part.chunks(self.tokens):
             with autocast:
                 logits = model(rows.tokens, rows.positions)
             loss_R += _summed_loss(logits.float() if logits.dtype == torch.bfloat16 else logits, rows.answers)
             counts_6R += counts(logits.argmax(-1), rows.answers, answer, value)
-        right, answers, found, values, right_tokens, tokens = counts_6R.double()
-        shares = torch.stack((right / answers, loss_R / tokens, right_tokens / tokens, found / values), dim=1).tolist()
-        return [Score(a, b, c, found if answer > value else None) for a, b, c, found in shares]
+            if several:
+                found_R += values_found(_greedy(model, rows, autocast), rows.answers, answer, value)
+        right, answers, right_values, values, right_tokens, tokens = counts_6R.double()
+        shares = [right / answers, loss_R / tokens, right_tokens / tokens]
+        shares += [right_values / values] * (answer > value) + [found_R / values] * several
+        return [Score(*each) for each in torch.stack(shares, dim=1).tolist()]
 
     def _with_mean(self, scores: Mapping[str, Score]) -> dict[str, Score]:
         own = [scores[name] for name in self.own]
         single = [s.value_accuracy for s in own if s.value_accuracy is not None]
+        found = [s.values_found for s in own if s.values_found is not None]
         whole = Score(
             accuracy=_mean([s.accuracy for s in own]),
             loss=_mean([s.loss for s in own]),
             token_accuracy=_mean([s.token_accuracy or 0.0 for s in own]),
             value_accuracy=_mean(single) if single else None,
+            values_found=_mean(found) if found else None,
         )
         return {ALL: whole, **scores}
+
+
+def _greedy(model: LM, rows: Batch, autocast: AbstractContextManager[object]) -> Tensor:
+    """[R, B, Q] int64: the likeliest token at each place, every answer going on from the model's own tokens.
+
+    One pass a place over whole sequences, which a causal model may: what follows a place does not change it.
+    """
+    tokens, chosen = rows.tokens.clone(), []
+    for place in rows.positions.unbind(-1):
+        with autocast:
+            chosen.append(model(tokens, place.unsqueeze(-1)).argmax(-1))
+        after = (place + 1).unsqueeze(-1)
+        within = after < tokens.shape[-1]  # the last token of all is wanted and never fed
+        at = torch.where(within, after, 0)
+        tokens.scatter_(-1, at, torch.where(within, chosen[-1], tokens.gather(-1, at)))
+    return torch.cat(chosen, -1)
 
 
 def _mean(values: Sequence[float]) -> float:

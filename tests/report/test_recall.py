@@ -183,13 +183,17 @@ def test_single_values_stand_beside_whole_answers_where_there_are_several():
     plan = Plan("mv", None, (), (Cell("mv", {}, (Candidate({}, runs),)),), None, tuple(runs))
     old = {run_id(run): record(run, 0.5) for run in runs.values()}
     new = {
-        name: replace(each, test={part: with_metrics(s, value_accuracy=0.75) for part, s in each.test.items()})
+        name: replace(
+            each, test={part: with_metrics(s, value_accuracy=0.75, values_found=0.5) for part, s in each.test.items()}
+        )
         for name, each in old.items()
     }
     frame = cells_frame(plan, new.get)
     assert frame["test_value_accuracy_mean"].to_list() == [0.75]
     assert frame["test_value_accuracy[depth=0]_mean"].to_list() == [0.75]
-    assert column(shown_columns(summarise(plan, new.get)), "value accuracy") == ("0.750 ± 0.000 (3)",)
+    shown = shown_columns(summarise(plan, new.get))
+    assert column(shown, "value accuracy") == ("0.750 ± 0.000 (3)",)
+    assert column(shown, "values found") == ("0.500 ± 0.000 (3)",)
     assert not any("value_accuracy" in name for name in cells_frame(plan, old.get).columns)
 
 

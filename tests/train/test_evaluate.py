@@ -11,10 +11,10 @@ from mclab.config.run import RunConfig
 from mclab.layers import initialise
 from mclab.models.lm import LM
 from mclab.tasks import NO_ANSWER, TASKS
-from mclab.tasks.scoring import counts
+from mclab.tasks.scoring import counts, values_found
 from mclab.train import train_pack
 from mclab.train.data import TrainData
-from mclab.train.evaluate import EvalSet
+from mclab.train.evaluate import EvalSet, _greedy
 from tests.tolerances import FP64
 
 CPU = torch.device("cpu")
@@ -75,11 +75,64 @@ def test_an_answer_is_right_when_all_of_its_tokens_are():
 @pytest.mark.parametrize(("preset", "length"), [("mv", 80), ("mq", 80)])
 def test_values_count_alone_where_an_answer_is_several(preset, length):
     """Half of the sequences have the last of four values wrong: half of the answers, 7 of 8 values are right."""
-    evaluation = EvalSet(run_config({**NIAH, "preset": preset, "length": length}), [0], "test", 16, CPU)
+    evaluation = EvalSet(run_config({**NIAH, "preset": preset, "length": length}), [0], "valid", 16, CPU)
     (scores,) = evaluation.scores(Oracle(evaluation), OFF)
     for part in (ALL, "depth=0", "depth=100"):
         assert (scores[part].accuracy, scores[part].value_accuracy) == (0.5, 7 / 8)
         assert scores[part].token_accuracy == pytest.approx(55 / 56)
+
+
+class Backwards:
+    """Gives the values of an answer in reverse order, whatever it is fed on the way."""
+
+    def __init__(self, evaluation):
+        self.task, self.known = evaluation.run.task, {}
+        for part in evaluation.slices.values():
+            (rows,) = part.chunks(10**9)
+            self.places = rows.positions[0, 0].tolist()
+            for tokens, answers in zip(rows.tokens[0], rows.answers[0], strict=True):
+                values = answers.view(-1, self.task.value_tokens)
+                self.known[self.haystack(tokens)] = values.flip(0).flatten()
+
+    def haystack(self, tokens):
+        return tuple(tokens[: self.task.length - self.task.question_tokens].tolist())
+
+    def __call__(self, tokens, positions):
+        logits = torch.zeros(*positions.shape, self.task.vocab)
+        for row, line in enumerate(tokens[0]):
+            at = torch.tensor([self.places.index(place) for place in positions[0, row].tolist()])
+            logits[0, row, torch.arange(len(at)), self.known[self.haystack(line)][at]] = 50.0
+        return logits
+
+
+@pytest.mark.parametrize("preset", ["mv", "mq"])
+def test_values_in_another_order_are_found_and_not_right(preset):
+    task = {**NIAH, "preset": preset, "length": 80}
+    evaluation = EvalSet(run_config(task), [0], "test", 16, CPU)
+    (scores,) = evaluation.scores(Backwards(evaluation), OFF)
+    assert (scores[ALL].accuracy, scores[ALL].value_accuracy, scores[ALL].values_found) == (0.0, 0.0, 1.0)
+    evaluation = EvalSet(run_config(task), [0], "valid", 16, CPU)
+    (valid,) = evaluation.scores(Backwards(evaluation), OFF)
+    assert (valid[ALL].value_accuracy, valid[ALL].values_found) == (0.0, None)
+
+
+def test_a_free_answer_goes_on_from_the_models_own_tokens():
+    """A model that says the last token plus one: fed the right tokens it differs from what it says alone."""
+    task = run_config({**NIAH, "preset": "mv", "length": 80}).task
+
+    def successor(tokens, positions):
+        last = tokens.gather(-1, positions)
+        return torch.nn.functional.one_hot((last + 1) % task.vocab, task.vocab)
+
+    rows = TASKS["niah"].batch(task, [0], "test", 0, 4, CPU)
+    free = _greedy(successor, rows, OFF)
+    asked = rows.tokens.gather(-1, rows.positions[..., :1])
+    assert torch.equal(free, (asked + 1 + torch.arange(task.answer_tokens)) % task.vocab)
+
+
+@pytest.mark.parametrize(("chosen", "found"), [([3, 4, 1, 2], 2), ([1, 2, 1, 2], 1), ([2, 3, 4, 1], 0)])
+def test_a_value_is_found_whole_and_once(chosen, found):
+    assert values_found(torch.tensor([[chosen]]), torch.tensor([[[1, 2, 3, 4]]]), 4, 2).tolist() == [found]
 
 
 def test_exact_match_and_token_accuracy_part_where_answers_are_several_tokens():
