@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from mclab.report.advice import MORE_SEEDS, more_seeds, unsettled
+from mclab.report.both_learned import told_of_both
 from mclab.report.display import p_text, signed_interval
 from mclab.report.learned import AT_CHANCE, EDGE, FEW_STARTED, IMPROVING
 from mclab.report.names import MOST_LISTED, listed
@@ -21,10 +22,11 @@ def verdict(summary: Summary) -> list[str]:
             *unplanned(summary),
             *_mend(summary),
             *sequential_verdict(summary),
+            *told_of_both(summary),
             *_lost(summary),
             *_ceiling([row for row in summary.rows if row.p is not None and row.p >= ALPHA]),
         ]
-    return [*unplanned(summary), *_mend(summary), *_fixed(summary)]
+    return [*unplanned(summary), *_mend(summary), *_fixed(summary), *told_of_both(summary)]
 
 
 def _fixed(summary: Summary) -> list[str]:
