@@ -1,4 +1,4 @@
-"""Every command that the README shows works as it stands there, made small."""
+"""Every command that the README and the pages after it show works as it stands there, made small."""
 
 import re
 import shlex
@@ -8,7 +8,9 @@ import pytest
 
 from tests.commands import ROOT, VERBS, fine
 
-TEXT = (ROOT / "README.md").read_text()
+#: Read in this order: a page may use what an earlier one made.
+PAGES = ("README.md", "docs/grids.md", "docs/reading.md", "docs/own.md", "docs/tasks.md", "docs/axes.md")
+TEXT = "\n".join((ROOT / page).read_text() for page in PAGES)
 #: The files that it spells out: name and content.
 FILES = re.findall(
     r"`(\w+\.(?:yaml|py))`[^`]*? holds:\n\n```(?:yaml|python)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL
