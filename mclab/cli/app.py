@@ -1,6 +1,7 @@
 """The verbs together, and what becomes of a command: its exit code, and what is said where it goes wrong."""
 
 import codecs
+import os
 import shlex
 import signal
 import sys
@@ -68,6 +69,9 @@ def common(
 def main() -> NoReturn:
     """Entry point. A fault in the user's input is one line on standard error and exit code 2."""
     words = sys.argv[1:]
+    # Before torch is loaded, here and in workers: threads that wait by spinning take the cores from those they wait for
+    # wherever there are more threads than idle cores (LOG.md: 40 times slower).
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     codecs.register_error("plain signs", in_plain_signs)
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.reconfigure(errors="plain signs")

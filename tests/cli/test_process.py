@@ -27,6 +27,28 @@ print(sorted({heavy!r} & set(sys.modules)))
 HEAVY = {"torch", "numpy", "optuna", "dask", "distributed", "polars", "matplotlib", "scipy", "rich"}
 
 
+WAITING = """
+import contextlib, os, sys
+from mclab.cli import main
+sys.argv = ["mclab", "--version"]
+with contextlib.suppress(SystemExit):
+    main()
+print(os.environ["OMP_WAIT_POLICY"], "torch" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("given", "waits"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_wait_without_spinning_unless_the_user_says_so(
+    given: str | None, waits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set before torch is loaded, or it is not heard."""
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if given:
+        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+    done = subprocess.run([sys.executable, "-c", WAITING], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == f"{waits} False"
+
+
 def test_help_and_a_dry_run_import_nothing_heavy(here: Path) -> None:
     grid_file(here, BIG, "big.yaml")
     dry = ["ablate", "--grid", "big.yaml", "--dry-run"]
