@@ -1,11 +1,12 @@
 """mclab: a lab bench for rapid architecture ablations on synthetic recall tasks."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from mclab.config.error import ConfigError as ConfigError
     from mclab.config.run import RunConfig
     from mclab.models.lm import LM
 
@@ -25,6 +26,19 @@ def load(folder: str | Path) -> "pl.DataFrame":
     return found
 
 
+def load_curves(folder: str | Path) -> "pl.DataFrame":
+    """The learning curves of a folder's stored runs, a row for each look at valid.
+
+    Columns: `run_id` (that of `load`), `seed`, `step`, of training `loss`, `grad_norm` and `lr`, and `valid_accuracy`,
+    `valid_loss` over all slices and with a slice's name in brackets. A curve that is damaged or missing is left out and
+    named on standard error. Raises `ConfigError` where there is no such folder.
+    """
+    from importlib import import_module
+
+    found: pl.DataFrame = import_module("mclab.loading").curves(folder)
+    return found
+
+
 def load_model(path: str | Path, run: str | None = None) -> "tuple[LM, RunConfig]":
     """A trained model in eval on the CPU, and its run; `path` is a file of weights, or a run folder with `run` an id.
 
@@ -33,3 +47,14 @@ def load_model(path: str | Path, run: str | None = None) -> "tuple[LM, RunConfig
     from mclab.train.weights import load_model
 
     return load_model(path, run)
+
+
+def __getattr__(name: str) -> Any:
+    """`ConfigError`, and `nn` (imports torch), when they are asked for: `import mclab` alone loads next to nothing."""
+    from importlib import import_module
+
+    if name == "ConfigError":
+        return import_module("mclab.config.error").ConfigError
+    if name == "nn":
+        return import_module("mclab.nn")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -54,6 +55,14 @@ class ReplicaParameter(nn.Parameter):
 
     init: Start
     decays: bool
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ReplicaParameter":
+        """As torch's, with what makes it start."""
+        if id(self) in memo:
+            return cast("ReplicaParameter", memo[id(self)])
+        made = memo[id(self)] = ReplicaParameter(self.detach().clone(), self.requires_grad)
+        made.init, made.decays = self.init, self.decays
+        return made
 
 
 class StartsItself(nn.Module, ABC):
@@ -145,6 +154,14 @@ class ShortConv(nn.Module):
     def forward(self, x_RBTC: Tensor) -> Tensor:
         return causal_conv(x_RBTC, self.weight)
 
+    def after(self, last_RBJC: Tensor | None, x_RBTC: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of tokens that follow on the `last` inputs, at first None; and the last inputs for those to come."""
+        before = self.weight.shape[1] - 1
+        if last_RBJC is None:
+            last_RBJC = x_RBTC.new_zeros(*x_RBTC.shape[:2], before, x_RBTC.shape[-1])
+        seen = torch.cat((last_RBJC.to(x_RBTC.dtype), x_RBTC), 2)
+        return self(seen)[:, :, before:], seen[:, :, seen.shape[2] - before :].clone()
+
 
 class SwiGLU(nn.Module):
     """W_out(SiLU(W_gate x) * W_in x) with a hidden width of `factor` times D (Shazeer 2020)."""
@@ -166,16 +183,28 @@ def autocast(device: torch.device, enabled: bool) -> AbstractContextManager[obje
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
 
 
+def widened(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """All in fp32 where any of them is bf16 or fp16: memories and gates sum over whole sequences, which so few bits do
+    not survive."""
+    return tuple(x.float() for x in tensors) if any(x.dtype.itemsize < 4 for x in tensors) else tensors
+
+
 def rotate(x: Tensor, start: int = 0) -> Tensor:
     """Rotary position embedding (Su et al. 2021) on [..., T, K], K even; position of the first token is `start`."""
     T, K = x.shape[-2:]
-    cos, sin = _turns(start, T, K, x.dtype, x.device)
+    # Decoding asks for each start once: nothing to keep.
+    cos, sin = _turns_from(start, T, K, x.dtype, x.device) if start else _turns(T, K, x.dtype, x.device)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
 
 
 @once
-def _turns(start: int, T: int, K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _turns(T: int, K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Those of the first T positions."""
+    return _turns_from(0, T, K, dtype, device)
+
+
+def _turns_from(start: int, T: int, K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """[2, T, K / 2]: cosine and sine of every angle, which is computed in fp64."""
     frequency = 10000.0 ** (-torch.arange(0, K, 2, dtype=torch.float64, device=device) / K)
     angle = torch.arange(start, start + T, dtype=torch.float64, device=device)[:, None] * frequency

@@ -1,11 +1,12 @@
-"""What a run folder holds, for those that read it: its runs as one frame (`mclab.load`), or a sweep's trials."""
+"""What a run folder holds, for those that read it: its runs as one frame (`mclab.load`), their curves, a sweep's trials."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mclab.config.guess import suggestion
+from mclab.config.outcome import ALL
 from mclab.config.strict import ConfigError
 from mclab.files import read_whole
 from mclab.plan.space_trials import Trials, from_dict
@@ -33,6 +34,29 @@ def frame(folder: str | Path) -> "pl.DataFrame":
     from mclab.report.runs import runs_frame
 
     return runs_frame(plan, records.lookup)
+
+
+def curves(folder: str | Path) -> "pl.DataFrame":
+    """One row per look of every stored run's curve, in the order of the runs' ids (see `mclab.load_curves`).
+
+    Raises `ConfigError` where there is no such folder, or it holds no records.
+    """
+    import polars as pl
+
+    records = opened(Path(folder), "records")
+    rows = [
+        {"run_id": run.run_id, "seed": run.seed, **dict(_columns(look))}
+        for run in records.scan()
+        for look in records.curve(run.run_id)
+    ]
+    return pl.from_dicts(rows, infer_schema_length=None, strict=False) if rows else pl.DataFrame()
+
+
+def _columns(look: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    yield from ((key, value) for key, value in look.items() if key != "valid")
+    for name, score in (look.get("valid") or {}).items():
+        suffix = "" if name == ALL else f"[{name}]"
+        yield from ((f"valid_{metric}{suffix}", value) for metric, value in score.items())
 
 
 def opened(folder: Path, *needed: str, say: Callable[[str], None] = to_stderr) -> Records:

@@ -6,6 +6,7 @@ heads.
 """
 
 import math
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -65,12 +66,19 @@ def default_scale(pool: str, pool_of: str, width: int) -> float:
     return math.sqrt(width) if (pool, pool_of) == ("mean", "keys") else 1.0
 
 
+class Slots(Protocol):
+    """What an input gate asks of segments."""
+
+    def slots(self, device: torch.device) -> Tensor:
+        """[columns]: the slot of each column."""
+
+
 class ContextGate(nn.Module):
     """Logits are the context scores: token and segment decide together."""
 
     needs_scores = True
 
-    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Segments) -> Tensor | None:
+    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Slots) -> Tensor | None:
         return scores_GTN
 
 
@@ -84,7 +92,7 @@ class InputGate(nn.Module):
         self.heads = heads
         self.weight = parameter(replicas, width, heads * slots, init=Normal(1 / math.sqrt(width)))
 
-    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Segments) -> Tensor | None:
+    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Slots) -> Tensor | None:
         logits_RBHTN = linear(x_RBTD, self.weight).unflatten(-1, (self.heads, -1)).transpose(2, 3)
         trained = logits_RBHTN.shape[-1]
         # A sequence with more slots than trained reuses the last one's logit.
@@ -96,7 +104,7 @@ class NoGate(nn.Module):
 
     needs_scores = False
 
-    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Segments) -> Tensor | None:
+    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Slots) -> Tensor | None:
         return None
 
 

@@ -8,7 +8,6 @@ See docs/equations.md#caching.
 from collections.abc import Callable
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -20,7 +19,7 @@ from mclab.caching.init import INITS
 from mclab.caching.segment import ConstantSegments, Segments, segments_of
 from mclab.caching.view import Step, View
 from mclab.config.model import MemoryMixer
-from mclab.layers import autocast, rotate
+from mclab.layers import autocast, rotate, widened
 from mclab.memories import MEMORIES
 from mclab.memories.base import Written
 from mclab.tables import counting
@@ -61,10 +60,9 @@ class CachingLayer(nn.Module):
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
         """Read the cached memory for every token. All arguments and the result are [R, B, T, D].
 
-        Under bf16 autocast memories and gates are kept in fp32: sums over a whole sequence do not survive eight bits.
+        Under bf16 autocast memories and gates are kept in fp32.
         """
-        if torch.bfloat16 in (q.dtype, k.dtype, v.dtype):
-            x, q, k, v = (z.float() for z in (x, q, k, v))
+        x, q, k, v = widened(x, q, k, v)
         with autocast(x.device, False):
             return self._read(x, q, k, v, rotary)
 

@@ -8,7 +8,7 @@ See docs/equations.md#memories.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import torch
@@ -147,6 +147,14 @@ class Memory(nn.Module, ABC):
     @abstractmethod
     def step(self, state: State, token: Tokens) -> State:
         """The state after one more token."""
+
+    def carried(self, state: State) -> State:
+        """What of a state has to be stored for the next token, no more; `resumed` makes it whole again."""
+        return replace(state, origin=())
+
+    def resumed(self, carried: State, initial: State) -> State:
+        """The state that `carried` was made of; `initial` is W^0."""
+        return replace(carried, origin=initial.origin)
 
     @abstractmethod
     def read(self, state: State, q_GK: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ class DecayedMemory(Memory):
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.looks_back = heads, mixer.rule.lookback > 0
 
     @abstractmethod
     def coefficients(self, tokens: Tokens, chunks: Chunks) -> Coefficients:
@@ -40,6 +40,12 @@ class DecayedMemory(Memory):
     def initial(self, tokens: Tokens) -> State:
         zero_GVK = tokens.k.new_zeros(tokens.k.shape[0], tokens.v.shape[-1], tokens.k.shape[-1])
         return State((zero_GVK,), window=(torch.zeros_like(tokens.k[:, 0]), torch.zeros_like(tokens.v[:, 0])))
+
+    def carried(self, state: State) -> State:
+        return replace(state, window=state.window * self.looks_back)
+
+    def resumed(self, carried: State, initial: State) -> State:
+        return replace(carried, window=carried.window or initial.window)
 
     def read(self, state: State, q_GK: Tensor) -> Tensor:
         return torch.einsum("gvk,gk->gv", state.weights[0], q_GK)

@@ -40,6 +40,7 @@ class GradientMemory(Memory):
         assert mixer.rule.objective is not None
         self.objective: Objective = mixer.rule.objective
         self.chunk, self.to_zero = mixer.tokens_a_chunk, mixer.decay_to == "zero"
+        self.has_momentum, self.has_anchor = mixer.rule.momentum, mixer.anchored and mixer.tokens_a_chunk > 1
         starts = self.starts(heads)
         self.project = parameter(replicas, width, heads * len(starts[0]), init=Normal(1 / math.sqrt(width)))
         self.bias = parameter(replicas, heads, len(starts[0]), init=Values(starts), decays=False)
@@ -89,6 +90,15 @@ class GradientMemory(Memory):
             net, anchor, state.weights, state.momentum, rest, (token.k, token.v), (rates.eta, alpha, beta)
         )
         return State(weights, momentum, anchor, state.place + 1, origin=state.origin)
+
+    def carried(self, state: State) -> State:
+        momentum, anchor = state.momentum * self.has_momentum, state.anchor * self.has_anchor
+        return replace(state, momentum=momentum, anchor=anchor, origin=())
+
+    def resumed(self, carried: State, initial: State) -> State:
+        momentum = carried.momentum or recurrent.zeros(carried.weights)
+        anchor = carried.anchor or carried.weights
+        return replace(carried, momentum=momentum, anchor=anchor, origin=initial.origin)
 
     def read(self, state: State, q_GK: Tensor) -> Tensor:
         return recurrent.read(self._net(q_GK.shape[0]), state.weights, q_GK)

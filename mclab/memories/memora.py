@@ -62,6 +62,14 @@ class MemoraMemory(Memory):
         logits, weights = recurrent.step(logits, anchor, (token.k, token.v), (eta, log_alpha.exp()))
         return replace(state, weights=(weights,), logits=(logits,), anchor=(anchor,), place=state.place + 1)
 
+    def carried(self, state: State) -> State:
+        """The weights are made of the logits."""
+        return replace(state, weights=(), anchor=state.anchor * (self.chunk > 1))
+
+    def resumed(self, carried: State, initial: State) -> State:
+        weights = (recurrent.formed(carried.logits[0]),)
+        return replace(carried, weights=weights, anchor=carried.anchor or weights)
+
     def read(self, state: State, q_GK: Tensor) -> Tensor:
         return recurrent.read(state.weights[0], q_GK)
 

@@ -6,6 +6,8 @@ J = 2 C. In `window_attention` B stands for R*B.
 See docs/equations.md#attention, docs/equations.md#window.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -17,6 +19,17 @@ from mclab.tables import once
 #: A window is read in blocks of its own length, at least this many tokens, where at least so many blocks fit; in fewer
 #: one mask over all tokens is as fast.
 BLOCK, FEWEST = 32, 8
+
+
+@dataclass(frozen=True)
+class AttentionPast:
+    """What a sequence leaves behind for its next token: the convolution's last inputs, and the keys and values that the
+    window still reaches, [R*B, H, J, K] each, rotated."""
+
+    tokens: int = 0
+    taps: Tensor | None = None
+    k: Tensor | None = None
+    v: Tensor | None = None
 
 
 class Attention(nn.Module):
@@ -41,6 +54,25 @@ class Attention(nn.Module):
             y = window_attention(q, k, v, self.window)
         mixed: Tensor = self.out(y.transpose(1, 2).flatten(-2).view_as(x_RBTD))
         return mixed
+
+    def after(self, past: AttentionPast, x_RBTD: Tensor) -> tuple[Tensor, AttentionPast]:
+        """What `forward` gives, within a window, for tokens that follow on `past`, and what they leave behind."""
+        assert self.window is not None
+        mixed, taps, T = self.qkv(x_RBTD), past.taps, x_RBTD.shape[2]
+        if isinstance(self.conv, ShortConv):
+            mixed, taps = self.conv.after(taps, mixed)
+        q, k, v = (self._split(z) for z in mixed.chunk(3, dim=-1))
+        if self.rotary:
+            q, k = rotate(q, past.tokens), rotate(k, past.tokens)
+        if past.k is None or past.v is None:
+            y = window_attention(q, k, v, self.window)
+        else:
+            k, v = torch.cat((past.k.to(k.dtype), k), 2), torch.cat((past.v.to(v.dtype), v), 2)
+            y = F.scaled_dot_product_attention(q, k, v, attn_mask=_band(T, k.shape[2], self.window, k.device))
+        first = max(0, k.shape[2] - self.window + 1)
+        left = AttentionPast(past.tokens + T, taps, k[:, :, first:].clone(), v[:, :, first:].clone())
+        mixed_RBTD: Tensor = self.out(y.transpose(1, 2).flatten(-2).view_as(x_RBTD))
+        return mixed_RBTD, left
 
     def _split(self, x_RBTD: Tensor) -> Tensor:
         return x_RBTD.unflatten(-1, (self.heads, -1)).flatten(0, 1).transpose(1, 2)

@@ -5,13 +5,23 @@ Both without the paper's persistent tokens. Shapes: R replicas, B batch, T time,
 See docs/equations.md#hybrids.
 """
 
+from dataclasses import dataclass, field
+
 import torch
 from torch import Tensor, nn
 
 from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.layers import Constant, RMSNorm, parameter
-from mclab.models.attention import Attention
-from mclab.models.memory import CachedMemory
+from mclab.models.attention import Attention, AttentionPast
+from mclab.models.memory import CachedMemory, MemoryPast
+
+
+@dataclass(frozen=True)
+class HybridPast:
+    """What a sequence leaves behind for its next token in both parts."""
+
+    memory: MemoryPast = field(default_factory=MemoryPast)
+    attention: AttentionPast = field(default_factory=AttentionPast)
 
 
 class MemoryAsLayer(nn.Module):
@@ -32,6 +42,12 @@ class MemoryAsLayer(nn.Module):
         mixed: Tensor = remembered + self.attention(self.norm(remembered))
         return mixed
 
+    def after(self, past: HybridPast, x_RBTD: Tensor) -> tuple[Tensor, HybridPast]:
+        """What `forward` gives for tokens that follow on `past`, and what they leave behind. R is 1."""
+        remembered, memory = self.memory.after(past.memory, x_RBTD)
+        attended, attention = self.attention.after(past.attention, self.norm(remembered))
+        return remembered + attended, HybridPast(memory, attention)
+
 
 class MemoryAsGate(nn.Module):
     """norm(attention(x)) * sigmoid(norm(memory(x))), both of the layer's input.
@@ -48,8 +64,16 @@ class MemoryAsGate(nn.Module):
         self.attention_norm.weight = parameter(replicas, model.dim, init=Constant(gain))
 
     def forward(self, x_RBTD: Tensor) -> Tensor:
-        gate = torch.sigmoid(self.memory_norm(self.memory(x_RBTD)))
-        mixed: Tensor = self.attention_norm(self.attention(x_RBTD)) * gate
+        return self._gated(self.memory(x_RBTD), self.attention(x_RBTD))
+
+    def after(self, past: HybridPast, x_RBTD: Tensor) -> tuple[Tensor, HybridPast]:
+        """What `forward` gives for tokens that follow on `past`, and what they leave behind. R is 1."""
+        remembered, memory = self.memory.after(past.memory, x_RBTD)
+        attended, attention = self.attention.after(past.attention, x_RBTD)
+        return self._gated(remembered, attended), HybridPast(memory, attention)
+
+    def _gated(self, remembered_RBTD: Tensor, attended_RBTD: Tensor) -> Tensor:
+        mixed: Tensor = self.attention_norm(attended_RBTD) * torch.sigmoid(self.memory_norm(remembered_RBTD))
         return mixed
 
 

@@ -5,10 +5,14 @@ Shapes: R replicas, B batch, T time, D model width.
 See docs/equations.md#queries-keys-and-values.
 """
 
+from dataclasses import dataclass, field
+
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mclab.caching.layer import CachingLayer
+from mclab.caching.progress import Progress
+from mclab.caching.stepwise import Inputs, advance
 from mclab.config.model import LogLinearMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.kernels.norm import unit
 from mclab.layers import Linear, RMSNorm, ShortConv
@@ -40,10 +44,17 @@ class Projected(nn.Module):
         self.out = Linear(replicas, dim, dim, gain)
 
     def forward(self, x_RBTD: Tensor) -> Tensor:
-        q, k, v = F.silu(self.conv(self.qkv(x_RBTD))).chunk(3, dim=-1)
-        if self.qk_norm:
-            q, k = self._unit(q), self._unit(k)
-        y = self.norm(self.caching(x_RBTD, q, k, v, self.rotary))
+        q, k, v = self._heard(self.conv(self.qkv(x_RBTD)))
+        return self._told(x_RBTD, self.caching(x_RBTD, q, k, v, self.rotary))
+
+    def _heard(self, mixed_RBTC: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of what the convolution gives."""
+        q, k, v = F.silu(mixed_RBTC).chunk(3, dim=-1)
+        return (self._unit(q), self._unit(k), v) if self.qk_norm else (q, k, v)
+
+    def _told(self, x_RBTD: Tensor, read_RBTD: Tensor) -> Tensor:
+        """The output, from what the core read; a core reads in fp32 where all else is bf16."""
+        y = self.norm(read_RBTD).to(x_RBTD.dtype)
         if self.out_gate is not None:
             y = y * F.silu(self.out_gate(x_RBTD))
         mixed: Tensor = self.out(y)
@@ -53,6 +64,14 @@ class Projected(nn.Module):
         return unit(x_RBTD.unflatten(-1, (self.heads, -1))).flatten(-2)
 
 
+@dataclass(frozen=True)
+class MemoryPast:
+    """What a sequence leaves behind for its next token: the convolution's last inputs, and the memories."""
+
+    taps: Tensor | None = None
+    progress: Progress = field(default_factory=Progress)
+
+
 class CachedMemory(Projected):
     """A memory with its cache."""
 
@@ -60,3 +79,13 @@ class CachedMemory(Projected):
         assert isinstance(mixer, MemoryMixer)
         core = CachingLayer(replicas, model.dim, model.heads, length, mixer)
         super().__init__(replicas, model, mixer, core, gain)
+
+    def after(self, past: MemoryPast, x_RBTD: Tensor) -> tuple[Tensor, MemoryPast]:
+        """What `forward` gives for tokens that follow on `past`, and what they leave behind. R is 1."""
+        assert isinstance(self.caching, CachingLayer)
+        mixed, taps = self.qkv(x_RBTD), past.taps
+        if isinstance(self.conv, ShortConv):
+            mixed, taps = self.conv.after(taps, mixed)
+        inputs = Inputs(x_RBTD, *self._heard(mixed))
+        y, progress = advance(self.caching, inputs, self.rotary, past.progress)
+        return self._told(x_RBTD, y), MemoryPast(taps, progress)

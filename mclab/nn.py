@@ -1,0 +1,269 @@
+"""Memory Caching for models of one's own: an ordinary torch module with a cache (docs/library.md).
+
+layer = mclab.nn.MemoryCaching(256, heads=4, memory="titans", aggregate="ssc")
+y = layer(x)                                 # [B, T, D] to [B, T, D], causal
+cache = layer.empty_cache(batch=2)
+y, cache = layer(x[:, :100], cache=cache)    # the same outputs, in pieces of any length
+y, cache = layer(x[:, 100:101], cache=cache)
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, overload
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+from torch.nn import Module
+
+from mclab.caching.gate import InputGate
+from mclab.config.error import ConfigError
+from mclab.config.model import MemoryMixer, ModelConfig, Position
+from mclab.config.model.memory import (
+    Aggregate,
+    Connector,
+    DecayTo,
+    Gate,
+    GateActivation,
+    Hybrid,
+    Init,
+    MemoryNorm,
+    Pool,
+    PoolOf,
+    Route,
+    Segmentation,
+)
+from mclab.config.parse import parse_run
+from mclab.layers import initialise
+from mclab.models.cache import Cache, whole
+from mclab.models.hybrid import HYBRIDS, HybridPast, MemoryAsGate, MemoryAsLayer
+from mclab.models.memory import CachedMemory, MemoryPast
+from mclab.models.stored import Past, from_tensors
+
+if TYPE_CHECKING:
+    from mclab.config.run import RunConfig
+    from mclab.models.lm import LM
+
+__all__ = ["Cache", "MemoryCaching"]
+
+#: The most slots that an input gate may have.
+MOST_SLOTS = 2**20
+
+
+class MemoryCaching(Module):
+    """A recurrent memory with a cache of its segments (arXiv 2602.24281), as a layer [B, T, D] to [B, T, D].
+
+    Every argument from `memory` to `window` is the key of the same name under `model.mixer` of a grid (`mclab keys`,
+    docs/equations.md); `heads`, `conv` (taps of the short convolution) and `position` ("none" or "rotary") are those of
+    `model`. Around them: `slots`, the segments that `gate="input"` knows apart, later ones count as the last; `gain`,
+    the factor on the start of the output projection; `generator`, which draws the start (by default torch's global
+    one), `device` and `dtype`.
+
+    `route` is what an ablation's training does step by step; here "annealed" and "explore" are "straight_through",
+    the values of ssc with the gradient of reading all. Without gradients ssc reads k memories.
+    Parameters have a leading axis of 1; `load_state_dict` takes them with or without it.
+    Raises `ValueError` that names the argument and what it may be.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int = 1,
+        memory: str = "linear",
+        aggregate: Aggregate = "grm",
+        gate: Gate = "context",
+        segment: int = 64,
+        *,
+        depth: int = 2,
+        chunk: int = 16,
+        max_lr: float = 1.0,
+        decay_to: DecayTo = "init",
+        memory_norm: MemoryNorm = "rms",
+        segmentation: Segmentation = "constant",
+        segment_lengths: Sequence[int] = (),
+        gate_activation: GateActivation = "softmax",
+        connector: Connector = "own",
+        init: Init = "restart",
+        pool: Pool = "mean",
+        pool_of: PoolOf = "keys",
+        scale: float | None = None,
+        k: int = 2,
+        renormalise: bool = True,
+        route: Route = "annealed",
+        qk_norm: bool = True,
+        out_gate: bool = False,
+        hybrid: Hybrid = "none",
+        window: int = 16,
+        conv: int = 4,
+        position: Position = "none",
+        slots: int = 64,
+        gain: float = 1.0,
+        generator: torch.Generator | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        keys = {key: value for key, value in locals().items() if key in MemoryMixer.model_fields}
+        around = {"dim": dim, "heads": heads, "conv": conv, "position": position, "layers": 1}
+        self.config = _checked({**around, "mixer": {"name": "memory", **keys}})
+        assert isinstance(self.config.mixer, MemoryMixer)
+        whole("slots", slots, 1, MOST_SLOTS)
+        if not (isinstance(gain, int | float) and 0 < gain < float("inf")):
+            raise ValueError(f"gain: needs a number above 0, got {gain!r}")
+        #: Stands for all that the meaning of a cache depends on.
+        self.key = _key(self.config)
+        place = torch.get_default_device() if device is None else device
+        with torch.device("cpu"):
+            self.mixer = _made(self.config, self.config.mixer, slots, gain)
+            self.reset_parameters(generator)
+        self.to(device=place, dtype=dtype)
+        self.register_load_state_dict_pre_hook(_with_axis)
+
+    @classmethod
+    def from_run(cls, model: "LM", run: "RunConfig", layer: int = 0) -> "MemoryCaching":
+        """Layer number `layer`, from 0, of a trained model and its run, as `mclab.load_model` gives them.
+
+        It computes what the model's own does, bit for bit; the weights are copies. Raises `ValueError` for a layer that
+        is not there, or is no memory.
+        """
+        whole("layer", layer, 0, run.model.layers - 1)
+        mixer, own = run.model.mixers[layer], model.blocks[layer].get_submodule("mixer")
+        if not isinstance(mixer, MemoryMixer):
+            raise ValueError(f"layer: {layer} is {mixer.name}, not a memory")
+        keys = mixer.fitted(run.task.length).model_dump(exclude={"name"})
+        position = run.model.position if run.model.position == "rotary" else "none"
+        slots = [part.weight.shape[-1] // part.heads for part in own.modules() if isinstance(part, InputGate)]
+        kind = next(own.parameters())
+        made = cls(
+            run.model.dim,
+            run.model.heads,
+            **keys,
+            conv=run.model.conv,
+            position=position,
+            slots=slots[0] if slots else 1,
+            device=kind.device,
+            dtype=kind.dtype,
+        )
+        made.mixer.load_state_dict(own.state_dict())
+        return made
+
+    @overload
+    def forward(self, x: Tensor, cache: None = None) -> Tensor: ...
+
+    @overload
+    def forward(self, x: Tensor, cache: Cache) -> tuple[Tensor, Cache]: ...
+
+    def forward(self, x: Tensor, cache: Cache | None = None) -> Tensor | tuple[Tensor, Cache]:
+        """The outputs [B, T, D] of tokens x [B, T, D]; with a cache, of tokens that follow on it, and the cache after
+        them. Whole, in pieces and token by token are the same up to rounding.
+
+        Raises `ValueError` for an x of another shape, and for a cache of other sequences or another layer's keys.
+        """
+        if x.dim() != 3 or x.shape[-1] != self.config.dim or not x.shape[1]:
+            raise ValueError(f"x: needs a shape [batch, time >= 1, {self.config.dim}], got {list(x.shape)}")
+        if cache is None:
+            y: Tensor = self._called(self.mixer, x.unsqueeze(0)).squeeze(0)
+            return y
+        if cache.key != self.key:
+            raise ValueError("cache: is of a layer with other keys; begin with this layer's empty_cache")
+        if cache.batch != len(x):
+            raise ValueError(f"cache: is of {cache.batch} sequences, x of {len(x)}")
+        y, past = self._called(_After(self.mixer), cache.past, x.unsqueeze(0))
+        return y.squeeze(0), replace(cache, past=past)
+
+    def empty_cache(self, batch: int) -> Cache:
+        """The cache before the first token. Raises `ValueError` where `batch` is no whole number from 1 on."""
+        whole("batch", batch, 1)
+        return Cache(batch, self.key, HybridPast() if self._hybrid else MemoryPast())
+
+    def load_cache(self, state: Mapping[str, Tensor]) -> Cache:
+        """The cache that `state_dict` was made of. Raises `ValueError` where it is none of this layer's."""
+        try:
+            cache = Cache(int(state["batch"]), int(state["key"]), from_tensors(state, self._hybrid))
+        except KeyError as missing:
+            raise ValueError(f"state: is no cache of this layer, {missing.args[0]!r} is missing") from None
+        if cache.key != self.key:
+            raise ValueError("state: is the cache of a layer with other keys")
+        return cache
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Start anew, drawn from one number of `generator`, by default torch's global one."""
+        place = "cpu" if generator is None else generator.device
+        initialise(self.mixer, [int(torch.randint(2**62, (), generator=generator, device=place))])
+
+    def extra_repr(self) -> str:
+        """The keys that count."""
+        mixer = self._mixer.canonical()
+        told = {"dim": self.config.dim, "heads": self.config.heads, "conv": self.config.conv}
+        of_memory = [key for key in ("memory", "aggregate", "gate", "segment") if key not in mixer.inert]
+        told |= {key: getattr(mixer, key) for key in of_memory}
+        return ", ".join(f"{key}={value!r}" for key, value in told.items())
+
+    @property
+    def _mixer(self) -> MemoryMixer:
+        assert isinstance(self.config.mixer, MemoryMixer)
+        return self.config.mixer
+
+    @property
+    def _hybrid(self) -> bool:
+        return self._mixer.hybrid != "none"
+
+    def _called(self, module: Module, *inputs: Any) -> Any:
+        """With what a memory and its gates own in fp32 where the rest is bf16 or fp16: they sum over whole sequences."""
+        if next(self.mixer.parameters()).dtype.itemsize >= 4:
+            return module(*inputs)
+        wide = {name: value.float() for name, value in module.named_parameters() if "caching." in name}
+        return functional_call(module, wide, inputs)
+
+
+class _After(Module):
+    """A mixer whose call goes on with a sequence."""
+
+    def __init__(self, mixer: CachedMemory | MemoryAsLayer | MemoryAsGate) -> None:
+        super().__init__()
+        self.mixer = mixer
+
+    def forward(self, past: Any, x_RBTD: Tensor) -> tuple[Tensor, Past]:
+        return self.mixer.after(past, x_RBTD)
+
+
+def _checked(model: dict[str, Any]) -> ModelConfig:
+    """Raises `ConfigError`, a `ValueError`, whose lines begin with the argument."""
+    try:
+        return parse_run({"model": model}).model
+    except ConfigError as error:
+        error.renamed("model.mixer.", "")
+        error.renamed("model.", "")
+        raise
+
+
+def _key(config: ModelConfig) -> int:
+    assert isinstance(config.mixer, MemoryMixer)
+    mixer = config.mixer.canonical()
+    free = mixer.model_copy(update={"route": MemoryMixer.model_fields["route"].default})  # it matters in training alone
+    text = config.model_copy(update={"mixer": free}).model_dump_json()
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
+
+
+def _made(
+    config: ModelConfig, mixer: MemoryMixer, slots: int, gain: float
+) -> CachedMemory | MemoryAsLayer | MemoryAsGate:
+    # The length of training bounds a chunk and counts an input gate's slots. Here nobody knows it.
+    length = max(mixer.tokens_a_chunk, 1)
+    kind: type[CachedMemory | MemoryAsLayer | MemoryAsGate] = (
+        CachedMemory if mixer.hybrid == "none" else HYBRIDS[mixer.hybrid]
+    )
+    made = kind(1, config, mixer, length, gain)
+    cached = made if isinstance(made, CachedMemory) else made.memory
+    if mixer.read_gate == "input":
+        cached.caching.gate = InputGate(1, config.dim, config.heads, slots)
+    return made
+
+
+def _with_axis(module: Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Give parameters the replica axis that a run's stored weights do not have."""
+    for name, own in module.named_parameters():
+        given = state.get(prefix + name)
+        if given is not None and given.dim() == own.dim() - 1:
+            state[prefix + name] = given.unsqueeze(0)
