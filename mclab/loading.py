@@ -1,4 +1,4 @@
-"""What a run folder holds, for those that read it: its runs as one frame (`mclab.load`), their curves, a sweep's trials."""
+"""What a run folder holds, for those that read it: its runs as a frame (`mclab.load`), curves, a sweep's trials."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -210,7 +210,7 @@ class MemoryCaching(Module):
         return self._mixer.hybrid != "none"
 
     def _called(self, module: Module, *inputs: Any) -> Any:
-        """With what a memory and its gates own in fp32 where the rest is bf16 or fp16: they sum over whole sequences."""
+        """With what a memory and its gates own in fp32, beside bf16 or fp16: they sum over whole sequences."""
         if next(self.mixer.parameters()).dtype.itemsize >= 4:
             return module(*inputs)
         wide = {name: value.float() for name, value in module.named_parameters() if "caching." in name}
