@@ -27,6 +27,7 @@ PARTS = {
     "rows": (),
     "route": (*MODELS, "tests/train"),
     "sequential": ("tests/report/test_sequential.py",),
+    "decode": ("tests/test_nn.py",),
     "untrained": ("tests/kernels/test_fastweight.py",),
 }
 #: Not timed before they are known to compute what memory-caching computes.
