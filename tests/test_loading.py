@@ -63,7 +63,38 @@ def test_a_folder_without_runs_is_the_error_that_list_gives(tmp_path: Path) -> N
         one_line(command("list", folder), str(caught.value))
 
 
+def test_curves_are_a_row_a_look_that_joins_the_runs(tmp_path: Path) -> None:
+    def train(runs: list[RunConfig], **_: object) -> list[Outcome]:
+        looks = [
+            {"step": n, "loss": 1 / n, "valid": {"all": {"accuracy": n / 4, "loss": 1.0}, "pairs=4": {"accuracy": 0.5}}}
+            for n in (2, 4)
+        ]
+        return [done(run, curve=tuple(looks)) for run in runs]
+
+    plan = plan_from({"grid": {"model.mixer.gate": ["context", "input"]}, "seeds": "0..1"}, "g")
+    with Store(tmp_path) as store:
+        store.adopt(plan)
+        execute(plan, store, train=train)
+    curves = mclab.load_curves(tmp_path)
+    assert curves.columns == [
+        *("run_id", "seed", "step", "loss", "valid_accuracy", "valid_loss", "valid_accuracy[pairs=4]"),
+    ]
+    assert curves["step"].to_list() == [2, 4] * 4
+    assert curves["valid_accuracy"].to_list() == [0.5, 1.0] * 4
+    assert curves.join(mclab.load(tmp_path), on=["run_id", "seed"])["gate"].value_counts()["count"].to_list() == [4, 4]
+    with pytest.raises(mclab.ConfigError, match="no such run folder"):
+        mclab.load_curves(tmp_path / "none")
+
+
 def test_importing_mclab_imports_nothing_heavy() -> None:
-    code = "import sys, mclab; print([m for m in ('torch', 'polars', 'matplotlib', 'pydantic') if m in sys.modules])"
+    """Nor does the error that all of it raises."""
+    heavy = ("torch", "polars", "matplotlib", "pydantic", "yaml")
+    code = f"import sys, mclab; mclab.ConfigError, mclab.load_curves; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_what_mclab_does_not_have_is_an_attribute_error() -> None:
+    assert mclab.ConfigError is ConfigError
+    with pytest.raises(AttributeError, match="module 'mclab' has no attribute 'lod'"):
+        mclab.lod  # noqa: B018

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import io
+import logging
 import re
 from itertools import pairwise as neighbours
 from itertools import product
@@ -319,10 +320,15 @@ def test_gradient_checkpointing_changes_nothing() -> None:
     assert all(map(torch.equal, plain, torch.autograd.grad(y.square().sum(), sources)))
 
 
-def test_it_compiles_as_one_graph() -> None:
-    layer, x = made(memory="titans", aggregate="grm", chunk=2), tokens()
-    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
-    torch.testing.assert_close(compiled(x), layer(x), atol=FP64, rtol=0)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own code
+def test_it_compiles_as_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In fp64, and with weights in bf16. (torch's compiler logs all that it looks at where pytest listens.)"""
+    monkeypatch.setattr(logging.getLogger("torch.__trace"), "propagate", False)
+    for dtype in (torch.float64, torch.bfloat16):
+        layer, x = made(memory="titans", aggregate="grm", chunk=2, dtype=dtype), tokens(dtype=dtype)
+        compiled = torch.compile(layer, backend="eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x), layer(x), atol=FP64, rtol=0)
+    torch.compiler.reset()
 
 
 @pytest.mark.parametrize(

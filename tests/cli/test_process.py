@@ -62,6 +62,17 @@ def test_help_and_a_dry_run_import_nothing_heavy(here: Path) -> None:
         assert done.stdout == "[]\n", commands[0]
 
 
+def test_python_runs_the_package_as_the_command() -> None:
+    for words, code in ((["keys", "--help"], 0), (["tabel"], 2)):
+        both = [
+            subprocess.run([*program, *words], capture_output=True, text=True, check=False)
+            for program in ([SCRIPT], [sys.executable, "-m", "mclab"])
+        ]
+        assert both[0].returncode == code
+        script, package = ((each.returncode, each.stdout, each.stderr) for each in both)
+        assert script == package
+
+
 @pytest.mark.parametrize(
     ("words", "hows"),
     [
