@@ -325,7 +325,7 @@ def test_it_compiles_as_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     """In fp64, and with weights in bf16. (torch's compiler logs all that it looks at where pytest listens.)"""
     monkeypatch.setattr(logging.getLogger("torch.__trace"), "propagate", False)
     for dtype in (torch.float64, torch.bfloat16):
-        layer, x = made(memory="titans", aggregate="grm", chunk=2, dtype=dtype), tokens(dtype=dtype)
+        layer, x = made(aggregate="grm", dtype=dtype), tokens(dtype=dtype)
         compiled = torch.compile(layer, backend="eager", fullgraph=True)
         torch.testing.assert_close(compiled(x), layer(x), atol=FP64, rtol=0)
     torch.compiler.reset()
