@@ -118,7 +118,7 @@ class MemoryCaching(Module):
             self.mixer = _made(self.config, self.config.mixer, slots, gain)
             self.reset_parameters(generator)
         self.to(device=place, dtype=dtype)
-        self.register_load_state_dict_pre_hook(_with_axis)
+        self.register_load_state_dict_pre_hook(_with_axis)  # type: ignore[no-untyped-call]
 
     @classmethod
     def from_run(cls, model: "LM", run: "RunConfig", layer: int = 0) -> "MemoryCaching":

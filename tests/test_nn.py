@@ -139,6 +139,16 @@ def test_hybrids_too(case: Row) -> None:
             torch.testing.assert_close(in_pieces(layer, x, ends, disk_at=10), layer(x), atol=FP64, rtol=FP64)
 
 
+@pytest.mark.parametrize("init", INITS)
+@pytest.mark.parametrize("memory", ["swla", "titans", "vector"])
+def test_buckets_of_many_segments(memory: str, init: str) -> None:
+    """21 segments of one token: buckets of up to sixteen come and go, all of which begin again or none."""
+    layer, x = made(memory=memory, init=init, segmentation="log", segment=1, chunk=2, gate="input"), tokens(21)
+    with torch.no_grad():
+        for ends in ((0, 5, 21), tuple(range(22))):
+            torch.testing.assert_close(in_pieces(layer, x, ends, disk_at=5), layer(x), atol=FP64, rtol=FP64)
+
+
 def test_every_key_of_a_grids_mixer_is_an_argument_with_the_same_default() -> None:
     """But for the segment, which a bench at toy length has shorter."""
     given = inspect.signature(MemoryCaching).parameters

@@ -81,7 +81,8 @@ class _Piece:
         count = (self.x.shape[2] - 1) // S
         if mixer.aggregate == "none" or (mixer.init, mixer.segmentation) != ("restart", "constant") or not count:
             return past
-        tokens = Tokens(*(_segments(z, count, S) for z in self.tokens[:2]), self._rates(count))
+        k, v, *rates = (_segments(z, count, S) for z in (self.tokens.k, self.tokens.v, *self.tokens.rates))
+        tokens = Tokens(k, v, tuple(rates))
         state = self.memory.begin(self.memory.initial(tokens))
         for t in range(S):
             state = self.memory.step(state, tokens.at(t))
@@ -90,9 +91,6 @@ class _Piece:
         pools = [] if self.pooled is None else [self._pool(_segments(self.pooled, count, S).sum(1), S)]
         kept = Kept.of(*rows, slots, *(pool.unflatten(0, (count, -1)) for pool in pools))
         return Progress(count * S, count, (self._writer(count, self.memory.carried(self.initial)),), kept)
-
-    def _rates(self, count: int) -> tuple[Tensor, ...]:
-        return tuple(_segments(rate, count, self.mixer.segment) for rate in self.tokens.rates)
 
     def _with_states(self, now: Progress, change: Callable[[State], State]) -> Progress:
         each = (w if w.state is None else replace(w, state=change(w.state)) for w in now.writers)

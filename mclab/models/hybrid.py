@@ -85,4 +85,4 @@ def _both(replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: fl
 
 
 #: By the word that stands under `model.mixer.hybrid`.
-HYBRIDS = {"mal": MemoryAsLayer, "mag": MemoryAsGate}
+HYBRIDS: dict[str, type[MemoryAsLayer | MemoryAsGate]] = {"mal": MemoryAsLayer, "mag": MemoryAsGate}

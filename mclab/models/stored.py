@@ -37,11 +37,15 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
     elif isinstance(value, int):
         yield name, torch.tensor(value)
     elif value is not None:
-        parts = value.rows if isinstance(value, Kept) else value
-        tuples = isinstance(parts, tuple)
-        named = enumerate(parts) if tuples else ((f.name, getattr(parts, f.name)) for f in fields(parts))
-        for word, part in named:
+        for word, part in _parts(value):
             yield from _flat(f"{name}.{word}".lstrip("."), part)
+
+
+def _parts(value: Any) -> Iterator[tuple[int | str, Any]]:
+    if isinstance(value, Kept | tuple):
+        yield from enumerate(value.rows if isinstance(value, Kept) else value)
+    else:
+        yield from ((field.name, getattr(value, field.name)) for field in fields(value))
 
 
 def _memory(found: Mapping[str, Tensor], name: str) -> MemoryPast:
