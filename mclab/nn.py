@@ -55,10 +55,10 @@ class MemoryCaching(Module):
     """A recurrent memory with a cache of its segments (arXiv 2602.24281), as a layer [B, T, D] to [B, T, D].
 
     Every argument from `memory` to `window` is the key of the same name under `model.mixer` of a grid (`mclab keys`,
-    docs/equations.md#caching); `heads`, `conv` (taps of the short convolution) and `position` ("none" or "rotary") are those of
-    `model`. Around them: `slots`, the segments that `gate="input"` knows apart, later ones count as the last; `gain`,
-    the factor on the start of the output projection; `generator`, which draws the start (by default torch's global
-    one), `device` and `dtype`.
+    docs/equations.md#caching); `heads`, `conv` (taps of the short convolution) and `position` ("none" or "rotary") are
+    those of `model`. Around them: `slots`, the segments that `gate="input"` knows apart, later ones count as the last;
+    `gain`, the factor on the start of the output projection; `generator`, which draws the start (by default torch's
+    global one), `device` and `dtype`.
 
     `route` is what an ablation's training does step by step; here "annealed" and "explore" are "straight_through",
     the values of ssc with the gradient of reading all. Without gradients ssc reads k memories.
