@@ -1,6 +1,7 @@
 """Memory Caching by its definition: one token at a time, every kept memory a tensor of its own.
 
-Everything fast in this package is tested against these loops, outputs and gradients, in fp64. Slow on purpose.
+Everything fast in this package is tested against these loops, outputs and gradients, in fp64. Slow on purpose. Each
+word of an axis is asked for by name: one that is not known here raises, and is never taken for another.
 Shapes as in caching/layer.py; a state is a tuple of matrices [G, V, K].
 
 See docs/equations.md#caching.
@@ -27,7 +28,7 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
     """What `layer(x, q, k, v, rotary)` means. All arguments and the result are [R, B, T, D]."""
     q_GTK, k_GTK, v_GTV = (_heads(z, layer.heads) for z in (q, k, v))
     u_GTK = _heads(layer.connector(x, q), layer.heads)
-    pooled_GTK = _heads(x, layer.heads) if layer.mixer.pool_of == "inputs" else k_GTK
+    pooled_GTK = _pooled(layer, x, k_GTK)
     logits_GTL = _input_logits(layer, x)
     memory, mixer, outputs = layer.memory, layer.mixer, []
     rotary = rotary or mixer.rule.rotary
@@ -66,6 +67,8 @@ def _cuts(mixer: MemoryMixer, length: int) -> list[Span]:
     """The tokens of each segment."""
     if mixer.aggregate == "none":
         return [(0, length)]
+    if mixer.segmentation not in ("constant", "log", "listed"):
+        raise _unknown("segmentation", mixer.segmentation)
     each = list(mixer.segment_lengths) if mixer.segmentation == "listed" else [mixer.segment]
     found = [(0, min(each[0], length))]
     while found[-1][1] < length:
@@ -74,10 +77,16 @@ def _cuts(mixer: MemoryMixer, length: int) -> list[Span]:
     return found
 
 
+def _unknown(axis: str, word: str) -> ValueError:
+    return ValueError(f"the definition knows no {axis} {word!r}: say in mclab/caching/recurrent.py what it means")
+
+
 def prefix(block: int, segments: str) -> list[Span]:
     """The kept memories that a block reads, each by its blocks [first, end): all single ones, or the binary digits."""
-    if segments != "log":
+    if segments in ("constant", "listed"):
         return [(n, n + 1) for n in range(block)]
+    if segments != "log":
+        raise _unknown("segmentation", segments)
     spans, first = [], 0
     for digit in reversed(range(block.bit_length())):
         if block >> digit & 1:
@@ -96,10 +105,12 @@ def _alone(memory: Memory, tokens: Tokens, cuts: list[Span], span: Span) -> Stat
 
 def _slots(spans: list[Span], block: int, segments: str, logits_GTL: Tensor) -> list[int]:
     """The input gate's slot of each memory, the online one last: the block's number, or the bucket's size."""
-    if segments != "log":
+    if segments in ("constant", "listed"):
         slots = [*range(block), block]
-    else:
+    elif segments == "log":
         slots = [*(int(math.log2(end - first)) + 1 for first, end in spans), 0]
+    else:
+        raise _unknown("segmentation", segments)
     return [min(slot, logits_GTL.shape[-1] - 1) for slot in slots]
 
 
@@ -107,8 +118,21 @@ def _heads(x_RBTD: Tensor, heads: int) -> Tensor:
     return x_RBTD.unflatten(-1, (heads, -1)).transpose(2, 3).flatten(0, 2)
 
 
+def _pooled(layer: CachingLayer, x_RBTD: Tensor, k_GTK: Tensor) -> Tensor:
+    of = layer.mixer.pool_of
+    if of == "inputs":
+        return _heads(x_RBTD, layer.heads)
+    if of == "keys":
+        return k_GTK
+    raise _unknown("pool_of", of)
+
+
 def _pool(tokens_GnK: Tensor, kind: str) -> Tensor:
-    return tokens_GnK.mean(1) if kind == "mean" else tokens_GnK.sum(1)
+    if kind == "mean":
+        return tokens_GnK.mean(1)
+    if kind == "sum":
+        return tokens_GnK.sum(1)
+    raise _unknown("pool", kind)
 
 
 def _scores(layer: CachingLayer, u_GK: Tensor, pools: list[Tensor]) -> Tensor:
@@ -136,7 +160,7 @@ def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, pla
     """One token's weights, the online memory's last."""
     mixer = layer.mixer
     gate = mixer.read_gate
-    logits = scores_Gn if logits_Gn is None else logits_Gn
+    logits = _logits(gate, scores_Gn, logits_Gn)
     gamma = torch.ones_like(scores_Gn) if gate == "none" else _activated(logits, mixer.gate_activation)
     if mixer.aggregate != "ssc":
         return gamma
@@ -149,6 +173,15 @@ def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, pla
         return sharp
     soft = counted * _soft(gate, scores_Gn, logits.detach(), mixer.gate_activation)
     return (sharp.detach() if gate == "context" else sharp) + soft - soft.detach()
+
+
+def _logits(gate: str, scores_Gn: Tensor, input_Gn: Tensor | None) -> Tensor:
+    """What a gate says of each memory; without a gate nobody asks."""
+    if gate in ("context", "none"):
+        return scores_Gn
+    if gate == "input" and input_Gn is not None:
+        return input_Gn
+    raise _unknown("gate", gate)
 
 
 def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
@@ -165,6 +198,8 @@ def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
 def _counted(layer: CachingLayer, keep_Gn: Tensor, place: _Place) -> tuple[Tensor | None, bool]:
     """How often the gradient of each soft weight counts, None where there is none, and whether all is read."""
     route, step = layer.mixer.route, layer.step
+    if route not in ("hard", "annealed", "explore", "straight_through"):
+        raise _unknown("route", route)
     if route == "hard":
         return None, False
     early = route == "annealed" and step is not None and step.early
@@ -184,7 +219,11 @@ def _activated(logits_Gn: Tensor, kind: str) -> Tensor:
     """The weights of memories that are all read."""
     if kind == "softmax":
         return logits_Gn.softmax(-1)
-    return 1 / (1 + torch.exp(-logits_Gn)) if kind == "sigmoid" else logits_Gn
+    if kind == "sigmoid":
+        return 1 / (1 + torch.exp(-logits_Gn))
+    if kind == "identity":
+        return logits_Gn
+    raise _unknown("gate_activation", kind)
 
 
 def _soft(gate: str, scores_Gn: Tensor, logits_Gn: Tensor, kind: str) -> Tensor:
@@ -196,9 +235,12 @@ def _soft(gate: str, scores_Gn: Tensor, logits_Gn: Tensor, kind: str) -> Tensor:
 
 def _read(layer: CachingLayer, states: list[State], q_GK: Tensor, gamma_Gn: Tensor) -> Tensor:
     """One token's output; the online memory is the last of `states`."""
-    if layer.mixer.aggregate == "soup":
+    aggregate = layer.mixer.aggregate
+    if aggregate == "soup":
         return layer.memory.read(layer.memory.mix(states, list(gamma_Gn.unbind(-1))), q_GK)
-    return _weighted(layer.memory, states, gamma_Gn, q_GK)
+    if aggregate in ("none", "residual", "grm", "ssc"):
+        return _weighted(layer.memory, states, gamma_Gn, q_GK)
+    raise _unknown("aggregate", aggregate)
 
 
 def _weighted(memory: Memory, states: list[State], gamma_Gn: Tensor, q_GK: Tensor) -> Tensor:
