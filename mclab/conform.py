@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from mclab.config.model import ModuleMixer
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
-from mclab.models.found import Hear, make, seeded, told
-from mclab.models.kept import DICE, kept, other_dice
+from mclab.own.found import Hear, make, seeded, told
+from mclab.own.kept import DICE, kept, other_dice
 
 #: Difference that counts as none, in units of the largest output: fp64 and fp32 round sums of a few hundred terms to
 #: 1e-13 and 1e-5 of it; a mixer that looks ahead differs by far more.

@@ -1,7 +1,8 @@
 """Memory Caching by its definition: one token at a time, every kept memory a tensor of its own.
 
 Everything fast in this package is tested against these loops, outputs and gradients, in fp64. Slow on purpose. Each
-word of an axis is asked for by name: one that is not known here raises, and is never taken for another.
+word of an axis is asked for by name: one that is not known here raises, and is never taken for another. Parts of the
+user's own define themselves: they are asked about one token at a time.
 Shapes as in caching/layer.py; a state is a tuple of matrices [G, V, K].
 
 See docs/equations.md#caching.
@@ -16,6 +17,8 @@ from torch import Tensor
 from mclab.caching.gate import InputGate
 from mclab.caching.init import INITS
 from mclab.caching.layer import CachingLayer
+from mclab.caching.own import OwnGate
+from mclab.config.args import is_path
 from mclab.config.model import MemoryMixer
 from mclab.layers import linear, rotate
 from mclab.memories.base import Memory, State, Tokens
@@ -54,8 +57,11 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
         pools = [_pool(pooled_GTK[:, cuts[a][0] : cuts[b - 1][1]], mixer.pool) for a, b in spans]
         scores = _scores(layer, u_GTK[:, t], [*pools, _pool(pooled_GTK[:, first : t + 1], mixer.pool)])
         logits = None if logits_GTL is None else logits_GTL[:, t, _slots(spans, block, mixer.segmentation, logits_GTL)]
+        age = torch.tensor([*(block - end + 1 for _, end in spans), 0], device=x.device)
+        if isinstance(layer.gate, OwnGate):
+            logits = _own_logits(layer.gate, x[:, :, t : t + 1], scores, age)
         gamma = _gamma(layer, scores, logits, _Place(t, spans))
-        outputs.append(_read(layer, [*(kept[span] for span in spans), state], read_q[:, t], gamma))
+        outputs.append(_read(layer, [*(kept[span] for span in spans), state], read_q[:, t], gamma, age))
     y_GTV = torch.stack(outputs, dim=1)
     skipped = memory.skip(tokens)
     if skipped is not None:
@@ -175,11 +181,17 @@ def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, pla
     return (sharp.detach() if gate == "context" else sharp) + soft - soft.detach()
 
 
+def _own_logits(gate: OwnGate, x_RB1D: Tensor, scores_Gn: Tensor, age_n: Tensor) -> Tensor:
+    """A gate of the user's own defines itself: it is asked about one token, and what that sees."""
+    scores_G1n = scores_Gn.unsqueeze(1)
+    return gate.logits(x_RB1D, scores_G1n, age_n[None], torch.ones_like(age_n[None], dtype=torch.bool)).squeeze(1)
+
+
 def _logits(gate: str, scores_Gn: Tensor, input_Gn: Tensor | None) -> Tensor:
     """What a gate says of each memory; without a gate nobody asks."""
     if gate in ("context", "none"):
         return scores_Gn
-    if gate == "input" and input_Gn is not None:
+    if (gate == "input" or is_path(gate)) and input_Gn is not None:
         return input_Gn
     raise _unknown("gate", gate)
 
@@ -233,9 +245,15 @@ def _soft(gate: str, scores_Gn: Tensor, logits_Gn: Tensor, kind: str) -> Tensor:
     return _activated(scores_Gn if gate == "context" else logits_Gn + scores_Gn, kind)
 
 
-def _read(layer: CachingLayer, states: list[State], q_GK: Tensor, gamma_Gn: Tensor) -> Tensor:
+def _read(layer: CachingLayer, states: list[State], q_GK: Tensor, gamma_Gn: Tensor, age_n: Tensor) -> Tensor:
     """One token's output; the online memory is the last of `states`."""
     aggregate = layer.mixer.aggregate
+    if layer.aggregate is not None:  # the user's own defines itself
+        reads_G1nV = torch.stack([layer.memory.read(state, q_GK) for state in states], dim=1).unsqueeze(1)
+        seen = torch.ones_like(age_n[None], dtype=torch.bool)
+        return layer.aggregate.output(reads_G1nV, gamma_Gn.unsqueeze(1), q_GK.unsqueeze(1), age_n[None], seen).squeeze(
+            1
+        )
     if aggregate == "soup":
         return layer.memory.read(layer.memory.mix(states, list(gamma_Gn.unbind(-1))), q_GK)
     if aggregate in ("none", "residual", "grm", "ssc"):

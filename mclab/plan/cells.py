@@ -6,6 +6,7 @@ from typing import Any
 
 from mclab.config.keys import rooms, shown
 from mclab.config.oddities import oddities
+from mclab.config.own import checked
 from mclab.config.parse import parse_run
 from mclab.config.reach import length_faults
 from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, inert
@@ -142,7 +143,7 @@ def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
         return written_at(path, everything, ground.source)
 
     refuse_contradictions(settings)
-    run = parse_run(nested(smaller(laid(ground.base, settings), ground.limits), where), where)
+    run = checked(parse_run(nested(smaller(laid(ground.base, settings), ground.limits), where), where), where)
     _check_variants(run, where)
     if faults := [f"{where(key)}: {key}: {reason}" for key, reason in length_faults(run)]:
         raise ConfigError(*dict.fromkeys(faults))

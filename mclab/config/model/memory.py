@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator
 from math import gcd
-from typing import Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from mclab.config.args import Args, is_path, keywords
 from mclab.config.baselines import baseline
 from mclab.config.lengths import Lengths
 from mclab.config.model.base import MixerConfig
 from mclab.config.model.inert import inert_axes
-from mclab.config.model.rules import RULES, Memory, Rule, those
+from mclab.config.model.rules import Memory, Rule, rule_of, those
 from mclab.config.model.segments import SegmentLengths, segments_in, without_repeats
+from mclab.config.one_of import OneOf
 from mclab.config.strict import LARGEST
 
 Segmentation = Literal["constant", "log", "listed"]
@@ -26,6 +28,8 @@ Pool = Literal["mean", "sum"]
 PoolOf = Literal["keys", "inputs"]
 Route = Literal["annealed", "explore", "straight_through", "hard"]
 Hybrid = Literal["none", "mal", "mag"]
+#: The axes whose word may be the dotted path of the user's own class or function.
+OWN_AXES = ("memory", "gate", "aggregate")
 #: The memories that some keys are for.
 _DEEP, _DESCENDING = those(lambda rule: rule.may_be_deep), those(lambda rule: rule.descends)
 _DEEP_AND_DECAYING = those(lambda rule: rule.may_be_deep and rule.decays)
@@ -35,7 +39,7 @@ class MemoryMixer(MixerConfig):
     """A recurrent memory, read with or without a cache of its segments (arXiv 2602.24281)."""
 
     name: Literal["memory"] = "memory"
-    memory: Memory = Field("linear", description="the update rule")
+    memory: Memory = Field("linear", description="the update rule; or your own, my_file.Rule")
     depth: int = Field(2, ge=1, le=8, description=f"{_DEEP}: matrices in the memory, 1 is linear; hidden width 4 K")
     chunk: int = Field(
         16, ge=1, le=2**20, description=f"{_DESCENDING}: tokens that share the state at which gradients are taken"
@@ -60,8 +64,13 @@ class MemoryMixer(MixerConfig):
         max_length=2**10,
         description="segmentation listed: tokens in each segment, in their order; the last repeats",
     )
-    aggregate: Aggregate = Field("grm", description="how a token reads the kept memories beside the online one")
-    gate: Gate = Field("context", description="what the read weights see: token and segment, the token alone, nothing")
+    aggregate: Annotated[str, OneOf(get_args(Aggregate), or_path=True)] = Field(
+        "grm", description="how a token reads the kept memories beside the online one; or your own, my_file.function"
+    )
+    gate: Annotated[str, OneOf(get_args(Gate), or_path=True)] = Field(
+        "context",
+        description="what the read weights see: token and segment, the token alone, nothing; or your own, my_file.Gate",
+    )
     gate_activation: GateActivation = Field(
         "softmax", description="gate context, input: weights share out 1, or each is the sigmoid of its logit, or that"
     )
@@ -81,11 +90,26 @@ class MemoryMixer(MixerConfig):
     window: int = Field(
         16, ge=1, le=2**20, description="mal, mag: tokens that the attention sees, the current one included"
     )
+    memory_args: Args = Field((), description="a memory of your own: its arguments, e.g. {start: 0.9}")
+    gate_args: Args = Field((), description="a gate of your own: its arguments")
+    aggregate_args: Args = Field((), description="an aggregation of your own: its arguments")
+    versions: Args = Field(
+        (),
+        description="of your own parts: their `version` where it is not 1, e.g. {memory: 2}; filled in by the plan",
+    )
 
     @property
     def rule(self) -> Rule:
         """The facts of its update rule."""
-        return RULES[self.memory]
+        return rule_of(self.memory)
+
+    @property
+    def own(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """The parts of the user's own by their axes: path and arguments."""
+        paths = {axis: getattr(self, axis) for axis in OWN_AXES if is_path(getattr(self, axis))}
+        if not self.weighs:
+            paths.pop("gate", None)
+        return {axis: (path, keywords(getattr(self, f"{axis}_args"))) for axis, path in paths.items()}
 
     @property
     def obeys(self) -> frozenset[str]:
@@ -111,19 +135,24 @@ class MemoryMixer(MixerConfig):
         return self.aggregate not in ("none", "residual")
 
     @property
-    def read_gate(self) -> Gate:
+    def read_gate(self) -> str:
         """The gate that the weights of a read come from."""
         return self.gate if self.weighs else "none"
 
     @property
     def taught(self) -> bool:
         """Whether context scores get a gradient: as logits of the gate, or as what ssc chooses by."""
-        return self.read_gate == "context" or (self.aggregate == "ssc" and self.route != "hard")
+        return self._by_score or (self.aggregate == "ssc" and self.route != "hard")
 
     @property
     def scored(self) -> bool:
         """Whether memories have context scores: as logits of the gate, or for ssc to choose by."""
-        return self.read_gate == "context" or self.aggregate == "ssc"
+        return self._by_score or self.aggregate == "ssc"
+
+    @property
+    def _by_score(self) -> bool:
+        """A gate of the user's own may look at context scores."""
+        return self.read_gate == "context" or is_path(self.read_gate)
 
     @property
     def tokens_a_chunk(self) -> int:
@@ -156,7 +185,8 @@ class MemoryMixer(MixerConfig):
         axes = frozenset(uncut) | inert_axes(
             self.aggregate, self.read_gate, self.segmentation, self.taught, self.gate_activation
         )
-        return axes | self.rule.inert(self.depth) | alone | gateless
+        args = {f"{axis}_args" for axis in OWN_AXES if axis not in self.own}
+        return axes | self.rule.inert(self.depth) | alone | gateless | args | (set() if self.own else {"versions"})
 
     @property
     def parts(self) -> frozenset[str]:
