@@ -94,11 +94,24 @@ class Source:
         bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         return name in bound or bool(imported & {name, "*"}) or "__getattr__" in self.defined
 
+    def lineage(self, name: str) -> list[ast.ClassDef]:
+        """The class of this name and those in this file that it is derived from, the nearest first."""
+        node = self.definition(name)
+        if not isinstance(node, ast.ClassDef):
+            return []
+        bases = [base.id for base in node.bases if isinstance(base, ast.Name) and base.id != name]
+        return [node, *(each for base in bases for each in self.lineage(base))]
+
+    def methods(self, name: str) -> dict[str, ast.FunctionDef]:
+        """The methods of a class, also those of its bases in this file."""
+        nodes = [each for node in reversed(self.lineage(name)) for each in node.body]
+        return {each.name: each for each in nodes if isinstance(each, ast.FunctionDef)}
+
     def version(self, name: str) -> int:
         """`version = 2` in the class, or `name.version = 2` beside the function; 1 where neither is said."""
-        node = self.definition(name)
-        body = node.body if isinstance(node, ast.ClassDef) else self.tree.body
-        wanted = "version" if isinstance(node, ast.ClassDef) else f"{name}.version"
+        classes = self.lineage(name)
+        body = [line for node in reversed(classes) for line in node.body] if classes else self.tree.body
+        wanted = "version" if classes else f"{name}.version"
         for line in reversed(body):
             targets = line.targets if isinstance(line, ast.Assign) else [getattr(line, "target", None)]
             value = getattr(line, "value", None)
@@ -167,11 +180,11 @@ def look(part: Part) -> Source | None:
             raise ConfigError(f"{part.key}: {file} has no {name}{did_you_mean(name, source.defined, '; ')}")
         return source
     if part.axis != "mixer":
-        _check_node(part, node, file)
+        _check_node(part, node, source, file)
     return source
 
 
-def _check_node(part: Part, node: ast.ClassDef | ast.FunctionDef, file: str) -> None:
+def _check_node(part: Part, node: ast.ClassDef | ast.FunctionDef, source: Source, file: str) -> None:
     kind = KINDS[part.axis]
     if isinstance(node, ast.FunctionDef):
         if kind.method:
@@ -180,8 +193,8 @@ def _check_node(part: Part, node: ast.ClassDef | ast.FunctionDef, file: str) -> 
             )
         _check_arguments(part, node, file, kind.made + kind.called)
         return
-    methods = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
-    plain = all(ast.unparse(base) in ("nn.Module", "torch.nn.Module", "Module", "object") for base in node.bases)
+    methods, known = source.methods(node.name), {"nn.Module", "torch.nn.Module", "Module", "object", *source.defined}
+    plain = all(ast.unparse(base) in known for each in source.lineage(node.name) for base in each.bases)
     if kind.method and kind.method not in methods and plain:
         near = did_you_mean(kind.method, methods, "; ")
         raise ConfigError(
@@ -242,6 +255,16 @@ def _with_versions(run: RunConfig, found: Mapping[str, int], where: Callable[[st
     if isinstance(task, ModuleTask) and task.version == 1:
         run = run.model_copy(update={"task": task.model_copy(update={"version": found["task"]})})
     return run
+
+
+def slow(run: RunConfig) -> Iterator[str]:
+    """A line for each own part that takes long as it is, and what would help."""
+    for part in parts_of(run):
+        source, name = source_of(part.path), part.path.rpartition(".")[2]
+        if part.axis == "memory" and source and source.definition(name) and "write" not in source.methods(name):
+            yield f"{part.path} has no write: it is trained token by token, which is slow (docs/extending.md)"
+        if part.axis == "aggregate":
+            yield f"{part.path} gets the read of each memory by itself: as many reads as a sequence has segments"
 
 
 def hashes(run: RunConfig) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """A rule of the user's own, token by token or in chunks, read in every way that a cache reads memories.
 
 The rule is one class with `step(state, token)`; what it may have beside stands in docs/extending.md. It sees one
-replica: B sequences with H heads, a state of [B, H, ...], or several. Shapes otherwise as in memories/base.py; L tokens.
+replica: B sequences with H heads, a state of [B, H, ...], or several. Other shapes as in memories/base.py; L tokens.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ from typing import Any
 
 from mclab.config.keys import rooms, shown
 from mclab.config.oddities import oddities
-from mclab.config.own import checked
+from mclab.config.own import checked, slow
 from mclab.config.parse import parse_run
 from mclab.config.reach import length_faults
 from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, inert
@@ -61,6 +61,8 @@ def cells(rows: Rows, ground: Ground, remarks: Remarks) -> tuple[Cell, ...]:
         raise ConfigError(*_faults(faults, len(drafts)))
     for row in kept:
         remarks.warnings.update(dict.fromkeys(row.odd))
+    runs = (run for row in kept for candidate in row.cell.candidates for run in candidate.runs.values())
+    remarks.notes.extend(dict.fromkeys(line for run in runs for line in slow(run)))
     return _merged(kept, len(rows.drafts), remarks.notes)
 
 
