@@ -17,6 +17,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mclab.config.args import keywords
 from mclab.config.guess import did_you_mean
 from mclab.config.model import MemoryMixer, ModuleMixer
 from mclab.config.run import RunConfig
@@ -265,6 +266,19 @@ def slow(run: RunConfig) -> Iterator[str]:
             yield f"{part.path} has no write: it is trained token by token, which is slow (docs/extending.md)"
         if part.axis == "aggregate":
             yield f"{part.path} gets the read of each memory by itself: as many reads as a sequence has segments"
+
+
+def written_versions(run: RunConfig) -> dict[str, int]:
+    """The version of each own part by its path, as the run has it."""
+    mixer, task, found = run.model.mixer, run.task, dict[str, int]()
+    for part in parts_of(run):
+        if part.axis == "task" and isinstance(task, ModuleTask):
+            found[part.path] = task.version
+        elif isinstance(mixer, ModuleMixer):
+            found[part.path] = mixer.version
+        elif isinstance(mixer, MemoryMixer):
+            found[part.path] = keywords(mixer.versions).get(part.axis, 1)
+    return found
 
 
 def hashes(run: RunConfig) -> dict[str, str]:

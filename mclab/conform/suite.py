@@ -114,7 +114,7 @@ def _check_part(part: Part, run: RunConfig) -> None:
 
 
 def kind_of(word: str) -> str:
-    """The axis that a part is for, by its word or by what its source names. Raises `ConfigError` where that is unclear."""
+    """The axis that a part is for, by its word or by what its source names. Raises `ConfigError` where unclear."""
     if not is_path(word):
         for axis, words in WORDS.items():
             if word in words:

@@ -3,6 +3,8 @@
 With `generator` it makes one sequence, on the CPU; with `keys` [N] (see `mclab.tasks.stream`) it makes N of them where
 the keys are. Both give tokens and, for each, what is wanted after it or `NO_ANSWER`. docs/extending.md has examples.
 Letters in shapes: R seeds, N sequences, T tokens, Q scored positions.
+
+See docs/equations.md#module.
 """
 
 from collections.abc import Callable, Sequence

@@ -3,13 +3,13 @@
 import tempfile
 from pathlib import Path
 
-from mclab.config.task import TASKS, ArTask, FactsTask, MqarTask, NiahTask, TaskConfig, TextTask
+from mclab.config.task import TASKS, ArTask, FactsTask, ModuleTask, MqarTask, NiahTask, TaskConfig, TextTask
 from mclab.config.task.niah import PRESETS
 from mclab.tasks import NO_ANSWER, Batch
 from mclab.tasks import TASKS as MAKERS
 
 #: Tasks whose answers do not stand in the sequence: what is right is known from training alone.
-OUTSIDE = ("text", "facts")
+OUTSIDE = ("text", "facts", "module")
 
 
 def corpus() -> str:
@@ -24,7 +24,8 @@ def corpus() -> str:
 def cases() -> dict[str, TaskConfig]:
     """Every task that is registered, at its defaults, and those beside."""
     return {
-        **{name: config() for name, config in TASKS.items()},
+        **{name: config() for name, config in TASKS.items() if name != "module"},
+        "module": ModuleTask(module="tests.own.parts.copy", vocab=16, length=16),
         "mqar random": MqarTask(filler="random", spread="uniform"),
         "mqar wide": MqarTask(vocab=1000, pairs=(3, 16), filler="random"),
         "mqar small": MqarTask(vocab=6, length=8, pairs=(1, 2)),
