@@ -90,8 +90,9 @@ class Source:
 
     def may_hold(self, name: str) -> bool:
         """Whether the name may be there in a way that only importing tells: imported, assigned, made under an if."""
-        nodes = [node for node in ast.walk(self.tree) if not isinstance(node, ast.ClassDef | ast.FunctionDef)]
-        imported = {(alias.asname or alias.name) for node in nodes for alias in getattr(node, "names", ()) if alias}
+        nodes = list(ast.walk(self.tree))
+        imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+        imported = {alias.asname or alias.name for node in imports for alias in node.names}
         bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         return name in bound or bool(imported & {name, "*"}) or "__getattr__" in self.defined
 

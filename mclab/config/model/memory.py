@@ -11,6 +11,7 @@ from mclab.config.baselines import baseline
 from mclab.config.lengths import Lengths
 from mclab.config.model.base import MixerConfig
 from mclab.config.model.inert import inert_axes
+from mclab.config.model.memory_oddities import oddities_of
 from mclab.config.model.rules import Memory, Rule, rule_of, those
 from mclab.config.model.segments import SegmentLengths, segments_in, without_repeats
 from mclab.config.one_of import OneOf
@@ -234,53 +235,7 @@ class MemoryMixer(MixerConfig):
         return self
 
     def oddities(self, lengths: Lengths) -> Iterator[str]:
-        if self.hybrid != "none" and self.window >= lengths.longest:
-            yield f"window: {self.window} is not below {lengths.most}: the attention sees all before it"
-        elif self.hybrid != "none" and self.window >= lengths.trained:
-            yield f"window: {self.window} is not below {lengths.training}: it leaves tokens out in tests alone"
-        usual = self.chunk == MemoryMixer.model_fields["chunk"].default
-        if self.fitted(lengths.own) is not self and not usual:
-            yield f"chunk: {self.chunk} is above task.length {lengths.own}, where chunks end: as with {lengths.own}"
-        elif self.rule.descends and self.tokens_a_chunk < self.chunk and not usual:
-            yield f"chunk: {self.chunk} is above {self._segments_are}, where chunks end: as with {self.longest_segment}"
-        if self.aggregate != "none":
-            yield from self._cache_oddities(lengths)
-
-    def _cache_oddities(self, lengths: Lengths) -> Iterator[str]:
-        segments, learned = self.segments(lengths.longest), self.segments(lengths.trained)
-        if self.segmentation == "listed" and segments < len(self.segment_lengths):
-            yield f"segment_lengths: only the first {segments} begin within {lengths.most}"
-        if segments == 1:
-            yield f"{self._segments_are} is not below {lengths.most}: nothing is ever cached"
-            return
-        if learned == 1:
-            yield (
-                f"{self._segments_are} is not below {lengths.training}: a cache is read in tests alone, by weights "
-                f"that nothing has taught"
-            )
-        if self.read_gate == "input" and learned < self.segments(lengths.own):
-            yield (
-                f"gate: input has a weight for each segment of task.length {lengths.own}, and {lengths.training} train "
-                f"no more than {learned}"
-            )
-        if self.segmentation == "log" and segments == 2:
-            yield f"segmentation: log of 2 segments keeps what constant does; {lengths.most} hold no more"
-        if self.aggregate == "ssc" and self.k >= self._most_kept(segments):
-            yield f"k: {self.k} of at most {self._most_kept(segments)} kept memories: ssc reads them all, as grm does"
-        elif self.aggregate == "ssc" and self.k >= self._most_kept(learned) > 0:
-            yield (
-                f"k: {self.k} of at most {self._most_kept(learned)} kept memories in {lengths.training}: ssc selects "
-                f"in tests alone"
-            )
-
-    @property
-    def _segments_are(self) -> str:
-        listed = self.segmentation == "listed"
-        return f"segment_lengths: {self.segment_lengths[0]}" if listed else f"segment: {self.segment}"
-
-    def _most_kept(self, segments: int) -> int:
-        """Most kept memories that a token of so many segments sees."""
-        return segments - 1 if self.segmentation != "log" else max(n.bit_count() for n in range(segments))
+        return oddities_of(self, lengths)
 
     @model_validator(mode="after")
     def _soup_is_defined(self) -> "MemoryMixer":
