@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mclab.caching.init import INITS
 from mclab.caching.layer import CachingLayer
 from mclab.caching.recurrent import recurrent
 from mclab.config.model import MemoryMixer
@@ -156,23 +155,25 @@ def state_passing(case: Case) -> str:
         layer = case.layer()
         whole, part = layer(*given), layer(*(z[:, :, :cut] for z in given))
         return "the first tokens give another output where more follow" if differs(whole[:, :, :cut], part) else ""
-    layer = case.layer(aggregate="none")
-    x, q, k, v = given
-    memory = layer.memory
-    q, k, v = (layer._fold(z) for z in (q, k, v))
-    tokens = memory.tokens(x, k, v)
-    state, reads = memory.begin(memory.initial(tokens)), []
-    for t in range(LENGTH):
-        if t == cut:  # what is no part of the state is lost
-            memory = case.layer(aggregate="none").memory
-            tokens = memory.tokens(x, k, v)
-        state = memory.step(state, tokens.at(t))
-        reads.append(memory.read(state, q[:, t]))
-    written = layer.memory.write(layer.memory.tokens(x, k, v), layer._segments(LENGTH), INITS["restart"])
-    whole = written.read(q, None)
-    if (t := next((t for t in range(LENGTH) if differs(reads[t], whole[:, t])), None)) is not None:
+    whole, pieces = (_stepped(case, given, cuts) for cuts in ((), (cut,)))
+    if (t := next((t for t in range(LENGTH) if differs(pieces[:, t], whole[:, t])), None)) is not None:
         return f"going on from its state after token {cut - 1} gives another output at token {t}"
     return ""
+
+
+def _stepped(case: Case, given: list[Tensor], cuts: tuple[int, ...]) -> Tensor:
+    """What the tokens read of a rule, one step after the other; at `cuts` it is made anew, and has its state alone."""
+    layer = case.layer(aggregate="none")
+    q, k, v = (layer._fold(z) for z in given[1:])
+    memory, reads = layer.memory, []
+    tokens = memory.tokens(given[0], k, v)
+    state = memory.begin(memory.initial(tokens))
+    for t in range(LENGTH):
+        if t in cuts:
+            memory = case.layer(aggregate="none").memory
+        state = memory.step(state, tokens.at(t))
+        reads.append(memory.read(state, q[:, t]))
+    return torch.stack(reads, 1)
 
 
 def gradients(case: Case) -> str:
@@ -241,8 +242,8 @@ PROPERTIES: dict[str, Callable[[Case], str]] = {
     "no state between calls": no_state,
     "causality": causality,
     "batch rows independent": rows,
-    "fast equals step": fast_is_step,
     "state passing": state_passing,
+    "fast equals step": fast_is_step,
     "gradients": gradients,
     "pack equals single runs": pack,
     "bf16": bf16,
