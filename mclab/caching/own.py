@@ -4,6 +4,7 @@ They see one replica: B sequences with H heads. docs/extending.md says what ther
 T time, N columns of caching/segment.py, of which a token's own is the online memory.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -43,7 +44,7 @@ class _Called(nn.Module):
         self.part = stacked(replicas, part, width, heads)
         self.names = only_named(self.part.template, KINDS[self.axis].called)
 
-    def _call(self, given: dict[str, Tensor | None], by_head: tuple[str, ...], by_row: tuple[str, ...]) -> Tensor:
+    def _call(self, given: Mapping[str, Tensor | None], by_head: tuple[str, ...], by_row: tuple[str, ...]) -> Tensor:
         """Its results, [G, ...]. What is `by_head` is [G, ...] and comes as [B, H, ...]; `by_row` is [R, B, ...]."""
 
         def of(name: str, replica: int) -> Tensor | None:

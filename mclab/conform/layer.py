@@ -127,7 +127,8 @@ def fast_is_step(case: Case) -> str:
     for changes in _ways(case):
         layer = case.layer(**changes)
         given = [z.requires_grad_() for z in inputs()]
-        pair = layer(*given), recurrent(layer, *given)
+        x, q, k, v = given
+        pair = layer(x, q, k, v), recurrent(layer, x, q, k, v)
         where = ", ".join(f"{key} {value}" for key, value in changes.items())
         if differs(*pair):
             t = next(t for t in range(LENGTH) if differs(pair[0][:, :, t], pair[1][:, :, t]))

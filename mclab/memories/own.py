@@ -227,4 +227,6 @@ def _times(weights_BTH: Tensor, state: Tensor) -> Tensor:
 
 def _reads(rule: Any, states: States, q_BTHK: Tensor) -> Tensor:
     """Every token its own state: [B, L, H, V]."""
-    return read(rule, tuple(each.flatten(0, 1) for each in states), q_BTHK.flatten(0, 1)).unflatten(0, q_BTHK.shape[:2])
+    found: Tensor = read(rule, tuple(each.flatten(0, 1) for each in states), q_BTHK.flatten(0, 1))
+    y_BLHV: Tensor = found.unflatten(0, q_BTHK.shape[:2])
+    return y_BLHV

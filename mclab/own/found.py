@@ -43,7 +43,7 @@ def make(mixer: ModuleMixer, dim: int, length: int, hear: Hear = _nothing) -> nn
     """
     part = Part("mixer", "model.mixer.module", "model.mixer.args", mixer.module, mixer.keywords)
     build = found(part, hear)
-    names = _names(build)
+    names = _names(build) or []
     width = next((name for name in _WIDTH if name in names), None)
     given = {**({width: dim} if width else {}), "length": length}
     made = _made(part, build, given, () if width else (dim,), hear)
@@ -128,13 +128,14 @@ def found(part: Part, hear: Hear = _nothing) -> Factory:
     """The class or function behind a dotted path, imported."""
     where, _, name = part.path.rpartition(".")
     module = _imported(part.key, where, hear)
-    thing = getattr(module, name, None)
+    thing: Any = getattr(module, name, None)
     if thing is None:
         here = [word for word, value in vars(module).items() if callable(value)]
         raise ConfigError(f"{part.key}: {where} ({module.__file__}) has no {name}{did_you_mean(name, here, '; ')}")
     if not callable(thing):
         raise ConfigError(f"{part.key}: {part.path} is no class or function")
-    return thing
+    build: Factory = thing
+    return build
 
 
 def _imported(key: str, where: str, hear: Hear) -> ModuleType:
