@@ -109,6 +109,15 @@ class Source:
         nodes = [each for node in reversed(self.lineage(name)) for each in node.body]
         return {each.name: each for each in nodes if isinstance(each, ast.FunctionDef)}
 
+    def called(self, name: str) -> frozenset[str] | None:
+        """The names that a function, or an object of a class, takes when it is called; None where that is not said."""
+        node, methods = self.definition(name), self.methods(name)
+        if isinstance(node, ast.ClassDef):
+            node = methods.get("forward") or methods.get("__call__")
+        if not isinstance(node, ast.FunctionDef) or node.args.kwarg:
+            return None
+        return frozenset(each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+
     def version(self, name: str) -> int:
         """`version = 2` in the class, or `name.version = 2` beside the function; 1 where neither is said."""
         classes = self.lineage(name)
@@ -227,6 +236,13 @@ def _check_arguments(part: Part, node: ast.FunctionDef, file: str, given: tuple[
             raise ConfigError(f"{part.args_key}: {place} needs {name}, which is not given; mclab gives {told}")
 
 
+def weighed(path: str) -> bool:
+    """Whether an aggregation looks at the gate's weights, as far as its source says."""
+    source = source_of(path)
+    names = source.called(path.rpartition(".")[2]) if source else None
+    return names is None or "weights" in names
+
+
 def checked(run: RunConfig, where: Callable[[str], str]) -> RunConfig:
     """The run with the versions of its own parts filled in from their sources. Raises `ConfigError` as `look` does, and
     where a version is written that is not the source's."""
@@ -236,7 +252,14 @@ def checked(run: RunConfig, where: Callable[[str], str]) -> RunConfig:
             source = look(part)
         except ConfigError as error:
             raise ConfigError(*(f"{where(part.key)}: {line}" for line in error.lines)) from None
-        found[part.axis] = source.version(part.path.rpartition(".")[2]) if source else 1
+        name = part.path.rpartition(".")[2]
+        found[part.axis] = source.version(name) if source else 1
+        if part.axis == "aggregate" and not weighed(part.path) and run.model.mixer.read_gate != "none":  # type: ignore[union-attr]
+            key = "model.mixer.gate"
+            raise ConfigError(
+                f"{where(key)}: {key}: aggregation {part.path} names no weights, so that a gate would learn nothing; "
+                f"take gate none"
+            )
     return _with_versions(run, found, where) if found else run
 
 

@@ -1,6 +1,5 @@
 """The suite of a part by its word or path: one result for each property that parts of its kind have."""
 
-import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from mclab.caching.gate import GATES
 from mclab.config.args import is_path
 from mclab.config.guess import did_you_mean
 from mclab.config.model import RULES, MemoryMixer
-from mclab.config.own import KINDS, Part, look, parts_of
+from mclab.config.own import KINDS, Part, look, parts_of, weighed
 from mclab.config.parse import parse_run
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
@@ -51,7 +50,10 @@ def _run_of(axis: str, word: str, args: Mapping[str, Any]) -> RunConfig:
     if axis == "mixer":
         return parse_run({"model": {"mixer": {"name": "module", "module": word, "args": dict(args)}}})
     mixer = {axis: word, **({f"{axis}_args": dict(args)} if is_path(word) else {})}
-    return parse_run({"model": {"mixer": {"segment": 4, "chunk": 3, "k": 1, **mixer}}})
+    if axis == "aggregate" and is_path(word) and not weighed(word):
+        mixer["gate"] = "none"
+    # What is chosen by score has a gradient of its own on other routes, which is no slope.
+    return parse_run({"model": {"mixer": {"segment": 4, "chunk": 3, "k": 1, "route": "hard", **mixer}}})
 
 
 def _properties(axis: str, run: RunConfig, trained: bool) -> Iterator[Property]:
@@ -126,13 +128,11 @@ def kind_of(word: str) -> str:
     node = source.definition(name) if source else None
     if source is None or node is None:
         raise ConfigError(f"{word}: its source does not say what it is; give --as {', '.join(KINDS)}")
-    methods = source.methods(name)
-    if "step" in methods:
+    if "step" in source.methods(name):
         return "memory"
-    called = node if isinstance(node, ast.FunctionDef) else methods.get("forward") or methods.get("__call__")
-    if called is None:
-        raise ConfigError(f"{word}: has no step, forward or __call__; give --as {', '.join(KINDS)}")
-    names = {each.arg for each in (*called.args.posonlyargs, *called.args.args, *called.args.kwonlyargs)}
+    names = source.called(name)
+    if names is None:
+        raise ConfigError(f"{word}: does not say what it is called with; give --as {', '.join(KINDS)}")
     for axis, telling in (("task", {"generator", "keys"}), ("aggregate", {"reads"}), ("gate", {"scores", "age"})):
         if names & telling:
             return axis

@@ -24,7 +24,7 @@ FAULTS = [
     ("gate", "StatefulGate", "no state between calls"),
     ("aggregate", "leaky_aggregate", "causality"),
     ("aggregate", "random_aggregate", "determinism"),
-    ("aggregate", "unmasked_aggregate", "fast equals step"),
+    ("aggregate", "unmasked_aggregate", "state passing"),
     ("aggregate", "StatefulAggregate", "no state between calls"),
     ("task", "random_task", "determinism"),
     ("task", "StatefulTask", "no state between calls"),
