@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from mclab.config.own import parts_of
 from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import ConfigError
 from mclab.store import Store
@@ -28,7 +29,7 @@ def check_modules(
     A module that has ended the process too often is not looked at again: its runs are left to those who train them, or
     with `refuse` it is a `ConfigError`; `forget` begins anew. A refusal leaves no folder that was not there.
     """
-    own = [run for run in runs if any(mixer.name == "module" for mixer in run.model.mixers)]
+    own = [run for run in runs if parts_of(run)]
     if not own:
         return
     made = not out.exists()
@@ -46,7 +47,7 @@ def _check(runs: Runs, store: Store, device: str, say: Callable[[str], None], re
 
     flights, alike = Flights(store.path, store.begun()), defaultdict[object, Runs](list)
     for run in runs:
-        alike[run.model.mixers].append(run)
+        alike[run.model.mixers, run.task].append(run)
     for group in alike.values():
         names = [run_id(run) for run in group]
         if forget:

@@ -49,6 +49,7 @@ VERBS = (
     "compare",
     "sample",
     "keys",
+    "check",
     "doctor",
 )
 #: The tiny grid's first cell as overrides of `mclab train`.

@@ -16,6 +16,7 @@ from mclab.caching.aggregate import AGGREGATES
 from mclab.caching.connector import CONNECTORS
 from mclab.caching.gate import GATES, InputGate, context_scores, default_scale
 from mclab.caching.init import INITS
+from mclab.caching.own import OwnAggregate, OwnGate, Unread, ages
 from mclab.caching.segment import ConstantSegments, Segments, segments_of
 from mclab.caching.view import Step, View
 from mclab.config.model import MemoryMixer
@@ -48,9 +49,14 @@ class CachingLayer(nn.Module):
         self.memory = MEMORIES[mixer.memory](replicas, width, heads, mixer.fitted(length))
         gate = mixer.read_gate
         slots = self._segments(length).most_slots
-        self.gate = InputGate(replicas, width, heads, slots) if gate == "input" else GATES[gate]()
+        if "gate" in mixer.own:
+            self.gate: nn.Module = OwnGate(replicas, width, heads, mixer)
+        else:
+            self.gate = InputGate(replicas, width, heads, slots) if gate == "input" else GATES[gate]()
+        self.aggregate = OwnAggregate(replicas, width, heads, mixer) if "aggregate" in mixer.own else None
         # Where scores get no gradient W_u would get none: the selection of ssc then compares with the query.
-        connector = mixer.connector if mixer.taught else "shared"
+        looked_at = self.gate.needs_scores or mixer.aggregate == "ssc"
+        connector = mixer.connector if mixer.taught and looked_at else "shared"
         self.connector = CONNECTORS[connector](replicas, width)
         #: What a step of training tells the selection of ssc; evaluation has none.
         self.step: Step | None = None
@@ -78,11 +84,15 @@ class CachingLayer(nn.Module):
         tokens = self.memory.tokens(x, k_GTK, v_GTV)
         init = mixer.init if self.post_training is None else "checkpoint"
         written = self.memory.write(tokens, segments, INITS[init])
-        if self.watch is not None:
+        if self.watch is not None and self.aggregate is None:
             written = self.watch(written, view)
         if self.post_training is not None:
             read = written.read if self.post_training.mix == "outputs" else written.read_mixed
             y_GTV = read(q_GTK, self._alike(segments, q_GTK))
+        elif self.aggregate is not None:
+            if self.watch is not None:
+                self.watch(Unread(), view).read(q_GTK, self.aggregate.weights(q_GTK, view))
+            y_GTV = self.aggregate(written, q_GTK, view, ages(segments, x.device))
         else:
             y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, view)
         skipped = self.memory.skip(tokens)

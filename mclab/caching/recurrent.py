@@ -1,6 +1,8 @@
 """Memory Caching by its definition: one token at a time, every kept memory a tensor of its own.
 
-Everything fast in this package is tested against these loops, outputs and gradients, in fp64. Slow on purpose.
+Everything fast in this package is tested against these loops, outputs and gradients, in fp64. Slow on purpose. Each
+word of an axis is asked for by name: one that is not known here raises, and is never taken for another. Parts of the
+user's own define themselves: they are asked about one token at a time.
 Shapes as in caching/layer.py; a state is a tuple of matrices [G, V, K].
 
 See docs/equations.md#caching.
@@ -15,6 +17,8 @@ from torch import Tensor
 from mclab.caching.gate import InputGate
 from mclab.caching.init import INITS
 from mclab.caching.layer import CachingLayer
+from mclab.caching.own import OwnGate
+from mclab.config.args import is_path
 from mclab.config.model import MemoryMixer
 from mclab.layers import linear, rotate
 from mclab.memories.base import Memory, State, Tokens
@@ -27,7 +31,7 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
     """What `layer(x, q, k, v, rotary)` means. All arguments and the result are [R, B, T, D]."""
     q_GTK, k_GTK, v_GTV = (_heads(z, layer.heads) for z in (q, k, v))
     u_GTK = _heads(layer.connector(x, q), layer.heads)
-    pooled_GTK = _heads(x, layer.heads) if layer.mixer.pool_of == "inputs" else k_GTK
+    pooled_GTK = _pooled(layer, x, k_GTK)
     logits_GTL = _input_logits(layer, x)
     memory, mixer, outputs = layer.memory, layer.mixer, []
     rotary = rotary or mixer.rule.rotary
@@ -53,8 +57,11 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
         pools = [_pool(pooled_GTK[:, cuts[a][0] : cuts[b - 1][1]], mixer.pool) for a, b in spans]
         scores = _scores(layer, u_GTK[:, t], [*pools, _pool(pooled_GTK[:, first : t + 1], mixer.pool)])
         logits = None if logits_GTL is None else logits_GTL[:, t, _slots(spans, block, mixer.segmentation, logits_GTL)]
+        age = torch.tensor([*(block - end + 1 for _, end in spans), 0], device=x.device)
+        if isinstance(layer.gate, OwnGate):
+            logits = _own_logits(layer.gate, x[:, :, t : t + 1], scores, age)
         gamma = _gamma(layer, scores, logits, _Place(t, spans))
-        outputs.append(_read(layer, [*(kept[span] for span in spans), state], read_q[:, t], gamma))
+        outputs.append(_read(layer, [*(kept[span] for span in spans), state], read_q[:, t], gamma, age))
     y_GTV = torch.stack(outputs, dim=1)
     skipped = memory.skip(tokens)
     if skipped is not None:
@@ -66,6 +73,8 @@ def _cuts(mixer: MemoryMixer, length: int) -> list[Span]:
     """The tokens of each segment."""
     if mixer.aggregate == "none":
         return [(0, length)]
+    if mixer.segmentation not in ("constant", "log", "listed"):
+        raise _unknown("segmentation", mixer.segmentation)
     each = list(mixer.segment_lengths) if mixer.segmentation == "listed" else [mixer.segment]
     found = [(0, min(each[0], length))]
     while found[-1][1] < length:
@@ -74,10 +83,16 @@ def _cuts(mixer: MemoryMixer, length: int) -> list[Span]:
     return found
 
 
+def _unknown(axis: str, word: str) -> ValueError:
+    return ValueError(f"the definition knows no {axis} {word!r}: say in mclab/caching/recurrent.py what it means")
+
+
 def prefix(block: int, segments: str) -> list[Span]:
     """The kept memories that a block reads, each by its blocks [first, end): all single ones, or the binary digits."""
-    if segments != "log":
+    if segments in ("constant", "listed"):
         return [(n, n + 1) for n in range(block)]
+    if segments != "log":
+        raise _unknown("segmentation", segments)
     spans, first = [], 0
     for digit in reversed(range(block.bit_length())):
         if block >> digit & 1:
@@ -96,10 +111,12 @@ def _alone(memory: Memory, tokens: Tokens, cuts: list[Span], span: Span) -> Stat
 
 def _slots(spans: list[Span], block: int, segments: str, logits_GTL: Tensor) -> list[int]:
     """The input gate's slot of each memory, the online one last: the block's number, or the bucket's size."""
-    if segments != "log":
+    if segments in ("constant", "listed"):
         slots = [*range(block), block]
-    else:
+    elif segments == "log":
         slots = [*(int(math.log2(end - first)) + 1 for first, end in spans), 0]
+    else:
+        raise _unknown("segmentation", segments)
     return [min(slot, logits_GTL.shape[-1] - 1) for slot in slots]
 
 
@@ -107,8 +124,21 @@ def _heads(x_RBTD: Tensor, heads: int) -> Tensor:
     return x_RBTD.unflatten(-1, (heads, -1)).transpose(2, 3).flatten(0, 2)
 
 
+def _pooled(layer: CachingLayer, x_RBTD: Tensor, k_GTK: Tensor) -> Tensor:
+    of = layer.mixer.pool_of
+    if of == "inputs":
+        return _heads(x_RBTD, layer.heads)
+    if of == "keys":
+        return k_GTK
+    raise _unknown("pool_of", of)
+
+
 def _pool(tokens_GnK: Tensor, kind: str) -> Tensor:
-    return tokens_GnK.mean(1) if kind == "mean" else tokens_GnK.sum(1)
+    if kind == "mean":
+        return tokens_GnK.mean(1)
+    if kind == "sum":
+        return tokens_GnK.sum(1)
+    raise _unknown("pool", kind)
 
 
 def _scores(layer: CachingLayer, u_GK: Tensor, pools: list[Tensor]) -> Tensor:
@@ -136,7 +166,7 @@ def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, pla
     """One token's weights, the online memory's last."""
     mixer = layer.mixer
     gate = mixer.read_gate
-    logits = scores_Gn if logits_Gn is None else logits_Gn
+    logits = _logits(gate, scores_Gn, logits_Gn)
     gamma = torch.ones_like(scores_Gn) if gate == "none" else _activated(logits, mixer.gate_activation)
     if mixer.aggregate != "ssc":
         return gamma
@@ -149,6 +179,21 @@ def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, pla
         return sharp
     soft = counted * _soft(gate, scores_Gn, logits.detach(), mixer.gate_activation)
     return (sharp.detach() if gate == "context" else sharp) + soft - soft.detach()
+
+
+def _own_logits(gate: OwnGate, x_RB1D: Tensor, scores_Gn: Tensor, age_n: Tensor) -> Tensor:
+    """A gate of the user's own defines itself: it is asked about one token, and what that sees."""
+    scores_G1n = scores_Gn.unsqueeze(1)
+    return gate.logits(x_RB1D, scores_G1n, age_n[None], torch.ones_like(age_n[None], dtype=torch.bool)).squeeze(1)
+
+
+def _logits(gate: str, scores_Gn: Tensor, input_Gn: Tensor | None) -> Tensor:
+    """What a gate says of each memory; without a gate nobody asks."""
+    if gate in ("context", "none"):
+        return scores_Gn
+    if (gate == "input" or is_path(gate)) and input_Gn is not None:
+        return input_Gn
+    raise _unknown("gate", gate)
 
 
 def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
@@ -165,6 +210,8 @@ def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
 def _counted(layer: CachingLayer, keep_Gn: Tensor, place: _Place) -> tuple[Tensor | None, bool]:
     """How often the gradient of each soft weight counts, None where there is none, and whether all is read."""
     route, step = layer.mixer.route, layer.step
+    if route not in ("hard", "annealed", "explore", "straight_through"):
+        raise _unknown("route", route)
     if route == "hard":
         return None, False
     early = route == "annealed" and step is not None and step.early
@@ -184,7 +231,11 @@ def _activated(logits_Gn: Tensor, kind: str) -> Tensor:
     """The weights of memories that are all read."""
     if kind == "softmax":
         return logits_Gn.softmax(-1)
-    return 1 / (1 + torch.exp(-logits_Gn)) if kind == "sigmoid" else logits_Gn
+    if kind == "sigmoid":
+        return 1 / (1 + torch.exp(-logits_Gn))
+    if kind == "identity":
+        return logits_Gn
+    raise _unknown("gate_activation", kind)
 
 
 def _soft(gate: str, scores_Gn: Tensor, logits_Gn: Tensor, kind: str) -> Tensor:
@@ -194,11 +245,20 @@ def _soft(gate: str, scores_Gn: Tensor, logits_Gn: Tensor, kind: str) -> Tensor:
     return _activated(scores_Gn if gate == "context" else logits_Gn + scores_Gn, kind)
 
 
-def _read(layer: CachingLayer, states: list[State], q_GK: Tensor, gamma_Gn: Tensor) -> Tensor:
+def _read(layer: CachingLayer, states: list[State], q_GK: Tensor, gamma_Gn: Tensor, age_n: Tensor) -> Tensor:
     """One token's output; the online memory is the last of `states`."""
-    if layer.mixer.aggregate == "soup":
+    aggregate = layer.mixer.aggregate
+    if layer.aggregate is not None:  # the user's own defines itself
+        reads_G1nV = torch.stack([layer.memory.read(state, q_GK) for state in states], dim=1).unsqueeze(1)
+        seen = torch.ones_like(age_n[None], dtype=torch.bool)
+        return layer.aggregate.output(reads_G1nV, gamma_Gn.unsqueeze(1), q_GK.unsqueeze(1), age_n[None], seen).squeeze(
+            1
+        )
+    if aggregate == "soup":
         return layer.memory.read(layer.memory.mix(states, list(gamma_Gn.unbind(-1))), q_GK)
-    return _weighted(layer.memory, states, gamma_Gn, q_GK)
+    if aggregate in ("none", "residual", "grm", "ssc"):
+        return _weighted(layer.memory, states, gamma_Gn, q_GK)
+    raise _unknown("aggregate", aggregate)
 
 
 def _weighted(memory: Memory, states: list[State], gamma_Gn: Tensor, q_GK: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from mclab.cli.inspecting import compare, doctor, show
-from mclab.cli.looking import keys
+from mclab.cli.looking import check, keys
 from mclab.cli.reading import list_, plot, table
 from mclab.cli.reproducing import reproduce
 from mclab.cli.running import ablate, train
@@ -44,6 +44,7 @@ app.command()(show)
 app.command()(compare)
 app.command()(sample)
 app.command()(keys)
+app.command()(check)
 app.command()(doctor)
 
 #: What Typer raises for a command line that it cannot read (typer and click give it different homes).

@@ -1,4 +1,4 @@
-"""The verb that explains: keys."""
+"""The verbs that explain: keys, and check of a part of one's own."""
 
 from typing import Annotated
 
@@ -36,3 +36,40 @@ def keys(
         owner = f" ({key.of})" if key.of else ""
         rows.append((key.path, key.type, shown(key.default), key.meaning + owner))
     return result(in_columns(rows))
+
+
+def check(
+    part: Annotated[
+        str, typer.Argument(metavar="PART", help="Dotted path, e.g. my_rules.Leaky; or a word, e.g. titans.")
+    ],
+    args: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Arguments of its own, e.g. start=0.5.")
+    ] = None,
+    as_: Annotated[
+        str | None,
+        typer.Option(
+            "--as", metavar="KIND", help="memory, gate, aggregate, task or mixer; by default as its source says."
+        ),
+    ] = None,
+    as_json: of.Json = False,
+) -> None:
+    """Check a rule, gate, aggregation or task of your own: the suite that mclab's own parts pass, a line a property."""
+    from mclab.config.own import KINDS
+    from mclab.config.strict import ConfigError
+    from mclab.conform import kind_of, suite
+    from mclab.plan.loader import parse_value
+
+    words = [word.partition("=") for word in args or ()]
+    if strange := [name + sign for name, sign, _ in words if not sign]:
+        raise ConfigError(f"{strange[0]}: needs KEY=VALUE")
+    axis = kind_of(part) if as_ is None else of.one_of("--as", as_, tuple(KINDS))
+    found = []
+    for each in suite(axis, part, {name: parse_value(value, name) for name, _, value in words}):
+        found.append(each)
+        if not as_json:
+            result(f"{each.name:24}  {each.fault or 'ok'}")
+    if as_json:
+        result_json([vars(each) for each in found])
+    if failed := [each for each in found if each.fault]:
+        noun = KINDS[axis].noun
+        raise ConfigError(f"{part}, as a {noun}, fails {', '.join(each.name for each in failed)}: {failed[0].fault}")

@@ -62,6 +62,10 @@ BASELINES: dict[str, dict[str, Leaf]] = {
         "out_gate": False,
         "hybrid": "none",
         "window": 16,
+        "memory_args": (),
+        "gate_args": (),
+        "aggregate_args": (),
+        "versions": (),
     },
     "attention": {"name": "attention", "window": None, "rotary": None, "conv": None},
     "log_linear": {"name": "log_linear", "rule": "mamba2", "qk_norm": True, "out_gate": False},
@@ -91,8 +95,12 @@ BASELINES: dict[str, dict[str, Leaf]] = {
         "asked": None,
     },
     "text": {"name": "text", "vocab": 256, "length": 128, "corpus": None, "sha256": ""},
+    "module task": {"name": "module", "vocab": 64, "length": 64, "module": "", "args": (), "version": 1},
     "facts": {"name": "facts", "vocab": 64, "length": 64, "facts": 256},
 }
+
+#: A task of the user's own, which has the name of a mixer.
+_OWN_TASK = "module task"
 
 
 def baseline(of: str, key: str) -> Any:
@@ -102,7 +110,8 @@ def baseline(of: str, key: str) -> Any:
 
 def laid_out(task: str, mixer: str) -> dict[str, Leaf]:
     """Every key of a run with this task and mixer by its dotted path, at its baseline."""
-    rooms = {"": "run", "train.": "train", "eval.": "eval", "model.": "model", "task.": task, "model.mixer.": mixer}
+    asked = _OWN_TASK if task == "module" else task
+    rooms = {"": "run", "train.": "train", "eval.": "eval", "model.": "model", "task.": asked, "model.mixer.": mixer}
     return {f"{prefix}{key}": value for prefix, of in rooms.items() for key, value in BASELINES[of].items()}
 
 

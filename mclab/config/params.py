@@ -30,6 +30,8 @@ def _around(run: RunConfig) -> int:
 def _mixer(mixer: Mixer, model: ModelConfig, length: int) -> int | None:
     if not isinstance(mixer, MemoryMixer):
         return mixer.parameters(model, length)
+    if mixer.own:  # its parameters are its own affair
+        return None
     dim = model.dim
     connector = dim * dim if mixer.taught and mixer.connector == "own" else 0
     slots = dim * model.heads * _slots(mixer, length) if mixer.read_gate == "input" else 0
@@ -89,9 +91,11 @@ def _state(mixer: Mixer, run: RunConfig) -> tuple[int | None, int | None]:
     model, length = run.model, run.task.length
     if not isinstance(mixer, MemoryMixer):
         return mixer.state(model, length)
+    if "memory" in mixer.own:
+        return None, None
     taps = max(0, model.conv - 1) * 3 * model.dim
     window = 0 if mixer.hybrid == "none" else sum(AttentionMixer(window=mixer.window).state(model, length))
-    pool = model.head_dim if mixer.aggregate == "ssc" or mixer.read_gate == "context" else 0
+    pool = model.head_dim if mixer.scored else 0
     online, kept = _online(model, mixer) + pool, _kept(mixer, run) * (matrices(model, mixer) + pool)
     return taps + window + model.heads * online, model.heads * kept
 

@@ -13,7 +13,7 @@ from mclab.config.baselines import baseline, laid_out
 from mclab.config.model import MemoryMixer, ModelConfig
 from mclab.config.model.canonical import canonical_model, inert_keys, moved_words
 from mclab.config.strict import LARGEST, Leaf, Strict, leaves
-from mclab.config.task import MqarTask, Task, TaskConfig
+from mclab.config.task import ModuleTask, MqarTask, Task, TaskConfig
 from mclab.config.variants import Variant, Variants, variants, without_repeats
 from mclab.config.versions import versions
 
@@ -107,6 +107,12 @@ class RunConfig(Strict):
     def cached_after(self) -> int:
         """Tokens between the states that a cache after training keeps."""
         return self.eval.post_segment or self.task.length
+
+    @model_validator(mode="after")
+    def _own_task_is_named(self) -> "RunConfig":
+        if isinstance(self.task, ModuleTask) and not self.task.module:
+            raise ValueError("task.module: is missing; name the function or class, e.g. my_tasks.copy")
+        return self
 
     @model_validator(mode="after")
     def _cache_after_training(self) -> "RunConfig":

@@ -6,6 +6,7 @@ from typing import Any
 
 from mclab.config.keys import rooms, shown
 from mclab.config.oddities import oddities
+from mclab.config.own import checked, slow
 from mclab.config.parse import parse_run
 from mclab.config.reach import length_faults
 from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, inert
@@ -60,6 +61,8 @@ def cells(rows: Rows, ground: Ground, remarks: Remarks) -> tuple[Cell, ...]:
         raise ConfigError(*_faults(faults, len(drafts)))
     for row in kept:
         remarks.warnings.update(dict.fromkeys(row.odd))
+    runs = (run for row in kept for candidate in row.cell.candidates for run in candidate.runs.values())
+    remarks.notes.extend(dict.fromkeys(line for run in runs for line in slow(run)))
     return _merged(kept, len(rows.drafts), remarks.notes)
 
 
@@ -142,7 +145,7 @@ def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
         return written_at(path, everything, ground.source)
 
     refuse_contradictions(settings)
-    run = parse_run(nested(smaller(laid(ground.base, settings), ground.limits), where), where)
+    run = checked(parse_run(nested(smaller(laid(ground.base, settings), ground.limits), where), where), where)
     _check_variants(run, where)
     if faults := [f"{where(key)}: {key}: {reason}" for key, reason in length_faults(run)]:
         raise ConfigError(*dict.fromkeys(faults))

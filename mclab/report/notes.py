@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from mclab.config.outcome import ALL
+from mclab.config.own import written_versions
 from mclab.config.stored import StoredRun, clashing
 from mclab.config.versions import differing, versions
 from mclab.plan.plan import CHANGE
@@ -33,7 +34,7 @@ FAR = 0.2
 
 def alarms(summary: Summary) -> list[str]:
     """What is unusual in these records; empty when all is well. Printed in the terminal too."""
-    kinds = (_mixed, _versions, _edges, _without_baseline, _all_or_nothing, _troubles, _again)
+    kinds = (_mixed, _versions, _sources, _edges, _without_baseline, _all_or_nothing, _troubles, _again)
     return [*summary.plan.warnings, *(line for kind in kinds for line in kind(summary))]
 
 
@@ -196,6 +197,24 @@ def _versions(summary: Summary) -> Iterator[str]:
     )
     for moved, n in sorted(old.items()):
         yield f"{n} run{'s' * (n > 1)} made with {moved} now: the same command trains {'them' if n > 1 else 'it'} anew."
+
+
+def _sources(summary: Summary) -> Iterator[str]:
+    """Parts of the user's own whose file was changed, and whose version was not."""
+    found: dict[tuple[str, int], Counter[str]] = {}
+    for record in _records(summary.rows):
+        sources = (record.provenance or {}).get("sources")
+        if record.config is None or not isinstance(sources, dict):
+            continue
+        for path, version in written_versions(record.config).items():
+            found.setdefault((path, version), Counter())[str(sources.get(path, "unknown"))] += 1
+    for (path, version), hashes in found.items():
+        if len(hashes) > 1:
+            parts = sorted(f"{value} ({n} run{'s' * (n > 1)})" for value, n in hashes.items())
+            yield (
+                f"Mixed sources of {path}, all of them version {version}: {', '.join(parts)}. If what changed in the "
+                f"file matters, raise its version, and the same command trains its runs anew."
+            )
 
 
 def _edges(summary: Summary) -> Iterator[str]:

@@ -3,11 +3,11 @@
 To add one: a config model in `mclab.config.task`, a module here that keeps `mclab.tasks.base.Task`, a line below.
 """
 
-from mclab.tasks import ar, facts, mqar, niah, text
+from mclab.tasks import ar, facts, module, mqar, niah, text
 from mclab.tasks.base import NO_ANSWER, NO_SLICE, Batch, Role, Task
 from mclab.tasks.splits import SPLITS
 
 #: Every task by the word that stands under `task.name`.
-TASKS: dict[str, Task] = {"mqar": mqar, "ar": ar, "niah": niah, "text": text, "facts": facts}
+TASKS: dict[str, Task] = {"mqar": mqar, "ar": ar, "niah": niah, "text": text, "facts": facts, "module": module}
 
 __all__ = ["NO_ANSWER", "NO_SLICE", "SPLITS", "TASKS", "Batch", "Role", "Task"]

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 import mclab
+from mclab.config.own import hashes
 from mclab.config.run import RunConfig
 from mclab.kernels.dispatch import Choice, asked, choices
 
@@ -17,6 +18,7 @@ def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool) 
     """Device, versions, git state, size of the pack that a run trained in, and what computed its steps.
 
     `kernels` has a reason where Triton was asked for and torch's forms computed; `step` whether it was a CUDA graph.
+    `sources` is there where parts are of the user's own: a hash of each one's file.
     """
     return {
         "device": device.type,
@@ -29,6 +31,7 @@ def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool) 
         "git": _git_state(),
         "torch": torch.__version__,
         "python": platform.python_version(),
+        **({"sources": found} if (found := hashes(run)) else {}),
     }
 
 

@@ -117,6 +117,6 @@ class _Static:
 
 def why_not(run: RunConfig) -> str | None:
     """Why a run's steps are not captured on CUDA; None where they are."""
-    if any(isinstance(mixer, ModuleMixer) for mixer in run.model.mixers):
+    if any(isinstance(mixer, ModuleMixer) or getattr(mixer, "own", None) for mixer in run.model.mixers):
         return "a module of the user's own may ask the device for values"
     return None

@@ -1,6 +1,7 @@
 """SSC reads what it chose and no more, and gives what the definition gives, whichever way it reads."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -11,26 +12,32 @@ from mclab.caching.route import select
 from mclab.config.model import RULES, MemoryMixer
 from mclab.kernels import chosen as kernel
 from mclab.layers import initialise
-from mclab.memories import MEMORIES, chosen, vector
+from mclab.memories import chosen, vector
 from tests.caching import test_layer, test_memories
 from tests.caching.test_route import in_training
 from tests.covering import label, pairwise
 from tests.layers import assert_same_with_gradients
+from tests.registries import words
 
-AXES = {
-    "route": ["hard", "explore"],
-    "memory": [*MEMORIES],
-    "segmentation": ["constant", "log", "listed"],
-    "segment_lengths": [(2, 4, 2), (3, 6)],
-    "gate": ["context", "input", "none"],
-    "init": ["restart", "checkpoint"],
-    "renormalise": [True, False],
-    "depth": [1, 2, 3],
-    "k": [1, 2, 9],
-    "segment": [1, 3, 5, 40],
-    "length": [13, 16],
-    "heads": [1, 2],
-}
+
+def axes() -> dict[str, list[Any]]:
+    return {
+        "route": ["hard", "explore"],
+        "memory": words("memory"),
+        "segmentation": words("segmentation"),
+        "segment_lengths": [(2, 4, 2), (3, 6)],
+        "gate": words("gate"),
+        "init": words("init"),
+        "renormalise": [True, False],
+        "depth": [1, 2, 3],
+        "k": [1, 2, 9],
+        "segment": [1, 3, 5, 40],
+        "length": [13, 16],
+        "heads": [1, 2],
+    }
+
+
+AXES = axes()
 
 
 @pytest.fixture

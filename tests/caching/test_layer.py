@@ -1,6 +1,7 @@
 """The caching layer against its definition, over the axes; the identities of Memory Caching; causality."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -12,25 +13,33 @@ from mclab.config.model import MemoryMixer
 from mclab.layers import initialise
 from tests.covering import full, label, pairwise
 from tests.layers import assert_same_with_gradients, comparable
+from tests.registries import words
 from tests.tolerances import FP64
 
-AXES = {
-    "aggregate": ["none", "residual", "grm", "soup", "ssc"],
-    "gate": ["context", "input", "none"],
-    "gate_activation": ["softmax", "sigmoid", "identity"],
-    "connector": ["own", "shared"],
-    "init": ["restart", "checkpoint"],
-    "pool": ["mean", "sum"],
-    "pool_of": ["keys", "inputs"],
-    "scale": [None, 0.7],
-    "k": [1, 2, 9],
-    "renormalise": [True, False],
-    "segment": [1, 3, 4, 40],
-    "length": [1, 15, 16, 17],
-    "heads": [1, 2],
-    "rotary": [False, True],
-}
+
+def axes() -> dict[str, list[Any]]:
+    return {
+        "aggregate": words("aggregate"),
+        "gate": words("gate"),
+        "gate_activation": words("gate_activation"),
+        "connector": words("connector"),
+        "init": words("init"),
+        "pool": words("pool"),
+        "pool_of": words("pool_of"),
+        "scale": [None, 0.7],
+        "k": [1, 2, 9],
+        "renormalise": [True, False],
+        "segment": [1, 3, 4, 40],
+        "length": [1, 15, 16, 17],
+        "heads": [1, 2],
+        "rotary": [False, True],
+    }
+
+
+AXES = axes()
 DIM = 8
+#: What reads without weights.
+UNWEIGHED = ("none", "residual")
 
 
 def layer_and_inputs(length=13, trained=None, heads=2, replicas=2, batch=2, **mixer):
@@ -102,7 +111,7 @@ def test_pools_of_inputs_by_hand(pool, scale):
             torch.testing.assert_close(seen[0].weights[2 * r + h, 3], logits.softmax(0), atol=FP64, rtol=0)
 
 
-@pytest.mark.parametrize("aggregate", ["grm", "soup", "ssc"])
+@pytest.mark.parametrize("aggregate", words("aggregate", but=UNWEIGHED))
 @pytest.mark.parametrize(
     ("activation", "weights"),
     [("identity", (0.1, 0.3, 0.3)), ("sigmoid", (1 / (1 + math.exp(-0.1)), *[1 / (1 + math.exp(-0.3))] * 2))],
@@ -157,15 +166,15 @@ def test_causal(case):
         assert not torch.equal(after[:, :, t], before[:, :, t])
 
 
-@pytest.mark.parametrize("gate", ["context", "input"])
-@pytest.mark.parametrize("aggregate", ["grm", "soup", "ssc"])
+@pytest.mark.parametrize("gate", words("gate", but=["none"]))
+@pytest.mark.parametrize("aggregate", words("aggregate", but=UNWEIGHED))
 def test_one_segment_is_the_plain_memory(gate, aggregate):
     layer, inputs = layer_and_inputs(segment=13, gate=gate, aggregate=aggregate)
     plain, _ = layer_and_inputs(aggregate="none")
     torch.testing.assert_close(read(layer, inputs), read(plain, inputs), atol=FP64, rtol=0)
 
 
-@pytest.mark.parametrize("aggregate", ["residual", "grm", "soup", "ssc"])
+@pytest.mark.parametrize("aggregate", words("aggregate", but=["none"]))
 def test_checkpoint_is_restart_on_the_first_segment_and_not_after(aggregate):
     restart, inputs = layer_and_inputs(segment=4, aggregate=aggregate, init="restart")
     checkpoint, _ = layer_and_inputs(segment=4, aggregate=aggregate, init="checkpoint")
@@ -174,7 +183,7 @@ def test_checkpoint_is_restart_on_the_first_segment_and_not_after(aggregate):
     assert (a[:, :, 4:] - b[:, :, 4:]).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("gate", ["context", "input", "none"])
+@pytest.mark.parametrize("gate", words("gate"))
 def test_soup_is_grm_at_depth_one(gate):
     soup, inputs = layer_and_inputs(segment=4, gate=gate, aggregate="soup")
     grm, _ = layer_and_inputs(segment=4, gate=gate, aggregate="grm")
@@ -182,7 +191,7 @@ def test_soup_is_grm_at_depth_one(gate):
 
 
 @pytest.mark.parametrize("renormalise", [True, False])
-@pytest.mark.parametrize("gate", ["context", "input", "none"])
+@pytest.mark.parametrize("gate", words("gate"))
 def test_ssc_is_grm_when_k_covers_the_past(gate, renormalise):
     ssc, inputs = layer_and_inputs(segment=4, gate=gate, aggregate="ssc", k=3, renormalise=renormalise)
     grm, _ = layer_and_inputs(segment=4, gate=gate, aggregate="grm")
@@ -206,7 +215,7 @@ def test_residual_restart_is_plain_linear_attention_and_checkpoint_is_not():
     assert (read(checkpoint, inputs) - read(plain, inputs)).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("aggregate", ["grm", "soup", "ssc"])
+@pytest.mark.parametrize("aggregate", words("aggregate", but=UNWEIGHED))
 def test_a_longer_sequence_reuses_the_last_input_logit(aggregate):
     """Trained on 8 tokens (2 segments), read on 13 (4 segments)."""
     layer, inputs = layer_and_inputs(length=13, trained=8, segment=4, gate="input", aggregate=aggregate)

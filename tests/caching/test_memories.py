@@ -1,5 +1,7 @@
 """Every memory in the caching layer: equal to its definition over the axes, causal, and the identities between them."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -14,27 +16,35 @@ from mclab.memories import MEMORIES
 from mclab.memories.base import State
 from tests.covering import full, label, pairwise
 from tests.layers import assert_causal, assert_same_with_gradients, comparable, largest_over_a_long_sequence
+from tests.registries import words
 from tests.tolerances import FP64
 
-AXES = {
-    "memory": list(MEMORIES),
-    "depth": [1, 2, 3],
-    "chunk": [1, 4, 16],
-    "segmentation": ["constant", "log", "listed"],
-    "segment_lengths": [(2, 4, 2), (6, 3), (5,), (1, 40)],
-    "aggregate": ["none", "residual", "grm", "soup", "ssc"],
-    "gate": ["context", "input", "none"],
-    "gate_activation": ["softmax", "sigmoid", "identity"],
-    "init": ["restart", "checkpoint"],
-    "pool": ["mean", "sum"],
-    "pool_of": ["keys", "inputs"],
-    "decay_to": ["init", "zero"],
-    "memory_norm": ["rms", "soft", "none", "residual"],
-    "segment": [1, 3, 5, 40],
-    "length": [1, 13, 16, 17],
-    "heads": [1, 2],
-}
+
+def axes() -> dict[str, list[Any]]:
+    return {
+        "memory": words("memory"),
+        "depth": [1, 2, 3],
+        "chunk": [1, 4, 16],
+        "segmentation": words("segmentation"),
+        "segment_lengths": [(2, 4, 2), (6, 3), (5,), (1, 40)],
+        "aggregate": words("aggregate"),
+        "gate": words("gate"),
+        "gate_activation": words("gate_activation"),
+        "init": words("init"),
+        "pool": words("pool"),
+        "pool_of": words("pool_of"),
+        "decay_to": words("decay_to"),
+        "memory_norm": words("memory_norm"),
+        "segment": [1, 3, 5, 40],
+        "length": [1, 13, 16, 17],
+        "heads": [1, 2],
+    }
+
+
+AXES = axes()
 DIM = 8
+#: What reads without weights.
+UNWEIGHED = ("none", "residual")
 DEEP = [memory for memory, rule in RULES.items() if rule.may_be_deep]
 
 
@@ -94,7 +104,7 @@ def test_causal(case):
 
 
 @pytest.mark.parametrize("memory", [memory for memory, rule in RULES.items() if not rule.formed])
-@pytest.mark.parametrize("aggregate", ["grm", "soup", "ssc"])
+@pytest.mark.parametrize("aggregate", words("aggregate", but=UNWEIGHED))
 def test_listed_segments_need_no_value_of_a_tensor(memory, aggregate):
     """A meta tensor holds no data: what would read one back from a device, which stops a CUDA graph, fails on it. (A
     memory whose weights are formed asks how large its blocks may be.)"""
@@ -107,7 +117,7 @@ def test_listed_segments_need_no_value_of_a_tensor(memory, aggregate):
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.parametrize("aggregate", ["grm", "soup", "ssc"])
+@pytest.mark.parametrize("aggregate", words("aggregate", but=UNWEIGHED))
 def test_one_segment_is_the_plain_memory(memory, aggregate):
     layer, inputs = layer_and_inputs(segment=13, chunk=4, memory=memory, aggregate=aggregate)
     plain, _ = layer_and_inputs(chunk=4, memory=memory, aggregate="none")
@@ -137,7 +147,7 @@ def test_soup_is_not_grm_in_a_deep_memory(memory):
     assert (soup(*inputs) - grm(*inputs)).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("segmentation", ["constant", "log"])
+@pytest.mark.parametrize("segmentation", words("segmentation", but=["listed"]))
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_ssc_is_grm_when_k_covers_the_past_and_no_gate_is_residual(memory, segmentation):
     """Four kept segments at most."""
@@ -282,7 +292,7 @@ def test_after_training_means_of_memories_and_of_outputs_differ_in_deep_ones(mem
     assert bool((outputs - memories).abs().max() < FP64) == same
 
 
-@pytest.mark.parametrize("init", ["restart", "checkpoint"])
+@pytest.mark.parametrize("init", words("init"))
 @pytest.mark.parametrize("depth", [1, 4])
 @pytest.mark.parametrize("memory", DEEP)
 def test_a_long_sequence_overflows_nothing(memory, depth, init):

@@ -1,6 +1,7 @@
 """What teaches ssc its choice: every route is its definition, and reads what `hard` reads."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -11,27 +12,33 @@ from mclab.caching.view import Step
 from tests.caching import test_layer, test_memories
 from tests.covering import label, pairwise
 from tests.layers import assert_same_with_gradients, comparable
+from tests.registries import words
 from tests.tolerances import FP64
 
-AXES = {
-    "route": ["explore", "straight_through", "annealed", "hard"],
-    "gate": ["context", "input", "none"],
-    "gate_activation": ["softmax", "sigmoid", "identity"],
-    "early": [True, False],
-    "memory": ["linear", "titans", "gated_delta", "vector"],
-    "segmentation": ["constant", "log", "listed"],
-    "segment_lengths": [(2, 4, 2), (3, 1)],
-    "connector": ["own", "shared"],
-    "init": ["restart", "checkpoint"],
-    "renormalise": [True, False],
-    "pool": ["mean", "sum"],
-    "pool_of": ["keys", "inputs"],
-    "k": [1, 2, 9],
-    "segment": [1, 3, 40],
-    "length": [1, 13, 16],
-    "heads": [1, 2],
-}
-GATES = ["context", "input", "none"]
+
+def axes() -> dict[str, list[Any]]:
+    return {
+        "route": words("route"),
+        "gate": words("gate"),
+        "gate_activation": words("gate_activation"),
+        "early": [True, False],
+        "memory": words("memory"),
+        "segmentation": words("segmentation"),
+        "segment_lengths": [(2, 4, 2), (3, 1)],
+        "connector": words("connector"),
+        "init": words("init"),
+        "renormalise": [True, False],
+        "pool": words("pool"),
+        "pool_of": words("pool_of"),
+        "k": [1, 2, 9],
+        "segment": [1, 3, 40],
+        "length": [1, 13, 16],
+        "heads": [1, 2],
+    }
+
+
+AXES = axes()
+GATES = words("gate")
 
 
 def in_training(layer, draws=None, *, early=False, length=13, sequences=2):
@@ -60,7 +67,7 @@ def test_equals_definition(case):
 
 
 @pytest.mark.parametrize("gate", GATES)
-@pytest.mark.parametrize("route", ["explore", "straight_through", "annealed"])
+@pytest.mark.parametrize("route", words("route", but=["hard"]))
 def test_what_is_read_is_what_hard_reads(route, gate):
     """To the last bit: in training, and without a step of training, as in evaluation."""
     keys = {"gate": gate, "connector": "shared", "memory": "titans"}
@@ -86,7 +93,7 @@ def gradients(layer, inputs):
     return torch.autograd.grad(y, [*inputs, *layer.parameters()], upstream)
 
 
-@pytest.mark.parametrize("segmentation", ["constant", "log"])
+@pytest.mark.parametrize("segmentation", words("segmentation", but=["listed"]))
 @pytest.mark.parametrize("gate", GATES)
 def test_the_mean_over_all_draws_is_straight_through(gate, segmentation):
     """Six kept memories at most, of which five are not chosen: 60 draws meet each of 1 ... 5 equally often."""

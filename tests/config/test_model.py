@@ -169,11 +169,11 @@ def test_what_queries_and_keys_alone_have_is_inert_without_them() -> None:
         ),
         (
             {"mixer": {**OWN, "args": [1]}},
-            "model.mixer.args: needs a mapping of the module's arguments, e.g. {width: 16}, got [1]",
+            "model.mixer.args: needs a mapping of arguments, e.g. {width: 16}, got [1]",
         ),
         (
             {"mixer": {**OWN, "args": {"a b": 1}}},
-            "model.mixer.args: needs a mapping of the module's arguments, e.g. {width: 16}, got {a b: 1}",
+            "model.mixer.args: needs a mapping of arguments, e.g. {width: 16}, got {a b: 1}",
         ),
         (
             {"mixer": {**OWN, "args": {"a": float("nan")}}},

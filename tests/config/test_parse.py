@@ -80,7 +80,7 @@ def test_a_key_of_another_mixer():
         (mixer(name=3), "model.mixer.name: needs memory | attention | log_linear | conv | module, got 3"),
         (
             {"task": {"name": "mqra"}},
-            'task.name: needs mqar | ar | niah | text | facts, got "mqra"; did you mean mqar?',
+            'task.name: needs mqar | ar | niah | text | facts | module, got "mqra"; did you mean mqar?',
         ),
         ({"model": 3}, "model: needs a mapping, got 3"),
         ({"model": {"mixer": None}}, "model.mixer: needs a mapping, got null; take {name: memory}"),

@@ -27,6 +27,7 @@ from tests.caching import test_memories
 from tests.commands import fine, grid_file, no_plots, records, with_grid
 from tests.covering import full, label
 from tests.models import test_lm
+from tests.registries import words
 from tests.tolerances import FP64, PACK
 from tests.train import test_words
 
@@ -131,10 +132,10 @@ def test_a_new_memory_is_told_of(leaky: str) -> None:
 
 @pytest.mark.parametrize(
     "case",
-    full({"segmentation": ["constant", "log"], "aggregate": ["none", "grm", "soup", "ssc"]}),
+    full({"segmentation": words("segmentation", but=["listed"]), "aggregate": words("aggregate", but=["residual"])}),
     ids=label,
 )
-@pytest.mark.parametrize("init", ["restart", "checkpoint"])
+@pytest.mark.parametrize("init", words("init"))
 def test_a_new_memory_is_counted_and_equals_its_definition(leaky: str, case: dict[str, str], init: str) -> None:
     """Parameters and state by arithmetic are those of its tensors; the fast form is the loop over tokens."""
     keys = {"memory": leaky, "depth": 2, "gate": "context", "init": init, **case}

@@ -1,7 +1,7 @@
 """The language model: arithmetic against real tensors, causality, replicas that never meet, gradients everywhere."""
 
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -19,7 +19,6 @@ from mclab.config.params import parameters, state_floats
 from mclab.config.run import RunConfig
 from mclab.config.task import TASKS as TASK_CONFIGS
 from mclab.layers import initialise
-from mclab.memories import MEMORIES
 from mclab.models.hybrid import HYBRIDS
 from mclab.models.lm import LM
 from mclab.models.mixers import MIXERS
@@ -27,32 +26,38 @@ from mclab.tasks import TASKS
 from tests.caching.test_memories import layer_and_inputs, sensible
 from tests.covering import full, label, pairwise
 from tests.layers import comparable
+from tests.registries import words
 
-MIXER_AXES = {
-    "aggregate": ["none", "residual", "grm", "soup", "ssc"],
-    "gate": ["context", "input", "none"],
-    "connector": ["own", "shared"],
-    "init": ["restart", "checkpoint"],
-    "pool": ["mean", "sum"],
-    "pool_of": ["keys", "inputs"],
-    "gate_activation": ["softmax", "sigmoid", "identity"],
-    "route": ["explore", "straight_through", "annealed", "hard"],
-    "out_gate": [False, True],
-    "qk_norm": [True, False],
-    "segment": [3, 8],
-    "position": ["none", "rotary", "learned"],
-    "conv": [0, 4],
-    "mlp": [0, 2],
-    "heads": [1, 2],
-}
+
+def mixer_axes() -> dict[str, list[Any]]:
+    return {
+        "aggregate": words("aggregate"),
+        "gate": words("gate"),
+        "connector": words("connector"),
+        "init": words("init"),
+        "pool": words("pool"),
+        "pool_of": words("pool_of"),
+        "gate_activation": words("gate_activation"),
+        "route": words("route"),
+        "out_gate": [False, True],
+        "qk_norm": [True, False],
+        "segment": [3, 8],
+        "position": ["none", "rotary", "learned"],
+        "conv": [0, 4],
+        "mlp": [0, 2],
+        "heads": [1, 2],
+    }
+
+
+MIXER_AXES = mixer_axes()
 MODEL_KEYS = ("position", "conv", "mlp", "heads", "pattern", "layers")
 AROUND = {key: MIXER_AXES[key] for key in ("position", "conv", "mlp", "heads")}
 HYBRID_AXES = {
-    "hybrid": ["mal", "mag"],
+    "hybrid": words("hybrid"),
     "window": [1, 3, 40],
-    "memory": list(MEMORIES),
-    "aggregate": ["none", "grm", "soup", "ssc"],
-    "gate": ["context", "input"],
+    "memory": words("memory"),
+    "aggregate": words("aggregate", but=["residual"]),
+    "gate": words("gate", but=["none"]),
     "out_gate": [False, True],
     **AROUND,
 }
@@ -65,14 +70,20 @@ PATTERNS = [
     ["transformer++/3", "mixer"],
 ]
 PATTERN_AXES = {"pattern": PATTERNS, "layers": [3], **AROUND}
-MEMORY_AXES = {
-    "memory": list(MEMORIES),
-    "depth": [1, 2, 3],
-    "aggregate": ["none", "residual", "grm", "soup", "ssc"],
-    "gate": ["context", "input", "none"],
-    "segmentation": ["constant", "log", "listed"],
-    "memory_norm": ["rms", "soft", "none", "residual"],
-}
+
+
+def memory_axes() -> dict[str, list[Any]]:
+    return {
+        "memory": words("memory"),
+        "depth": [1, 2, 3],
+        "aggregate": words("aggregate"),
+        "gate": words("gate"),
+        "segmentation": words("segmentation"),
+        "memory_norm": words("memory_norm"),
+    }
+
+
+MEMORY_AXES = memory_axes()
 OWN = {"module": "torch.nn.Linear", "args": {"out_features": 8}}
 
 
@@ -226,9 +237,7 @@ def test_parameter_arithmetic_of_every_memory():
         assert parameters(run) == sum(p[0].numel() for p in LM(run, 1).parameters()), label(case)
 
 
-@pytest.mark.parametrize(
-    "case", pairwise(MEMORY_AXES | {"chunk": [1, 3], "init": ["restart", "checkpoint"]}), ids=label
-)
+@pytest.mark.parametrize("case", pairwise(MEMORY_AXES | {"chunk": [1, 3], "init": words("init")}), ids=label)
 def test_state_arithmetic_is_what_the_definition_needs(case):
     """20 tokens in segments of 6, in the middle of a chunk. A tensor of the state counts when later tokens feel it."""
     case = sensible(case) | {"segment": 6, "segment_lengths": (6, 2, 8), "heads": 2}

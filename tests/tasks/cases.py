@@ -3,13 +3,13 @@
 import tempfile
 from pathlib import Path
 
-from mclab.config.task import TASKS, ArTask, FactsTask, MqarTask, NiahTask, TaskConfig, TextTask
+from mclab.config.task import TASKS, ArTask, FactsTask, ModuleTask, MqarTask, NiahTask, TaskConfig, TextTask
 from mclab.config.task.niah import PRESETS
 from mclab.tasks import NO_ANSWER, Batch
 from mclab.tasks import TASKS as MAKERS
 
 #: Tasks whose answers do not stand in the sequence: what is right is known from training alone.
-OUTSIDE = ("text", "facts")
+OUTSIDE = ("text", "facts", "module")
 
 
 def corpus() -> str:
@@ -21,23 +21,29 @@ def corpus() -> str:
     return str(path)
 
 
-CASES: dict[str, TaskConfig] = {
-    **{name: config() for name, config in TASKS.items()},
-    "mqar random": MqarTask(filler="random", spread="uniform"),
-    "mqar wide": MqarTask(vocab=1000, pairs=(3, 16), filler="random"),
-    "mqar small": MqarTask(vocab=6, length=8, pairs=(1, 2)),
-    "ar answer": ArTask(vocab=64, length=64, loss="answer"),
-    "ar small": ArTask(vocab=6, length=6),
-    **{preset: NiahTask(preset=preset, vocab=100, length=400) for preset in PRESETS},
-    "text file": TextTask(corpus=corpus(), length=33),
-    "facts few": FactsTask(facts=5, vocab=10, length=6),
-    "niah least": NiahTask(length=18),
-    "mk3 least": NiahTask(preset="mk3", length=328),
-    "mq least": NiahTask(preset="mq", length=75),
-    "niah depth": NiahTask(preset="niah2", length=90, depth=(37,)),
-    "niah all": NiahTask(length=520, haystack="needles", key="uuid", values=2, needles=3, asked=2, depth=(10, 90)),
-    "niah full": NiahTask(preset="mv", vocab=43, length=200, haystack="noise", needles=3, asked=2, values=3),
-}
+def cases() -> dict[str, TaskConfig]:
+    """Every task that is registered, at its defaults, and those beside."""
+    return {
+        **{name: config() for name, config in TASKS.items() if name != "module"},
+        "module": ModuleTask(module="tests.own.parts.copy", vocab=16, length=16),
+        "mqar random": MqarTask(filler="random", spread="uniform"),
+        "mqar wide": MqarTask(vocab=1000, pairs=(3, 16), filler="random"),
+        "mqar small": MqarTask(vocab=6, length=8, pairs=(1, 2)),
+        "ar answer": ArTask(vocab=64, length=64, loss="answer"),
+        "ar small": ArTask(vocab=6, length=6),
+        **{preset: NiahTask(preset=preset, vocab=100, length=400) for preset in PRESETS},
+        "text file": TextTask(corpus=corpus(), length=33),
+        "facts few": FactsTask(facts=5, vocab=10, length=6),
+        "niah least": NiahTask(length=18),
+        "mk3 least": NiahTask(preset="mk3", length=328),
+        "mq least": NiahTask(preset="mq", length=75),
+        "niah depth": NiahTask(preset="niah2", length=90, depth=(37,)),
+        "niah all": NiahTask(length=520, haystack="needles", key="uuid", values=2, needles=3, asked=2, depth=(10, 90)),
+        "niah full": NiahTask(preset="mv", vocab=43, length=200, haystack="noise", needles=3, asked=2, values=3),
+    }
+
+
+CASES = cases()
 
 
 def make(name: str, seeds=(0,), split="train", start=0, count=8, device="cpu") -> Batch:

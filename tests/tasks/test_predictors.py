@@ -34,6 +34,7 @@ BOUNDS = {
     # What byte follows which in source code, which digit follows which in numbered lines.
     "text": 0.5,
     "text file": 0.5,
+    "module": 0.2,
     # The value that most of the keys with one second half have; 1 / 32 is a guess.
     "facts": 0.2,
     "facts few": 0.9,

@@ -37,6 +37,7 @@ GOLDEN = {
     "niah depth": "94e7d7883c28f23b8e242b0a8a85d12e87df648c4504cfe91aa41a0ea68afda2",
     "niah all": "75a41f4de11fabb92888a408a5838e4d8b489205c21646c6def5ff58a2832dfb",
     "facts": "899509c725a15fb792aa3022cb401041065a6620d6eb61d0906e16bf9f5c7b45",
+    "module": "6db7fa7df5c9e2844d32b4f466308ed1c34de0595adafea59d2dce64e5540260",
     "text file": "972f5af252ce56ee8210967b1495a5e5b3aa67631c5d63625d713150cf0f799a",
     "facts few": "b3873a011b4c4f9be2e634ba9357568ce9219f4fb3bc18cb16fb7fed2a00fff7",
     "niah full": "eb6186ef6a084b7a1c2b1eb468fd4db625801e91f660f1f955b81f609547e818",
@@ -123,9 +124,10 @@ def test_only_integers_are_computed_with(name):
         TASKS[CASES[name].name].roles(CASES[name], batch)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if CASES[name].space() >= ENOUGH])
+@pytest.mark.parametrize("name", [name for name in CASES if CASES[name].space() >= ENOUGH and name != "module"])
 def test_large_spaces_never_wait_for_the_device(name):
-    """A meta tensor holds no data: whatever would read a value back from a device fails on it."""
+    """A meta tensor holds no data: whatever would read a value back from a device fails on it. (A task of
+    the user's own has a space that nobody knows, and asks.)"""
     batch = make(name, seeds=(0, 1), device="meta")
     assert [t.shape for t in batch] == [t.shape for t in make(name, seeds=(0, 1))]
     with pytest.raises(NotImplementedError):

@@ -1,6 +1,7 @@
 """Every pair of choices trains: a few steps, finite, every parameter told by the loss, and nothing sees the future."""
 
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
@@ -8,33 +9,38 @@ import torch
 from mclab.config.keep import Keep
 from mclab.config.run import RunConfig, canonical
 from mclab.layers import initialise
-from mclab.memories import MEMORIES
 from mclab.models.lm import LM
 from mclab.tasks import TASKS
 from mclab.train import train_pack
 from mclab.train.tensors import read
 from tests.caching.test_memories import sensible
 from tests.covering import full, label, pairwise
+from tests.registries import words
 from tests.tolerances import FP64
 
-AXES = {
-    "memory": list(MEMORIES),
-    "depth": [1, 2, 3],
-    "aggregate": ["none", "residual", "grm", "soup", "ssc"],
-    "gate": ["context", "input", "none"],
-    "gate_activation": ["softmax", "sigmoid", "identity"],
-    "connector": ["own", "shared"],
-    "init": ["restart", "checkpoint"],
-    "segmentation": ["constant", "log", "listed"],
-    "pool": ["mean", "sum"],
-    "pool_of": ["keys", "inputs"],
-    "route": ["explore", "straight_through", "annealed", "hard"],
-}
+
+def axes() -> dict[str, list[Any]]:
+    return {
+        "memory": words("memory"),
+        "depth": [1, 2, 3],
+        "aggregate": words("aggregate"),
+        "gate": words("gate"),
+        "gate_activation": words("gate_activation"),
+        "connector": words("connector"),
+        "init": words("init"),
+        "segmentation": words("segmentation"),
+        "pool": words("pool"),
+        "pool_of": words("pool_of"),
+        "route": words("route"),
+    }
+
+
+AXES = axes()
 #: What the pairs vary beside; 16 is above the segment.
 BESIDE = {
     "chunk": [3, 1, 16],
-    "decay_to": ["init", "zero"],
-    "memory_norm": ["rms", "soft", "none", "residual"],
+    "decay_to": words("decay_to"),
+    "memory_norm": words("memory_norm"),
     "k": [1, 9],
 }
 #: 14 tokens in segments of 4, the last one short, of chunks of 3, the last one short.

@@ -15,6 +15,7 @@ from mclab.tasks.scoring import counts, values_found
 from mclab.train import train_pack
 from mclab.train.data import TrainData
 from mclab.train.evaluate import EvalSet, _greedy
+from tests.registries import words
 from tests.tolerances import FP64
 
 CPU = torch.device("cpu")
@@ -250,16 +251,14 @@ def test_what_a_cache_after_training_reads_is_all_that_it_changes():
 
 MEMORIES = [
     {"aggregate": aggregate, "gate": gate, "init": init}
-    for aggregate, gate, init in product(
-        ("grm", "soup", "ssc", "residual", "none"), ("context", "input", "none"), ("restart", "checkpoint")
-    )
+    for aggregate, gate, init in product(words("aggregate"), words("gate"), words("init"))
 ]
 MIXERS = (
     [{"segment": 4, **memory} for memory in MEMORIES]
     + [
         {"segment": 3, "memory": memory, "segmentation": segmentation}
         for memory in RULES
-        for segmentation in ("constant", "log")
+        for segmentation in words("segmentation", but=["listed"])
     ]
     + [
         {"name": "attention"},

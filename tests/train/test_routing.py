@@ -14,6 +14,7 @@ from mclab.models.lm import LM
 from mclab.train import train_pack
 from mclab.train.evaluate import EvalSet
 from mclab.train.routing import Routing
+from tests.registries import words
 from tests.tolerances import PACK
 
 #: Two layers that choose, seven segments.
@@ -62,8 +63,8 @@ def test_draws_differ_between_all_that_draw_and_are_uniform():
     assert ((counts - 2100).abs() < 5 * 2100**0.5).all()
 
 
-@pytest.mark.parametrize("gate", ["context", "input", "none"])
-@pytest.mark.parametrize("route", ["explore", "straight_through", "annealed", "hard"])
+@pytest.mark.parametrize("gate", words("gate"))
+@pytest.mark.parametrize("route", words("route"))
 def test_a_step_reads_nothing_back(route, gate):
     """A meta tensor holds no data: whatever would read a value back from a device fails on it."""
     run, meta = run_of(route=route, gate=gate), torch.device("meta")
@@ -75,7 +76,7 @@ def test_a_step_reads_nothing_back(route, gate):
     torch.autograd.grad(y.sum(), [*inputs, *layer.parameters()], allow_unused=True)
 
 
-@pytest.mark.parametrize("route", ["explore", "annealed", "straight_through"])
+@pytest.mark.parametrize("route", words("route", but=["hard"]))
 def test_a_pack_is_its_runs(route):
     runs = [run_of(seed, route) for seed in (0, 5, 3)]
     for run, found in zip(runs, train_pack(runs, device="cpu", keep=Keep(weights=True)), strict=True):
@@ -87,14 +88,14 @@ def test_a_pack_is_its_runs(route):
 
 def test_routes_train_otherwise():
     found = {}
-    for route in ("explore", "straight_through", "annealed", "hard"):
+    for route in words("route"):
         (outcome,) = train_pack([run_of(route=route)], device="cpu", keep=Keep(weights=True))
         found[route] = load(outcome.weights)["embedding"]
     pairs = [(a, b) for a in found for b in found if a < b]
     assert all((found[a] - found[b]).abs().max() > 1e-6 for a, b in pairs)
 
 
-@pytest.mark.parametrize("route", ["explore", "annealed", "straight_through"])
+@pytest.mark.parametrize("route", words("route", but=["hard"]))
 def test_what_is_scored_is_the_sparse_model(route):
     """The weights in a model with `route: hard` have the same scores."""
     run = run_of(route=route, steps=10)

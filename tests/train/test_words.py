@@ -1,33 +1,41 @@
 """Every word of the README's tables trains: alone and in a pack of two, cached in every way that is defined for it."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
 
-from mclab.config.model import RULES, Aggregate, LevelRule
+from mclab.config.model import RULES, LevelRule
 from mclab.config.model.mixers import layer_heads, mixer_heads
 from mclab.config.parse import parse_run
 from mclab.train import train_pack
+from tests.registries import words
 from tests.tolerances import PACK
 
 TASK = {"vocab": 16, "length": 14, "pairs": [2]}
 SIZES = {"dim": 8, "layers": 1, "heads": 2}
-MIXERS = {
-    **{word: {"mixer": word} for word in mixer_heads()},
-    **{f"pattern {word}": {"pattern": [word, "attention/4"], "layers": 2} for word in layer_heads()},
-    **{
-        f"{memory} {aggregate}": {"mixer": {"memory": memory, "aggregate": aggregate, "segment": 4, "chunk": 3}}
-        for memory in RULES
-        for aggregate in get_args(Aggregate)
-    },
-    **{f"log_linear {rule}": {"mixer": {"name": "log_linear", "rule": rule}} for rule in get_args(LevelRule)},
-    **{
-        f"{hybrid} {aggregate}": {"mixer": {"memory": "titans", "hybrid": hybrid, "window": 4, "aggregate": aggregate}}
-        for hybrid in ("mal", "mag")
-        for aggregate in get_args(Aggregate)
-    },
-}
+
+
+def mixers() -> dict[str, dict[str, Any]]:
+    beside = {"memory": "titans", "window": 4}
+    return {
+        **{word: {"mixer": word} for word in mixer_heads()},
+        **{f"pattern {word}": {"pattern": [word, "attention/4"], "layers": 2} for word in layer_heads()},
+        **{
+            f"{memory} {aggregate}": {"mixer": {"memory": memory, "aggregate": aggregate, "segment": 4, "chunk": 3}}
+            for memory in RULES
+            for aggregate in words("aggregate")
+        },
+        **{f"log_linear {rule}": {"mixer": {"name": "log_linear", "rule": rule}} for rule in get_args(LevelRule)},
+        **{
+            f"{hybrid} {aggregate}": {"mixer": {**beside, "hybrid": hybrid, "aggregate": aggregate}}
+            for hybrid in words("hybrid")
+            for aggregate in words("aggregate")
+        },
+    }
+
+
+MIXERS = mixers()
 
 
 def run_of(model, seed):

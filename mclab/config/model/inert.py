@@ -17,7 +17,7 @@ def inert_axes(aggregate: str, gate: str, segmentation: str, taught: bool, activ
         dead |= {"renormalise"}  # what each memory weighs does not depend on the others
     if gate == "none":
         dead |= {"gate_activation"}
-    if gate != "context" and aggregate != "ssc":
+    if gate in ("input", "none") and aggregate != "ssc":
         dead |= {"pool_of"}
     if aggregate == "ssc" and segmentation != "constant":
         dead -= {"pool"}  # the sum favours large ones; of segments that are all alike both choose the same

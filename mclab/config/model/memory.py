@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from math import gcd
-from typing import Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from mclab.config.args import Args, is_path, keywords
 from mclab.config.baselines import baseline
 from mclab.config.lengths import Lengths
 from mclab.config.model.base import MixerConfig
 from mclab.config.model.inert import inert_axes
-from mclab.config.model.rules import RULES, Memory, Rule, those
+from mclab.config.model.memory_oddities import oddities_of
+from mclab.config.model.rules import Memory, Rule, rule_of, those
 from mclab.config.model.segments import SegmentLengths, segments_in, without_repeats
+from mclab.config.one_of import OneOf
 from mclab.config.strict import LARGEST
 
 Segmentation = Literal["constant", "log", "listed"]
@@ -26,6 +29,8 @@ Pool = Literal["mean", "sum"]
 PoolOf = Literal["keys", "inputs"]
 Route = Literal["annealed", "explore", "straight_through", "hard"]
 Hybrid = Literal["none", "mal", "mag"]
+#: The axes whose word may be the dotted path of the user's own class or function.
+OWN_AXES = ("memory", "gate", "aggregate")
 #: The memories that some keys are for.
 _DEEP, _DESCENDING = those(lambda rule: rule.may_be_deep), those(lambda rule: rule.descends)
 _DEEP_AND_DECAYING = those(lambda rule: rule.may_be_deep and rule.decays)
@@ -35,7 +40,7 @@ class MemoryMixer(MixerConfig):
     """A recurrent memory, read with or without a cache of its segments (arXiv 2602.24281)."""
 
     name: Literal["memory"] = "memory"
-    memory: Memory = Field("linear", description="the update rule")
+    memory: Memory = Field("linear", description="the update rule; or your own, my_file.Rule")
     depth: int = Field(2, ge=1, le=8, description=f"{_DEEP}: matrices in the memory, 1 is linear; hidden width 4 K")
     chunk: int = Field(
         16, ge=1, le=2**20, description=f"{_DESCENDING}: tokens that share the state at which gradients are taken"
@@ -60,8 +65,13 @@ class MemoryMixer(MixerConfig):
         max_length=2**10,
         description="segmentation listed: tokens in each segment, in their order; the last repeats",
     )
-    aggregate: Aggregate = Field("grm", description="how a token reads the kept memories beside the online one")
-    gate: Gate = Field("context", description="what the read weights see: token and segment, the token alone, nothing")
+    aggregate: Annotated[str, OneOf(get_args(Aggregate), or_path=True)] = Field(
+        "grm", description="how a token reads the kept memories beside the online one; or your own, my_file.function"
+    )
+    gate: Annotated[str, OneOf(get_args(Gate), or_path=True)] = Field(
+        "context",
+        description="what the read weights see: token and segment, the token alone, nothing; or your own, my_file.Gate",
+    )
     gate_activation: GateActivation = Field(
         "softmax", description="gate context, input: weights share out 1, or each is the sigmoid of its logit, or that"
     )
@@ -81,11 +91,26 @@ class MemoryMixer(MixerConfig):
     window: int = Field(
         16, ge=1, le=2**20, description="mal, mag: tokens that the attention sees, the current one included"
     )
+    memory_args: Args = Field((), description="a memory of your own: its arguments, e.g. {start: 0.9}")
+    gate_args: Args = Field((), description="a gate of your own: its arguments")
+    aggregate_args: Args = Field((), description="an aggregation of your own: its arguments")
+    versions: Args = Field(
+        (),
+        description="of your own parts: their `version` where it is not 1, e.g. {memory: 2}; filled in by the plan",
+    )
 
     @property
     def rule(self) -> Rule:
         """The facts of its update rule."""
-        return RULES[self.memory]
+        return rule_of(self.memory)
+
+    @property
+    def own(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """The parts of the user's own by their axes: path and arguments."""
+        paths = {axis: getattr(self, axis) for axis in OWN_AXES if is_path(getattr(self, axis))}
+        if not self.weighs:
+            paths.pop("gate", None)
+        return {axis: (path, keywords(getattr(self, f"{axis}_args"))) for axis, path in paths.items()}
 
     @property
     def obeys(self) -> frozenset[str]:
@@ -111,19 +136,24 @@ class MemoryMixer(MixerConfig):
         return self.aggregate not in ("none", "residual")
 
     @property
-    def read_gate(self) -> Gate:
+    def read_gate(self) -> str:
         """The gate that the weights of a read come from."""
         return self.gate if self.weighs else "none"
 
     @property
     def taught(self) -> bool:
         """Whether context scores get a gradient: as logits of the gate, or as what ssc chooses by."""
-        return self.read_gate == "context" or (self.aggregate == "ssc" and self.route != "hard")
+        return self._by_score or (self.aggregate == "ssc" and self.route != "hard")
 
     @property
     def scored(self) -> bool:
         """Whether memories have context scores: as logits of the gate, or for ssc to choose by."""
-        return self.read_gate == "context" or self.aggregate == "ssc"
+        return self._by_score or self.aggregate == "ssc"
+
+    @property
+    def _by_score(self) -> bool:
+        """A gate of the user's own may look at context scores."""
+        return self.read_gate == "context" or is_path(self.read_gate)
 
     @property
     def tokens_a_chunk(self) -> int:
@@ -156,7 +186,8 @@ class MemoryMixer(MixerConfig):
         axes = frozenset(uncut) | inert_axes(
             self.aggregate, self.read_gate, self.segmentation, self.taught, self.gate_activation
         )
-        return axes | self.rule.inert(self.depth) | alone | gateless
+        args = {f"{axis}_args" for axis in OWN_AXES if axis not in self.own}
+        return axes | self.rule.inert(self.depth) | alone | gateless | args | (set() if self.own else {"versions"})
 
     @property
     def parts(self) -> frozenset[str]:
@@ -204,53 +235,7 @@ class MemoryMixer(MixerConfig):
         return self
 
     def oddities(self, lengths: Lengths) -> Iterator[str]:
-        if self.hybrid != "none" and self.window >= lengths.longest:
-            yield f"window: {self.window} is not below {lengths.most}: the attention sees all before it"
-        elif self.hybrid != "none" and self.window >= lengths.trained:
-            yield f"window: {self.window} is not below {lengths.training}: it leaves tokens out in tests alone"
-        usual = self.chunk == MemoryMixer.model_fields["chunk"].default
-        if self.fitted(lengths.own) is not self and not usual:
-            yield f"chunk: {self.chunk} is above task.length {lengths.own}, where chunks end: as with {lengths.own}"
-        elif self.rule.descends and self.tokens_a_chunk < self.chunk and not usual:
-            yield f"chunk: {self.chunk} is above {self._segments_are}, where chunks end: as with {self.longest_segment}"
-        if self.aggregate != "none":
-            yield from self._cache_oddities(lengths)
-
-    def _cache_oddities(self, lengths: Lengths) -> Iterator[str]:
-        segments, learned = self.segments(lengths.longest), self.segments(lengths.trained)
-        if self.segmentation == "listed" and segments < len(self.segment_lengths):
-            yield f"segment_lengths: only the first {segments} begin within {lengths.most}"
-        if segments == 1:
-            yield f"{self._segments_are} is not below {lengths.most}: nothing is ever cached"
-            return
-        if learned == 1:
-            yield (
-                f"{self._segments_are} is not below {lengths.training}: a cache is read in tests alone, by weights "
-                f"that nothing has taught"
-            )
-        if self.read_gate == "input" and learned < self.segments(lengths.own):
-            yield (
-                f"gate: input has a weight for each segment of task.length {lengths.own}, and {lengths.training} train "
-                f"no more than {learned}"
-            )
-        if self.segmentation == "log" and segments == 2:
-            yield f"segmentation: log of 2 segments keeps what constant does; {lengths.most} hold no more"
-        if self.aggregate == "ssc" and self.k >= self._most_kept(segments):
-            yield f"k: {self.k} of at most {self._most_kept(segments)} kept memories: ssc reads them all, as grm does"
-        elif self.aggregate == "ssc" and self.k >= self._most_kept(learned) > 0:
-            yield (
-                f"k: {self.k} of at most {self._most_kept(learned)} kept memories in {lengths.training}: ssc selects "
-                f"in tests alone"
-            )
-
-    @property
-    def _segments_are(self) -> str:
-        listed = self.segmentation == "listed"
-        return f"segment_lengths: {self.segment_lengths[0]}" if listed else f"segment: {self.segment}"
-
-    def _most_kept(self, segments: int) -> int:
-        """Most kept memories that a token of so many segments sees."""
-        return segments - 1 if self.segmentation != "log" else max(n.bit_count() for n in range(segments))
+        return oddities_of(self, lengths)
 
     @model_validator(mode="after")
     def _soup_is_defined(self) -> "MemoryMixer":

@@ -113,7 +113,15 @@ RULES: dict[str, Rule] = {
     "memora": Rule(objective="l2", decays=True, formed=True, rates=2),
 }
 
-Memory = Annotated[str, OneOf(RULES)]
+Memory = Annotated[str, OneOf(RULES, or_path=True)]
+
+#: What is taken to hold of a rule of the user's own, whose code alone knows.
+OWN = Rule(decays=True)
+
+
+def rule_of(word: str) -> Rule:
+    """The facts of a memory by its word, or of one of the user's own by its dotted path."""
+    return RULES.get(word, OWN)
 
 
 def those(has: Callable[[Rule], bool]) -> str:

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field
 from mclab.config.task.ar import ArTask
 from mclab.config.task.base import TaskConfig
 from mclab.config.task.facts import FactsTask
+from mclab.config.task.module import ModuleTask
 from mclab.config.task.mqar import MqarTask
 from mclab.config.task.niah import NiahTask
 from mclab.config.task.text import TextTask
@@ -18,6 +19,7 @@ TASKS: dict[str, type[TaskConfig]] = {
     "niah": NiahTask,
     "text": TextTask,
     "facts": FactsTask,
+    "module": ModuleTask,
 }
 
 
@@ -26,8 +28,8 @@ def _default_name(value: Any) -> Any:
 
 
 Task = Annotated[
-    Annotated[MqarTask | ArTask | NiahTask | TextTask | FactsTask, Field(discriminator="name")],
+    Annotated[MqarTask | ArTask | NiahTask | TextTask | FactsTask | ModuleTask, Field(discriminator="name")],
     BeforeValidator(_default_name),
 ]
 
-__all__ = ["TASKS", "ArTask", "FactsTask", "MqarTask", "NiahTask", "Task", "TaskConfig", "TextTask"]
+__all__ = ["TASKS", "ArTask", "FactsTask", "ModuleTask", "MqarTask", "NiahTask", "Task", "TaskConfig", "TextTask"]

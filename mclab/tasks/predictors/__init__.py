@@ -36,6 +36,7 @@ COPYING: dict[str, dict[str, Predictor]] = {
     },
     "text": {},
     "facts": {},
+    "module": {},
 }
 #: Those that know single tokens alone; they count everywhere.
 BLIND: dict[str, Predictor] = {"bigram": bigram}

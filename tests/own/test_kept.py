@@ -15,9 +15,9 @@ import torch
 
 from mclab.config.strict import ConfigError
 from mclab.conform import check_module
-from mclab.models.found import make, seeded
-from mclab.models.kept import kept
 from mclab.models.lm import LM
+from mclab.own.found import make, seeded
+from mclab.own.kept import kept
 from tests.commands import fine, mclab, no_plots, one_line, records
 from tests.own_modules import own, run_of
 

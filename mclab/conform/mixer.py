@@ -3,7 +3,7 @@
 Shapes: B batch, T time, D model width.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from mclab.config.model import ModuleMixer
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
-from mclab.models.found import Hear, make, seeded, told
-from mclab.models.kept import DICE, kept, other_dice
+from mclab.own.found import Hear, make, seeded, told
+from mclab.own.kept import DICE, kept, other_dice
 
 #: Difference that counts as none, in units of the largest output: fp64 and fp32 round sums of a few hundred terms to
 #: 1e-13 and 1e-5 of it; a mixer that looks ahead differs by far more.
@@ -25,18 +25,11 @@ _SEED = 0
 Say = Callable[[str], None]
 
 
-def _silent(line: str) -> None:
+def silent(line: str) -> None:
     pass
 
 
-def check(runs: Iterable[RunConfig], device: str = "cpu", say: Say = _silent) -> None:
-    """Check the module of every distinct mixer among `runs`. Raises `ConfigError` as `check_module` does."""
-    distinct = {(run.model.mixer, run.model.dim, _lengths(run), run.train.precision): run for run in runs}
-    for run in distinct.values():
-        check_module(run, device, say)
-
-
-def check_module(run: RunConfig, device: str = "cpu", say: Say = _silent) -> None:
+def check_module(run: RunConfig, device: str = "cpu", say: Say = silent) -> None:
     """Raise `ConfigError`, one line, unless the run's own module is a mixer. Runs with another mixer pass.
 
     It must be found and made; keep shape and type of its input and stay finite; give the same for the same input,
@@ -52,7 +45,7 @@ def check_module(run: RunConfig, device: str = "cpu", say: Say = _silent) -> Non
     with kept(), seeded(_SEED), torch.no_grad():
         _check_start(run, heard)
         exact = _exact(run, trained, device, heard)
-        for length in _lengths(run):
+        for length in lengths_of(run):
             _Look(run, length, trained, device, heard).check_output()
             for shaken in (False, True):
                 _Look(run, length, exact, device, heard, shaken).check()
@@ -75,7 +68,7 @@ class _Heard:
         return "; ".join(f"{when} it changes {', '.join(what)}" for when, what in self.changes.items())
 
 
-def _lengths(run: RunConfig) -> tuple[int, ...]:
+def lengths_of(run: RunConfig) -> tuple[int, ...]:
     return tuple(dict.fromkeys([run.task.length, *(each.task.length for each in (*run.mix, *run.exams))]))
 
 

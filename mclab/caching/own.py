@@ -1,0 +1,121 @@
+"""Gates and aggregations of the user's own: functions or modules that are called with what they name.
+
+They see one replica: B sequences with H heads. docs/extending.md says what there is to name. Shapes: G = R*B*H folded,
+T time, N columns of caching/segment.py, of which a token's own is the online memory.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mclab.caching.segment import Segments
+from mclab.caching.view import View
+from mclab.config.model import MemoryMixer
+from mclab.config.own import KINDS, Part
+from mclab.memories.base import Written
+from mclab.own.found import only_named
+from mclab.stacked import stacked
+from mclab.tables import counting, integers
+
+
+def ages(segments: Segments, device: torch.device) -> Tensor:
+    """[T, N]: how many segments ago a memory was written to its end; 0 for the online one and for what t does not
+    see."""
+    run_N = segments.run_of_block(device)
+    run_T = run_N.unsqueeze(1).expand(-1, segments.segment).flatten()
+    last_n = run_N[integers(tuple(end - 1 for _, end in segments.spans), device).long()]
+    past_TN = F.pad(run_T[:, None] - last_n, (0, segments.columns - len(segments.spans)))
+    return past_TN.clamp(min=0).masked_fill(segments.own(device), 0)
+
+
+class _Called(nn.Module):
+    """A part that is called once for each replica, with those of `given` that it names."""
+
+    axis: str
+
+    def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
+        super().__init__()
+        path, keywords = mixer.own[self.axis]
+        part = Part(self.axis, f"model.mixer.{self.axis}", f"model.mixer.{self.axis}_args", path, keywords)
+        self.replicas, self.heads = replicas, heads
+        self.part = stacked(replicas, part, width, heads)
+        self.names = only_named(self.part.template, KINDS[self.axis].called)
+
+    def _call(self, given: Mapping[str, Tensor | None], by_head: tuple[str, ...], by_row: tuple[str, ...]) -> Tensor:
+        """Its results, [G, ...]. What is `by_head` is [G, ...] and comes as [B, H, ...]; `by_row` is [R, B, ...]."""
+
+        def of(name: str, replica: int) -> Tensor | None:
+            value = given[name]
+            if value is None or name not in (*by_head, *by_row):
+                return value
+            return value[replica] if name in by_row else value.unflatten(0, (self.replicas, -1, self.heads))[replica]
+
+        def act(part: Any, replica: int) -> Tensor:
+            found: Tensor = part(**{name: of(name, replica) for name in self.names})
+            return found
+
+        return torch.stack(self.part.each(act)).flatten(0, 2)
+
+
+class OwnGate(_Called):
+    """Logits [G, T, N] from what a gate names of context scores, the layer's input, ages, and what is visible."""
+
+    axis = "gate"
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether it looks at them."""
+        return "scores" in self.names
+
+    def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Segments) -> Tensor:
+        device = x_RBTD.device
+        return self.logits(x_RBTD, scores_GTN, ages(segments, device), segments.visible(device))
+
+    def logits(self, x_RBTD: Tensor, scores_GTN: Tensor | None, age_TN: Tensor, visible_TN: Tensor) -> Tensor:
+        """Of some tokens, given how old what they see is."""
+        given = {"x": x_RBTD, "scores": scores_GTN, "age": age_TN, "visible": visible_TN}
+        logits = self._call(given, by_head=("scores",), by_row=("x",))
+        return logits.expand(-1, *age_TN.shape)
+
+
+class OwnAggregate(_Called):
+    """One output a token from what a query reads in every memory, and the gate's weights."""
+
+    axis = "aggregate"
+
+    def forward(self, written: Written, q_GTK: Tensor, view: View, age_TN: Tensor) -> Tensor:
+        """Reads one memory after the other: as many reads as there are columns."""
+        visible_TN = view.visible_TN
+        weights = self.weights(q_GTK, view)
+        column = counting(visible_TN.shape[1], q_GTK.device)
+        one = [(visible_TN & (column == n)).to(q_GTK.dtype).expand(len(q_GTK), -1, -1) for n in range(len(column))]
+        reads = torch.stack([written.read(q_GTK, each) for each in one], 2)
+        return self.output(reads, weights, q_GTK, age_TN, visible_TN)
+
+    @staticmethod
+    def weights(q_GTK: Tensor, view: View) -> Tensor:
+        """gamma [G, T, N]; one for each memory that is seen where there is no gate."""
+        found = view.weights()
+        return view.visible_TN.to(q_GTK.dtype).expand(len(q_GTK), -1, -1) if found is None else found
+
+    def output(
+        self, reads_GTNV: Tensor, weights_GTN: Tensor, q_GTK: Tensor, age_TN: Tensor, visible_TN: Tensor
+    ) -> Tensor:
+        """[G, T, V], of some tokens."""
+        given = {"reads": reads_GTNV, "weights": weights_GTN, "q": q_GTK, "age": age_TN, "visible": visible_TN}
+        return self._call(given, by_head=("reads", "weights", "q"), by_row=())
+
+
+class Unread:
+    """A written memory that reads nothing: what watches it is told the weights alone."""
+
+    def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
+        return q_GTK
+
+    def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
+        return q_GTK
+
+    read_mixed = read

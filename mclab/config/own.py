@@ -1,0 +1,320 @@
+"""Parts of the user's own in a run, looked at in their source: nothing is imported, so a plan needs no torch for it.
+
+What a source does not say by itself, a name that is imported or assigned, is left to those who import it
+(`mclab.own.found`, `mclab.conform`).
+"""
+
+import ast
+import hashlib
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import invalidate_caches
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mclab.config.args import keywords
+from mclab.config.guess import did_you_mean
+from mclab.config.model import MemoryMixer, ModuleMixer
+from mclab.config.run import RunConfig
+from mclab.config.strict import ConfigError, as_texts
+from mclab.config.task import ModuleTask
+
+
+class Kind(NamedTuple):
+    """What a part of one axis is called with, by name and as far as it takes the name."""
+
+    noun: str
+    made: tuple[str, ...]
+    """A class, when it is made, beside its own arguments; a function of the user's each time, beside `called`."""
+    called: tuple[str, ...] = ()
+    """Each time that it is called."""
+    method: str = ""
+    """The method that a class has to have."""
+
+
+KINDS: dict[str, Kind] = {
+    "memory": Kind("rule", ("dim", "heads", "width"), method="step"),
+    "gate": Kind("gate", ("dim", "heads", "width"), ("scores", "x", "age", "visible")),
+    "aggregate": Kind("aggregation", ("dim", "heads", "width"), ("reads", "weights", "q", "age", "visible")),
+    "task": Kind("task", ("vocab", "length"), ("generator", "keys")),
+    "mixer": Kind("mixer", ("dim", "d_model", "length")),
+}
+
+
+class Part(NamedTuple):
+    """A part of the user's own: its axis, the dotted key that names it and that of its arguments, path, arguments."""
+
+    axis: str
+    key: str
+    args_key: str
+    path: str
+    keywords: dict[str, Any]
+
+
+def parts_of(run: RunConfig) -> list[Part]:
+    """Every part of the user's own in a run."""
+    found = []
+    if isinstance(task := run.task, ModuleTask):
+        found.append(Part("task", "task.module", "task.args", task.module, task.keywords))
+    mixer = run.model.mixer
+    if mixer in run.model.mixers and isinstance(mixer, ModuleMixer):
+        found.append(Part("mixer", "model.mixer.module", "model.mixer.args", mixer.module, mixer.keywords))
+    if mixer in run.model.mixers and isinstance(mixer, MemoryMixer):
+        for axis, (path, args) in mixer.own.items():
+            found.append(Part(axis, f"model.mixer.{axis}", f"model.mixer.{axis}_args", path, args))
+    return found
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file that a dotted path leads to: its hash, and what is defined there at the top."""
+
+    file: str
+    sha256: str
+    tree: ast.Module
+
+    def definition(self, name: str) -> ast.ClassDef | ast.FunctionDef | None:
+        """The class or function of this name; None where the file does not define it."""
+        kinds = (ast.ClassDef, ast.FunctionDef)
+        return next((node for node in reversed(self.tree.body) if isinstance(node, kinds) and node.name == name), None)
+
+    @property
+    def defined(self) -> list[str]:
+        """The names of its classes and functions."""
+        return [node.name for node in self.tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+
+    def may_hold(self, name: str) -> bool:
+        """Whether the name may be there in a way that only importing tells: imported, assigned, made under an if."""
+        nodes = list(ast.walk(self.tree))
+        imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+        imported = {alias.asname or alias.name for node in imports for alias in node.names}
+        bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        return name in bound or bool(imported & {name, "*"}) or "__getattr__" in self.defined
+
+    def lineage(self, name: str) -> list[ast.ClassDef]:
+        """The class of this name and those in this file that it is derived from, the nearest first."""
+        node = self.definition(name)
+        if not isinstance(node, ast.ClassDef):
+            return []
+        bases = [base.id for base in node.bases if isinstance(base, ast.Name) and base.id != name]
+        return [node, *(each for base in bases for each in self.lineage(base))]
+
+    def methods(self, name: str) -> dict[str, ast.FunctionDef]:
+        """The methods of a class, also those of its bases in this file."""
+        nodes = [each for node in reversed(self.lineage(name)) for each in node.body]
+        return {each.name: each for each in nodes if isinstance(each, ast.FunctionDef)}
+
+    def called(self, name: str) -> frozenset[str] | None:
+        """The names that a function, or an object of a class, takes when it is called; None where that is not said."""
+        node, methods = self.definition(name), self.methods(name)
+        if isinstance(node, ast.ClassDef):
+            node = methods.get("forward") or methods.get("__call__")
+        if not isinstance(node, ast.FunctionDef) or node.args.kwarg:
+            return None
+        return frozenset(each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+
+    def version(self, name: str) -> int:
+        """`version = 2` in the class, or `name.version = 2` beside the function; 1 where neither is said."""
+        classes = self.lineage(name)
+        body = [line for node in reversed(classes) for line in node.body] if classes else self.tree.body
+        wanted = "version" if classes else f"{name}.version"
+        for line in reversed(body):
+            targets = line.targets if isinstance(line, ast.Assign) else [getattr(line, "target", None)]
+            value = getattr(line, "value", None)
+            if any(target is not None and ast.unparse(target) == wanted for target in targets):
+                if isinstance(value, ast.Constant) and type(value.value) is int and value.value >= 1:
+                    return value.value
+                raise ValueError(f"{wanted} is {ast.unparse(value) if value else 'nothing'}; it must be 1, 2, ...")
+        return 1
+
+
+def source_of(path: str) -> Source | None:
+    """The source behind a dotted path; None where it is no Python file. Raises `ValueError`, what is missing."""
+    file = _file(path.rpartition(".")[0])
+    if file is None:
+        return None
+    try:
+        return _read(file, os.stat(file).st_mtime_ns)
+    except SyntaxError as error:
+        raise ValueError(f"{Path(file).name}:{error.lineno}: {error.msg}") from None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file}: cannot be read: {error}") from None
+
+
+@lru_cache(maxsize=64)
+def _read(file: str, changed: int) -> Source:
+    content = Path(file).read_bytes()
+    return Source(file, hashlib.sha256(content).hexdigest(), ast.parse(content))
+
+
+def _file(where: str) -> str | None:
+    """The file of a module, as an import would find it, the current folder being the last place to look."""
+    invalidate_caches()
+    places: list[str] | None = [*(place or os.getcwd() for place in sys.path), os.getcwd()]
+    found, parent = None, ""
+    for word in where.split("."):
+        found = PathFinder.find_spec(word, places)
+        if found is None:
+            if not parent and (word in sys.builtin_module_names or word in sys.modules):
+                return None
+            raise ValueError(_missing(word, parent, places or []))
+        places, parent = list(found.submodule_search_locations or []), f"{parent}.{word}".lstrip(".")
+    return found.origin if found and str(found.origin).endswith(".py") else None
+
+
+def _missing(word: str, parent: str, places: list[str]) -> str:
+    beside = [each.name for each in pkgutil.iter_modules(places if parent else [os.getcwd()])]
+    place = f"in {parent}" if parent else f"here ({os.getcwd()}) nor among the installed ones"
+    return f"there is no module {word} {place}{did_you_mean(word, beside, '; ')}"
+
+
+def look(part: Part) -> Source | None:
+    """The source of a part, which says nothing against it. Raises `ConfigError`: the key, what is wrong, the nearest
+    right thing."""
+    try:
+        source = source_of(part.path)
+        if source is not None:
+            source.version(part.path.rpartition(".")[2])
+    except ValueError as error:
+        raise ConfigError(f"{part.key}: {error}") from None
+    if source is None:
+        return None
+    name, file = part.path.rpartition(".")[2], Path(source.file).name
+    node = source.definition(name)
+    if node is None:
+        if not source.may_hold(name):
+            raise ConfigError(f"{part.key}: {file} has no {name}{did_you_mean(name, source.defined, '; ')}")
+        return source
+    if part.axis != "mixer":
+        _check_node(part, node, source, file)
+    return source
+
+
+def _check_node(part: Part, node: ast.ClassDef | ast.FunctionDef, source: Source, file: str) -> None:
+    kind = KINDS[part.axis]
+    if isinstance(node, ast.FunctionDef):
+        if kind.method:
+            raise ConfigError(
+                f"{part.key}: {node.name} ({file}) is a function; a {kind.noun} is a class with {kind.method}"
+            )
+        _check_arguments(part, node, file, kind.made + kind.called)
+        return
+    methods, known = source.methods(node.name), {"nn.Module", "torch.nn.Module", "Module", "object", *source.defined}
+    plain = all(ast.unparse(base) in known for each in source.lineage(node.name) for base in each.bases)
+    if kind.method and kind.method not in methods and plain:
+        near = did_you_mean(kind.method, methods, "; ")
+        raise ConfigError(
+            f"{part.key}: {node.name} ({file}) has no method {kind.method}, which a {kind.noun} needs{near}"
+        )
+    if "__init__" in methods:
+        _check_arguments(part, methods["__init__"], file, kind.made, own=1)
+    elif plain and part.keywords and not node.decorator_list:
+        raise ConfigError(f"{part.args_key}: {node.name} ({file}) takes no arguments, got {', '.join(part.keywords)}")
+
+
+def _check_arguments(part: Part, node: ast.FunctionDef, file: str, given: tuple[str, ...], own: int = 0) -> None:
+    """Raise `ConfigError` for an argument that it does not take, and for one that nobody gives."""
+    called, place = node.args, f"{part.path} ({file}:{node.lineno})"
+    plain = [*called.posonlyargs, *called.args][own:]
+    names = [each.arg for each in (*plain, *called.kwonlyargs)]
+    free = [name for name in names if name not in KINDS[part.axis].called]
+    for name in part.keywords:
+        if name not in free and called.kwarg is None:
+            near = did_you_mean(name, free, "; ") or f"; it takes {', '.join(free) or 'none'}"
+            raise ConfigError(f"{part.args_key}: {place} takes no argument {name}{near}")
+    defaults = len(called.defaults)
+    needed = [each.arg for each in (plain[: len(plain) - defaults] if defaults else plain)]
+    needed += [each.arg for each, value in zip(called.kwonlyargs, called.kw_defaults, strict=True) if value is None]
+    for name in needed:
+        if name not in given and name not in part.keywords:
+            told = ", ".join(given)
+            raise ConfigError(f"{part.args_key}: {place} needs {name}, which is not given; mclab gives {told}")
+
+
+def weighed(path: str) -> bool:
+    """Whether an aggregation looks at the gate's weights, as far as its source says."""
+    source = source_of(path)
+    names = source.called(path.rpartition(".")[2]) if source else None
+    return names is None or "weights" in names
+
+
+def checked(run: RunConfig, where: Callable[[str], str]) -> RunConfig:
+    """The run with the versions of its own parts filled in from their sources. Raises `ConfigError` as `look` does, and
+    where a version is written that is not the source's."""
+    found: dict[str, int] = {}
+    for part in parts_of(run):
+        try:
+            source = look(part)
+        except ConfigError as error:
+            raise ConfigError(*(f"{where(part.key)}: {line}" for line in error.lines)) from None
+        name = part.path.rpartition(".")[2]
+        found[part.axis] = source.version(name) if source else 1
+        if part.axis == "aggregate" and not weighed(part.path) and run.model.mixer.read_gate != "none":  # type: ignore[union-attr]
+            key = "model.mixer.gate"
+            raise ConfigError(
+                f"{where(key)}: {key}: aggregation {part.path} names no weights, so that a gate would learn nothing; "
+                f"take gate none"
+            )
+    return _with_versions(run, found, where) if found else run
+
+
+def _with_versions(run: RunConfig, found: Mapping[str, int], where: Callable[[str], str]) -> RunConfig:
+    mixer, task = run.model.mixer, run.task
+    if isinstance(mixer, MemoryMixer) and mixer.own:
+        wanted = as_texts({axis: found[axis] for axis in mixer.own if found[axis] != 1})
+        if mixer.versions not in ((), wanted):
+            key, now = "model.mixer.versions", ", ".join(wanted) or "1 of each"
+            raise ConfigError(
+                f"{where(key)}: {key}: says {', '.join(mixer.versions)}, the source says {now}; leave it out"
+            )
+        run = run.model_copy(update={"model": run.model.model_copy(
+            update={"mixer": mixer.model_copy(update={"versions": wanted})})})  # fmt: skip
+    if isinstance(mixer, ModuleMixer) and mixer.version == 1 and found.get("mixer", 1) != 1:
+        run = run.model_copy(update={"model": run.model.model_copy(
+            update={"mixer": mixer.model_copy(update={"version": found["mixer"]})})})  # fmt: skip
+    if isinstance(task, ModuleTask) and task.version == 1:
+        run = run.model_copy(update={"task": task.model_copy(update={"version": found["task"]})})
+    return run
+
+
+def slow(run: RunConfig) -> Iterator[str]:
+    """A line for each own part that takes long as it is, and what would help."""
+    for part in parts_of(run):
+        source, name = source_of(part.path), part.path.rpartition(".")[2]
+        if part.axis == "memory" and source and source.definition(name) and "write" not in source.methods(name):
+            yield f"{part.path} has no write: it is trained token by token, which is slow (docs/extending.md)"
+        if part.axis == "aggregate":
+            yield f"{part.path} gets the read of each memory by itself: as many reads as a sequence has segments"
+
+
+def written_versions(run: RunConfig) -> dict[str, int]:
+    """The version of each own part by its path, as the run has it."""
+    mixer, task, found = run.model.mixer, run.task, dict[str, int]()
+    for part in parts_of(run):
+        if part.axis == "task" and isinstance(task, ModuleTask):
+            found[part.path] = task.version
+        elif isinstance(mixer, ModuleMixer):
+            found[part.path] = mixer.version
+        elif isinstance(mixer, MemoryMixer):
+            found[part.path] = keywords(mixer.versions).get(part.axis, 1)
+    return found
+
+
+def hashes(run: RunConfig) -> dict[str, str]:
+    """The first sixteen digits of the SHA-256 of each own part's file, by the part's path; `unknown` where there is
+    none to read."""
+    return dict(_hashes(run))
+
+
+def _hashes(run: RunConfig) -> Iterator[tuple[str, str]]:
+    for part in parts_of(run):
+        try:
+            source = source_of(part.path)
+        except ValueError:
+            source = None
+        yield part.path, source.sha256[:16] if source else "unknown"

@@ -1,0 +1,133 @@
+"""What a task must keep to. Each property is a function of the task's config that returns what is wrong, or nothing."""
+
+from collections.abc import Callable
+
+import torch
+
+from mclab.config.parse import parse_run
+from mclab.config.run import RunConfig
+from mclab.config.task import TaskConfig
+from mclab.own.found import seeded
+from mclab.own.kept import other_dice
+from mclab.tasks import NO_ANSWER, SPLITS, TASKS, Batch, module
+from mclab.train import train_pack
+
+#: Sequences that are looked at.
+COUNT = 24
+
+
+def made(
+    task: TaskConfig, seeds: tuple[int, ...] = (0,), split: str = "train", start: int = 0, count: int = COUNT
+) -> Batch:
+    """A batch on the CPU."""
+    return TASKS[task.name].batch(task, seeds, split, start, count, "cpu")
+
+
+def alike(one: Batch, other: Batch) -> bool:
+    """Equal in all that a batch holds."""
+    return all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def rows(batch: Batch, first: int, end: int) -> Batch:
+    """Some of its sequences."""
+    return Batch(*(field[:, first:end] for field in batch))
+
+
+def shape(task: TaskConfig) -> str:
+    """Tokens and answers are of the vocabulary, everything has its shape, and something is asked."""
+    for split in SPLITS:
+        batch = made(task, (0, 1), split)
+        if batch.tokens.shape != (2, COUNT, task.length):
+            return f"gives tokens {list(batch.tokens.shape)} where {[2, COUNT, task.length]} are wanted"
+        scored = batch.answers != NO_ANSWER
+        if not scored.any(-1).all():
+            return f"asks nothing in a sequence of {split}"
+        for what, values in (("token", batch.tokens), ("answer", batch.answers[scored])):
+            if ((values < 0) | (values >= task.vocab)).any():
+                return f"has a {what} that is not in 0 ... {task.vocab - 1}"
+    return ""
+
+
+def determinism(task: TaskConfig) -> str:
+    """A sample is the same whatever other random numbers were drawn, of a task that is made anew."""
+    found = []
+    for seed in (1, 2):
+        module.made.cache_clear()
+        with seeded(seed):
+            other_dice()
+            found.append(made(task))
+    return "" if alike(*found) else "the same sample is another one the next time"
+
+
+def no_state(task: TaskConfig) -> str:
+    """A sample is the same after others were made."""
+    module.made.cache_clear()
+    first = made(task)
+    made(task, (5,), "test")
+    return "" if alike(made(task), first) else "a sample is another one after others were made"
+
+
+def independent(task: TaskConfig) -> str:
+    """A sample depends on its number, not on those made beside it."""
+    whole = made(task)
+    for at in (0, 1, COUNT - 1):
+        if not alike(made(task, start=at, count=1), rows(whole, at, at + 1)):
+            return f"sample {at} alone is another one than among {COUNT}"
+    return ""
+
+
+def apart(task: TaskConfig) -> str:
+    """No sequence is in two splits; seeds, and samples, have sequences of their own."""
+    sets = {split: _sequences(made(task, (0, 1, 2, 3), split)) for split in SPLITS}
+    if sum(map(len, sets.values())) != len(set.union(*sets.values())):
+        return "a sequence is in two splits"
+    for split, found in sets.items():
+        if len(found) == 1:
+            return f"all sequences of {split} are the same"
+    if _sequences(made(task, (0,))) == _sequences(made(task, (1,))):
+        return "two seeds give the same sequences"
+    return ""
+
+
+def _sequences(batch: Batch) -> set[tuple[int, ...]]:
+    both = torch.cat((batch.tokens, batch.answers), -1).flatten(0, 1)
+    return {tuple(each) for each in both.tolist()}
+
+
+def pack(task: TaskConfig) -> str:
+    """Seeds side by side have the sequences that each has alone."""
+    both = made(task, (3, 7))
+    for number, seed in enumerate((3, 7)):
+        alone = made(task, (seed,))
+        mine = [field[number : number + 1] for field in both]
+        if not all(torch.equal(a, b) for a, b in zip(mine, alone, strict=True)):
+            return f"seed {seed} has other sequences beside another seed than alone"
+    return ""
+
+
+def trains(task: TaskConfig) -> str:
+    """Three steps with a small model end, with a finite loss."""
+    (outcome,) = train_pack([run_of(task)], device="cpu")
+    return "" if outcome.status == "done" else f"a training ends as {outcome.status}"
+
+
+def run_of(task: TaskConfig) -> RunConfig:
+    """A run of three steps."""
+    run = parse_run({
+        "model": {"dim": 8, "layers": 1},
+        "train": {"steps": 3, "batch": 4},
+        "eval": {"every": 3, "valid": 4, "test": 4},
+    })  # fmt: skip
+    return run.model_copy(update={"task": task})
+
+
+PROPERTIES: dict[str, Callable[[TaskConfig], str]] = {
+    "shape": shape,
+    "determinism": determinism,
+    "no state between calls": no_state,
+    "batch rows independent": independent,
+    "splits and seeds apart": apart,
+    "pack equals single runs": pack,
+    "trains": trains,
+}
+TRAINED = ("trains",)

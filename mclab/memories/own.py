@@ -1,0 +1,232 @@
+"""A rule of the user's own, token by token or in chunks, read in every way that a cache reads memories.
+
+The rule is one class with `step(state, token)`; what it may have beside stands in docs/extending.md. It sees one
+replica: B sequences with H heads, a state of [B, H, ...], or several. Other shapes as in memories/base.py; L tokens.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mclab.config.model import MemoryMixer
+from mclab.config.own import Part
+from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
+from mclab.memories.chosen import spread
+from mclab.stacked import stacked
+
+#: Tokens that a rule's `write` is given at once, unless it has a `chunk` of its own.
+CHUNK = 16
+#: What a rule holds of several tokens, a tensor [B, L, H, ...] each.
+States = tuple[Tensor, ...]
+
+
+class Token(NamedTuple):
+    """What a rule is told of a token. In `write`, of L tokens, with an axis L behind B."""
+
+    k: Tensor
+    """[B, H, K]: its key in each head."""
+    v: Tensor
+    """[B, H, V]: its value."""
+    x: Tensor
+    """[B, D]: what the layer gets, of which a rule may make rates."""
+
+
+class OwnMemory(Memory):
+    """A rule as a memory. The last of `Tokens.rates` is the layer's input, [R B, T, D]."""
+
+    def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
+        super().__init__()
+        path, keywords = mixer.own["memory"]
+        self.replicas, self.heads = replicas, heads
+        part = Part("memory", "model.mixer.memory", "model.mixer.memory_args", path, keywords)
+        self.part = stacked(replicas, part, width, heads)
+
+    def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
+        return Tokens(k_GTK, v_GTV, (x_RBTD.flatten(0, 1),))
+
+    def initial(self, tokens: Tokens) -> State:
+        token = tokens.at(0)
+        return self._folded(self.part.each(lambda rule, r: first(rule, self._token(token, r))))
+
+    def step(self, state: State, token: Tokens) -> State:
+        return self._folded(
+            self.part.each(lambda rule, r: _all(rule.step(_one(self._of(state.weights, r)), self._token(token, r))))
+        )
+
+    def read(self, state: State, q_GK: Tensor) -> Tensor:
+        reads = self.part.each(lambda rule, r: read(rule, self._of(state.weights, r), self._of((q_GK,), r)[0]))
+        return torch.stack(reads).flatten(0, 2)
+
+    def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
+        each = self.part.each(lambda rule, r: _written(rule, self._row(tokens, r), segments, init))
+        return OwnWritten(self, segments, each)
+
+    def _of(self, folded: Sequence[Tensor], replica: int) -> tuple[Tensor, ...]:
+        """[G, ...] each to one replica's [B, H, ...]."""
+        return tuple(z.unflatten(0, (self.replicas, -1, self.heads))[replica] for z in folded)
+
+    def _token(self, token: Tokens, replica: int) -> Token:
+        k, v = self._of((token.k, token.v), replica)
+        return Token(k, v, token.rates[0].unflatten(0, (self.replicas, -1))[replica])
+
+    def _row(self, tokens: Tokens, replica: int) -> Token:
+        """All tokens of one replica: k, v [B, T, H, ...], x [B, T, D]."""
+        token = self._token(tokens, replica)
+        return Token(token.k.transpose(1, 2), token.v.transpose(1, 2), token.x)
+
+    def _folded(self, each: list[States]) -> State:
+        return State(tuple(torch.stack(parts).flatten(0, 2) for parts in zip(*each, strict=True)))
+
+
+def first(rule: Any, token: Token) -> States:
+    """The state before `token`, the first one: the rule's own, else a matrix of zeros for each head."""
+    if hasattr(rule, "initial"):
+        return _all(rule.initial(token))
+    return (token.k.new_zeros(*token.v.shape, token.k.shape[-1]),)
+
+
+def read(rule: Any, state: States, q_BHK: Tensor) -> Tensor:
+    """What a query gets, [B, H, V]: the rule's own read, else M q."""
+    if hasattr(rule, "read"):
+        found: Tensor = rule.read(_one(state), q_BHK)
+        return found
+    return torch.einsum("bhvk,bhk->bhv", state[0], q_BHK)
+
+
+def over(rule: Any, state: States, tokens: Token) -> States:
+    """The states after each of L tokens, [B, L, H, ...]: by `write`, a chunk at a time, where the rule has it, else by
+    `step`."""
+    length, found = tokens.k.shape[1], list[States]()
+    if not hasattr(rule, "write"):
+        for t in range(length):
+            state = _all(rule.step(_one(state), Token(tokens.k[:, t], tokens.v[:, t], tokens.x[:, t])))
+            found.append(state)
+        return tuple(torch.stack(each, 1) for each in zip(*found, strict=True))
+    size = getattr(rule, "chunk", CHUNK)
+    for at in range(0, length, size):
+        states = _all(rule.write(_one(state), Token(*(z[:, at : at + size] for z in tokens))))
+        state = tuple(each[:, -1] for each in states)
+        found.append(states)
+    return tuple(torch.cat(each, 1) for each in zip(*found, strict=True))
+
+
+def _all(state: Tensor | Sequence[Tensor]) -> States:
+    return (state,) if isinstance(state, Tensor) else tuple(state)
+
+
+def _one(state: States) -> Tensor | States:
+    """As the rule gave it: a tensor alone, or several."""
+    return state[0] if len(state) == 1 else state
+
+
+class _Written(NamedTuple):
+    """One replica: every token's own states, and those of each kept memory [B, H, ...], in the order of `spans`."""
+
+    online: States
+    kept: list[States]
+
+
+def _written(rule: Any, tokens: Token, segments: Segments, init: Init) -> _Written:
+    size = segments.segment
+    if not init.restarts:
+        online = over(rule, first(rule, _at(tokens, 0)), tokens)
+        return _Written(online, [tuple(each[:, end * size - 1] for each in online) for _, end in segments.spans])
+    alone = _alone(rule, tokens, dict.fromkeys([*segments.runs, *segments.spans]), size)
+    online = tuple(torch.cat(each, 1) for each in zip(*(alone[run] for run in segments.runs), strict=True))
+    return _Written(online, [tuple(each[:, -1] for each in alone[span]) for span in segments.spans])
+
+
+def _alone(rule: Any, tokens: Token, spans: dict[tuple[int, int], None], size: int) -> dict[tuple[int, int], States]:
+    """The states over each span of blocks, from the first one on; spans of one length side by side."""
+    found = dict[tuple[int, int], States]()
+    for blocks in dict.fromkeys(end - begin for begin, end in spans):
+        alike = [span for span in spans if span[1] - span[0] == blocks]
+        cuts = [_cut(tokens, begin * size, end * size) for begin, end in alike]
+        rows = Token(*(torch.cat(each) for each in zip(*cuts, strict=True)))
+        states = over(rule, first(rule, _at(rows, 0)), rows)
+        pieces = zip(*(each.chunk(len(alike)) for each in states), strict=True)
+        found |= dict(zip(alike, pieces, strict=True))
+    return found
+
+
+def _at(tokens: Token, t: int) -> Token:
+    return Token(*(z[:, t] for z in tokens))
+
+
+def _cut(tokens: Token, begin: int, end: int) -> Token:
+    return Token(*(z[:, begin:end] for z in tokens))
+
+
+@dataclass(frozen=True)
+class OwnWritten:
+    """A sequence, written: each replica's states."""
+
+    memory: OwnMemory
+    segments: Segments
+    replicas: list[_Written]
+
+    def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
+        return self._each(_read, q_GTK, weights_GTN)
+
+    def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
+        """By reading all, what is not named with weight zero."""
+        return self.read(q_GTK, spread(weights_GTJ, columns_GTJ, self.segments.columns))
+
+    def read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
+        return self._each(_read_mixed, q_GTK, weights_GTN)
+
+    def _each(self, how: Any, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
+        if weights_GTN is None:
+            seen_TN = self.segments.visible(q_GTK.device).to(q_GTK.dtype)
+            weights_GTN = seen_TN.expand(len(q_GTK), -1, -1)
+        column_GT1 = self.segments.own_column(q_GTK.device)[None, :, None].expand(len(q_GTK), -1, 1)
+        own_GT1, size = weights_GTN.gather(-1, column_GT1), self.segments.segment
+        readers = [(first * size, end * size) for first, end in self.segments.readers]
+
+        def act(rule: Any, replica: int) -> Tensor:
+            q, weights, own = (z.transpose(1, 2) for z in self.memory._of((q_GTK, weights_GTN, own_GT1), replica))
+            y_BTHV: Tensor = how(rule, self.replicas[replica], readers, q, weights, own)
+            return y_BTHV.transpose(1, 2)
+
+        return torch.stack(self.memory.part.each(act)).flatten(0, 2)
+
+
+def _read(
+    rule: Any, written: _Written, readers: list[tuple[int, int]], q_BTHK: Tensor, weights_BTHN: Tensor, own_BTH1: Tensor
+) -> Tensor:
+    """Sum of weight times M(q)."""
+    y_BTHV = own_BTH1 * _reads(rule, written.online, q_BTHK)
+    for column, (state, (begin, end)) in enumerate(zip(written.kept, readers, strict=True)):
+        q = q_BTHK[:, begin:end]
+        wide = tuple(each.unsqueeze(1).expand(-1, end - begin, *each.shape[1:]) for each in state)
+        past = weights_BTHN[:, begin:end, :, column, None] * _reads(rule, wide, q)
+        y_BTHV = torch.cat((y_BTHV[:, :begin], y_BTHV[:, begin:end] + past, y_BTHV[:, end:]), 1)
+    return y_BTHV
+
+
+def _read_mixed(
+    rule: Any, written: _Written, readers: list[tuple[int, int]], q_BTHK: Tensor, weights_BTHN: Tensor, own_BTH1: Tensor
+) -> Tensor:
+    """What is read of each token's weighted sum of states."""
+    mixed = list[Tensor]()
+    for number, online in enumerate(written.online):
+        total = _times(own_BTH1[..., 0], online)
+        for column, (state, (begin, end)) in enumerate(zip(written.kept, readers, strict=True)):
+            past = _times(weights_BTHN[:, begin:end, :, column], state[number].unsqueeze(1))
+            total = torch.cat((total[:, :begin], total[:, begin:end] + past, total[:, end:]), 1)
+        mixed.append(total)
+    return _reads(rule, tuple(mixed), q_BTHK)
+
+
+def _times(weights_BTH: Tensor, state: Tensor) -> Tensor:
+    return weights_BTH.reshape(*weights_BTH.shape, *(1,) * (state.dim() - 3)) * state
+
+
+def _reads(rule: Any, states: States, q_BTHK: Tensor) -> Tensor:
+    """Every token its own state: [B, L, H, V]."""
+    found: Tensor = read(rule, tuple(each.flatten(0, 1) for each in states), q_BTHK.flatten(0, 1))
+    y_BLHV: Tensor = found.unflatten(0, q_BTHK.shape[:2])
+    return y_BLHV
