@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from mclab.report.layout import layout, named
 from mclab.report.many import ends, told
 from mclab.report.marks import (
     COLOURS,
@@ -16,7 +17,10 @@ from mclab.report.marks import (
     draw_seeds,
     interval_arms,
     limits,
+    mean_text,
     panels,
+    say,
+    seed_texts,
     seeds_in,
     spread_in,
     without_recall_in,
@@ -59,7 +63,7 @@ def _panel(axis: Axes, summary: Summary, part: str) -> None:
     axis.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axis.xaxis.set_major_formatter("{x:g}")
     axis.set_ylim(len(summary.rows) - 0.35, -0.5)
-    axis.set_yticks(range(len(summary.rows)), [_wrapped(row.label) for row in summary.rows])
+    axis.set_yticks(range(len(summary.rows)), [wrapped(named(row.label)) for row in summary.rows])
     axis.tick_params(axis="y", length=0)
     axis.grid(visible=False, axis="y")
 
@@ -74,16 +78,17 @@ def _levels(axis: Axes, levels: Sequence[tuple[int, float]]) -> None:
 
 def _cells(axis: Axes, cells: Sequence[tuple[int, Row]], part: str, colour: str) -> None:
     """Cells of one colour, each in its row."""
-    dots, lost = list[tuple[float, float]](), list[float]()
+    dots, lost, texts = list[tuple[float, float]](), list[float](), list[str]()
     for place, row in cells:
         seeds, diverged = seeds_in(row, part)
         dots += [(seed, place + BELOW) for seed in seeds]
+        texts += seed_texts(row, part, named(row.label))
         lost += [place + BELOW] * diverged
-    draw_seeds(axis, [x for x, _ in dots], [y for _, y in dots], colour)
+    draw_seeds(axis, [x for x, _ in dots], [y for _, y in dots], colour, texts)
     draw_lost(axis, [0.0] * len(lost), lost, LOST)
     spreads = [(place, spread_in(row, part)) for place, row in cells]
     known = [(place, spread.mean, interval_arms(spread)) for place, spread in spreads if spread.mean is not None]
-    axis.errorbar(
+    bars = axis.errorbar(
         [mean for _, mean, _ in known],
         [place for place, _, _ in known],
         xerr=[[arms[side] for _, _, arms in known] for side in (0, 1)],
@@ -94,8 +99,11 @@ def _cells(axis: Axes, cells: Sequence[tuple[int, Row]], part: str, colour: str)
         capsize=2.5,
         zorder=4,
     )
+    say(bars[0], [mean_text(row, part, named(row.label)) for _, row in cells if spread_in(row, part).mean is not None])
 
 
-def _wrapped(text: str) -> str:
-    """A name on at most two lines."""
-    return "\n".join(wrap(text, LONGEST, max_lines=2, placeholder=" …", break_long_words=True))
+def wrapped(text: str) -> str:
+    """A name on at most two lines, three where they are short."""
+    letters = min(LONGEST, max(14, layout().letters(LONGEST)))
+    lines = 2 if letters == LONGEST else 3
+    return "\n".join(wrap(text, letters, max_lines=lines, placeholder=" …", break_long_words=True))

@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 
 from mclab.config.strict import ConfigError
 from mclab.report.axis import MOST_DASHES
+from mclab.report.layout import layout, named
 from mclab.report.lines import draw_line, thinned
-from mclab.report.marks import COLOURS, WIDTH, limits, panels
+from mclab.report.marks import COLOURS, limits, panels
 from mclab.report.names import full_label, is_number, plain, value_text
 from mclab.report.row import Row
 from mclab.report.sheet import legend, legend_columns, sheet
@@ -44,7 +45,7 @@ def state_figure(summary: Summary) -> Figure:
         raise ConfigError("state: needs two rows whose finished runs keep different numbers of floats")
     if len(found) > MOST_LINES:
         raise ConfigError(f"state: {len(found)} lines cannot be told apart, the most is {MOST_LINES}")
-    across = legend_columns([path.label for path in found])
+    across = legend_columns([named(path.label) for path in found])
     page = sheet(summary, 2.8 if summary.has_slices else 3.4, -(-len(found) // across), across=2, dotted=False)
     ticks = {float(power): _tick(power) for power in range(floor(log2(min(sizes))), ceil(log2(max(sizes))) + 1)}
     for place, (panel, part) in enumerate(zip(page.panels, panels(summary), strict=True)):
@@ -88,7 +89,7 @@ def _panel(panel: Axes, found: Sequence[Path], part: str, ticks: Mapping[float, 
         style = (number % len(COLOURS), number // len(COLOURS))
         at = [log2(state_of(row) or 1) for row in path.rows]
         draw_line(panel, path.label, style, at, [(row, part) for row in path.rows], ASIDE)
-    panel.set_xticks(list(ticks), thinned(ticks, 0.9 * WIDTH / across))
+    panel.set_xticks(list(ticks), thinned(ticks, 0.9 * layout().width / across))
     panel.yaxis.set_major_formatter("{x:g}")
 
 

@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from mclab.report.heat import COLOUR_MAP
+from mclab.report.heat import COLOUR_MAP, INK
+from mclab.report.layout import layout, named
 from mclab.report.marks import GREY
 from mclab.report.sheet import page
 from mclab.report.sweeps.levels import level_at
@@ -38,8 +39,8 @@ def contour_figure(study: Study) -> Figure:
     ys, xs = (_labels(each) for each in (down, across))
     sheet = page(study.title, foot, 0.9 + CELL * max(3, len(ys)), [""])
     image = _draw(sheet.panels[0], study, cells, xs, ys)
-    sheet.panels[0].set_xlabel(across.name)
-    sheet.panels[0].set_ylabel(down.name)
+    sheet.panels[0].set_xlabel(named(across.name))
+    sheet.panels[0].set_ylabel(named(down.name))
     sheet.figure.colorbar(image, ax=sheet.panels, label=name, shrink=0.9, aspect=24, pad=0.02)
     return sheet.figure
 
@@ -74,6 +75,6 @@ def _draw(
     for (y, x), values in cells.items():
         mean = fmean(values)
         text = f"{metric_text(study.found.objectives[0].metric, mean)} ({len(values)})"
-        colour = "white" if mean < middle else "black"
-        axes.text(xs.index(x), ys.index(y), text, ha="center", va="center", fontsize=7.5, color=colour)
+        colour = "white" if mean < middle else INK
+        axes.text(xs.index(x), ys.index(y), text, ha="center", va="center", fontsize=layout().number, color=colour)
     return image
