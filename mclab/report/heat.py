@@ -21,8 +21,8 @@ ACROSS, DOWN = "length", "depth"
 COLOUR_MAP = "cividis"
 #: A mean below this is written in white.
 DARK = 0.5
-#: What is written on a light cell, whatever the colour of other text.
-INK = "#111111"
+#: What is written on a light and on a dark cell, whatever the colours of the page.
+INK, PALE = "#111111", "#FEFEFE"
 MOST_PANELS = 24
 #: Numbers are written into cells of at least this width, in inches.
 LEAST_CELL = 0.3
@@ -141,5 +141,5 @@ def _numbers(axes: Axes, means: Sequence[Sequence[float | None]]) -> None:
     for y, line in enumerate(means):
         for x, mean in enumerate(line):
             if mean is not None:
-                colour = "white" if mean < DARK else INK
+                colour = PALE if mean < DARK else INK
                 axes.text(x, y, f"{mean:.2f}", ha="center", va="center", fontsize=layout().number, color=colour)

@@ -30,7 +30,7 @@ from mclab.report.marks import (
     without_recall_in,
 )
 from mclab.report.row import Row
-from mclab.report.sheet import legend, legend_columns, sheet
+from mclab.report.sheet import legend, legend_columns, sheet, wrapped_label
 from mclab.report.summary import Summary
 
 #: From this ratio of the largest to the smallest value on, the axis is logarithmic.
@@ -50,7 +50,7 @@ def lines_figure(summary: Summary, axis: Axis) -> Figure:
         if place % page.across == 0:
             panel.set_ylabel("test accuracy")
         if page.lowest(place):
-            panel.set_xlabel(_x_label(summary, axis))
+            panel.set_xlabel(wrapped_label(_x_label(summary, axis), page.across))
             panel.tick_params(labelbottom=True)
     if len(lines) > 1:
         legend(page, across)

@@ -103,8 +103,8 @@ def drawn(
     `style` is added to the house's; `before` sees the figure before it is saved.
     """
     buffer = BytesIO()
-    styles = ["default", STYLE, layout().style, dict(style or {})]
-    with matplotlib.style.context(styles), warnings.catch_warnings():
+    house: dict[str, Any] = {**STYLE, **layout().style, **(style or {})}
+    with matplotlib.style.context(["default", house]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # shown as a box; not the user's to mend
         made = figure()
         _show_hidden(made)

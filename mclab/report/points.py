@@ -26,13 +26,15 @@ from mclab.report.marks import (
     without_recall_in,
 )
 from mclab.report.row import Row
-from mclab.report.sheet import seeds_caption, sheet
+from mclab.report.sheet import MOST_ACROSS, seeds_caption, sheet
 from mclab.report.summary import Summary
 
 BASELINE, OTHER, LOST = "black", COLOURS[0], COLOURS[1]
 #: How far below a cell's mean its seeds lie, in rows.
 BELOW = 0.27
 LONGEST = 30
+#: Inches of a row. Names of more lines than this leave no room for panels side by side.
+ROW, CROWDED = 0.38, 3
 
 
 def points_figure(summary: Summary) -> Figure:
@@ -42,7 +44,11 @@ def points_figure(summary: Summary) -> Figure:
     """
     every, summary = summary, ends(summary)
     foot = [seeds_caption(summary), told(summary, every, "the tables hold all.")]
-    page = sheet(summary, 0.75 + 0.38 * max(2, len(summary.rows)), caption=" ".join(filter(None, foot)))
+    names = [named(row.label) for row in summary.rows]
+    lines = max((wrapped(name).count("\n") + 1 for name in names), default=1)
+    row = max(ROW, 0.06 + 0.15 * layout().scale * lines)
+    across = 1 if max(map(len, names)) > CROWDED * letters_of_a_name() else MOST_ACROSS
+    page = sheet(summary, 0.75 + row * max(2, len(names)), caption=" ".join(filter(None, foot)), across=across)
     for place, (axis, part) in enumerate(zip(page.panels, panels(summary), strict=True)):
         _panel(axis, summary, part)
         if page.lowest(place):
@@ -104,6 +110,11 @@ def _cells(axis: Axes, cells: Sequence[tuple[int, Row]], part: str, colour: str)
 
 def wrapped(text: str) -> str:
     """A name on at most two lines, three where they are short."""
-    letters = min(LONGEST, max(14, layout().letters(LONGEST)))
-    lines = 2 if letters == LONGEST else 3
+    letters = letters_of_a_name()
+    lines = 2 if letters == LONGEST else CROWDED if len(text) <= CROWDED * letters else CROWDED + 1
     return "\n".join(wrap(text, letters, max_lines=lines, placeholder=" …", break_long_words=True))
+
+
+def letters_of_a_name() -> int:
+    """Letters of a line of a row's name beside its points."""
+    return min(LONGEST, max(16, layout().letters(LONGEST)))

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mclab.config.outcome import ALL
+from mclab.report.align import cut_middle
 from mclab.report.display import baselines
 from mclab.report.layout import layout, named
 from mclab.report.marks import GREY, LEFT, panels, seeds_in
@@ -97,9 +98,15 @@ def side_by_side(panels: int, most: int = 3) -> int:
     return 2 if panels == 4 and most > 2 else min(most, panels)
 
 
+def wrapped_label(text: str, across: int) -> str:
+    """The label of an axis in as many lines as a panel, `across` in a row, has room for."""
+    return fill(text, layout().letters(110) // across)
+
+
 def legend(page: Sheet, across: int) -> None:
     """The lines' names between title and panels, `across` in a row."""
-    handles, labels = page.panels[0].get_legend_handles_labels()
+    handles, given = page.panels[0].get_legend_handles_labels()
+    labels = [cut_middle(label, max(12, layout().letters(112) // across - 7)) for label in given]
     corner = (LEFT, 1 - page.above)
     page.figure.legend(
         handles, labels, loc="upper left", bbox_to_anchor=corner, ncols=across, borderpad=0, borderaxespad=0

@@ -14,7 +14,7 @@ from mclab.report.lines import draw_line, thinned
 from mclab.report.marks import COLOURS, limits, panels
 from mclab.report.names import full_label, is_number, plain, value_text
 from mclab.report.row import Row
-from mclab.report.sheet import legend, legend_columns, sheet
+from mclab.report.sheet import legend, legend_columns, sheet, wrapped_label
 from mclab.report.summary import Summary
 
 #: More lines than colours times dashes cannot be told apart.
@@ -54,7 +54,7 @@ def state_figure(summary: Summary) -> Figure:
         if place % page.across == 0:
             panel.set_ylabel("test accuracy")
         if page.lowest(place):
-            panel.set_xlabel("floats kept of a sequence, fixed and cached")
+            panel.set_xlabel(wrapped_label("floats kept of a sequence, fixed and cached", page.across))
             panel.tick_params(labelbottom=True)
     legend(page, across)
     return page.figure

@@ -67,10 +67,9 @@ def _element(data: bytes, prefix: str, alt: str, texts: dict[str, tuple[str, ...
         for key in ("style", "fill", "stroke"):
             if (value := element.get(key)) is not None:
                 element.set(key, _COLOUR.sub(_themed, value))
-        if element.tag == f"{{{_SVG}}}text" and "fill:" not in element.get("style", ""):
-            element.set("style", f"fill: var(--ink, #000000); {element.get('style', '')}")
     for key in ("width", "height"):
         root.attrib.pop(key, None)
+    root.set("style", "fill: var(--ink, #000000)")  # what has no fill of its own would be black
     root.set("role", "img")
     root.set("aria-label", printable(alt))
     return ET.tostring(root, encoding="unicode")

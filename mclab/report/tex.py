@@ -5,9 +5,11 @@ Needs booktabs and nothing else; every character is escaped, for pdflatex and th
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from mclab.config.outcome import ALL
 from mclab.report.align import NOTHING
-from mclab.report.display import difference_text, row_heads, shown_columns
+from mclab.report.display import WITHOUT_RECALL, baselines, difference_text, row_heads, shown_columns
 from mclab.report.letters import escape
 from mclab.report.notes import ASIDE, notes
 from mclab.report.row import Row
@@ -19,18 +21,21 @@ from mclab.report.typeset import GAP, PAGE, SIZES, anchor, numeric, table_row
 STARS = {0.001: 3, 0.01: 2, ALPHA: 1}
 #: Names longer than this are broken into lines, in a column of a share of the page's width.
 LONGEST, NAMES = 34, 0.32
+#: Letters of a line of a caption; lines that head, rules and the caption's own space take.
+LINE, RULES = 70, 5
 #: Columns that stand beside the accuracies where there is room, the first soonest.
 _MORE = ("params", "state", "solved")
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A head, cells that are LaTeX already, their widest in letters, and the column's kind."""
+    """A head, cells that are LaTeX already, their widest in letters, the column's kind, and the slice that it is of."""
 
     head: str
     cells: tuple[str, ...]
     width: int
     kind: str = "r"
+    part: str | None = None
 
 
 def tex(summary: Summary, underline: bool = False) -> str:
@@ -43,15 +48,27 @@ def tex(summary: Summary, underline: bool = False) -> str:
     size, columns, left = _fitted(summary, underline)
     caption = " ".join([_sentence(summary.plan.question or summary.plan.name), *_caption(summary, underline, left)])
     rows = list(zip(*(column.cells for column in columns), strict=True))
-    pages = [rows[start : start + PAGE] for start in range(0, len(rows), PAGE)] or [[]]
-    floats = [_float(summary.plan.name, caption, size, columns, page, place) for place, page in enumerate(pages)]
+    foot = list(_foot(summary, columns))
+    room = max(1, PAGE - len(foot) - RULES - len(caption) // LINE)
+    pages = [rows[start : start + room] for start in range(0, len(rows), room)] or [[]]
+    floats = [
+        _float(summary.plan.name, caption, size, columns, (page, foot if place == len(pages) - 1 else []), place)
+        for place, page in enumerate(pages)
+    ]
     comments = [f"% {escape(line)}" for line in notes(summary)]
     return "\n".join([r"% needs \usepackage{booktabs}", *comments, *floats]) + "\n"
 
 
 def _float(
-    name: str, caption: str, size: str, columns: Sequence[_Column], rows: Sequence[Sequence[str]], place: int
+    name: str,
+    caption: str,
+    size: str,
+    columns: Sequence[_Column],
+    rows: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
+    place: int,
 ) -> str:
+    """One table environment, of rows and of what stands below them behind a rule."""
+    body, foot = rows
     return "\n".join([
         r"\begin{table}[tbp]",
         r"\centering",
@@ -63,7 +80,9 @@ def _float(
         r"\toprule",
         table_row([escape(column.head) for column in columns]),
         r"\midrule",
-        *map(table_row, rows),
+        *map(table_row, body),
+        *([r"\midrule"] if foot else []),
+        *map(table_row, foot),
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
@@ -73,10 +92,10 @@ def _float(
 def _fitted(summary: Summary, underline: bool) -> tuple[str, list[_Column], bool]:
     """The size of type, the columns, and whether slices were left out because no page is as wide."""
     heads = list(_heads(summary))
-    whole = _scored(summary, "accuracy", lambda each: each.accuracy, True, underline, _stars)
+    whole = _scored(summary, "accuracy", ALL, lambda each: each.accuracy, True, underline, _stars)
     for wide in (True, False):
         slices = [
-            _scored(summary, part, lambda each, part=part: each.slices.get(part, Spread()), wide, underline)
+            _scored(summary, part, part, partial(_on, part), wide, underline)
             for part in summary.slices * summary.has_slices
         ]
         for size, line in SIZES.items():
@@ -86,12 +105,24 @@ def _fitted(summary: Summary, underline: bool) -> tuple[str, list[_Column], bool
     return size, _filled(summary, [*heads, whole], line), summary.has_slices
 
 
+def _on(part: str, each: Row) -> Spread:
+    return each.slices.get(part, Spread())
+
+
 def _filled(summary: Summary, columns: list[_Column], line: int) -> list[_Column]:
     """More columns, as far as there is room."""
     for extra in _further(summary):
         if _width([*columns, extra]) <= line:
             columns = [*columns, extra]
     return columns
+
+
+def _foot(summary: Summary, columns: Sequence[_Column]) -> Iterator[list[str]]:
+    """What the best predictor without recall scores, a row for each different test."""
+    for label, found in baselines(summary).items():
+        name = WITHOUT_RECALL + f" ({label})" * bool(label)
+        known = [column.part and found.accuracy(column.part) for column in columns[1:]]
+        yield [escape(name), *("" if each is None or each == "" else f"{each:.3f}" for each in known)]
 
 
 def _width(columns: Sequence[_Column]) -> int:
@@ -108,6 +139,7 @@ def _heads(summary: Summary) -> Iterator[_Column]:
 def _scored(
     summary: Summary,
     head: str,
+    part: str,
     spread_of: Callable[[Row], Spread],
     wide: bool,
     underline: bool,
@@ -127,7 +159,7 @@ def _scored(
         stars = mark(each)
         cells.append(f"{text}{width}{stars}")
         widths.append(len(mean) + (8 if width else 0) + (2 if stars else 0))
-    return _Column(head, tuple(cells), max(widths))
+    return _Column(head, tuple(cells), max(widths), part=part)
 
 
 def _shown(found: Spread) -> str:

@@ -25,9 +25,12 @@ from mclab.report.paper_files import frame as paper_frame
 from mclab.report.paper_text import reading as reading_paper
 from mclab.report.paper_text import tables as paper_tables
 from mclab.report.paper_text import verdicts
+from mclab.report.places import own_key
 from mclab.report.plots import figure_of
 from mclab.report.row import Row
 from mclab.report.runs import runs_of
+from mclab.report.slices import CAPACITY
+from mclab.report.state import state_of
 from mclab.report.summary import Summary, summarise
 from mclab.report.svg import NARROW, WIDE, drawing
 from mclab.report.tables import cells_of
@@ -38,6 +41,8 @@ from mclab.report.write import as_csv
 
 #: Wide enough for a paragraph that the page breaks itself.
 _UNBROKEN = 10**6
+#: Rows whose states differ by less than this ratio make no figure of it.
+STATE_FROM = 1.5
 #: What each kind of figure shows, in words for those who do not see it; the tables hold the numbers.
 ALT = {
     "accuracy": "Test accuracy of every row with its interval and every seed, in a panel for each slice",
@@ -122,8 +127,7 @@ def _slices(summary: Summary) -> list[Block]:
 def _plots(summary: Summary, curve: Curve) -> Iterator[Block]:
     """Every kind that has something to show; of many rows the first, the best and the worst."""
     few = ends(summary, MOST_LINES)
-    kinds = ["accuracy", *["points"] * (numeric_axis(summary) is not None), "slices", "capacity", "heat", "state"]
-    for kind in [*kinds, "effects", "curves"]:
+    for kind in _kinds(summary):
         whole = summary if kind in ("accuracy", "points", "heat", "effects") else few
         left = told_of(few, summary, "the tables hold all.") if whole is few else ""
         draw = partial(figure_of, whole, kind, curve)
@@ -137,6 +141,16 @@ def _plots(summary: Summary, curve: Curve) -> Iterator[Block]:
             yield Words([left])
 
 
+def _kinds(summary: Summary) -> Iterator[str]:
+    """The kinds that show something of their own: slices of a number of pairs are no other figure than capacity."""
+    yield "accuracy"
+    yield from ["points"] * (numeric_axis(summary) is not None)
+    yield "slices"
+    yield from ["capacity"] * (own_key(summary.rows[0]) not in CAPACITY or len(summary.slices) < 2)
+    sizes = [size for row in summary.rows if (size := state_of(row))]
+    yield from ["heat", *["state"] * bool(sizes and max(sizes) > STATE_FROM * min(sizes)), "effects", "curves"]
+
+
 def _effects(summary: Summary) -> list[Block]:
     if not (found := effects(summary)):
         return []
@@ -147,8 +161,8 @@ def _effects(summary: Summary) -> list[Block]:
 def _repeat(summary: Summary, source: Source) -> list[Block]:
     """The commands that made the folder and read it, then what to do next."""
     following = commands(summary, source.again) if source.again else []
-    then: list[Block] = [Words(["What to do next:"]), Code([_paste(line) for line in following])]
-    return [Code(source.commands), *(then if following else [])]
+    then = Code([_paste(line) for line in following], "What to do next:")
+    return [Code(source.commands), *[then] * bool(following)]
 
 
 def _paste(line: str) -> str:

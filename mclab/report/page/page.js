@@ -34,13 +34,13 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const figure = table.closest("figure"), input = figure.querySelector("input"), count = figure.querySelector(".count");
   const texts = rows.map((row) => [...row.cells].map((cell) => cell.textContent).join(" ").toLowerCase());
   input.addEventListener("input", () => {
-    const wanted = input.value.toLowerCase().split(" ").filter(Boolean);
+    const wanted = input.value.trim().toLowerCase();
     let shown = 0;
     rows.forEach((row, place) => {
-      row.hidden = !wanted.every((word) => texts[place].includes(word));
+      row.hidden = !texts[place].includes(wanted);
       shown += !row.hidden;
     });
-    count.textContent = wanted.length ? `${shown} of ${rows.length} rows` : "";
+    count.textContent = wanted ? `${shown} of ${rows.length} rows` : "";
   });
 }
 // What a point says stands beside the pointer at once, for the nearest point within a finger's reach.

@@ -70,9 +70,10 @@ class Words:
 
 @dataclass(frozen=True)
 class Code:
-    """Commands, or lines of a grid, to be copied."""
+    """Commands, or lines of a grid, to be copied, and what they are for."""
 
     lines: Sequence[str]
+    head: str = ""
     kind: Literal["code"] = "code"
 
 
