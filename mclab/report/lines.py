@@ -149,10 +149,12 @@ def draw_line(
     at: Sequence[float],
     scored: Sequence[tuple[Row, str]],
     aside: float,
+    marker: int | None = None,
 ) -> list[float]:
     """Means with their intervals at `at`, joined, the seeds `aside` to the right of them; the means that there are.
 
-    `style` is a place in the palettes of colours and of dashes, `scored` a cell and a slice for each place.
+    `style` is a place in the palettes of colours and of dashes, `marker` one in that of markers, by default as the
+    colour's; `scored` a cell and a slice for each place.
     """
     colour = COLOURS[style[0]]
     for place, (row, part) in zip(at, scored, strict=True):
@@ -166,7 +168,7 @@ def draw_line(
         [place for place, _, _ in known],
         [mean for _, mean, _ in known],
         yerr=[[arms[side] for _, _, arms in known] for side in (0, 1)],
-        fmt=MARKERS[style[0]],
+        fmt=MARKERS[style[0] if marker is None else marker],
         linestyle=DASHES[style[1]],
         color=colour,
         markersize=4.4,
