@@ -193,12 +193,15 @@ def check_memory(plan: Plan, options: RunOptions) -> None:
     refuse(needs(runs, replicas)[0], machine() if here else None)
 
 
-def write_tables(plan: Plan, records: Records, out: Path) -> list[Path]:
-    """The tables of what is stored. Raises `ConfigError` where they cannot be written."""
+def write_tables(plan: Plan, records: Records, out: Path, underline: bool = False) -> list[Path]:
+    """The tables of what is stored, in the one for LaTeX the second best underlined where asked.
+
+    Raises `ConfigError` where they cannot be written.
+    """
     from mclab.report import write
 
     with plainly(out / "tables"):
-        return write.write_tables(plan, records.lookup, out / "tables", records.curve)
+        return write.write_tables(plan, records.lookup, out / "tables", records.curve, underline)
 
 
 def write_plots(plan: Plan, records: Records, out: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:

@@ -14,6 +14,7 @@ import typer
 from mclab.cli.inspecting import compare, doctor, show
 from mclab.cli.looking import check, keys
 from mclab.cli.reading import list_, plot, table
+from mclab.cli.reporting import report
 from mclab.cli.reproducing import reproduce
 from mclab.cli.running import ablate, train
 from mclab.cli.sampling import sample
@@ -39,6 +40,7 @@ app.command()(sweep)
 app.command()(train)
 app.command()(table)
 app.command()(plot)
+app.command()(report)
 app.command("list")(list_)
 app.command()(show)
 app.command()(compare)

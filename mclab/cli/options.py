@@ -23,7 +23,8 @@ def folder(text: str) -> Path:
     return _usable(text)
 
 
-def _file(text: str) -> Path:
+def file(text: str) -> Path:
+    """A file's name; an empty one would stand for the folder one stands in."""
     if not text.strip():
         raise typer.BadParameter("is empty; give a file")
     from mclab.store.paths import BESIDE
@@ -142,7 +143,7 @@ Layer = Annotated[int | None, typer.Option("--layer", metavar="N", min=0, max=10
 Head = Annotated[int | None, typer.Option("--head", metavar="N", min=0, max=4095, help="With --run: gates of one.")]
 Plot = Annotated[
     Path | None,
-    typer.Option("--plot", metavar="FILE", parser=_file, help="With --run: draw the gates, png, svg or pdf."),
+    typer.Option("--plot", metavar="FILE", parser=file, help="With --run: draw the gates, png, svg or pdf."),
 ]
 
 

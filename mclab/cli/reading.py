@@ -1,5 +1,6 @@
 """The verbs that read a run folder: table, plot, list."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from mclab.cli.texts import listing_text, written
 if TYPE_CHECKING:
     from mclab.plan.plan import Plan
     from mclab.plan.space_trials import Trials
+    from mclab.report.layout import Layout
     from mclab.store import Records
 
 FORMATS = ("png", "svg", "pdf")
@@ -31,6 +33,9 @@ def table(
     out: of.Elsewhere = None,
     as_json: of.Json = False,
     baseline: of.Baseline = None,
+    second: Annotated[
+        str, typer.Option("--second", metavar="HOW", help="With --format tex: underline the second best, or none.")
+    ] = "none",
 ) -> None:
     """Print a run folder's table, and write its tables again.
 
@@ -41,12 +46,15 @@ def table(
     from mclab.loading import trials
 
     of.one_of("--format", form, tuple(TABLES))
+    underline = of.one_of("--second", second, ("underline", "none")) == "underline"
+    if underline and form != "tex":
+        raise ConfigError("--second: goes with --format tex")
     if as_json and form != "text":
         raise ConfigError(f"--json: is a format of its own, --format {form} another; keep one")
     if (study := trials(folder)) is not None:
         _only_grids(baseline, folder)
         return studies.table(study, folder, form, out or folder, as_json)
-    return _table(folder, form, out or folder, as_json, baseline)
+    return _table(folder, form, out or folder, as_json, baseline, underline)
 
 
 def _only_grids(baseline: str | None, folder: Path) -> None:
@@ -56,7 +64,7 @@ def _only_grids(baseline: str | None, folder: Path) -> None:
         raise ConfigError(f"--baseline: is for a grid; {folder} holds a sweep")
 
 
-def _table(folder: Path, form: str, out: Path, as_json: bool, baseline: str | None) -> None:
+def _table(folder: Path, form: str, out: Path, as_json: bool, baseline: str | None, underline: bool) -> None:
     from mclab.ablate import write_tables
     from mclab.loading import opened
     from mclab.report.rebase import with_baseline
@@ -70,14 +78,14 @@ def _table(folder: Path, form: str, out: Path, as_json: bool, baseline: str | No
     elif (name := TABLES[form]) is not None:
         from mclab.report.write import table_files
 
-        content(table_files(plan, records.lookup, records.curve)[name], name)
+        content(table_files(plan, records.lookup, records.curve, underline)[name], name)
     else:
         from mclab.again import command
         from mclab.report.terminal import terminal_table
 
         again = command(folder, plan)
         result(terminal_table(plan, records.lookup, width(), again, records.curve).rstrip("\n"))
-    remark(*written(write_tables(plan, records, out)))
+    remark(*written(write_tables(plan, records, out, underline)))
 
 
 def plot(
@@ -97,6 +105,21 @@ def plot(
     ] = None,
     out: of.Elsewhere = None,
     baseline: of.Baseline = None,
+    width: Annotated[
+        str | None,
+        typer.Option(
+            "--width",
+            metavar="WIDTH",
+            help="For print, at this width: single (3.3 inches), double (7) or centimetres; text of 8 points.",
+        ),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="Above the figure; none for nothing. [the question]")
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--labels", metavar="OLD=NEW", help="Rename a row, a key or a slice; repeat for several."),
+    ] = None,
 ) -> None:
     """Write a run folder's plots again, and print where they stand."""
     from mclab.loading import trials
@@ -105,11 +128,29 @@ def plot(
     asked = [of.one_of("--kind", given, (*KINDS, *studies.KINDS)) for given in kinds or ()]
     if (study := trials(folder)) is not None:
         _only_grids(baseline, folder)
-        return studies.plot(study, folder, asked, wanted, out or folder)
-    return _plot(folder, asked, wanted, (out or folder) / "plots", baseline)
+        return studies.plot(study, folder, asked, wanted, out or folder, _look(width, title), labels or ())
+    return _plot(folder, asked, wanted, (out or folder) / "plots", baseline, _look(width, title), labels or ())
 
 
-def _plot(folder: Path, asked: list[str], wanted: list[str], where: Path, baseline: str | None) -> None:
+def _look(width: str | None, title: str | None) -> "Layout":
+    """The layout that was asked for."""
+    from dataclasses import replace
+
+    from mclab.report.layout import Layout, inches, printed
+
+    look = Layout() if width is None else printed(inches(width))
+    return look if title is None else replace(look, heading="" if title == "none" else title)
+
+
+def _plot(
+    folder: Path,
+    asked: list[str],
+    wanted: list[str],
+    where: Path,
+    baseline: str | None,
+    look: "Layout",
+    labels: Sequence[str],
+) -> None:
     from mclab.config.strict import ConfigError
     from mclab.loading import opened
     from mclab.report.plots import refuse_empty, write_plots
@@ -122,7 +163,7 @@ def _plot(folder: Path, asked: list[str], wanted: list[str], where: Path, baseli
         raise ConfigError(f"--kind: {strange[0]} is for a sweep; {folder} holds a grid: {', '.join(KINDS)}")
     refuse_empty(plan, records.lookup)
     with plainly(where):
-        paths = write_plots(plan, records.lookup, where, wanted, asked, records.curve)
+        paths = write_plots(plan, records.lookup, where, wanted, asked, records.curve, look, labels)
     for path in paths:
         result(str(path))
 

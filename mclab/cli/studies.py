@@ -9,6 +9,7 @@ from mclab.cli.texts import written
 
 if TYPE_CHECKING:
     from mclab.plan.space_trials import Trials
+    from mclab.report.layout import Layout
     from mclab.report.sweeps.study import Study
 
 #: What `table --format` prints, and the file that holds the same.
@@ -52,10 +53,19 @@ def _file(found: "Trials", name: str) -> bytes:
     return as_csv(frame) if name == "trials.csv" else as_parquet(frame)
 
 
-def plot(found: "Trials", folder: Path, kinds: Sequence[str], formats: Sequence[str], out: Path) -> None:
+def plot(
+    found: "Trials",
+    folder: Path,
+    kinds: Sequence[str],
+    formats: Sequence[str],
+    out: Path,
+    look: "Layout",
+    labels: Sequence[str],
+) -> None:
     """Write the kinds that were asked for, by default all that have something to show. Raises `ConfigError`."""
     from mclab.config.strict import ConfigError
-    from mclab.report.plots import drawn
+    from mclab.report.layout import laid_out
+    from mclab.report.plots import drawn, with_labels
     from mclab.report.sweeps.plots import figures_of
     from mclab.report.sweeps.study import Study
     from mclab.report.write import write_files
@@ -68,7 +78,8 @@ def plot(found: "Trials", folder: Path, kinds: Sequence[str], formats: Sequence[
     kinds = kinds or tuple(figures) or KINDS
     if missing := [kind for kind in kinds if kind not in figures]:
         raise ConfigError(f"{folder}: {_why_not(missing[0], study)}")
-    files = {f"{kind}.{form}": drawn(figures[kind], form) for kind in kinds for form in formats}
+    with laid_out(with_labels(look, labels, [figures[kind] for kind in kinds])):
+        files = {f"{kind}.{form}": drawn(figures[kind], form) for kind in kinds for form in formats}
     with plainly(out / "plots"):
         paths = write_files(out / "plots", files)
     for path in paths:

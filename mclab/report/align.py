@@ -34,3 +34,11 @@ def reason(error: str | None) -> str:
 def cut(text: str, longest: int) -> str:
     """The text in at most so many letters; the last is `…` where some are left out."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def cut_middle(text: str, longest: int) -> str:
+    """The text in at most so many letters, its middle left out where it is longer."""
+    if len(text) <= longest:
+        return text
+    head = longest // 2
+    return f"{text[:head]}…{text[head + 1 - longest :]}"

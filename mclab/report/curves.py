@@ -10,8 +10,9 @@ from matplotlib.figure import Figure
 from mclab.config.strict import ConfigError
 from mclab.plan.select import Curve
 from mclab.report.axis import MOST_DASHES
+from mclab.report.layout import named
 from mclab.report.looks import looks_of
-from mclab.report.marks import COLOURS, DASHES
+from mclab.report.marks import COLOURS, DASHES, MARKERS, say
 from mclab.report.row import Row
 from mclab.report.sheet import legend, legend_columns, sheet
 from mclab.report.summary import Summary
@@ -20,6 +21,8 @@ METRICS = ("accuracy", "loss")
 MOST_LINES = len(COLOURS) * MOST_DASHES
 #: From this ratio of the largest to the smallest loss on, its axis is logarithmic.
 LOG_FROM = 20
+#: About so many looks of a line have a marker: colours alone cannot be told apart in grey.
+MARKED = 8
 CAPTION = (
     "Lines: mean over seeds on valid, all slices alike; bands: from the lowest seed to the highest. A seed that "
     "stopped early keeps its last value."
@@ -60,7 +63,7 @@ def curves_figure(summary: Summary, curve: Curve) -> Figure:
         raise ConfigError("curves: none is stored")
     if len(shown) > MOST_LINES:
         raise ConfigError(f"curves: {len(shown)} rows cannot be told apart, the most is {MOST_LINES}")
-    labels = [summary.rows[place].label for place in shown]
+    labels = [named(summary.rows[place].label) for place in shown]
     across = legend_columns(labels)
     lost = any(track.lost for found in tracks.values() for track in found)
     caption = CAPTION + " ×: a seed's last look before it diverged." * lost
@@ -68,7 +71,7 @@ def curves_figure(summary: Summary, curve: Curve) -> Figure:
     page = sheet(summary, 3.0, -(-len(labels) // across), titles, caption, share=False, dotted=False)
     for panel, metric in zip(page.panels, METRICS, strict=True):
         for number, place in enumerate(shown):
-            _line(panel, tracks[metric][place], summary.rows[place].label, number)
+            _line(panel, tracks[metric][place], named(summary.rows[place].label), number)
         panel.set_xlabel("step")
     _scales(page.panels, [track for track in tracks["loss"] if track.mean])
     legend(page, across)
@@ -81,8 +84,20 @@ def _drawn(found: Track) -> bool:
 
 def _line(panel: Axes, found: Track, label: str, number: int) -> None:
     colour, dash = COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS)]
-    marker = "o" if len(found.steps) == 1 else None
-    panel.plot(found.steps, found.mean, color=colour, linestyle=dash, linewidth=1.5, label=label, marker=marker)
+    every = max(1, len(found.steps) // MARKED)
+    (line,) = panel.plot(
+        found.steps,
+        found.mean,
+        color=colour,
+        linestyle=dash,
+        linewidth=1.5,
+        label=label,
+        marker=MARKERS[number % len(MARKERS)],
+        markersize=3.6,
+        markevery=every,
+    )
+    marked = list(zip(found.steps, found.mean, found.low, found.high, strict=True))[::every]
+    say(line, [f"{label}, step {step}: {mean:.3f} [{low:.3f}, {high:.3f}]" for step, mean, low, high in marked])
     panel.fill_between(found.steps, found.low, found.high, color=colour, alpha=0.15, linewidth=0)
     panel.plot(*zip(*found.lost, strict=True) if found.lost else ([], []), "x", color=colour, markersize=5)
 

@@ -5,9 +5,11 @@ from matplotlib.figure import Figure
 
 from mclab.config.strict import ConfigError
 from mclab.report.align import cut
+from mclab.report.display import signed, signed_interval
 from mclab.report.effects import Effect, effects
 from mclab.report.effects_shown import most_telling
-from mclab.report.marks import COLOURS, GREY, draw_seeds
+from mclab.report.layout import layout, named
+from mclab.report.marks import COLOURS, GREY, draw_seeds, say
 from mclab.report.sheet import page
 from mclab.report.stats import ALPHA
 from mclab.report.summary import Summary
@@ -38,7 +40,7 @@ def effects_figure(summary: Summary) -> Figure:
     axes.axvline(0, color=GREY, linewidth=0.9, zorder=1)
     for row, effect in enumerate(found):
         _draw(axes, effect, row)
-    axes.set_yticks(range(len(found)), [cut(_label(effect), LONGEST) for effect in found])
+    axes.set_yticks(range(len(found)), [cut(named(_label(effect)), layout().letters(LONGEST)) for effect in found])
     axes.set_ylim(len(found) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
@@ -55,10 +57,14 @@ def _label(effect: Effect) -> str:
 
 def _draw(axes: Axes, effect: Effect, row: int) -> None:
     colour, gap = COLOURS[0 if effect.main else 1], effect.difference
-    draw_seeds(axes, list(effect.by_seed.values()), [row + 0.2] * len(effect.by_seed), colour)
+    told = [f"{_label(effect)}, seed {seed}: {signed(value)}" for seed, value in effect.by_seed.items()]
+    draw_seeds(axes, list(effect.by_seed.values()), [row + 0.2] * len(effect.by_seed), colour, told)
     if gap.mean is None:
         return
     arms = [[0.0 if (end := clip(each, -1.0)) is None else abs(gap.mean - end)] for each in (gap.lo, gap.hi)]
     fill = colour if effect.apart else "white"
     x, y = [gap.mean], [row - 0.08]
-    axes.errorbar(x, y, xerr=arms, fmt="o", color=colour, markerfacecolor=fill, markersize=5, elinewidth=1.1, capsize=2)
+    bars = axes.errorbar(
+        x, y, xerr=arms, fmt="o", color=colour, markerfacecolor=fill, markersize=5, elinewidth=1.1, capsize=2
+    )
+    say(bars[0], [f"{_label(effect)}: {signed(gap.mean)} {signed_interval(gap)}"])

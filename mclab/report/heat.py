@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from mclab.config.strict import ConfigError
-from mclab.report.marks import GREY, spread_in
+from mclab.report.layout import layout, named
+from mclab.report.marks import GREY, mean_text, say, spread_in
 from mclab.report.names import is_number, value_text
 from mclab.report.places import Spot, families, groups, spots, values_along, varied
 from mclab.report.sheet import sheet, side_by_side
@@ -20,6 +21,8 @@ ACROSS, DOWN = "length", "depth"
 COLOUR_MAP = "cividis"
 #: A mean below this is written in white.
 DARK = 0.5
+#: What is written on a light and on a dark cell, whatever the colours of the page.
+INK, PALE = "#111111", "#FEFEFE"
 MOST_PANELS = 24
 #: Numbers are written into cells of at least this width, in inches.
 LEAST_CELL = 0.3
@@ -80,16 +83,17 @@ def heat_figure(summary: Summary) -> Figure:
     shown = drawn.panels[:MOST_PANELS]
     beside = side_by_side(len(shown), 3 if len(drawn.xs) <= 5 else 2 if len(drawn.xs) <= 9 else 1)
     height = 0.85 + CELL_HEIGHT * max(3, len(drawn.ys))
-    page = sheet(summary, height, 0, [panel.title for panel in shown], _caption(summary, drawn), beside, dotted=False)
+    titles = [named(panel.title) for panel in shown]
+    page = sheet(summary, height, 0, titles, _caption(summary, drawn), beside, dotted=False)
     for place, (axes, panel) in enumerate(zip(page.panels, shown, strict=True)):
-        image = _panel(axes, drawn, panel, 7.0 / page.across / len(drawn.xs))
+        image = _panel(axes, drawn, panel, layout().width / 1.2 / page.across / len(drawn.xs))
         if place % page.across == 0:
-            axes.set_ylabel(drawn.down)
+            axes.set_ylabel(named(drawn.down))
         if page.lowest(place):
-            axes.set_xlabel(drawn.across)
+            axes.set_xlabel(named(drawn.across))
             axes.tick_params(labelbottom=True)
     if len(shown) == 1:
-        page.panels[0].set_title(shown[0].title)
+        page.panels[0].set_title(named(shown[0].title))
     page.figure.colorbar(image, ax=page.panels, label="test accuracy", shrink=0.9, aspect=24, pad=0.02)
     return page.figure
 
@@ -120,7 +124,10 @@ def _panel(axes: Axes, drawn: Map, panel: Panel, cell: float) -> AxesImage:
     axes.grid(visible=False)
     for spine in axes.spines.values():
         spine.set(visible=True, edgecolor=GREY, linewidth=0.6)
-    if cell >= LEAST_CELL:
+    known = [(x, y, spot) for (down, over), spot in panel.cells.items() for x, y in [(xs.index(over), ys.index(down))]]
+    (points,) = axes.plot([x for x, _, _ in known], [y for _, y, _ in known], "s", markersize=12, alpha=0)
+    say(points, [mean_text(spot.row, spot.part, f"{panel.title}, {spot.part}") for _, _, spot in known])
+    if cell >= LEAST_CELL * layout().number / 7.5:
         _numbers(axes, means)
     return image
 
@@ -134,5 +141,5 @@ def _numbers(axes: Axes, means: Sequence[Sequence[float | None]]) -> None:
     for y, line in enumerate(means):
         for x, mean in enumerate(line):
             if mean is not None:
-                colour = "white" if mean < DARK else "black"
-                axes.text(x, y, f"{mean:.2f}", ha="center", va="center", fontsize=7.5, color=colour)
+                colour = PALE if mean < DARK else INK
+                axes.text(x, y, f"{mean:.2f}", ha="center", va="center", fontsize=layout().number, color=colour)

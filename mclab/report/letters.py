@@ -49,7 +49,7 @@ MATHS = {
     "→": r"\to", "←": r"\leftarrow", "↑": r"\uparrow", "↓": r"\downarrow", "⇒": r"\Rightarrow", "∈": r"\in",
     "Σ": r"\Sigma", "∑": r"\sum", "∏": r"\prod", "⊙": r"\odot", "⊕": r"\oplus", "⟨": r"\langle", "⟩": r"\rangle",
     "²": "{}^2", "³": "{}^3", "¹": "{}^1", "⁰": "{}^0", "ᵀ": "{}^T", "½": r"\frac12", "¼": r"\frac14", "μ": r"\mu",
-    "µ": r"\mu", "✓": r"\surd",
+    "µ": r"\mu", "✓": r"\surd", "†": r"\dagger",
 }  # fmt: skip
 #: The Greek letters; the capitals of the first look like Latin ones, and LaTeX has no names for them.
 _ALIKE = frozenset(

@@ -7,26 +7,30 @@ from math import log2
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mclab.config.outcome import ALL
 from mclab.report.align import NOTHING
 from mclab.report.axis import Axis, Line, followed, lines_along
+from mclab.report.layout import layout, named
 from mclab.report.many import MOST_ROWS
 from mclab.report.marks import (
     COLOURS,
     DASHES,
     MARKERS,
-    WIDTH,
     draw_lost,
     draw_seeds,
     draw_without_recall,
     interval_arms,
     limits,
+    mean_text,
     panels,
+    say,
+    seed_texts,
     seeds_in,
     spread_in,
     without_recall_in,
 )
 from mclab.report.row import Row
-from mclab.report.sheet import legend, legend_columns, sheet
+from mclab.report.sheet import legend, legend_columns, sheet, wrapped_label
 from mclab.report.summary import Summary
 
 #: From this ratio of the largest to the smallest value on, the axis is logarithmic.
@@ -38,7 +42,7 @@ LETTER = 0.085
 def lines_figure(summary: Summary, axis: Axis) -> Figure:
     """One panel per slice: mean with interval and every seed, joined along the numeric key."""
     lines = lines_along(summary, axis)
-    across = legend_columns([line.label for line in lines])
+    across = legend_columns([named(line.label) for line in lines])
     rows = -(-len(lines) // across) if len(lines) > 1 else 0
     page = sheet(summary, 2.5 if summary.has_slices else 3.2, rows, caption=_dense_caption(summary, lines))
     for place, (panel, part) in enumerate(zip(page.panels, panels(summary), strict=True)):
@@ -46,7 +50,7 @@ def lines_figure(summary: Summary, axis: Axis) -> Figure:
         if place % page.across == 0:
             panel.set_ylabel("test accuracy")
         if page.lowest(place):
-            panel.set_xlabel(_x_label(summary, axis))
+            panel.set_xlabel(wrapped_label(_x_label(summary, axis), page.across))
             panel.tick_params(labelbottom=True)
     if len(lines) > 1:
         legend(page, across)
@@ -65,8 +69,8 @@ def _dense_caption(summary: Summary, lines: Sequence[Line]) -> str | None:
 
 def _x_label(summary: Summary, axis: Axis) -> str:
     """The key's name, with the values of what is zipped with it: `length (pairs 4, 8, 16)`."""
-    told = [f"{summary.names[path]} {', '.join(followed(summary, axis.path, path))}" for path in axis.followers]
-    return summary.names[axis.path] + (f" ({'; '.join(told)})" if told else "")
+    told = [f"{named(summary.names[path])} {', '.join(followed(summary, axis.path, path))}" for path in axis.followers]
+    return named(summary.names[axis.path]) + (f" ({'; '.join(told)})" if told else "")
 
 
 def _panel(panel: Axes, summary: Summary, lines: Sequence[Line], part: str, across: int) -> None:
@@ -81,7 +85,7 @@ def _panel(panel: Axes, summary: Summary, lines: Sequence[Line], part: str, acro
     draw_without_recall(panel, [_levels(line, places, part) for line in lines])
     aside = {at[0] - step: NOTHING} if any(not line.xs for line in lines) else {}
     ticks = aside | {place: f"{value:g}" for value, place in places.items()}
-    labels = thinned(ticks, 0.9 * WIDTH / across)
+    labels = thinned(ticks, 0.9 * layout().width / across)
     drawn = [(at, label) for at, label in zip(ticks, labels, strict=True) if label or len(ticks) <= MOST_ROWS]
     panel.set_xticks([at for at, _ in drawn], [label for _, label in drawn])
     panel.set_ylim(*limits(summary))
@@ -100,7 +104,7 @@ def thinned(ticks: Mapping[float, str], inches: float) -> list[str]:
     scale = 0.9 * inches / (ats[-1] - ats[0] or 1.0)
 
     def clear(one: float, other: float) -> bool:
-        return (other - one) * scale >= LETTER * ((len(ticks[one]) + len(ticks[other])) / 2 + 1)
+        return (other - one) * scale >= LETTER * layout().scale * ((len(ticks[one]) + len(ticks[other])) / 2 + 1)
 
     kept: list[float] = []
     for at in ats:
@@ -133,7 +137,7 @@ def _draw_band(panel: Axes, line: Line, at: Sequence[float], part: str) -> None:
     known = [(place, spread.mean, interval_arms(spread)) for place, spread in spreads if spread.mean is not None]
     xs, means = [place for place, _, _ in known], [mean for _, mean, _ in known]
     colour = COLOURS[line.colour]
-    panel.plot(xs, means, color=colour, linestyle=DASHES[line.dash], linewidth=1.3, label=line.label)
+    panel.plot(xs, means, color=colour, linestyle=DASHES[line.dash], linewidth=1.3, label=named(line.label))
     low, high = ([mean + side * arms[side > 0] for _, mean, arms in known] for side in (-1, 1))
     panel.fill_between(xs, low, high, color=colour, alpha=0.2, linewidth=0)
 
@@ -145,29 +149,39 @@ def draw_line(
     at: Sequence[float],
     scored: Sequence[tuple[Row, str]],
     aside: float,
+    marker: int | None = None,
 ) -> list[float]:
     """Means with their intervals at `at`, joined, the seeds `aside` to the right of them; the means that there are.
 
-    `style` is a place in the palettes of colours and of dashes, `scored` a cell and a slice for each place.
+    `style` is a place in the palettes of colours and of dashes, `marker` one in that of markers, by default as the
+    colour's; `scored` a cell and a slice for each place.
     """
     colour = COLOURS[style[0]]
     for place, (row, part) in zip(at, scored, strict=True):
         seeds, lost = seeds_in(row, part)
-        draw_seeds(panel, [place + aside] * len(seeds), seeds, colour)
+        told = seed_texts(row, part, _told(label, row, part))
+        draw_seeds(panel, [place + aside] * len(seeds), seeds, colour, told)
         draw_lost(panel, [place + aside] * lost, [0.0] * lost, colour)
     spreads = [(place, spread_in(row, part)) for place, (row, part) in zip(at, scored, strict=True)]
     known = [(place, spread.mean, interval_arms(spread)) for place, spread in spreads if spread.mean is not None]
-    panel.errorbar(
+    bars = panel.errorbar(
         [place for place, _, _ in known],
         [mean for _, mean, _ in known],
         yerr=[[arms[side] for _, _, arms in known] for side in (0, 1)],
-        fmt=MARKERS[style[0]],
+        fmt=MARKERS[style[0] if marker is None else marker],
         linestyle=DASHES[style[1]],
         color=colour,
         markersize=4.4,
         linewidth=1.3,
         elinewidth=1.1,
         capsize=2,
-        label=label,
+        label=named(label),
     )
+    say(bars[0], [mean_text(row, part, _told(label, row, part)) for row, part in scored if spread_in(row, part).n])
     return [mean for _, mean, _ in known]
+
+
+def _told(label: str, row: Row, part: str) -> str:
+    """A line and a place on it in words."""
+    names = list(dict.fromkeys(named(text) for text in (label, row.label)))
+    return ", ".join([*names, *([named(part)] if part != ALL else [])])

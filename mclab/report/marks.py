@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Sequence
 from math import ceil, floor
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from mclab.config.outcome import ALL
+from mclab.report.display import interval, mean_std
 from mclab.report.row import Row, scores
-from mclab.report.stats import Spread
+from mclab.report.stats import LEAST_PAIRS, Spread
 from mclab.report.summary import Summary
 from mclab.report.tables import clip
 
@@ -43,6 +46,8 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
     "text.parse_math": False,
     "savefig.dpi": 200,
+    "pdf.fonttype": 42,  # TrueType: journals refuse Type 3
+    "ps.fonttype": 42,
     "svg.hashsalt": "mclab",
 }
 
@@ -72,11 +77,20 @@ def seeds_in(row: Row, part: str) -> tuple[list[float], int]:
 
 
 def interval_arms(spread: Spread) -> tuple[float, float]:
-    """How far the interval, clipped to [0, 1], reaches to either side of the mean; nothing for a single seed."""
-    lo, hi = clip(spread.lo, 0.0), clip(spread.hi, 0.0)
+    """How far the interval, clipped to [0, 1], reaches to either side of the mean.
+
+    Nothing for one seed or two: a t interval of two is 12.7 standard errors wide to each side, and the two stand there
+    as dots.
+    """
+    lo, hi = _ends(spread)
     if spread.mean is None or lo is None or hi is None:
         return 0.0, 0.0
     return max(0.0, spread.mean - lo), max(0.0, hi - spread.mean)
+
+
+def _ends(spread: Spread) -> tuple[float | None, float | None]:
+    """The ends of the interval that is drawn, clipped to [0, 1]."""
+    return (clip(spread.lo, 0.0), clip(spread.hi, 0.0)) if spread.n >= LEAST_PAIRS else (None, None)
 
 
 def limits(summary: Summary, parts: Sequence[str] | None = None) -> tuple[float, float]:
@@ -84,7 +98,7 @@ def limits(summary: Summary, parts: Sequence[str] | None = None) -> tuple[float,
     of rows that are not above them; at least 0.3 apart, a little beyond them for the marks."""
     shown = [(row, part) for row in summary.rows for part in parts or panels(summary)]
     spreads = [spread_in(row, part) for row, part in shown]
-    values = [v for s in spreads for v in (s.min, s.max, clip(s.lo, 0.0), clip(s.hi, 0.0)) if v is not None]
+    values = [v for s in spreads for v in (s.min, s.max, *_ends(s)) if v is not None]
     values += [v for row, part in shown if row.guessing and (v := without_recall_in(row, part)) is not None]
     if not values:
         return -0.03, 1.03
@@ -110,9 +124,36 @@ def draw_without_recall(axis: Axes, series: Iterable[Sequence[tuple[float, float
         axis.plot([at for at, _ in each], [level for _, level in each], **style)
 
 
-def draw_seeds(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str) -> None:
-    """Small dots, darker where several lie on each other."""
-    axis.plot(xs, ys, "o", color=colour, alpha=0.45, markersize=3.4, markeredgewidth=0, zorder=2)
+#: What is said of each point of a line, where somebody points at it (`mclab report`).
+_SAID: WeakKeyDictionary[Artist, tuple[str, ...]] = WeakKeyDictionary()
+
+
+def say(artist: Artist, texts: Sequence[str]) -> None:
+    """Have something said of each of an artist's points."""
+    _SAID[artist] = tuple(texts)
+
+
+def said(artist: Artist) -> tuple[str, ...]:
+    """What is said of each of an artist's points; nothing of most artists."""
+    return _SAID.get(artist, ())
+
+
+def seed_texts(row: Row, part: str, label: str | None = None) -> list[str]:
+    """What is said of each of the seeds of `seeds_in`."""
+    done = {seed: record for seed, record in row.records.items() if record.status == "done"}
+    return [f"{label or row.label}, seed {seed}: {value:.3f}" for seed, value in scores(done, part).items()]
+
+
+def mean_text(row: Row, part: str, label: str | None = None) -> str:
+    """What is said of a cell's mean."""
+    spread = spread_in(row, part)
+    return f"{label or row.label}: {mean_std(spread)}" + f", 95 % {interval(spread)}" * (spread.n >= LEAST_PAIRS)
+
+
+def draw_seeds(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, told: Sequence[str] = ()) -> None:
+    """Small dots, darker where several lie on each other; `told` is what is said of each."""
+    (dots,) = axis.plot(xs, ys, "o", color=colour, alpha=0.45, markersize=3.4, markeredgewidth=0, zorder=2)
+    say(dots, told)
 
 
 def draw_lost(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str) -> None:

@@ -11,7 +11,7 @@ from mclab.report.markdown import escape, grid
 from mclab.report.notes import alarms
 from mclab.report.paper import Entry, Held, Reproduction
 from mclab.report.paper_text import reading, tables, verdicts
-from mclab.report.tex import typeset
+from mclab.report.typeset import typeset
 from mclab.report.write import as_csv, as_parquet, write_files
 
 #: Name and type of each column of the frame.

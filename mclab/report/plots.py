@@ -1,7 +1,9 @@
 """The figures of a grid, by kind. The only module that a caller of plots needs."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from mclab.report.curves import curves_figure
 from mclab.report.effects import effects
 from mclab.report.effects_plot import effects_figure
 from mclab.report.heat import heat_figure, heat_map
+from mclab.report.layout import Layout, Names, laid_out, layout, renamed
 from mclab.report.lines import lines_figure
 from mclab.report.marks import STYLE
 from mclab.report.points import points_figure
@@ -41,20 +44,36 @@ def write_plots(
     formats: Sequence[str] = ("png", "svg"),
     kinds: Sequence[str] = (),
     curve: Curve | None = None,
+    look: Layout | None = None,
+    labels: Sequence[str] = (),
 ) -> list[Path]:
     """Write `<kind>.<format>` into `folder` for each kind and format (png, svg, pdf); return the paths.
 
     Without `kinds`: `accuracy`, `heat` where the slices are a grid of depth by length, and `effects` of a grid of two
-    axes or more. `curve` finds the looks of a run by its id, for the kind `curves`. Needs no display. Raises
-    `ValueError` for another format or kind, and `ConfigError` for a kind that has nothing to draw.
+    axes or more. `curve` finds the looks of a run by its id, for the kind `curves`. `look` is the layout, by
+    default the screen's; `labels` rename rows, keys and slices (`OLD=NEW`). Needs no display. Raises `ValueError` for
+    another format or kind, and `ConfigError` for a kind that has nothing to draw or a name that is not drawn.
     """
     for what, given, known in (("format", formats, tuple(METADATA)), ("kind", kinds, KINDS)):
         unknown = [word for word in given if word not in known]
         if unknown:
             raise ValueError(f"{what}: {unknown[0]} is not one of {', '.join(known)}")
     summary = summarise(plan, lookup, curve)
-    wanted = [(kind, form) for kind in kinds or fitting(summary) for form in formats]
-    return write_files(folder, {f"{kind}.{form}": render(summary, form, kind, curve) for kind, form in wanted})
+    figures = {kind: partial(figure_of, summary, kind, curve) for kind in kinds or fitting(summary)}
+    with laid_out(with_labels(look or layout(), labels, figures.values())):
+        files = {f"{kind}.{form}": drawn(figure, form) for kind, figure in figures.items() for form in formats}
+    return write_files(folder, files)
+
+
+def with_labels(look: Layout, labels: Sequence[str], figures: Iterable[Callable[[], Figure]]) -> Layout:
+    """The layout with its names: which ones there are to rename is known once the figures were drawn."""
+    if not labels:
+        return look
+    first = replace(look, names=Names())
+    with laid_out(first):
+        for figure in figures:
+            figure()
+    return replace(look, names=Names(renamed(labels, first.names.seen)))
 
 
 def refuse_empty(plan: Plan, lookup: Lookup) -> None:
@@ -73,13 +92,23 @@ def render(summary: Summary, form: str, kind: str = "accuracy", curve: Curve | N
     return drawn(lambda: figure_of(summary, kind, curve), form)
 
 
-def drawn(figure: Callable[[], Figure], form: str) -> bytes:
-    """What `figure` draws in the house's style, as a file's content."""
+def drawn(
+    figure: Callable[[], Figure],
+    form: str,
+    style: Mapping[str, Any] | None = None,
+    before: Callable[[Figure], None] = lambda made: None,
+) -> bytes:
+    """What `figure` draws in the house's style and the present layout, as a file's content.
+
+    `style` is added to the house's; `before` sees the figure before it is saved.
+    """
     buffer = BytesIO()
-    with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
+    house: dict[str, Any] = {**STYLE, **layout().style, **(style or {})}
+    with matplotlib.style.context(["default", house]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # shown as a box; not the user's to mend
         made = figure()
         _show_hidden(made)
+        before(made)
         made.savefig(buffer, format=form, metadata=METADATA[form])
     return buffer.getvalue()
 

@@ -10,8 +10,10 @@ from matplotlib.figure import Figure
 
 from mclab.config.strict import ConfigError
 from mclab.report.axis import MOST_DASHES
+from mclab.report.dumbbell import dumbbell_figure
+from mclab.report.layout import layout, named
 from mclab.report.lines import draw_line, places_of, thinned
-from mclab.report.marks import COLOURS, WIDTH, draw_without_recall, limits, without_recall_in
+from mclab.report.marks import COLOURS, MARKERS, draw_without_recall, limits, without_recall_in
 from mclab.report.names import is_number, value_text
 from mclab.report.places import Group, Spot, families, groups, own_key, spots, values_along, varied
 from mclab.report.sheet import legend, legend_columns, sheet, side_by_side
@@ -22,6 +24,8 @@ CAPACITY = ("pairs", "needles", "keys", "values")
 #: More lines than colours times dashes cannot be told apart.
 MOST_LINES = len(COLOURS) * MOST_DASHES
 MOST_PANELS = 12
+#: More lines than this in one panel are a thicket.
+MOST_SIDE_BY_SIDE = 8
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,10 @@ class Drawn:
 
 
 def slices_figure(summary: Summary) -> Figure:
-    """Accuracy over the slices, those of further exams (`eval.task`) in panels beside. Raises `ConfigError`."""
+    """Accuracy over the slices, those of further exams (`eval.task`) in panels beside. Raises `ConfigError`.
+
+    A few rows are lines; of more each has a line of its own, with a point for each slice (`mclab.report.dumbbell`).
+    """
     found = spots(summary)
     keys = varied(found)
     if not found:
@@ -49,7 +56,11 @@ def slices_figure(summary: Summary) -> Figure:
     if not keys:
         raise ConfigError("slices: every row is scored on one slice alone; eval.task adds slices")
     own = [key for row in summary.rows if (key := own_key(row)) in keys]
-    return _figure(summary, _drawn(summary, found, own[0] if own else keys[0], numbers=False))
+    key = own[0] if own else keys[0]
+    shown = [spot for spot in found if key in spot.at]
+    if len(groups(summary, shown, [key])) > MOST_SIDE_BY_SIDE and len(values_along(shown, key)) <= len(MARKERS):
+        return dumbbell_figure(summary, shown, key)
+    return _figure(summary, _drawn(summary, found, key, numbers=False))
 
 
 def capacity_figure(summary: Summary) -> Figure:
@@ -76,17 +87,17 @@ def _drawn(summary: Summary, found: Sequence[Spot], key: str, numbers: bool) -> 
 
 
 def _figure(summary: Summary, drawn: Drawn) -> Figure:
-    across = legend_columns(drawn.lines)
+    across = legend_columns([named(line) for line in drawn.lines])
     rows = -(-len(drawn.lines) // across) if len(drawn.lines) > 1 else 0
     height, beside = 2.6 if len(drawn.panels) > 1 else 3.2, side_by_side(len(drawn.panels))
-    page = sheet(summary, height, rows, list(drawn.panels), across=beside)
+    page = sheet(summary, height, rows, [named(title) for title in drawn.panels], across=beside)
     for place, (panel, found) in enumerate(zip(page.panels, drawn.panels.values(), strict=True)):
         _panel(panel, drawn, groups(summary, found, [drawn.key]), page.across)
         panel.set_ylim(*limits(summary, drawn.parts))
         if place % page.across == 0:
             panel.set_ylabel("test accuracy")
         if page.lowest(place):
-            panel.set_xlabel(drawn.key + " (logarithmic)" * drawn.numbers)
+            panel.set_xlabel(named(drawn.key) + " (logarithmic)" * drawn.numbers)
             panel.tick_params(labelbottom=True)
     if rows:
         legend(page, across)
@@ -105,7 +116,7 @@ def _panel(panel: Axes, drawn: Drawn, found: Sequence[Group], across: int) -> No
         style = (number % len(COLOURS), number // len(COLOURS))
         draw_line(panel, label, style, [place + shift for place in sorted(own)], scored, 0.45 * width)
     draw_without_recall(panel, [_levels(group, drawn.key, places) for group in found])
-    panel.set_xticks(at, thinned({place: text for text, place in places.items()}, 0.9 * WIDTH / across))
+    panel.set_xticks(at, thinned({place: text for text, place in places.items()}, 0.9 * layout().width / across))
     panel.yaxis.set_major_formatter("{x:g}")
     panel.grid(visible=False, axis="x")
 

@@ -7,7 +7,7 @@ from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
 from mclab.printable import printable
 from mclab.report.advice import MORE_SEEDS, commands
-from mclab.report.align import GAP, beside, cut, padded
+from mclab.report.align import GAP, beside, cut, cut_middle, padded
 from mclab.report.display import Shown, row_heads, shown_columns, slice_columns
 from mclab.report.effects import effects
 from mclab.report.effects_shown import effect_columns, most_telling
@@ -157,15 +157,8 @@ def _texts(column: Shown) -> list[str]:
 def cut_apart(texts: Sequence[str]) -> list[str]:
     """Texts cut to `LONGEST`, at the end or else in the middle; longer where two would come to the same text."""
     for length in range(LONGEST, max(map(len, texts), default=0)):
-        for shorten in (cut, _cut_middle):
+        for shorten in (cut, cut_middle):
             short = [shorten(text, length) for text in texts]
             if len(set(short)) == len(set(texts)):
                 return short
     return list(texts)
-
-
-def _cut_middle(text: str, length: int) -> str:
-    if len(text) <= length:
-        return text
-    head = length // 2
-    return f"{text[:head]}…{text[head + 1 - length :]}"

@@ -18,13 +18,15 @@ from mclab.report.tables import cells_of
 from mclab.report.tex import tex
 
 
-def write_tables(plan: Plan, lookup: Lookup, folder: Path, curve: Curve | None = None) -> list[Path]:
+def write_tables(
+    plan: Plan, lookup: Lookup, folder: Path, curve: Curve | None = None, underline: bool = False
+) -> list[Path]:
     """Write `table.csv`, `.parquet`, `.md` and `.tex`, `runs.csv` and `.parquet`, and `effects.csv` and `.md`
-    of a grid of two axes or more, into `folder`; return their paths."""
-    return write_files(folder, table_files(plan, lookup, curve))
+    of a grid of two axes or more, into `folder`; return their paths. `underline` is for `tex`."""
+    return write_files(folder, table_files(plan, lookup, curve, underline))
 
 
-def table_files(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> dict[str, bytes]:
+def table_files(plan: Plan, lookup: Lookup, curve: Curve | None = None, underline: bool = False) -> dict[str, bytes]:
     """What `write_tables` writes, by file name."""
     summary = summarise(plan, lookup, curve)
     cells, runs = cells_of(summary), runs_of(summary, lookup)
@@ -34,7 +36,7 @@ def table_files(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> dict[
         "table.csv": as_csv(cells),
         "table.parquet": as_parquet(cells),
         "table.md": markdown(summary).encode(),
-        "table.tex": tex(summary).encode(),
+        "table.tex": tex(summary, underline).encode(),
         "runs.csv": as_csv(runs),
         "runs.parquet": as_parquet(runs),
         **more,

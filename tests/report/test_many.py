@@ -7,13 +7,15 @@ import pytest
 
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
-from mclab.report.many import HIGH, LOW, MOST_ROWS, ends, told
+from mclab.report.many import MOST_ROWS, ends, told
 from mclab.report.plots import accuracy_figure
 from mclab.report.summary import Summary, summarise
 from mclab.report.terminal import MOST_LINES, terminal_table
 from mclab.report.write import table_files
 from tests.report.bench import make_plan, store
 
+#: Rows of the highest and of the lowest accuracy that stand beside the first one.
+HIGH, LOW = 25, 24
 CLIP, DECAY = "train.clip", "train.weight_decay"
 
 

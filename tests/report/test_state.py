@@ -7,7 +7,7 @@ import pytest
 
 from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
-from mclab.report.state import paths, state_figure, state_of
+from mclab.report.state import front, paths, state_figure, state_of, styles
 from mclab.report.summary import summarise
 from tests.report.bench import AGGREGATE, GATE, gates, make_plan, record
 
@@ -59,3 +59,41 @@ def test_equal_states_and_unknown_ones_are_refused():
     unknown = summarise(plan, lambda key: replace(lookup(key), state_fixed=None))
     with pytest.raises(ConfigError, match="state: needs two rows"):
         state_figure(unknown)
+
+
+def mixers():
+    """Two families of two members and one alone; what keeps more recalls more, but for the second."""
+    names = ["linear", "linear GRM", "delta", "delta GRM", "attention"]
+    memory = [{"model.mixer.memory": m, AGGREGATE: a} for m in ("linear", "delta") for a in ("none", "grm")]
+    plan = make_plan([*memory, {"model.mixer": {"name": "attention"}}], range(3), names=names, named=True)
+    runs = [list(cell.candidates[0].runs.values()) for cell in plan.cells]
+    scores = ((0.3, 100), (0.2, 200), (0.4, 100), (0.6, 400), (0.9, 800))
+    records = {
+        run_id(run): record(run, accuracy, state_fixed=state, state_cached=0)
+        for own, (accuracy, state) in zip(runs, scores, strict=True)
+        for run in own
+    }
+    return summarise(plan, records.get)
+
+
+def test_a_family_has_a_colour_and_its_members_markers():
+    looks = styles(paths(mixers()))
+    colours = [colour for colour, _, _ in looks]
+    assert colours[0] == colours[1] != colours[2] == colours[3] != colours[4]
+    assert len(set(looks)) == len({(dash, marker) for _, dash, marker in looks[:2]}) + 3
+    assert looks[0][2] != looks[1][2]
+
+
+def test_a_single_family_has_a_colour_a_line(summary):
+    assert [colour for colour, _, _ in styles(paths(summary))] == [0, 1]
+
+
+def test_the_front_holds_what_none_beats_with_as_little_state():
+    found = mixers()
+    assert [(size, mean, path.label) for size, mean, path in front(paths(found), "all")] == [
+        (100, pytest.approx(0.4), "delta"),
+        (400, pytest.approx(0.6), "delta GRM"),
+        (800, pytest.approx(0.9), "attention"),
+    ]
+    panel = state_figure(found).axes[0]
+    assert [text.get_text() for text in panel.texts] == ["delta", "delta GRM", "attention"]

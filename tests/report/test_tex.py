@@ -27,9 +27,20 @@ KNOWN = {
         "setlength",
         "tabcolsep",
         "linewidth",
-        "par",
     ),
-    *("medskip", "toprule", "midrule", "bottomrule", "usepackage", "textbackslash", "textasciitilde"),
+    *(
+        "textbf",
+        "underline",
+        "dagger",
+        "p",
+        "tabular",
+        "toprule",
+        "midrule",
+        "bottomrule",
+        "usepackage",
+        "textbackslash",
+        "textasciitilde",
+    ),
     *("textasciicircum", "textless", "textgreater", "textbar", "textasciigrave", "ldots", "pm", "times", "gamma", "c"),
     *("L", "Omega", "mathrm", "geq", "to", "frac", "Sigma"),
 }
@@ -46,9 +57,11 @@ def check(text):
     assert sorted(re.findall(r"\\begin\{(\w+)\}", body)) == sorted(re.findall(r"\\end\{(\w+)\}", body))
     outside = re.sub(r"\$[^$]*\$", "", bare)
     assert not set("#^~_") & set(outside)
-    for table in re.findall(r"\\begin\{tabular\}\{([lr]+)\}(.*?)\\end\{tabular\}", body, re.S):
+    for table in re.findall(
+        r"\\begin\{tabular\}\{((?:[lr]|p\{0\.\d+\\linewidth\})+)\}(.*?)\\end\{tabular\}", body, re.S
+    ):
         rows = [line for line in table[1].splitlines() if line.endswith("\\\\")]
-        assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(table[0])}
+        assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(re.sub(r"\{.*?\}", "", table[0]))}
         assert not any(row.lstrip().startswith(("[", "*")) for row in rows)
 
 
@@ -60,8 +73,8 @@ def nasty():
 
 
 def large():
-    plan = make_plan([{SEGMENT: n} for n in range(1, 31)], seeds=range(3))
-    return summarise(plan, store(plan, [[0.5, 0.6, 0.7]] * 30).get)
+    plan = make_plan([{SEGMENT: n} for n in range(1, 71)], seeds=range(3))
+    return summarise(plan, store(plan, [[0.5, 0.6, 0.7]] * 70).get)
 
 
 @pytest.mark.parametrize(
@@ -80,27 +93,68 @@ def test_every_character_is_set_or_named(text, as_set):
     assert escape(text) == as_set
 
 
-def test_a_table_says_all_that_the_markdown_does():
-    text = tex(summarise(*gates([0.5, 0.6, 0.7], [0.6, 0.8, 1.0], [0.5, "diverged", 0.7])))
-    assert r"\caption{Does a cached memory need a gate that sees the segment?}" in text
-    assert "context & 0.600 $\\pm$ 0.100 (3) & [0.352, 0.848] & baseline" in text
-    assert r"$+$0.200 [$-$0.048, $+$0.448]" in text
-    assert "Holm-adjusted over 2 rows." in text
-    assert "none, seed 1: diverged at step 120." in text
-    assert "pairs=4" in text
+def body(text):
+    """What stands between the rules of the first table, a list of cells a row."""
+    lines = text.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
+    return [line.removesuffix(r" \\").split(" & ") for line in lines]
+
+
+def test_it_is_one_table_with_the_best_in_bold_and_stars():
+    given = gates([0.5, 0.6, 0.7], [0.6, 0.8, 1.0], [0.2, 0.3, 0.41])
+    text = tex(summarise(*given))
     check(text)
+    assert text.count(r"\begin{tabular}") == 1
+    rows = body(text)
+    assert [row[0] for row in rows] == ["context", "input", "none"]
+    assert rows[1][1] == r"\textbf{0.800} $\pm$ 0.200"
+    assert rows[0][1] == r"0.600 $\pm$ 0.100"
+    assert rows[2][1] == r"0.303 $\pm$ 0.105$^{***}$"  # differences -0.30, -0.30, -0.29
+    assert [row[2] for row in rows][1].startswith(r"\textbf{")
+    assert r"$+$0.200 [$-$0.048, $+$0.448]" in text
 
 
-def test_marks_are_in_the_table_and_explained():
-    text = tex(nasty())
-    assert "(ceiling)" in text.split(r"\begin{minipage}")[0]
-    assert "(ceiling), in csv ceiling: row and baseline both reach 0.99" in text.split(r"\begin{minipage}")[1]
+def test_the_second_is_underlined_where_asked():
+    given = gates([0.5, 0.6, 0.7], [0.6, 0.8, 1.0], [0.2, 0.3, 0.41])
+    assert r"\underline" not in tex(summarise(*given))
+    text = tex(summarise(*given), underline=True)
+    check(text)
+    assert body(text)[0][1] == r"\underline{0.600} $\pm$ 0.100"
+    assert "underlined: second." in text
+
+
+def test_equal_means_are_all_the_best_and_a_single_row_is_not():
+    rows = body(tex(summarise(*gates([0.5, 0.6, 0.7], [0.7, 0.6, 0.5]))))
+    assert all(row[1].startswith(r"\textbf{0.600}") for row in rows)
+    assert r"\textbf" not in tex(summarise(*gates([0.5, 0.6, 0.7])))
+
+
+def test_the_caption_has_n_test_and_correction():
+    text = tex(summarise(*gates([0.5, 0.6, 0.7], [0.6, 0.8, 1.0], [0.5, "diverged", 0.7])))
+    caption = re.search(r"\\caption\{(.*)\}", text)[1]
+    assert caption.startswith("Does a cached memory need a gate that sees the segment? Test accuracy")
+    assert "(n = 3); a diverged run counts as 0." in caption
+    assert "two-sided paired t test over seeds, Holm-corrected over 2 comparisons." in caption
+    assert "% none, seed 1: diverged at step 120." in text
+    assert "No test was made" in tex(summarise(*gates([0.5, 0.6], [0.6, 0.8])))
+
+
+def test_a_row_without_a_verdict_has_a_dagger():
     over = tuple({"train.lr": lr} for lr in (1e-3, 1e-2, 1e-1))
-    plan = make_plan([{GATE: "context"}], seeds=range(2), over=over)
-    records = store(plan, [[0.9] * 2], 0) | store(plan, [[0.5] * 2], 1) | store(plan, [[0.5] * 2], 2)
+    plan = make_plan([{GATE: "context"}, {GATE: "none"}], seeds=range(3), over=over)
+    records = {}
+    for place, values in enumerate(([0.9, 0.8, 0.7], [0.5] * 3, [0.5] * 3)):
+        records |= store(plan, [values] * 2, place)
     text = tex(summarise(plan, records.get))
-    assert "0.001 (edge)" in text
-    assert "Widen the range." in text
+    assert r"$^\dagger$" in body(text)[0][1]
+    assert r"$\dagger$: no verdict (edge of range)." in text
+
+
+def test_what_is_too_wide_is_left_to_the_files():
+    plan = make_plan([{GATE: "context"}, {GATE: "none"}], base={"task.pairs": list(range(1, 17))}, seeds=range(3))
+    text = tex(summarise(plan, store(plan, [[0.5, 0.6, 0.7]] * 2).get))
+    check(text)
+    assert len(body(text)[0]) < 8
+    assert "Accuracy on 16 slices is left to the files." in text
 
 
 def test_nothing_stands_that_latex_cannot_read():

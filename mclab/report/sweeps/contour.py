@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from mclab.report.heat import COLOUR_MAP
+from mclab.report.heat import COLOUR_MAP, INK, PALE
+from mclab.report.layout import layout, named
 from mclab.report.marks import GREY
 from mclab.report.sheet import page
 from mclab.report.sweeps.levels import level_at
@@ -16,6 +17,8 @@ from mclab.report.sweeps.study import Ranked, Study, metric_text
 
 #: Inches of a row of cells.
 CELL = 0.36
+#: Inches of a letter.
+LETTER = 0.085
 
 
 def contour_axes(study: Study) -> tuple[Ranked, Ranked] | None:
@@ -38,8 +41,8 @@ def contour_figure(study: Study) -> Figure:
     ys, xs = (_labels(each) for each in (down, across))
     sheet = page(study.title, foot, 0.9 + CELL * max(3, len(ys)), [""])
     image = _draw(sheet.panels[0], study, cells, xs, ys)
-    sheet.panels[0].set_xlabel(across.name)
-    sheet.panels[0].set_ylabel(down.name)
+    sheet.panels[0].set_xlabel(named(across.name))
+    sheet.panels[0].set_ylabel(named(down.name))
     sheet.figure.colorbar(image, ax=sheet.panels, label=name, shrink=0.9, aspect=24, pad=0.02)
     return sheet.figure
 
@@ -63,7 +66,8 @@ def _draw(
     means = [[fmean(cells[y, x]) if (y, x) in cells else float("nan") for x in xs] for y in ys]
     axes.set_facecolor("#D9D9D9")
     image = axes.imshow(means, cmap=COLOUR_MAP, aspect="auto", interpolation="none")
-    axes.set_xticks(range(len(xs)), xs)
+    cell = layout().width / 1.6 / max(1, len(xs))
+    axes.set_xticks(range(len(xs)), xs, rotation=0 if cell > LETTER * layout().scale * max(map(len, xs)) else 90)
     axes.set_yticks(range(len(ys)), ys)
     axes.tick_params(length=0)
     axes.grid(visible=False)
@@ -73,7 +77,9 @@ def _draw(
     middle = (min(known) + max(known)) / 2 if known else 0.0
     for (y, x), values in cells.items():
         mean = fmean(values)
-        text = f"{metric_text(study.found.objectives[0].metric, mean)} ({len(values)})"
-        colour = "white" if mean < middle else "black"
-        axes.text(xs.index(x), ys.index(y), text, ha="center", va="center", fontsize=7.5, color=colour)
+        text = metric_text(study.found.objectives[0].metric, mean)
+        full = f"{text} ({len(values)})"
+        text = full if cell > LETTER * layout().number / 7.5 * len(full) else text
+        colour = PALE if mean < middle else INK
+        axes.text(xs.index(x), ys.index(y), text, ha="center", va="center", fontsize=layout().number, color=colour)
     return image

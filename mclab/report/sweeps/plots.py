@@ -9,12 +9,14 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from mclab.plan.space_trials import Objective, Trial, Trials
 from mclab.report.align import cut
-from mclab.report.marks import COLOURS, GREY, draw_seeds
+from mclab.report.layout import layout, named
+from mclab.report.marks import COLOURS, GREY, draw_seeds, say
 from mclab.report.plots import METADATA, drawn
 from mclab.report.sheet import page
+from mclab.report.stats import LEAST_PAIRS
 from mclab.report.sweeps.contour import contour_axes, contour_figure
 from mclab.report.sweeps.levels import Level
-from mclab.report.sweeps.study import Ranked, Study, clipped, metric_name
+from mclab.report.sweeps.study import Ranked, Study, clipped, metric_name, metric_text
 from mclab.report.write import write_files
 
 #: Inches of a row.
@@ -67,10 +69,10 @@ def importances_figure(study: Study) -> Figure:
         axes.barh(range(len(shares)), shares, height=0.62, color=COLOURS[0])
         ends = [_interval(axes, row, each, place) or shares[row] for row, each in enumerate(study.ranked)]
         for row, share in enumerate(shares):
-            axes.text(ends[row] + 0.01, row, f"{share:.2f}", va="center", fontsize=8, color=GREY)
+            axes.text(ends[row] + 0.01, row, f"{share:.2f}", va="center", fontsize=layout().foot, color=GREY)
         axes.set_xlim(0, 1.12 * most)  # the panels share it
         axes.set_xlabel(f"importance for {titles[place]}")
-        _rows(axes, [each.name for each in study.ranked])
+        _rows(axes, [named(each.name) for each in study.ranked])
     return sheet.figure
 
 
@@ -91,7 +93,8 @@ def marginals_figure(study: Study) -> Figure:
         rows += [each, *each.levels]
     foot = (
         "Mean over the trials with that value, whatever their other axes are, with its 95 % t interval (cut at the "
-        "edge); each small dot is a trial. –: the axis does not exist there or changes nothing. Dashed: mean of all."
+        "edge; none of one or two trials); each small dot is a trial. –: the axis does not exist there or changes "
+        "nothing. Dashed: mean of all."
     )
     sheet = page(study.title, foot, 0.6 + min(ROW * max(4, len(rows)), TALLEST), titles, share=False)
     for place, axes in enumerate(sheet.panels):
@@ -112,20 +115,29 @@ def _marginals(axes: Axes, study: Study, rows: Sequence[Ranked | Level], place: 
         else:
             _level(axes, study.found.objectives[place], row, at, COLOURS[axis % 2] if row.there else GREY, place)
     _scale(axes, every)
-    _rows(axes, [row.name if isinstance(row, Ranked) else cut(row.label, LONGEST) for row in rows])
+    _rows(axes, [named(row.name if isinstance(row, Ranked) else cut(row.label, LONGEST)) for row in rows])
     for label, row in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_fontweight("bold" if isinstance(row, Ranked) else "normal")
 
 
 def _level(axes: Axes, objective: Objective, level: Level, at: int, colour: str, place: int) -> None:
     values, spread = _values(level.trials, place), level.objective(place)
-    draw_seeds(axes, values, [at + 0.2] * len(values), colour)
+    told = [_told(trial, objective.metric, place) for trial in level.trials if trial.values is not None]
+    draw_seeds(axes, values, [at + 0.2] * len(values), colour, told)
     if spread.mean is None:
         return
     low, high = clipped(objective, spread.lo), clipped(objective, spread.hi)
     arms = [[0.0 if end is None else abs(spread.mean - end)] for end in (low, high)]
     x, y = [spread.mean], [at - 0.1]
-    axes.errorbar(x, y, xerr=arms, fmt="o", color=colour, markersize=4.6, elinewidth=1.1, capsize=2)
+    if spread.n < LEAST_PAIRS:
+        arms = [[0.0], [0.0]]
+    bars = axes.errorbar(x, y, xerr=arms, fmt="o", color=colour, markersize=4.6, elinewidth=1.1, capsize=2)
+    say(bars[0], [f"{level.label}: {metric_text(objective.metric, spread.mean)} ({spread.n} trials)"])
+
+
+def _told(trial: Trial, metric: str, place: int) -> str:
+    assert trial.values is not None
+    return f"trial {trial.number}: {metric_text(metric, trial.values[place])}"
 
 
 def _values(trials: Sequence[Trial], place: int) -> list[float]:
@@ -164,12 +176,15 @@ def front_figure(study: Study) -> Figure:
     )
     sheet = page(study.title, foot, 3.6, [""])
     axes = sheet.panels[0]
-    axes.plot(*_at(study.found.done), "o", color=GREY, alpha=0.5, markersize=4, markeredgewidth=0)
+    (dots,) = axes.plot(*_at(study.found.done), "o", color=GREY, alpha=0.5, markersize=4, markeredgewidth=0)
+    ordered = sorted(study.found.done, key=lambda trial: (trial.values or ())[::-1])
+    metrics = first.metric, second.metric
+    say(dots, [", ".join(_told(trial, metrics[place], place) for place in (0, 1)) for trial in ordered])
     where = "steps-post" if second.direction == "minimize" else "steps-pre"
     axes.plot(*_at(front), "o", color=COLOURS[0], markersize=5.5, linestyle="-", linewidth=1.2, drawstyle=where)
     for place in sorted({trial.values for trial in front if trial.values}):
         same = ", ".join(str(trial.number) for trial in front if trial.values == place)
-        axes.annotate(same, (place[1], place[0]), xytext=(4, 5), textcoords="offset points", fontsize=8)
+        axes.annotate(same, (place[1], place[0]), xytext=(4, 5), textcoords="offset points", fontsize=layout().foot)
     _scale(axes, _values(study.found.done, 1))
     axes.set_xlabel(f"{metric_name(second.metric)} ({_better(second.direction)})")
     axes.set_ylabel(f"{metric_name(first.metric)} ({_better(first.direction)})")

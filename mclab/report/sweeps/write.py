@@ -6,10 +6,12 @@ from pathlib import Path
 import polars as pl
 
 from mclab.plan.space_trials import SpaceAxis, Trial, Trials
+from mclab.report.align import NOTHING
+from mclab.report.display import Shown
 from mclab.report.markdown import escape
 from mclab.report.markdown import grid as pipes
-from mclab.report.sweeps.columns import importance_columns, marginal_columns, trial_columns
-from mclab.report.sweeps.study import Study, clipped, reading, told
+from mclab.report.sweeps.columns import importance_columns, marginal_columns, shown_value, trial_columns
+from mclab.report.sweeps.study import Study, clipped, metric_name, metric_text, reading, told
 from mclab.report.sweeps.terminal import head
 from mclab.report.sweeps.trust import trust
 from mclab.report.tables import Column, series
@@ -65,6 +67,27 @@ def trials_frame(study: Study, rows: Sequence[Trial] | None = None) -> pl.DataFr
         *_last_looks(study, rows),
     ]
     return pl.DataFrame([series(*column) for column in columns])
+
+
+def trials_shown(study: Study) -> list[Shown]:
+    """Every trial for people: number, status, axes and metrics."""
+    rows, metrics = study.found.trials, list(dict.fromkeys(name for t in study.found.trials for name in t.metrics))
+    columns = [
+        Shown("trial", tuple(str(trial.number) for trial in rows)),
+        Shown("status", tuple(trial.status for trial in rows), right=False),
+    ]
+    for axis in study.found.axes:
+        texts = [NOTHING if (v := _live(axis, t)) is None and axis.path not in t.params else v for t in rows]
+        columns.append(Shown(study.names[axis.path], tuple(_text(text) for text in texts), right=False))
+    for name in metrics:
+        known = [trial.metrics.get(name) for trial in rows]
+        shown = tuple(NOTHING if value is None else metric_text(name, value) for value in known)
+        columns.append(Shown(metric_name(name), shown))
+    return columns
+
+
+def _text(value: object) -> str:
+    return shown_value(value) if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 def _last_looks(study: Study, rows: Sequence[Trial]) -> Iterator[Column]:
