@@ -3,6 +3,8 @@
 Compiled ahead of time, in a process without TRITON_INTERPRET; nothing runs.
 """
 
+import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,6 +38,8 @@ class Case(NamedTuple):
     types: dict[str, str]
     warps: int
     stages: int
+    may_spill: bool
+    """Where registers do not suffice, which is known and costs time alone."""
 
 
 def compiled(case: Case, capability: int) -> Compiled:
@@ -78,7 +82,7 @@ def flash(width: int, precision: str, segment: int, gate: int) -> Iterator[Case]
     made = ("y", "lse", "dq", "du", "dlogits", "delta", "own_gamma", "own_dr", "dk", "dv", "dp")
     types = tokens | dict.fromkeys(made, sums) | dict.fromkeys("TSN", "i32") | {"scale": "fp32"}
     for kernel in (forward.forward, backward.rows_backward, backward.columns_backward):
-        yield Case(f"flash_grm {kernel.__name__}", kernel, known, types, *grm.tile(width, low)[2:])
+        yield Case(f"flash_grm {kernel.__name__}", kernel, known, types, *grm.tile(width, low)[2:], not low and width > 16)
 
 
 def deep(width: int, precision: str, chunk: int, titans: bool) -> Iterator[Case]:
@@ -93,7 +97,8 @@ def deep(width: int, precision: str, chunk: int, titans: bool) -> Iterator[Case]
     whole = dict.fromkeys(("M", "X", "C", "each", "kept"), "i32") | {"floor": "fp32", "place_kept": "*i64"}
     for kernel, own in ((forward.forward, {"LAST": False}), (backward.backward, {"KEEPS": True})):
         types = dict.fromkeys(kernel.arg_names, "*fp32") | whole
-        yield Case(f"depth 2 {kernel.__name__}", kernel, known | own, types, *deep.SCHEDULE[known["KP"]])
+        spills = width > 16 or kernel is backward.backward
+        yield Case(f"depth 2 {kernel.__name__}", kernel, known | own, types, *deep.SCHEDULE[known["KP"]], spills)
 
 
 def cases() -> Iterator[tuple[tuple[str, ...], Case]]:
@@ -111,19 +116,34 @@ def cases() -> Iterator[tuple[tuple[str, ...], Case]]:
 
 
 def main(words: list[str] | None = None) -> None:
-    chosen = words or []
+    """With arguments only the cases that have all words of one of them; `--json` prints lines for the tests."""
+    words = words or []
+    chosen = [word for word in words if word != "--json"]
     rows = []
     for said, case in cases():
-        if not all(word in " ".join(said) for word in chosen):
+        if chosen and not any(set(word.split()) <= set(" ".join(said).split()) for word in chosen):
             continue
-        for capability in SHARED:
+        for capability, most in SHARED.items():
             made = compiled(case, capability)
-            figures = (f"sm_{capability}", made.warps, made.registers, made.spilled, made.shared)
+            figures = (f"sm_{capability}", case.warps, made.registers, made.spilled, made.shared)
             rows.append([*said, *map(str, figures)])
-            print("  ".join(rows[-1]), flush=True)
+            if "--json" in words:
+                print(json.dumps(_row(said, case, made, f"sm_{capability}", most)), flush=True)
+            else:
+                print("  ".join(rows[-1]), flush=True)
     head = ("kernel", "run", "width", "case", "target", "warps", "registers", "bytes spilled", "bytes shared")
-    if not chosen:
+    if not words:
         print(results.write("compile", results.table(head, rows)))
+
+
+def _row(said: tuple[str, ...], case: Case, made: Compiled, target: str, most: int) -> dict[str, Any]:
+    """What a test asks of a kernel: `products` are the kinds of tensor core instructions."""
+    kernel, run, width, what = said
+    found = sorted({kind for kind in ("tf32", "bf16") if re.search(rf"(wg)?mma\S*\.{kind}", made.ptx)})
+    return {
+        "kernel": kernel, "run": run, "width": width, "case": what, "target": target, "spilled": made.spilled,
+        "shared": made.shared, "most_shared": most, "products": " ".join(found), "may_spill": case.may_spill,
+    }  # fmt: skip
 
 
 if __name__ == "__main__":
