@@ -28,6 +28,7 @@ PARTS = {
     "route": (*MODELS, "tests/train"),
     "sequential": ("tests/report/test_sequential.py",),
     "untrained": ("tests/kernels/test_fastweight.py",),
+    "compile": (),
 }
 #: Not timed before they are known to compute what memory-caching computes.
 COMPARED = {"layer", "titans"}

@@ -1,4 +1,4 @@
-"""What the Triton kernels come to for GPUs that need not be here: registers, spills and shared memory on sm_80 and sm_90.
+"""What the Triton kernels come to for GPUs that need not be here: registers, spills, shared memory on sm_80 and sm_90.
 
 Compiled ahead of time, in a process without TRITON_INTERPRET; nothing runs.
 """
@@ -52,7 +52,9 @@ def compiled(case: Case, capability: int) -> Compiled:
     signature = {name: "constexpr" if name in case.constants else case.types[name] for name in names}
     aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if signature[name].startswith("*")}
     source = ASTSource(case.kernel, signature, dict(case.constants), aligned)
-    made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": case.warps, "num_stages": case.stages})
+    made = triton.compile(
+        source, target=GPUTarget("cuda", capability, 32), options={"num_warps": case.warps, "num_stages": case.stages}
+    )
     registers, spilled = _resources(made.asm["cubin"])
     return Compiled(registers, spilled, made.metadata.shared, made.asm["ptx"], case.warps)
 
@@ -82,7 +84,9 @@ def flash(width: int, precision: str, segment: int, gate: int) -> Iterator[Case]
     made = ("y", "lse", "dq", "du", "dlogits", "delta", "own_gamma", "own_dr", "dk", "dv", "dp")
     types = tokens | dict.fromkeys(made, sums) | dict.fromkeys("TSN", "i32") | {"scale": "fp32"}
     for kernel in (forward.forward, backward.rows_backward, backward.columns_backward):
-        yield Case(f"flash_grm {kernel.__name__}", kernel, known, types, *grm.tile(width, low)[2:], not low and width > 16)
+        yield Case(
+            f"flash_grm {kernel.__name__}", kernel, known, types, *grm.tile(width, low)[2:], not low and width > 16
+        )
 
 
 def deep(width: int, precision: str, chunk: int, titans: bool) -> Iterator[Case]:

@@ -13,5 +13,6 @@ OTHER_SUMS = 1e-10
 #: PyTorch against AVX-512 made 6e-5 of it in twenty steps at most.
 OTHER_START = 5e-4
 #: A Triton kernel against the definition in fp64, by relative root mean square: fp64 sums of a few hundred products,
-#: and fp32's, whose rounding of 6e-8 a product adds up.
-TRITON = {"float64": 1e-12, "float32": 3e-6}
+#: and fp32's, whose rounding of 6e-8 a product adds up. With products in bf16 (4e-3) or tf32 (5e-4) on a GPU, where
+#: nothing has been measured yet.
+TRITON = {"float64": 1e-12, "float32": 3e-6, "bfloat16": 2e-2}

@@ -28,8 +28,8 @@ class Shape(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The form that computes a rule, and why it is not Triton's, empty where it is; `failed` where Triton's was tried on
-    the device and cannot be trusted."""
+    """The form that computes a rule, and why it is not Triton's, empty where it is; `failed` where Triton's was tried
+    on the device and cannot be trusted."""
 
     form: Form
     why_not: str = ""

@@ -1,6 +1,6 @@
-"""Before a Triton kernel computes on a device for the first time, it is compared there with torch's form on a small case.
+"""Before a Triton kernel computes on a device for the first time, it is compared there with torch's form.
 
-What it was compiled for is what is checked: other widths are other kernels. The answer holds for the process; a kernel
+The case is small. What it was compiled for is what is checked: other widths are other kernels. The answer holds for the process; a kernel
 that is off, or does not run, is not used there, and one line says so.
 """
 

@@ -102,7 +102,8 @@ class GradientMemory(Memory):
         parts, buckets = chunks_of(segments, self.chunk, init)
         net = self._side_by_side(tokens.k.shape[0])
         own, beside = (
-            [(each, self._source(net, each.tokens(tokens), each.chunks, loop)) for each in some] for some in (parts, buckets)
+            [(each, self._source(net, each.tokens(tokens), each.chunks, loop)) for each in some]
+            for some in (parts, buckets)
         )
         return FastWritten(net, segments, own, beside, fold)
 

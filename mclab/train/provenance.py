@@ -16,7 +16,8 @@ from mclab.kernels.dispatch import Choice, asked, choices
 def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool) -> dict[str, Any]:
     """Device, versions, git state, size of the pack that a run trained in, and what computed its steps.
 
-    `kernels` has a reason where Triton was asked for, or was tried and failed, and torch's forms computed; `step` whether it was a CUDA graph.
+    `kernels` has a reason where Triton was asked for, or was tried and failed, and torch's forms computed; `step` says
+    whether it was a CUDA graph.
     """
     return {
         "device": device.type,

@@ -1,4 +1,4 @@
-"""The Triton kernels without a GPU: run by Triton's interpreter, and compiled ahead of time; each in a process of its own.
+"""The Triton kernels without a GPU: run by Triton's interpreter, and compiled ahead of time, in processes of their own.
 
 The interpreter is on or off for a whole process, by TRITON_INTERPRET.
 """

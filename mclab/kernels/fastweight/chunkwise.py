@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from mclab.kernels.fastweight import writing
-from mclab.kernels.fastweight.looped import Loop
+from mclab.kernels.fastweight.looped import BY_TORCH, Loop
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.online import Slots, online
 from mclab.kernels.fastweight.rates import Coefficients
@@ -114,7 +114,7 @@ class Descent:
     keep: Sequence[int]
     from_zero: bool
     to_start: bool
-    loop: Loop = Loop()
+    loop: Loop = BY_TORCH
 
     def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
         plan, steps, start = self._prepared()

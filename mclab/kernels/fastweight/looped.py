@@ -1,4 +1,7 @@
-"""The chunk loop of a deep memory: one kernel where there is one that is trusted, else torch's. Shapes as in fused.py."""
+"""The chunk loop of a deep memory: one kernel where there is one that is trusted, else torch's.
+
+Shapes as in fused.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -48,9 +51,10 @@ class Loop:
         (C, K), scaled, normed = q.shape[2:], rates[1] is not None, net.gain is not None
         known = deep.constants(net, plan, K, C, scaled, normed, precision == "bf16", q.dtype == torch.float64)
         of = tuple((name, str(value)) for name, value in known.items())
-        return trusted(
-            self.rule, q.device, precision, of, lambda: _compared(plan, net, q, scaled, precision == "bf16")
-        )
+        return trusted(self.rule, q.device, precision, of, lambda: _compared(plan, net, q, scaled, precision == "bf16"))
+
+
+BY_TORCH = Loop()
 
 
 def _compared(plan: Plan, net: Net, like: Tensor, scaled: bool, low: bool) -> tuple[list[Tensor], list[Tensor]]:

@@ -60,7 +60,7 @@ def backward(
     gd1, gd2, gs1, gs2 = (
         tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM)
     )  # fmt: skip
-    for back in range(0, M):
+    for back in range(M):
         m = M - 1 - back
         at = m * X + x
         place = at * SLOTS * SIZE

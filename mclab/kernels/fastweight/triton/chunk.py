@@ -98,10 +98,7 @@ def descend(
     z = product(k, w1, IP, SUM)
     cdf, density = phi(z)
     a = z * cdf
-    if L2 or NORM:
-        h = product(a, tl.trans(w2), IP, SUM)
-    else:
-        h = v
+    h = product(a, tl.trans(w2), IP, SUM) if L2 or NORM else v
     u2, inverse, unit, error, pushed, m = last(h, k, v, gain, floor, K, L2, NORM, SKIP)
     r = product(u2, w2, IP, SUM)
     return z, a, r * (cdf + z * density), u2, r, inverse, unit, error, pushed, m

@@ -19,6 +19,7 @@ from mclab.tables import integers
 #: By padded width: how many warps compute a program, and how far ahead its loop loads.
 SCHEDULE = {16: (8, 1), 32: (8, 1)}
 
+
 def descend_and_read(
     plan: Plan,
     net: Net,
@@ -32,7 +33,9 @@ def descend_and_read(
     return y, kept
 
 
-def constants(net: Net, plan: Plan, K: int, C: int, scaled: bool, normed: bool, low: bool, double: bool) -> dict[str, Any]:
+def constants(
+    net: Net, plan: Plan, K: int, C: int, scaled: bool, normed: bool, low: bool, double: bool
+) -> dict[str, Any]:
     """The compile-time arguments that both kernels have."""
     import triton.language as tl
 
@@ -49,7 +52,9 @@ class _Deep(torch.autograd.Function):
         ctx: Any, plan: Plan, bare: Net, low: bool, gain: Tensor | None, q: Tensor, k: Tensor, v: Tensor,
         writes: Tensor, factors: Tensor | None, ends: Tensor, mix: Tensor | None, start1: Tensor, start2: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        given = [x if x is None else x.contiguous() for x in (gain, q, k, v, writes, factors, ends, mix, start1, start2)]
+        given = [
+            x if x is None else x.contiguous() for x in (gain, q, k, v, writes, factors, ends, mix, start1, start2)
+        ]
         gain, q, k, v, writes, factors, ends, mix, start1, start2 = given  # type: ignore[assignment]
         (M, X, C, K), last = q.shape, q.shape[0] - 1 in plan.keep
         known = constants(bare, plan, K, C, factors is not None, gain is not None, low, q.dtype == torch.float64)
@@ -58,9 +63,7 @@ class _Deep(torch.autograd.Function):
         y = torch.empty_like(v)
         read = (q, k, v, writes, _or(factors, q), ends, _or(mix, q), _or(gain, q), start1, start2, *states)
         sizes = (M, X, C, X // len(start1))
-        launch(
-            forward.forward, (X,), q, *read, y, *sizes, bare.floor, **known, LAST=last, **schedule
-        )
+        launch(forward.forward, (X,), q, *read, y, *sizes, bare.floor, **known, LAST=last, **schedule)
         ctx.plan, ctx.bare, ctx.known, ctx.schedule, ctx.sizes = plan, bare, known, schedule, sizes
         ctx.save_for_backward(*given, *states)
         if not plan.keep:

@@ -33,7 +33,7 @@ def forward(
     )  # fmt: skip
     if not TO_START:
         d1, d2 = tile(start1, K, E, KP, EP), tile(start2, K, E, KP, EP)
-    for m in range(0, M):
+    for m in range(M):
         at = m * X + x
         place = at * SLOTS * SIZE
         put(states1 + place, d1, K, E, KP, EP)

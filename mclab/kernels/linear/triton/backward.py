@@ -1,7 +1,7 @@
 """Flash-GRM, backward: one kernel by rows (dq, du, the gradient of logits), one by columns (dk, dv, dp); no atomics.
 
-With lse of the forward pass gamma = exp(r - lse) is known at once. dgamma_t^(n) = sum_{j in n} (q_t . k_j) (dy_t . v_j),
-and dr = gamma (dgamma - delta) with delta_t = sum_n gamma dgamma = dy_t . y_t, as in FlashAttention. Where a segment is
+With lse of the forward pass gamma = exp(r - lse) is known at once. dgamma_t^(n) is the sum over j in n of
+(q_t . k_j) (dy_t . v_j), and dr = gamma (dgamma - delta) with delta_t = sum_n gamma dgamma = dy_t . y_t, as in FlashAttention. Where a segment is
 wider than a tile, dgamma_t^(n) is q_t times what dq_t gets of the segment, and u_t meets the sum of its keys; by
 columns a past segment's gamma and dgamma come of that sum and of its state sum k v^T, t's own of what the rows left.
 """
@@ -82,7 +82,7 @@ def rows_backward(
             acc_q += product(through.to(own_k.dtype), own_k, IP, SUM)
     else:
         first = (tl.program_id(1) * BT) // S
-        for n in range(0, last // S + 1):
+        for n in range(last // S + 1):
             pull, sums = tl.zeros([BT, KP], SUM), tl.zeros([BT, KP], SUM)
             for b in range(0, tl.minimum(S, last + 1 - n * S), BN):
                 place = b + tl.arange(0, BN)
@@ -147,7 +147,7 @@ def columns_backward(
     if GATE == CONTEXT:
         own_p = load_columns(p, token, known, K, KP)
     state, sums = tl.zeros([KP, VP], SUM), tl.zeros([KP], SUM)
-    if (not MANY) and GATE == CONTEXT:
+    if (not MANY) and GATE == CONTEXT:  # noqa: SIM102, which is known when it is compiled, the next is not
         if (n + 1) * S < T:
             for b in range(0, S, BN):
                 place = b + tl.arange(0, BN)

@@ -10,7 +10,6 @@ import triton.language as tl
 
 from mclab.kernels.linear.triton.tiles import (
     CONTEXT,
-    INPUT,
     NONE,
     by_column,
     by_segment,
@@ -54,7 +53,9 @@ def forward(
                 segments = n0 + tl.arange(0, NSEG)
                 if GATE == CONTEXT:
                     each = product(u_rows, tl.trans(load_columns(p, token, known, K, KP)), IP, SUM)
-                    r = by_segment(tl.where(mask, each, 0.0), BT, NSEG, SP) * factors(segments, rows, S, scale, MEAN, SUM)
+                    r = by_segment(tl.where(mask, each, 0.0), BT, NSEG, SP) * factors(
+                        segments, rows, S, scale, MEAN, SUM
+                    )
                 else:
                     r = given_logits(logits + g * T * N, rows, segments, T, N).to(SUM)
                 r = tl.where(segments[None, :] <= own[:, None], r, -float("inf"))
@@ -66,7 +67,7 @@ def forward(
             acc += product(scores.to(own_v.dtype), own_v, IP, SUM)
     else:
         first = (tl.program_id(1) * BT) // S
-        for n in range(0, last // S + 1):
+        for n in range(last // S + 1):
             read, sums = tl.zeros([BT, VP], SUM), tl.zeros([BT, KP], SUM)
             for b in range(0, tl.minimum(S, last + 1 - n * S), BN):
                 place = b + tl.arange(0, BN)

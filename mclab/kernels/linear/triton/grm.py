@@ -35,7 +35,7 @@ def tile(width: int, low: bool) -> Tile:
 
 
 def gated_read(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int, low: bool = False) -> Tensor:
-    """y_t = sum_n gamma_t^(n) sum_{j in n, j <= t} (q_t . k_j) v_j, [G, T, V], for any T: the last segment may be short.
+    """y_t = sum_n gamma_t^(n) sum_{j in n, j <= t} (q_t . k_j) v_j, [G, T, V], for any T: the last one may be short.
 
     `low` multiplies in bf16 and adds in fp32; else fp32 stays fp32, without tf32. First derivatives only.
     """

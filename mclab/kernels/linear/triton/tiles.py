@@ -1,9 +1,9 @@
-"""What the three Flash-GRM kernels share. Shapes: BT rows (tokens that read) and BN columns (tokens that were written) of
-a tile, NSEG segments in it, SP columns for each, KP and VP widths padded to powers of two.
+"""What the three Flash-GRM kernels share. Shapes: BT rows (tokens that read) and BN columns (tokens that were written)
+of a tile, NSEG segments in it, SP columns for each, KP and VP widths padded to powers of two.
 
-Two ways to lay columns out. `MANY` (S <= BN): a tile holds NSEG = BN / SP whole segments, SP the power of two at or above
-S, so that a sum over a segment is a reshape. Else a tile is a part of one segment, and what belongs to a segment is added
-up over its tiles. Without a gate segments do not matter, and a tile counts as one.
+Two ways to lay columns out. `MANY` (S <= BN): a tile holds NSEG = BN / SP whole segments, SP the power of two at or
+above S, so that a sum over a segment is a reshape. Else a tile is a part of one segment, and what belongs to a segment
+is added up over its tiles. Without a gate segments do not matter, and a tile counts as one.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -86,8 +86,8 @@ def given_logits(base, rows, segments, T, N):
 
 @triton.jit
 def pooled_upto(sums, p, mask, before, IP: tl.constexpr, SUM: tl.constexpr):
-    """Adds to each row's sum of keys [BT, KP] those of a tile that it sees; `before` where each row sees all of them."""
-    if before:
+    """Adds to each row's sum of keys [BT, KP] those of a tile that it sees; `before` where it sees all of them."""
+    if before:  # noqa: SIM108, a ternary would compute both
         made = sums + tl.sum(p.to(SUM), 0)[None, :]
     else:
         made = sums + product(mask.to(p.dtype), p, IP, SUM)
