@@ -1,7 +1,7 @@
 """Before a Triton kernel computes on a device for the first time, it is compared there with torch's form.
 
-The case is small. What it was compiled for is what is checked: other widths are other kernels. The answer holds for the process; a kernel
-that is off, or does not run, is not used there, and one line says so.
+The case is small. What a kernel was compiled for is what is checked: other widths are other kernels. The answer holds
+for the process; a kernel that is off, or does not run, is not used there, and one line says so.
 """
 
 import sys

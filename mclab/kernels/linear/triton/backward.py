@@ -1,9 +1,10 @@
 """Flash-GRM, backward: one kernel by rows (dq, du, the gradient of logits), one by columns (dk, dv, dp); no atomics.
 
 With lse of the forward pass gamma = exp(r - lse) is known at once. dgamma_t^(n) is the sum over j in n of
-(q_t . k_j) (dy_t . v_j), and dr = gamma (dgamma - delta) with delta_t = sum_n gamma dgamma = dy_t . y_t, as in FlashAttention. Where a segment is
-wider than a tile, dgamma_t^(n) is q_t times what dq_t gets of the segment, and u_t meets the sum of its keys; by
-columns a past segment's gamma and dgamma come of that sum and of its state sum k v^T, t's own of what the rows left.
+(q_t . k_j) (dy_t . v_j), and dr = gamma (dgamma - delta) with delta_t = sum_n gamma dgamma = dy_t . y_t, as in
+FlashAttention. Where a segment is wider than a tile, dgamma_t^(n) is q_t times what dq_t gets of the segment, and u_t
+meets the sum of its keys; by columns a past segment's gamma and dgamma come of that sum and of its state, the sum of
+k v^T, and t's own of what the rows left.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
