@@ -85,7 +85,7 @@ def flash(width: int, precision: str, segment: int, gate: int) -> Iterator[Case]
     types = tokens | dict.fromkeys(made, sums) | dict.fromkeys("TSN", "i32") | {"scale": "fp32"}
     for kernel in (forward.forward, backward.rows_backward, backward.columns_backward):
         yield Case(
-            f"flash_grm {kernel.__name__}", kernel, known, types, *grm.tile(width, low)[2:], not low and width > 16
+            f"flash_grm {kernel.__name__}", kernel, known, types, *grm.tile(width, low)[2:], width == 32 and not low
         )
 
 

@@ -74,7 +74,7 @@ class _Deep(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         gain, q, k, v, writes, factors, ends, mix, start1, start2, *states = ctx.saved_tensors
-        plan, M, X = ctx.plan, *ctx.sizes[:2]
+        plan, (M, X, *_) = ctx.plan, ctx.sizes
         dy, *dkept = (x.contiguous() for x in grads)
         made = [x if x is None else torch.empty_like(x) for x in (q, k, v, writes, factors, ends, mix)]
         dgain = None if gain is None else gain.new_empty(X, gain.shape[-1])

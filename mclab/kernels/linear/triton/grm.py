@@ -25,8 +25,8 @@ class Tile(NamedTuple):
 #: By padded width, the wider of K and V: of fp32, whose products are exact and use no tensor core, and of bf16. A table
 #: and no autotuning: what is chosen is the same on every machine, and needs no device to be compiled. The largest tiles
 #: whose registers suffice (`python -m benchmarks compile`).
-FP32 = {16: Tile(16, 16, 4, 2), 32: Tile(16, 16, 4, 2), 64: Tile(16, 16, 4, 2)}
-BF16 = {16: Tile(32, 32, 4, 2), 32: Tile(32, 32, 4, 2), 64: Tile(32, 32, 4, 2), 128: Tile(32, 32, 8, 2)}
+FP32 = {16: Tile(16, 32, 4, 1), 32: Tile(16, 16, 4, 1), 64: Tile(16, 16, 4, 1)}
+BF16 = {16: Tile(32, 32, 4, 2), 32: Tile(32, 32, 4, 1), 64: Tile(32, 32, 4, 2), 128: Tile(32, 32, 8, 2)}
 
 
 def tile(width: int, low: bool) -> Tile:
@@ -66,7 +66,8 @@ class _GatedRead(torch.autograd.Function):
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, u: Tensor | None, p: Tensor | None, logits: Tensor | None,
         scale: float, mean: bool, segment: int, low: bool,
     ) -> Tensor:  # fmt: skip
-        q, k, v, u, p = (x if x is None else _laid(x, low) for x in (q, k, v, u, p))
+        q, k, v = (_laid(x, low) for x in (q, k, v))
+        u, p = (x if x is None else _laid(x, low) for x in (u, p))
         (G, T, K), V, kind = q.shape, v.shape[-1], 1 if u is not None else 2 if logits is not None else 0
         known = constants(K, V, segment, kind, mean, low, q.dtype == torch.float64)
         S = segment if kind else known["BN"]
