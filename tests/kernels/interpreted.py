@@ -24,7 +24,7 @@ from mclab.kernels.fastweight.states import Plan
 from mclab.kernels.linear import gated, recurrent
 from mclab.kernels.linear.gate import Gate
 from mclab.kernels.selfcheck import relative_rms
-from tests.tolerances import TRITON
+from tests.tolerances import LOOP, TRITON
 
 #: T, segment, K, V: segments off the blocks, of no power of two, longer than a tile and shorter, K other than V.
 SIZES = [
@@ -55,6 +55,8 @@ def flash(
     N = -(-T // segment)
     widths = [K, K, V, *([K, K] if kind.startswith("context") else [N] if kind == "input" else [])]
     drawn_all = [torch.randn(2, T, width, generator=drawn, dtype=dtype) for width in (*widths, V)]
+    if kind.startswith("context"):  # of the model's length, or fp32 cannot tell what the softmax leaves of a gradient
+        drawn_all[3:5] = [torch.nn.functional.normalize(x, dim=-1) for x in drawn_all[3:5]]
     *exact, upstream = [(x.bfloat16() if low else x).to(device, torch.float64) for x in drawn_all]
     exact = [x.requires_grad_() for x in exact]
     found = []
@@ -152,7 +154,7 @@ def deep(case: tuple, dtype: torch.dtype, device: str = "cpu", low: bool = False
         ups = [torch.randn(each.shape, generator=upstream).to(each) for each in (y, *kept)]
         grads = torch.autograd.grad([y, *kept], own, ups, allow_unused=True, materialize_grads=True)
         found.append([y, *kept, *grads])
-    return told(found[0], found[1], torch.bfloat16 if low else dtype)
+    return told(found[0], found[1], torch.bfloat16 if low else dtype, LOOP)
 
 
 def trained(mixer: dict[str, object], seeds: int = 1) -> str:
@@ -203,11 +205,17 @@ def checks_itself() -> str:
     return "" if "is off by" in said.get(("linear", "cpu"), "") else f"said {said}"
 
 
-def told(found: list[Tensor], right: list[Tensor], dtype: torch.dtype) -> str:
+def told(found: list[Tensor], right: list[Tensor], dtype: torch.dtype, tolerances: dict[str, float] = TRITON) -> str:
     """Empty where every tensor is within its tolerance."""
     off = [relative_rms(own, other) for own, other in zip(found, right, strict=True)]
-    most = TRITON[str(dtype).removeprefix("torch.")]
-    return "" if max(off) <= most else "off by " + ", ".join(f"{each:.1e}" for each in off)
+    most = tolerances[str(dtype).removeprefix("torch.")]
+    # What is zero by right, as the gradient of a gate of one segment, is what rounding leaves of numbers of size one.
+    limits = [most if other.any() else 10 * most for other in right]
+    return (
+        ""
+        if all(own <= limit for own, limit in zip(off, limits, strict=True))
+        else "off by " + ", ".join(f"{each:.1e}" for each in off)
+    )
 
 
 TRAINED: dict[str, dict[str, object]] = {
