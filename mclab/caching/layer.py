@@ -70,7 +70,7 @@ class CachingLayer(nn.Module):
         with autocast(x.device, False):
             return self._read(x, q, k, v, rotary, low)
 
-    def _read(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool, low: bool) -> Tensor:
+    def _read(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool, low: bool = False) -> Tensor:
         mixer, T = self.mixer, x.shape[2]
         segments = self._segments(T)
         if segments.padding:  # F.pad copies even where it adds nothing
