@@ -7,7 +7,7 @@ comma := ,
 BIN := .venv/bin
 WORKERS ?= auto
 
-.PHONY: ablate sweep test test-all attack lint bench
+.PHONY: ablate sweep test test-all attack lint bench gpu
 .DELETE_ON_ERROR:
 
 .venv/installed: pyproject.toml
@@ -42,3 +42,7 @@ lint: .venv/installed
 bench: .venv/installed
 	$(BIN)/python -m pip install --quiet --no-deps -r benchmarks/peers.txt
 	$(BIN)/python -m benchmarks
+
+# Tests that need a GPU, the kernels' times, a short gating ablation on CUDA and on the CPU. Without CUDA: one line, 2.
+gpu: .venv/installed
+	$(BIN)/python -m benchmarks.gpu

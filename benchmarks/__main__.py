@@ -29,6 +29,7 @@ PARTS = {
     "sequential": ("tests/report/test_sequential.py",),
     "decode": ("tests/test_nn.py",),
     "untrained": ("tests/kernels/test_fastweight.py",),
+    "compile": (),
 }
 #: Not timed before they are known to compute what memory-caching computes.
 COMPARED = {"layer", "titans"}

@@ -15,3 +15,9 @@ OTHER_START = 5e-4
 #: bf16 against fp32 with the same weights, as relative RMS: eight bits round a number by 2^-9, and what a layer gives
 #: went through about ten roundings of products, norms and gates that each pass the earlier ones on.
 BF16 = 3e-2
+#: A Triton kernel against the definition in fp64, by relative root mean square: fp64 sums of a few hundred products,
+#: and fp32's, whose rounding of 6e-8 a product adds up. With products in bf16 (4e-3) or tf32 (5e-4) on a GPU, where
+#: nothing has been measured yet.
+TRITON = {"float64": 1e-12, "float32": 3e-6, "bfloat16": 2e-2}
+#: The chunk loop, likewise: what torch's own form is off in fp32, in which the norm of a short vector grows rounding.
+LOOP = {**TRITON, "float32": 1e-5}

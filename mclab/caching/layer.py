@@ -8,6 +8,7 @@ See docs/equations.md#caching.
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -20,6 +21,7 @@ from mclab.caching.own import OwnAggregate, OwnGate, Unread, ages
 from mclab.caching.segment import ConstantSegments, Segments, segments_of
 from mclab.caching.view import Step, View
 from mclab.config.model import MemoryMixer
+from mclab.kernels.linear.gate import Gate
 from mclab.layers import autocast, rotate, widened
 from mclab.memories import MEMORIES
 from mclab.memories.base import Written
@@ -68,20 +70,30 @@ class CachingLayer(nn.Module):
 
         Under bf16 autocast memories and gates are kept in fp32.
         """
+        low = torch.bfloat16 in (q.dtype, k.dtype, v.dtype)
         x, q, k, v = widened(x, q, k, v)
         with autocast(x.device, False):
-            return self._read(x, q, k, v, rotary)
+            return self._read(x, q, k, v, rotary, low)
 
-    def _read(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool) -> Tensor:
+    def _read(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool, low: bool = False) -> Tensor:
         mixer, T = self.mixer, x.shape[2]
         segments = self._segments(T)
         if segments.padding:  # F.pad copies even where it adds nothing
             x, q, k, v = (F.pad(z, (0, 0, 0, segments.padding)) for z in (x, q, k, v))
         q_GTK, k_GTK, v_GTV = (self._fold(z) for z in (q, k, v))
-        view = self._view(x, q, k_GTK, segments)
+        pooled_GTK = k_GTK  # as they are before they are turned
         if rotary or mixer.rule.rotary:
             q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
-        tokens = self.memory.tokens(x, k_GTK, v_GTV)
+        tokens = self.memory.tokens(x, k_GTK, v_GTV)._replace(low=low)
+        if self.watch is None and self.post_training is None:
+
+            def gate() -> Gate:
+                return self._gate(x, q, pooled_GTK, segments)
+
+            y_GTV = self.memory.gated_read(tokens, q_GTK, segments.segment, gate)
+            if y_GTV is not None:
+                return self._unfold(y_GTV, x.shape[0])[:, :, :T]
+        view = self._view(x, q, pooled_GTK, segments)
         init = mixer.init if self.post_training is None else "checkpoint"
         written = self.memory.write(tokens, segments, INITS[init])
         if self.watch is not None and self.aggregate is None:
@@ -116,14 +128,25 @@ class CachingLayer(nn.Module):
             return ConstantSegments(length, length)
         return segments_of(self.mixer, length)
 
+    def _compared(self, x: Tensor, q: Tensor, k_GTK: Tensor) -> tuple[Tensor, Tensor, float]:
+        """What a context score is made of: u and what is pooled, [G, T, K], and the scale."""
+        u_GTK, scale = self._fold(self.connector(x, q)), self.mixer.scale
+        if scale is None:
+            scale = default_scale(self.mixer.pool, self.mixer.pool_of, u_GTK.shape[-1])
+        return u_GTK, k_GTK if self.mixer.pool_of == "keys" else self._fold(x), scale
+
+    def _gate(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> Gate:
+        """For a kernel that makes the weights itself."""
+        if self.mixer.read_gate == "context":
+            u_GTK, pooled_GTK, scale = self._compared(x, q, k_GTK)
+            return Gate(u_GTK, pooled_GTK, scale, self.mixer.pool == "mean")
+        return Gate(logits=self.gate(x, None, segments)) if self.mixer.read_gate == "input" else Gate()
+
     def _view(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> View:
         scores = None
         if self.gate.needs_scores or self.mixer.aggregate == "ssc":
-            u_GTK = self._fold(self.connector(x, q))
-            pool, of, scale = self.mixer.pool, self.mixer.pool_of, self.mixer.scale
-            if scale is None:
-                scale = default_scale(pool, of, u_GTK.shape[-1])
-            scores = context_scores(u_GTK, k_GTK if of == "keys" else self._fold(x), segments, pool, scale)
+            u_GTK, pooled_GTK, scale = self._compared(x, q, k_GTK)
+            scores = context_scores(u_GTK, pooled_GTK, segments, self.mixer.pool, scale)
         return View(
             visible_TN=segments.visible(x.device),
             own_TN=segments.own(x.device),

@@ -3,13 +3,17 @@
 Devices, types and sizes alone decide, so what a command will use can be said before it trains, and afterwards.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from mclab.config.args import is_path
+from mclab.config.model import MemoryMixer
 from mclab.config.options import AUTO
+from mclab.kernels.launch_mode import interpreted
 
 if TYPE_CHECKING:
     from mclab.config.run import RunConfig
@@ -25,23 +29,79 @@ class Shape(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The form that computes a rule, and why it is not Triton's, empty where it is."""
+    """The form that computes a rule, and why it is not Triton's, empty where it is; `failed` where Triton's was tried
+    on the device and cannot be trusted."""
 
     form: Form
     why_not: str = ""
+    failed: bool = False
+
+
+def _any_mixer(mixer: MemoryMixer, shape: Shape) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """What a Triton kernel can do: precisions (`train.precision`), and the widest head that fits on a chip."""
+    """What a Triton kernel can do: the widest head that fits on a chip, by precision (`train.precision`), and why it
+    does not compute what a mixer's keys ask for, empty where it does."""
 
-    precisions: tuple[str, ...]
-    width: int
+    widths: Mapping[str, int]
+    unfit: Callable[[MemoryMixer, Shape], str] = _any_mixer
+
+
+#: Without a gate the chunked form of torch costs less beyond so many tokens, predicted: the kernel is quadratic.
+GATELESS = 4096
+#: Tokens in a chunk of a deep memory, by the head's width, that a program can hold.
+CHUNKS = {16: 32, 32: 16}
+
+
+def _unfit_linear(mixer: MemoryMixer, shape: Shape) -> str:
+    """Flash-GRM: what is read is weighted by constant segments that restart."""
+    if is_path(mixer.aggregate) or is_path(mixer.read_gate):
+        return "its Triton kernel knows no gate and no aggregation of the user's own"
+    if mixer.aggregate == "none" or mixer.read_gate == "none":
+        if mixer.aggregate == "ssc":
+            return "its Triton kernel reads every segment, and aggregate ssc some"
+        if mixer.aggregate != "none" and (mixer.init != "restart" or mixer.segmentation != "constant"):
+            return _cut(mixer)
+        long = shape.length > GATELESS
+        return f"its Triton kernel is quadratic, and costs more without a gate beyond {GATELESS} tokens" if long else ""
+    if mixer.aggregate == "ssc":
+        return "its Triton kernel reads every segment, and aggregate ssc some"
+    if mixer.gate_activation != "softmax":
+        return f"its Triton kernel has gate_activation softmax alone, not {mixer.gate_activation}"
+    return _cut(mixer)
+
+
+def _cut(mixer: MemoryMixer) -> str:
+    if mixer.segmentation != "constant":
+        return f"its Triton kernel takes segments of one length, not segmentation {mixer.segmentation}"
+    return "" if mixer.init == "restart" else f"its Triton kernel takes init restart, not {mixer.init}"
+
+
+def _unfit_deep(mixer: MemoryMixer, shape: Shape) -> str:
+    """The chunk loop of two matrices."""
+    if mixer.depth != 2:
+        return f"its Triton kernel is for depth 2, not {mixer.depth}"
+    if mixer.aggregate == "soup":
+        return "its Triton kernel reads each memory by itself, and aggregate soup mixes their matrices"
+    # Buckets of segments are memories of their own, whose chunks are as long as `chunk` says.
+    whole = mixer.segmentation == "log" and mixer.aggregate != "none"
+    chunk = min(mixer.chunk if whole else mixer.tokens_a_chunk, shape.length)
+    most = CHUNKS[16 if shape.width <= 16 else 32]
+    return f"its Triton kernel takes chunks up to {most} at this width, not {chunk}" if chunk > most else ""
 
 
 #: By the word of the rule; a rule without a row has no Triton kernel.
-KERNELS: dict[str, Kernel] = {}
+KERNELS: dict[str, Kernel] = {
+    "linear": Kernel({"fp32": 64, "bf16": 128}, _unfit_linear),
+    "titans": Kernel({"fp32": 32, "bf16": 32}, _unfit_deep),
+    "dla": Kernel({"fp32": 32, "bf16": 32}, _unfit_deep),
+}
 _asked = AUTO
+#: Why a rule's kernel is not used on a device, as was found there.
+_distrusted: dict[tuple[str, str], str] = {}
 
 
 @contextmanager
@@ -60,30 +120,62 @@ def asked() -> str:
     return _asked
 
 
-def resolve(rule: str, device: str, precision: str, shape: Shape, kernels: str | None = None) -> Choice:
-    """What computes a rule (`linear`, `titans`, ...) on a device (`cuda:1`), given `--kernels`, else as `using` says.
+def resolve(
+    rule: str,
+    device: str,
+    precision: str,
+    shape: Shape,
+    kernels: str | None = None,
+    mixer: MemoryMixer | None = None,
+) -> Choice:
+    """What computes a rule (`linear`, `titans`, ...) on a device (`cuda:1`), given `--kernels`, else as `using` says,
+    for a mixer, else for one that the kernel can compute.
 
     Never fails: where Triton was asked for and cannot be had, torch's form comes with the reason.
     """
-    if (kernels or _asked) == "torch":
+    kernels = kernels or _asked
+    if kernels == "torch":
         return Choice("torch", "--kernels torch")
-    reason = _lacks(KERNELS.get(rule), device, precision, shape)
+    kernel = KERNELS.get(rule)
+    reason = _lacks(kernel, device, precision, shape, kernels)
+    if not reason and kernel is not None and mixer is not None:
+        reason = kernel.unfit(mixer, shape)
+    if not reason and (rule, _numbered(device)) in _distrusted:
+        return Choice("torch", _distrusted[rule, _numbered(device)], failed=True)
     return Choice("torch", reason) if reason else Choice("triton")
 
 
-def _lacks(kernel: Kernel | None, device: str, precision: str, shape: Shape) -> str:
+def distrust(rule: str, device: str, reason: str) -> None:
+    """From now on, in this process, torch's form computes this rule on this device, for this reason."""
+    _distrusted[rule, _numbered(device)] = reason
+
+
+def _numbered(device: str) -> str:
+    return "cuda:0" if device == "cuda" else device
+
+
+def _lacks(kernel: Kernel | None, device: str, precision: str, shape: Shape, kernels: str) -> str:
     """Why a Triton kernel cannot be used; empty where it can."""
     if kernel is None:
         return "mclab has no Triton kernel for it"
-    if not device.startswith("cuda"):
+    simulated = kernels == "triton" and device == "cpu" and interpreted()
+    if not device.startswith("cuda") and not simulated:
         return f"Triton needs a CUDA device, not {device}"
-    if find_spec("triton") is None:
+    if not _installed():
         return "triton is not installed"
-    if precision not in kernel.precisions:
+    if simulated and precision == "bf16":
+        return "Triton's interpreter does not compute in bf16"
+    widest = kernel.widths.get("fp32" if simulated else precision)
+    if widest is None:
         return f"its Triton kernel does not compute in {precision}"
-    if shape.width > kernel.width:
-        return f"its Triton kernel takes heads up to {kernel.width} wide, not {shape.width}"
+    if shape.width > widest:
+        return f"its Triton kernel takes heads up to {widest} wide in {precision}, not {shape.width}"
     return ""
+
+
+@cache
+def _installed() -> bool:
+    return find_spec("triton") is not None
 
 
 class Costs(NamedTuple):
@@ -136,9 +228,14 @@ def costs(device: str) -> Costs:
 
 
 def choices(run: "RunConfig", device: str, kernels: str | None = None) -> dict[str, Choice]:
-    """What computes each rule of a run's model, by the rule's word."""
+    """What computes each rule of a run's model, by the rule's word. Where a pattern has layers of one rule that differ,
+    one that Triton does not compute speaks for all."""
     shape = Shape(run.task.length, run.model.head_dim)
-    return {rule: resolve(rule, device, run.train.precision, shape, kernels) for rule in rules_of(run)}
+    found = {rule: resolve(rule, device, run.train.precision, shape, kernels) for rule in rules_of(run)}
+    for mixer in run.model.mixers:
+        if isinstance(mixer, MemoryMixer) and found[mixer.memory].form == "triton":
+            found[mixer.memory] = resolve(mixer.memory, device, run.train.precision, shape, kernels, mixer)
+    return found
 
 
 def rules_of(run: "RunConfig") -> list[str]:

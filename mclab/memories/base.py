@@ -8,11 +8,14 @@ See docs/equations.md#memories.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
+
+from mclab.kernels.linear.gate import Gate
 
 
 class Tokens(NamedTuple):
@@ -22,6 +25,8 @@ class Tokens(NamedTuple):
     k: Tensor
     v: Tensor
     rates: tuple[Tensor, ...] = ()
+    low: bool = False
+    """Whether the run trains in bf16: what is here is in fp32 all the same, and products need not be more exact."""
 
     def at(self, t: int) -> "Tokens":
         """Token t alone: [G, K], [G, V], [G] or [G, K]."""
@@ -168,6 +173,10 @@ class Memory(nn.Module, ABC):
     @abstractmethod
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
         """Write all tokens; T is a multiple of the segment's length."""
+
+    def gated_read(self, tokens: Tokens, q_GTK: Tensor, segment: int, gate: Callable[[], Gate]) -> Tensor | None:
+        """GRM of segments that restart as one kernel, weights included, where there is one for it: [G, T, V]."""
+        return None
 
 
 def _weighted_sum(matrices: tuple[Tensor, ...], weights: list[Tensor]) -> Tensor:

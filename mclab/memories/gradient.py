@@ -17,11 +17,13 @@ from mclab.config.model import MemoryMixer
 from mclab.config.model.rules import layers
 from mclab.kernels.fastweight import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
+from mclab.kernels.fastweight.looped import Loop
 from mclab.kernels.fastweight.net import EPS, Net, Objective
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.layers import Constant, Normal, Values, linear, parameter
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.chunks import Chunks, chunks_of
+from mclab.memories.kernels import triton_precision
 from mclab.memories.written import FastWritten, Fold
 
 #: Where g of the norm starts.
@@ -36,7 +38,7 @@ class GradientMemory(Memory):
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
-        self.heads, self.depth, self.max_lr = heads, mixer.depth, mixer.max_lr
+        self.mixer, self.heads, self.depth, self.max_lr = mixer, heads, mixer.depth, mixer.max_lr
         assert mixer.rule.objective is not None
         self.objective: Objective = mixer.rule.objective
         self.chunk, self.to_zero = mixer.tokens_a_chunk, mixer.decay_to == "zero"
@@ -105,15 +107,17 @@ class GradientMemory(Memory):
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
         fold = Fold(self.project.shape[0], self.heads)
+        loop = Loop(self.mixer.memory, triton_precision(self.mixer, tokens))
         tokens = Tokens(fold(tokens.k), fold(tokens.v), tuple(fold(rate) for rate in tokens.rates))
         parts, buckets = chunks_of(segments, self.chunk, init)
         net = self._side_by_side(tokens.k.shape[0])
         own, beside = (
-            [(each, self._source(net, each.tokens(tokens), each.chunks)) for each in some] for some in (parts, buckets)
+            [(each, self._source(net, each.tokens(tokens), each.chunks, loop)) for each in some]
+            for some in (parts, buckets)
         )
         return FastWritten(net, segments, own, beside, fold)
 
-    def _source(self, net: Net, tokens: Tokens, chunks: Chunks) -> Source:
+    def _source(self, net: Net, tokens: Tokens, chunks: Chunks, loop: Loop) -> Source:
         """`net` is that of whole sequences."""
         k, v = chunks.cut(tokens.k), chunks.cut(tokens.v)
         if net.gain is not None:
@@ -126,7 +130,7 @@ class GradientMemory(Memory):
         eta, *logs = self.rates(tokens.rates)
         rates = Rates(chunks.cut(eta), *(None if log is None else chunks.cut(log) for log in logs))
         return chunkwise.Descent(
-            net, k, v, first, coefficients(rates), chunks.ends, chunks.keep, self.depth == 1, not self.to_zero
+            net, k, v, first, coefficients(rates), chunks.ends, chunks.keep, self.depth == 1, not self.to_zero, loop
         )
 
     def _first(self, tokens: Tokens) -> tuple[Tensor, ...]:

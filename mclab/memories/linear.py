@@ -3,6 +3,7 @@
 See docs/equations.md#linear.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -11,9 +12,11 @@ from torch import Tensor
 from mclab.config.model import MemoryMixer
 from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.net import Net
-from mclab.kernels.linear import chunkwise
+from mclab.kernels.linear import chunkwise, gated
+from mclab.kernels.linear.gate import Gate
 from mclab.memories import chosen
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
+from mclab.memories.kernels import triton_precision
 from mclab.memories.masks import earlier_of_runs, holds
 from mclab.tables import counting, once
 
@@ -119,6 +122,7 @@ class LinearMemory(Memory):
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
+        self.mixer = mixer
 
     def initial(self, tokens: Tokens) -> State:
         G, _, K = tokens.k.shape
@@ -132,3 +136,9 @@ class LinearMemory(Memory):
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
         return LinearWritten(tokens.k, tokens.v, segments, init)
+
+    def gated_read(self, tokens: Tokens, q_GTK: Tensor, segment: int, gate: Callable[[], Gate]) -> Tensor | None:
+        precision = triton_precision(self.mixer, tokens)
+        if precision is None:
+            return None
+        return gated.gated_read(q_GTK, tokens.k, tokens.v, gate(), segment, precision)

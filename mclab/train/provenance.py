@@ -17,7 +17,8 @@ from mclab.kernels.dispatch import Choice, asked, choices
 def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool) -> dict[str, Any]:
     """Device, versions, git state, size of the pack that a run trained in, and what computed its steps.
 
-    `kernels` has a reason where Triton was asked for and torch's forms computed; `step` whether it was a CUDA graph.
+    `kernels` has a reason where Triton was asked for, or was tried and failed, and torch's forms computed; `step` says
+    whether it was a CUDA graph.
     `sources` is there where parts are of the user's own: a hash of each one's file.
     """
     return {
@@ -36,7 +37,8 @@ def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool) 
 
 
 def _told(rule: str, choice: Choice) -> str:
-    reason = f" ({choice.why_not})" if asked() == "triton" and choice.why_not else ""
+    said = choice.failed or asked() == "triton"
+    reason = f" ({choice.why_not})" if said and choice.why_not else ""
     return f"{rule}: {choice.form}{reason}"
 
 

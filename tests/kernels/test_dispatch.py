@@ -5,18 +5,19 @@ import torch
 
 from mclab.caching.segment import ConstantSegments
 from mclab.config.run import RunConfig
-from mclab.kernels import dispatch
+from mclab.kernels import dispatch, selfcheck
 from mclab.kernels.dispatch import Choice, Kernel, Shape, choices, costs, resolve, rules_of, using
 from mclab.kernels.linear.chunkwise import weighted_costs
 from mclab.memories.chosen import cost_of_all, cost_of_chosen
 from mclab.models.mixers import MIXERS
+from mclab.train.provenance import _told
 
 NARROW = Shape(64, 16)
 
 
 def test_torch_computes_what_has_no_kernel_and_says_why() -> None:
     for device in ("cpu", "cuda:1"):
-        found = resolve("linear", device, "fp32", NARROW, "triton")
+        found = resolve("delta", device, "fp32", NARROW, "triton")
         assert found == Choice("torch", "mclab has no Triton kernel for it")
 
 
@@ -25,24 +26,78 @@ def test_torch_computes_what_has_no_kernel_and_says_why() -> None:
     [
         ("cpu", "bf16", 16, "Triton needs a CUDA device, not cpu"),
         ("cuda", "fp64", 16, "its Triton kernel does not compute in fp64"),
-        ("cuda", "bf16", 65, "its Triton kernel takes heads up to 64 wide, not 65"),
+        ("cuda", "bf16", 65, "its Triton kernel takes heads up to 64 wide in bf16, not 65"),
         ("cuda", "bf16", 64, ""),
     ],
 )
 def test_a_kernel_is_taken_where_it_can_be(monkeypatch, device, precision, width, reason) -> None:
-    monkeypatch.setitem(dispatch.KERNELS, "linear", Kernel(("fp32", "bf16"), 64))
-    monkeypatch.setattr(dispatch, "find_spec", lambda name: object())
+    monkeypatch.setitem(dispatch.KERNELS, "linear", Kernel({"fp32": 64, "bf16": 64}))
+    monkeypatch.setattr(dispatch, "_installed", lambda: True)
     for asked in ("auto", "triton"):
         found = resolve("linear", device, precision, Shape(64, width), asked)
         assert found == Choice("torch" if reason else "triton", reason)
     assert resolve("linear", device, precision, Shape(64, width), "torch").form == "torch"
-    monkeypatch.setattr(dispatch, "find_spec", lambda name: None)
+    monkeypatch.setattr(dispatch, "_installed", lambda: False)
     assert resolve("linear", "cuda", "fp32", NARROW).why_not == "triton is not installed"
 
 
+@pytest.mark.parametrize(
+    ("mixer", "said"),
+    [
+        ({}, ""),
+        ({"aggregate": "soup", "gate": "input"}, ""),
+        ({"aggregate": "none"}, ""),
+        ({"aggregate": "residual", "init": "checkpoint"}, "init restart, not checkpoint"),
+        ({"init": "checkpoint"}, "init restart, not checkpoint"),
+        ({"segmentation": "log"}, "not segmentation log"),
+        ({"gate_activation": "sigmoid"}, "not sigmoid"),
+        ({"aggregate": "ssc"}, "aggregate ssc some"),
+        ({"memory": "titans"}, ""),
+        ({"memory": "dla", "memory_norm": "soft", "init": "checkpoint", "segmentation": "log"}, ""),
+        ({"memory": "titans", "depth": 3}, "depth 2, not 3"),
+        ({"memory": "titans", "aggregate": "soup"}, "aggregate soup mixes their matrices"),
+        ({"memory": "titans", "chunk": 64, "segment": 64}, "chunks up to 32 at this width, not 64"),
+        ({"memory": "titans", "chunk": 64, "segment": 8}, ""),
+    ],
+)
+def test_what_a_kernel_does_not_compute_is_said(monkeypatch, mixer, said) -> None:
+    monkeypatch.setattr(dispatch, "_installed", lambda: True)
+    run = RunConfig.model_validate({"model": {"dim": 16, "mixer": mixer}})
+    (found,) = choices(run, "cuda", "triton").values()
+    assert (found.form, said in found.why_not) == ("torch" if said else "triton", True)
+
+
+def test_a_kernel_that_fails_its_check_is_named_once_and_not_used(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(dispatch, "_installed", lambda: True)
+    monkeypatch.setattr(dispatch, "_distrusted", {})
+    monkeypatch.setattr(selfcheck, "_seen", {})
+    run, one = RunConfig.model_validate({"model": {"dim": 16}}), torch.ones(3)
+    device = torch.device("cuda:0")
+
+    def fails() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        raise RuntimeError("out of shared memory")
+
+    assert selfcheck.trusted("linear", device, "fp32", 1, lambda: ([one], [one + 1e-6]))
+    assert choices(run, "cuda")["linear"].form == "triton"
+    for _ in range(2):
+        assert not selfcheck.trusted("linear", device, "fp32", 2, lambda: ([one], [one + 1e-3]))
+    assert not selfcheck.trusted("titans", device, "fp32", 3, fails)
+    assert not selfcheck.trusted("dla", device, "fp32", 4, lambda: ([one * torch.nan], [one]))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert "on cuda:0 torch's form of linear is used: its Triton kernel is off by 1.0e-03" in lines[0]
+    assert "titans" in lines[1]
+    assert "does not run there (RuntimeError: out of shared memory)" in lines[1]
+    assert "is off by inf" in lines[2]
+    for kernels in ("auto", "triton"):
+        found = choices(run, "cuda", kernels)["linear"]
+        assert (found.form, found.failed) == ("torch", True)
+    assert "off by 1.0e-03" in _told("linear", found)
+
+
 def test_what_was_asked_for_holds_in_the_block_alone(monkeypatch) -> None:
-    monkeypatch.setitem(dispatch.KERNELS, "linear", Kernel(("fp32",), 64))
-    monkeypatch.setattr(dispatch, "find_spec", lambda name: object())
+    monkeypatch.setitem(dispatch.KERNELS, "linear", Kernel({"fp32": 64}))
+    monkeypatch.setattr(dispatch, "_installed", lambda: True)
 
     def fails() -> None:
         with using("torch"):

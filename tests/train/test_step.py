@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import get_args
 
 import pytest
@@ -10,7 +11,9 @@ import torch
 from mclab.config.model import RULES, Aggregate
 from mclab.config.parse import parse_run
 from mclab.config.run import RunConfig
-from mclab.kernels import dispatch
+from mclab.kernels import dispatch, launch
+from mclab.kernels.fastweight import looped
+from mclab.kernels.linear import gated
 from mclab.layers import initialise
 from mclab.models.lm import LM
 from mclab.tasks import TASKS, Batch
@@ -115,6 +118,34 @@ def test_how_much_is_launched_does_not_depend_on_how_many_train_together(
     one, many = (launches(mixer, length, replicas) for replicas in (1, 16))
     assert one <= most
     assert abs(many - one) <= 5
+
+
+#: The same with Triton's kernels, each of which is one call: for the chunk loop however many chunks there are.
+KERNEL_LAUNCHES = {
+    "gating": ({}, 64, 260),
+    "gate input": ({"gate": "input"}, 64, 260),
+    "titans": ({"memory": "titans", "segment": 8, "chunk": 8}, 64, 790),
+    "titans without a cache": ({"memory": "titans", "aggregate": "none"}, 256, 490),
+    "titans of twice the chunks": ({"memory": "titans", "aggregate": "none", "chunk": 8}, 256, 490),
+}
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
+@pytest.mark.parametrize("case", KERNEL_LAUNCHES)
+def test_a_kernel_is_one_launch(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted without running them: what they write is left as it is."""
+    kernels: list[str] = []
+    monkeypatch.setattr(dispatch, "_CPU", dispatch._CUDA)
+    monkeypatch.setattr(dispatch, "_lacks", lambda *about: "")
+    monkeypatch.setattr(looped, "trusted", lambda *about: True)
+    monkeypatch.setattr(gated, "trusted", lambda *about: True)
+    monkeypatch.setattr(launch, "_run", lambda kernel, *rest: kernels.append(kernel.__name__))
+    mixer, length, most = KERNEL_LAUNCHES[case]
+    others = launches(mixer, length, 1)
+    a_step = len(kernels) // 2  # `launches` runs two, and counts the second
+    forward_and_backward = 3 if "memory" not in mixer else 2
+    assert a_step == 2 * forward_and_backward, kernels
+    assert others + a_step <= most
 
 
 @pytest.mark.parametrize("case", [*CACHED, *OTHERS])

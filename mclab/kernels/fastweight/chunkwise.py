@@ -15,7 +15,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from mclab.kernels.fastweight import fused, writing
+from mclab.kernels.fastweight import writing
+from mclab.kernels.fastweight.looped import BY_TORCH, Loop
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.online import Slots, online
 from mclab.kernels.fastweight.rates import Coefficients
@@ -113,11 +114,12 @@ class Descent:
     keep: Sequence[int]
     from_zero: bool
     to_start: bool
+    loop: Loop = BY_TORCH
 
     def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
         plan, steps, start = self._prepared()
         rates = (steps.writes, steps.factors, steps.ends, steps.mix)
-        y, kept = fused.descend_and_read(plan, self.net, (q, self.k, self.v), rates, start)
+        y, kept = self.loop(plan, self.net, (q, self.k, self.v), rates, start)
         return y, [w.mT if widens else w for w, widens in zip(kept, plan.widens, strict=bool(kept))]
 
     def layers(self) -> list[Layer]:

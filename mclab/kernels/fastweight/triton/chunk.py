@@ -1,0 +1,126 @@
+"""What a chunk of a memory of depth 2 computes, for both kernels: descent, and the read of every token's own weights.
+
+Both layers are stored [K, E], E = 4 K, narrow side first (states.py): layer 1 takes x to x N, layer 2 takes x to x N^T.
+Shapes: C tokens, K key width (V = K), all padded to powers of two, CP, KP and EP; what is padded stays zero throughout.
+"""
+# Triton's language is not typed.
+# mypy: ignore-errors
+
+import triton
+import triton.language as tl
+
+#: 1 / sqrt(2), 1 / sqrt(2 pi).
+ROOT: tl.constexpr = tl.constexpr(0.7071067811865476)
+DENSITY: tl.constexpr = tl.constexpr(0.3989422804014327)
+
+
+@triton.jit
+def product(x, y, IP: tl.constexpr, SUM: tl.constexpr):
+    """x y, with a precision that is always said: Triton's own default cuts fp32 to tf32."""
+    return tl.dot(x, y, input_precision=IP, out_dtype=SUM)
+
+
+@triton.jit
+def tile(base, R, W, RP: tl.constexpr, WP: tl.constexpr):
+    """A matrix [R, W], zero beyond it: [RP, WP]."""
+    rows, columns = tl.arange(0, RP), tl.arange(0, WP)
+    inside = (rows[:, None] < R) & (columns[None, :] < W)
+    return tl.load(base + rows[:, None] * W + columns[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def put(base, x, R, W, RP: tl.constexpr, WP: tl.constexpr):
+    """The reverse of `tile`."""
+    rows, columns = tl.arange(0, RP), tl.arange(0, WP)
+    tl.store(base + rows[:, None] * W + columns[None, :], x, mask=(rows[:, None] < R) & (columns[None, :] < W))
+
+
+@triton.jit
+def numbers(base, slot, C, CP: tl.constexpr, SLOTS: tl.constexpr):
+    """A slot's column of [C, SLOTS]: [CP]."""
+    rows = tl.arange(0, CP)
+    return tl.load(base + rows * SLOTS + slot, mask=rows < C, other=0.0)
+
+
+@triton.jit
+def put_numbers(base, x, slot, C, CP: tl.constexpr, SLOTS: tl.constexpr):
+    """The reverse of `numbers`."""
+    rows = tl.arange(0, CP)
+    tl.store(base + rows * SLOTS + slot, x, mask=rows < C)
+
+
+@triton.jit
+def phi(z):
+    """The normal distribution's cdf, and its density."""
+    return 0.5 * (1 + tl.erf(z * ROOT)), tl.exp(-0.5 * z * z) * DENSITY
+
+
+@triton.jit
+def mean(x, y, K: tl.constexpr):
+    """The mean of x y over the last axis, [CP, 1]."""
+    return (tl.sum(x * y, 1) / K)[:, None]
+
+
+@triton.jit
+def last(
+    h, k, v, gain, floor, K: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr, SKIP: tl.constexpr
+):  # fmt: skip
+    """What `descent._last` says: the last layer's update u, and 1 / rms, h / rms, the error e, gain e, and the mean of
+    the last two's product."""
+    if NORM:
+        inverse = tl.rsqrt(mean(h, h, K) + floor)
+        unit = h * inverse
+        if L2:
+            wanted = v - k if SKIP else v
+            error = 2 * (wanted - gain * unit)
+        else:
+            error = v
+        pushed = gain * error
+        m = mean(pushed, unit, K)
+        u = (pushed - unit * m) * inverse
+    else:
+        inverse, unit, pushed, m = mean(h, h, K), h, h, mean(h, h, K)
+        if L2:
+            wanted = v - k if SKIP else v
+            error = 2 * (wanted - h)
+        else:
+            error = v
+        u = error
+    return u, inverse, unit, error, pushed, m
+
+
+@triton.jit
+def descend(
+    k, v, w1, w2, gain, floor, K: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr, SKIP: tl.constexpr,
+    IP: tl.constexpr, SUM: tl.constexpr,
+):  # fmt: skip
+    """All tokens at the same weights: the hidden z and a, u of both layers, r = W_2^T u_2, and what `last` returns."""
+    z = product(k, w1, IP, SUM)
+    cdf, density = phi(z)
+    a = z * cdf
+    h = product(a, tl.trans(w2), IP, SUM) if L2 or NORM else v
+    u2, inverse, unit, error, pushed, m = last(h, k, v, gain, floor, K, L2, NORM, SKIP)
+    r = product(u2, w2, IP, SUM)
+    return z, a, r * (cdf + z * density), u2, r, inverse, unit, error, pushed, m
+
+
+@triton.jit
+def last_backward(
+    grad, inverse, unit, error, pushed, m, gain, K: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr
+):  # fmt: skip
+    """What `descent._last_backward` says: from the gradient of u those of h, of v, and of the gain token by token."""
+    if NORM:
+        p, q = mean(grad, unit, K), mean(pushed, grad, K)
+        grad_pushed = (grad - unit * p) * inverse
+        grad_h = (unit * (3 * p * m - q) - m * grad - p * pushed) * (inverse * inverse)
+        grad_v, grad_gain = gain * grad_pushed, error * grad_pushed
+        if L2:
+            grad_v = grad_v * 2
+            grad_gain = grad_gain - grad_v * unit
+            through = gain * grad_v
+            grad_h -= (through - unit * mean(through, unit, K)) * inverse
+    else:
+        grad_gain, grad_h, grad_v = grad, -2 * grad, grad
+        if L2:
+            grad_v = 2 * grad
+    return grad_h, grad_v, grad_gain

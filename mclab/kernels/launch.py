@@ -1,0 +1,33 @@
+"""Launching Triton kernels: the one place, so that what is launched can be counted, and where they can run.
+
+Without a GPU kernels run in Triton's interpreter, numpy on the CPU, in a process that starts with TRITON_INTERPRET=1:
+slow, and for tests.
+"""
+
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+#: The widest axis of a grid but the first, which goes to 2^31 - 1.
+WIDEST = 65_535
+
+
+def launch(kernel: Any, grid: tuple[int, ...], like: Tensor, *tensors: Any, **options: Any) -> None:
+    """Run a kernel on the device of `like`. A grid without programs launches nothing."""
+    if 0 in grid:
+        return
+    if any(size > WIDEST for size in grid[1:]):
+        raise ValueError(f"a grid of {grid}: its axes but the first go to {WIDEST}, take shorter sequences")
+    with torch.cuda.device(like.device) if like.is_cuda else nullcontext():
+        _run(kernel, grid, tensors, options)
+
+
+def _run(kernel: Any, grid: tuple[int, ...], tensors: tuple[Any, ...], options: dict[str, Any]) -> None:
+    kernel[grid](*tensors, **options)
+
+
+def power_of_two(number: int, least: int = 1) -> int:
+    """The smallest power of two that is not below either."""
+    return max(least, 1 << (number - 1).bit_length())

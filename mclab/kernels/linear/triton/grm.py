@@ -1,0 +1,121 @@
+"""Flash-GRM for torch: one launch forward, two backward, and nothing of the size of tokens times segments in memory.
+
+Shapes: G = R*B*H folded, T time, K key width, V value width, S segment length, N segments.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mclab.kernels.launch import launch, power_of_two
+from mclab.kernels.linear.gate import Gate
+from mclab.kernels.linear.triton import backward, forward
+
+
+class Tile(NamedTuple):
+    """Rows and columns of a tile, how many warps compute it, and how far ahead a loop loads."""
+
+    rows: int
+    columns: int
+    warps: int
+    stages: int
+
+
+#: By padded width, the wider of K and V: of fp32, whose products are exact and use no tensor core, and of bf16. A table
+#: and no autotuning: what is chosen is the same on every machine, and needs no device to be compiled. The largest tiles
+#: whose registers suffice (`python -m benchmarks compile`).
+FP32 = {16: Tile(16, 32, 4, 1), 32: Tile(16, 16, 4, 1), 64: Tile(16, 16, 4, 1)}
+BF16 = {16: Tile(32, 32, 4, 2), 32: Tile(32, 32, 4, 1), 64: Tile(32, 32, 4, 2), 128: Tile(32, 32, 8, 2)}
+
+
+def tile(width: int, low: bool) -> Tile:
+    """For a head of this width."""
+    return (BF16 if low else FP32)[power_of_two(width, 16)]
+
+
+def gated_read(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int, low: bool = False) -> Tensor:
+    """y_t = sum_n gamma_t^(n) sum_{j in n, j <= t} (q_t . k_j) v_j, [G, T, V], for any T: the last one may be short.
+
+    `low` multiplies in bf16 and adds in fp32; else fp32 stays fp32, without tf32. First derivatives only.
+    """
+    made: Tensor = _GatedRead.apply(  # type: ignore[no-untyped-call]
+        q, k, v, gate.u, gate.pooled, gate.logits, gate.scale, gate.mean, segment, low
+    )
+    return made
+
+
+def constants(K: int, V: int, segment: int, kind: int, mean: bool, low: bool, double: bool) -> dict[str, Any]:
+    """The compile-time arguments of all three kernels; `kind` is NONE, CONTEXT or INPUT of tiles.py."""
+    import triton.language as tl
+
+    KP, VP = power_of_two(K, 16), power_of_two(V, 16)
+    rows, columns, *_ = tile(max(K, V), low)
+    many = kind == 0 or segment <= columns
+    SP = power_of_two(segment) if many and kind else columns
+    sums = tl.float64 if double else tl.float32
+    return {
+        "K": K, "V": V, "KP": KP, "VP": VP, "BT": rows, "BN": columns, "SP": SP, "MANY": many, "GATE": kind,
+        "MEAN": mean, "IP": "ieee", "SUM": sums,
+    }  # fmt: skip
+
+
+class _GatedRead(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, u: Tensor | None, p: Tensor | None, logits: Tensor | None,
+        scale: float, mean: bool, segment: int, low: bool,
+    ) -> Tensor:  # fmt: skip
+        q, k, v = (_laid(x, low) for x in (q, k, v))
+        u, p = (x if x is None else _laid(x, low) for x in (u, p))
+        (G, T, K), V, kind = q.shape, v.shape[-1], 1 if u is not None else 2 if logits is not None else 0
+        known = constants(K, V, segment, kind, mean, low, q.dtype == torch.float64)
+        S = segment if kind else known["BN"]
+        logits = logits if logits is None else logits.contiguous()
+        N = 0 if logits is None else logits.shape[-1]
+        sums = torch.float32 if low else q.dtype
+        y = torch.empty_like(v, dtype=sums)
+        lse = torch.empty(G, T, dtype=sums, device=q.device)
+        ctx.numbers, ctx.known, ctx.schedule = (T, S, N, scale), known, _schedule(tile(max(K, V), low))
+        grid = (G, -(-T // known["BT"]))
+        given = (q, k, v, q if u is None else u, q if p is None else p, q if logits is None else logits)
+        launch(forward.forward, grid, q, *given, y, lse, *ctx.numbers, **known, **ctx.schedule)
+        ctx.save_for_backward(q, k, v, u, p, logits, y, lse)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, u, p, logits, y, lse = ctx.saved_tensors
+        (G, T, _), known, S = q.shape, ctx.known, ctx.numbers[1]
+        dy = grads[0].to(q.dtype).contiguous()
+        dq, dk, dv, du, dp, dlogits = (
+            x if x is None else torch.empty_like(x, dtype=y.dtype) for x in (q, k, v, u, p, logits)
+        )
+        gate = (q if u is None else u, q if p is None else p, q if logits is None else logits)
+        #: delta, gamma of t's own segment and its dr; unused without a gate.
+        own = torch.empty(3, *lse.shape, dtype=lse.dtype, device=lse.device)
+        made = (dq, dq if du is None else du, dq if dlogits is None else dlogits)
+        launch(
+            backward.rows_backward, (G, -(-T // known["BT"])), q,
+            q, k, v, *gate, y, lse, dy, *made, *own, *ctx.numbers, **known, **ctx.schedule,
+        )  # fmt: skip
+        columns = (dk, dv, dk if dp is None else dp)
+        launch(
+            backward.columns_backward, (G, tiles_of_columns(T, S, known)), q,
+            q, k, v, *gate, lse, dy, *own, *columns, *ctx.numbers, **known, **ctx.schedule,
+        )  # fmt: skip
+        return dq, dk, dv, du, dp, dlogits, None, None, None, None
+
+
+def tiles_of_columns(T: int, S: int, known: dict[str, Any]) -> int:
+    """Programs of the backward pass by columns, for one sequence and head."""
+    segments, BN = -(-T // S), known["BN"]
+    return -(-segments // (BN // known["SP"])) if known["MANY"] else segments * -(-S // BN)
+
+
+def _laid(x: Tensor, low: bool) -> Tensor:
+    return (x.bfloat16() if low else x).contiguous()
+
+
+def _schedule(own: Tile) -> dict[str, int]:
+    return {"num_warps": own.warps, "num_stages": own.stages}

@@ -1,0 +1,94 @@
+"""What the three Flash-GRM kernels share. Shapes: BT rows (tokens that read) and BN columns (tokens that were written)
+of a tile, NSEG segments in it, SP columns for each, KP and VP widths padded to powers of two.
+
+Two ways to lay columns out. `MANY` (S <= BN): a tile holds NSEG = BN / SP whole segments, SP the power of two at or
+above S, so that a sum over a segment is a reshape. Else a tile is a part of one segment, and what belongs to a segment
+is added up over its tiles. Without a gate segments do not matter, and a tile counts as one.
+"""
+# Triton's language is not typed.
+# mypy: ignore-errors
+
+import triton
+import triton.language as tl
+
+NONE: tl.constexpr = tl.constexpr(0)
+CONTEXT: tl.constexpr = tl.constexpr(1)
+INPUT: tl.constexpr = tl.constexpr(2)
+
+
+@triton.jit
+def load(base, rows, T, W: tl.constexpr, WP: tl.constexpr):
+    """Rows [., WP] of a matrix [T, W], zero beyond it."""
+    columns = tl.arange(0, WP)
+    inside = (rows[:, None] < T) & (columns[None, :] < W)
+    return tl.load(base + rows[:, None].to(tl.int64) * W + columns[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def load_columns(base, tokens, known, W: tl.constexpr, WP: tl.constexpr):
+    """As `load`, of the tokens that are `known`."""
+    columns = tl.arange(0, WP)
+    inside = known[:, None] & (columns[None, :] < W)
+    return tl.load(base + tokens[:, None].to(tl.int64) * W + columns[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def store(base, rows, known, x, W: tl.constexpr, WP: tl.constexpr):
+    """Writes rows of a matrix [., W]."""
+    columns = tl.arange(0, WP)
+    inside = known[:, None] & (columns[None, :] < W)
+    tl.store(base + rows[:, None].to(tl.int64) * W + columns[None, :], x, mask=inside)
+
+
+@triton.jit
+def product(x, y, IP: tl.constexpr, SUM: tl.constexpr):
+    """x y, with a precision that is always said: Triton's own default cuts fp32 to tf32."""
+    return tl.dot(x, y, input_precision=IP, out_dtype=SUM)
+
+
+@triton.jit
+def whole_tile(n0, T, S, BN: tl.constexpr, SP: tl.constexpr):
+    """Of `MANY`: the token of each column, and whether there is one."""
+    column = tl.arange(0, BN)
+    place = column % SP
+    token = (n0 + column // SP) * S + place
+    return token, (place < S) & (token < T)
+
+
+@triton.jit
+def by_segment(x, BT: tl.constexpr, NSEG: tl.constexpr, SP: tl.constexpr):
+    """Sums over each segment's columns: [BT, NSEG * SP] to [BT, NSEG]."""
+    return tl.sum(tl.reshape(x, [BT, NSEG, SP]), 2)
+
+
+@triton.jit
+def by_column(x, BT: tl.constexpr, NSEG: tl.constexpr, SP: tl.constexpr):
+    """The transpose of `by_segment`: each segment's number in all of its columns."""
+    wide = tl.broadcast_to(tl.reshape(x, [BT, NSEG, 1]), [BT, NSEG, SP])
+    return tl.reshape(wide, [BT, NSEG * SP])
+
+
+@triton.jit
+def factors(segments, rows, S, scale, MEAN: tl.constexpr, SUM: tl.constexpr):
+    """From a product with a sum of keys to the score: [BT, NSEG]. Of t's own segment the sum is of its keys up to t."""
+    made = tl.zeros([rows.shape[0], segments.shape[0]], SUM) + scale
+    if MEAN:
+        made = made / tl.where(segments[None, :] == (rows // S)[:, None], (rows % S + 1)[:, None], S).to(SUM)
+    return made
+
+
+@triton.jit
+def given_logits(base, rows, segments, T, N):
+    """[BT, NSEG] of a gate's own logits [T, N]."""
+    inside = (rows[:, None] < T) & (segments[None, :] < N)
+    return tl.load(base + rows[:, None].to(tl.int64) * N + segments[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def pooled_upto(sums, p, mask, before, IP: tl.constexpr, SUM: tl.constexpr):
+    """Adds to each row's sum of keys [BT, KP] those of a tile that it sees; `before` where it sees all of them."""
+    if before:  # noqa: SIM108, a ternary would compute both
+        made = sums + tl.sum(p.to(SUM), 0)[None, :]
+    else:
+        made = sums + product(mask.to(p.dtype), p, IP, SUM)
+    return made

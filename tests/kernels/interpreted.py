@@ -1,0 +1,281 @@
+"""What Triton's interpreter computes, case by case, in a process that test_triton.py starts with TRITON_INTERPRET=1.
+
+`python -m tests.kernels.interpreted quick` or `all` prints a line of JSON for each case: its name, what is wrong with
+it (empty where nothing is) and the seconds it took.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from mclab.config.parse import parse_run
+from mclab.kernels import dispatch, selfcheck
+from mclab.kernels.dispatch import using
+from mclab.kernels.fastweight import fused
+from mclab.kernels.fastweight.chunkwise import _steps
+from mclab.kernels.fastweight.net import Net
+from mclab.kernels.fastweight.rates import Rates, coefficients
+from mclab.kernels.fastweight.states import Plan
+from mclab.kernels.linear import gated, recurrent
+from mclab.kernels.linear.gate import Gate
+from mclab.kernels.selfcheck import relative_rms
+from tests.tolerances import LOOP, TRITON
+
+#: T, segment, K, V: segments off the blocks, of no power of two, longer than a tile and shorter, K other than V.
+SIZES = [
+    *((1, 1, 3, 5), (15, 4, 16, 16), (16, 16, 5, 7), (17, 7, 16, 3), (63, 8, 8, 8), (64, 48, 16, 16)),
+    *((65, 40, 4, 20), (127, 50, 20, 16)),
+]
+GATES = ("none", "context", "context mean", "input")
+#: M, X, C, K, F, objective, norm, skip, to_start, keep, momentum, the last chunk's last place.
+DEEP = [
+    (3, 2, 4, 5, 1, "l2", True, True, True, (), True, 1),
+    (2, 4, 16, 16, 2, "l2", True, True, True, (1,), True, 15),
+    (3, 2, 3, 4, 2, "dot", True, True, False, (0, 2), False, 2),
+    (2, 2, 8, 16, 1, "l2", False, False, False, (0,), True, 5),
+    (2, 2, 4, 16, 1, "dot", False, True, False, (), False, 3),
+    (3, 2, 8, 16, 1, "l2", True, False, True, (0, 2), True, 7),
+    (2, 1, 16, 32, 1, "l2", True, True, True, (1,), True, 15),
+    (2, 1, 32, 12, 1, "l2", True, True, True, (0,), True, 30),
+]
+QUICK_SIZES = {(1, 1, 3, 5), (17, 7, 16, 3), (65, 40, 4, 20), (127, 50, 20, 16)}
+
+
+def flash(
+    size: tuple[int, int, int, int], kind: str, dtype: torch.dtype, device: str = "cpu", low: bool = False
+) -> str:
+    """Outputs and gradients against the recurrent form in fp64."""
+    T, segment, K, V = size
+    drawn = torch.Generator().manual_seed(T)
+    N = -(-T // segment)
+    widths = [K, K, V, *([K, K] if kind.startswith("context") else [N] if kind == "input" else [])]
+    drawn_all = [torch.randn(2, T, width, generator=drawn, dtype=dtype) for width in (*widths, V)]
+    if kind.startswith("context"):  # of the model's length, or fp32 cannot tell what the softmax leaves of a gradient
+        drawn_all[3:5] = [torch.nn.functional.normalize(x, dim=-1) for x in drawn_all[3:5]]
+    *exact, upstream = [(x.bfloat16() if low else x).to(device, torch.float64) for x in drawn_all]
+    exact = [x.requires_grad_() for x in exact]
+    found = []
+    for fast in (True, False):
+        own = [x.detach().to(dtype).requires_grad_() for x in exact] if fast else exact
+        q, k, v, *rest = own
+        gate = (
+            Gate(rest[0], rest[1], 2.0, kind == "context mean") if len(rest) == 2 else Gate(logits=(rest or [None])[0])
+        )
+        if fast:
+            from mclab.kernels.linear.triton import grm
+
+            y = grm.gated_read(q, k, v, gate, segment, low)
+        else:
+            y = slow_read(q, k, v, gate, segment)
+        found.append([y, *torch.autograd.grad(y, own, upstream.to(y))])
+    return told(found[0], found[1], torch.bfloat16 if low else dtype)
+
+
+def slow_read(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int) -> Tensor:
+    """Token by token: pools, scores, softmax over what the token sees, and the recurrent read."""
+    T, rows = q.shape[1], []
+    N = -(-T // segment)
+    for t in range(T):
+        own = t // segment
+        if gate.u is not None and gate.pooled is not None:
+            cuts = [(n * segment, min((n + 1) * segment, t + 1)) for n in range(own + 1)]
+            pools = [gate.pooled[:, a:b].mean(1) if gate.mean else gate.pooled[:, a:b].sum(1) for a, b in cuts]
+            weights = (gate.scale * torch.stack([(gate.u[:, t] * pool).sum(-1) for pool in pools], -1)).softmax(-1)
+        elif gate.logits is not None:
+            weights = gate.logits[:, t, : own + 1].softmax(-1)
+        else:
+            weights = q.new_ones(len(q), own + 1)
+        rows.append(torch.nn.functional.pad(weights, (0, N - own - 1)))
+    return recurrent.weighted_read(q, k, v, torch.stack(rows, 1), segment)
+
+
+def beyond_the_grid() -> str:
+    """More sequences than the second axis of a grid holds stand on its first: only the launch is looked at."""
+    from mclab.kernels import launch
+    from mclab.kernels.linear.triton import grm
+
+    seen: list[tuple[int, ...]] = []
+    before = launch._run
+    launch._run = lambda kernel, grid, tensors, options: seen.append(grid)
+    try:
+        q = torch.zeros(70_000, 2, 1, requires_grad=True)
+        grm.gated_read(q, q, q, Gate(q, q), 1).sum().backward()
+    finally:
+        launch._run = before
+    return "" if [grid[0] for grid in seen] == [70_000] * 3 else f"grids {seen}"
+
+
+def far_programs() -> str:
+    """Numbers beyond 2^31 of an offset: a program far down the first axis reads and writes its own sequence."""
+    from mclab.kernels.linear.triton import grm
+
+    G = 300
+    q, k, v, u = (torch.randn(G, 3, 2, generator=torch.Generator().manual_seed(i)) for i in range(4))
+    whole = grm.gated_read(q, k, v, Gate(u, k), 2)
+    last = grm.gated_read(q[-1:], k[-1:], v[-1:], Gate(u[-1:], k[-1:]), 2)
+    return "" if torch.equal(whole[-1:], last) else "the last sequence differs"
+
+
+def deep(case: tuple, dtype: torch.dtype, device: str = "cpu", low: bool = False) -> str:
+    """Outputs, kept weights and gradients against torch's chunk loop in fp64."""
+    from mclab.kernels.fastweight.triton import deep as kernel
+
+    M, X, C, K, F, objective, norm, skip, to_start, keep, momentum, last = case
+    drawn = torch.Generator().manual_seed(M + C)
+
+    def draw(*shape: int, size: float = 1.0) -> Tensor:
+        return (size * torch.randn(*shape, generator=drawn, dtype=dtype)).to(device, torch.float64)
+
+    tokens = [torch.nn.functional.normalize(draw(M, X, C, K), dim=-1) for _ in range(3)]
+    logits = [draw(M, X, C) for _ in range(3)]
+    start = [draw(F, K, 4 * K, size=K**-0.5), draw(F, K, 4 * K, size=(4 * K) ** -0.5)]
+    given = [*tokens, *logits, *start, *([draw(X, 1, K)] if norm else [])]
+    found = []
+    fast = partial(kernel.descend_and_read, low=low)
+    for form, kind in ((fast, dtype), (fused.descend_and_read, torch.float64)):
+        own = [x.to(kind).requires_grad_() for x in given]
+        q, k, v, *rates, start1, start2 = own[:8]
+        net = Net(own[8] if norm else None, objective, skip, 0.03)
+        padded = torch.zeros(M, X, C, dtype=torch.bool, device=device)
+        padded[-1, :, last + 1 :] = True
+        k, v = (x.masked_fill(padded.unsqueeze(-1), 0.0) for x in (k, v))
+        logs = [torch.nn.functional.logsigmoid(x + 1).masked_fill(padded, 0.0) for x in rates[1:]] if momentum else []
+        eta = (0.3 * torch.sigmoid(rates[0])).masked_fill(padded, 0.0)
+        steps = _steps(coefficients(Rates(eta, *logs)), [C - 1] * (M - 1) + [last])
+        plan = Plan((True, False), steps.slots, to_start, 0 if to_start else 1, keep)
+        rest = (steps.writes, steps.factors, steps.ends, steps.mix)
+        y, kept = form(plan, net, (q, k, v), rest, (start1, start2))
+        upstream = torch.Generator().manual_seed(1)
+        ups = [torch.randn(each.shape, generator=upstream).to(each) for each in (y, *kept)]
+        grads = torch.autograd.grad([y, *kept], own, ups, allow_unused=True, materialize_grads=True)
+        found.append([y, *kept, *grads])
+    return told(found[0], found[1], torch.bfloat16 if low else dtype, LOOP)
+
+
+def trained(mixer: dict[str, object], seeds: int = 1) -> str:
+    """Ten steps of training,  loss curve and gradient norms of both forms."""
+    from tests.train.test_step import made
+
+    run = parse_run({
+        "task": {"vocab": 16, "length": 24, "pairs": [2]},
+        "model": {"dim": 8, "heads": 2, "layers": 1, "conv": 2, "mixer": mixer},
+        "train": {"steps": 3, "batch": 2, "precision": "fp64", "lr": 0.01},
+    })  # fmt: skip
+    curves = []
+    for kernels in ("torch", "triton"):
+        with using(kernels):
+            from mclab.kernels import launch
+
+            count, before = [0], launch._run
+            launch._run = lambda *args, count=count, before=before: (count.__setitem__(0, count[0] + 1), before(*args))
+            step, batch = made(run, seeds, torch.device("cpu"))
+            curves.append(torch.stack([torch.stack(step(batch, number)) for number in range(1, 4)]))
+            launch._run = before
+            if (count[0] > 0) != (kernels == "triton"):
+                return f"{count[0]} kernels launched with --kernels {kernels}"
+    off = relative_rms(curves[1], curves[0])
+    return "" if off < 1e-9 else f"loss curves {off:.1e} apart"
+
+
+def checks_itself() -> str:
+    """The check before first use passes for kernels that are right, and catches one whose result is off."""
+    from mclab.kernels.linear.triton import grm
+
+    selfcheck._seen.clear()
+    q = torch.randn(2, 8, 4)
+    args = (q, q, q, Gate(q, q, 2.0, True), 4, "fp32")
+    if gated.gated_read(*args) is None:
+        return f"not trusted: {dispatch._distrusted}"
+    selfcheck._seen.clear()
+    before = grm.gated_read
+    grm.gated_read = lambda *rest: before(*rest) * 1.01
+    try:
+        if gated.gated_read(*args) is not None:
+            return "a kernel one per cent off was trusted"
+    finally:
+        grm.gated_read = before
+    said = dict(dispatch._distrusted)
+    dispatch._distrusted.clear()
+    selfcheck._seen.clear()
+    return "" if "is off by" in said.get(("linear", "cpu"), "") else f"said {said}"
+
+
+def told(found: list[Tensor], right: list[Tensor], dtype: torch.dtype, tolerances: dict[str, float] = TRITON) -> str:
+    """Empty where every tensor is within its tolerance."""
+    off = [relative_rms(own, other) for own, other in zip(found, right, strict=True)]
+    most = tolerances[str(dtype).removeprefix("torch.")]
+    # What is zero by right, as the gradient of a gate of one segment, is what rounding leaves of numbers of size one.
+    limits = [most if other.any() else 10 * most for other in right]
+    return (
+        ""
+        if all(own <= limit for own, limit in zip(off, limits, strict=True))
+        else "off by " + ", ".join(f"{each:.1e}" for each in off)
+    )
+
+
+TRAINED: dict[str, dict[str, object]] = {
+    "grm": {"segment": 7},
+    "soup input": {"segment": 8, "aggregate": "soup", "gate": "input"},
+    "residual": {"segment": 8, "aggregate": "residual"},
+    "inputs pooled, rotated": {"segment": 8, "pool_of": "inputs", "pool": "sum"},
+    "titans": {"memory": "titans", "segment": 12, "chunk": 5},
+    "dla": {"memory": "dla", "segment": 8, "memory_norm": "soft", "init": "checkpoint"},
+    "titans log": {"memory": "titans", "segment": 4, "aggregate": "grm", "segmentation": "log"},
+}
+
+
+def cases(quick: bool) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Every case with its name."""
+    for size in SIZES:
+        for kind in GATES:
+            for dtype in (torch.float64, torch.float32):
+                if not quick or (size in QUICK_SIZES and (dtype == torch.float64 or kind == "context mean")):
+                    name = f"flash {size} {kind} {dtype}".replace("torch.", "")
+                    yield name, lambda size=size, kind=kind, dtype=dtype: flash(size, kind, dtype)
+    for case in DEEP:
+        for dtype in (torch.float64, torch.float32):
+            if not quick or dtype == torch.float64:
+                yield f"deep {case} {dtype}".replace("torch.", ""), lambda case=case, dtype=dtype: deep(case, dtype)
+    yield "beyond the grid", beyond_the_grid
+    yield "far programs", far_programs
+    yield "checks itself", checks_itself
+    for name, mixer in TRAINED.items():
+        yield f"trained {name}", lambda mixer=mixer: trained(mixer)
+
+
+def poison() -> None:
+    """Memory that is only taken holds NaN: what a kernel forgets to write is seen."""
+
+    def filled(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def made(*args: object, **kwargs: object) -> Tensor:
+            taken = make(*args, **kwargs)
+            return taken.fill_(torch.nan) if taken.is_floating_point() else taken
+
+        return made
+
+    for owner, name in ((torch, "empty"), (torch, "empty_like"), (Tensor, "new_empty")):
+        setattr(owner, name, filled(getattr(owner, name)))
+
+
+def main(words: list[str]) -> None:
+    torch.set_num_threads(1)
+    poison()
+    for name, case in cases(words[0] == "quick"):
+        if not all(word in name for word in words[1:]):
+            continue
+        start = time.perf_counter()
+        try:
+            wrong = case()
+        except Exception as error:
+            wrong = f"{type(error).__name__}: {error}"
+        took = round(time.perf_counter() - start, 2)
+        print(json.dumps({"case": name, "wrong": wrong, "seconds": took}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
