@@ -140,9 +140,11 @@ def _kernels(device: str) -> Iterator[Finding]:
     found: dict[Choice, list[str]] = {}
     for rule in (*RULES, *(name for name in MIXERS if name not in ("memory", "module"))):
         found.setdefault(resolve(rule, device, "fp32", Shape(64, 16), AUTO), []).append(rule)
+    most = max(found.values(), key=len)
     for choice, rules in found.items():
         reason = f" ({choice.why_not})" if choice.why_not else ""
-        yield Finding("kernels", choice.form, f"{', '.join(rules) if len(found) > 1 else 'every rule'}{reason}")
+        rest = "every other rule" if len(found) > 1 else "every rule"
+        yield Finding("kernels", choice.form, f"{rest if rules is most else ', '.join(rules)}{reason}")
     step = "one CUDA graph for each shape of batch" if device == "cuda" else "eager"
     yield Finding("kernels", "training step", step)
 
