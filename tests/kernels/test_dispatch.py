@@ -52,6 +52,11 @@ def test_a_kernel_is_taken_where_it_can_be(monkeypatch, device, precision, width
         ({"segmentation": "log"}, "not segmentation log"),
         ({"gate_activation": "sigmoid"}, "not sigmoid"),
         ({"aggregate": "ssc"}, "aggregate ssc some"),
+        ({"gate": "tests.own.parts.leaky_gate"}, "no gate and no aggregation of the user's own"),
+        (
+            {"aggregate": "tests.own.parts.leaky_aggregate", "gate": "none"},
+            "no gate and no aggregation of the user's own",
+        ),
         ({"memory": "titans"}, ""),
         ({"memory": "dla", "memory_norm": "soft", "init": "checkpoint", "segmentation": "log"}, ""),
         ({"memory": "titans", "depth": 3}, "depth 2, not 3"),
