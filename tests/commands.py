@@ -44,6 +44,7 @@ VERBS = (
     "train",
     "table",
     "plot",
+    "report",
     "list",
     "show",
     "compare",

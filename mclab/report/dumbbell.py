@@ -33,10 +33,12 @@ def dumbbell_figure(summary: Summary, found: Sequence[Spot], key: str) -> Figure
     panels = families(shown, [key])
     lines = [group.label for group in groups(summary, shown, [key])]
     names = [named(f"{key}={value}") for value in values]
+    deepest = max(wrapped(named(line)).count("\n") + 1 for line in lines)
+    row = max(ROW, 0.06 + 0.15 * layout().scale * deepest)
     across = legend_columns(names)
     page = sheet(
         summary,
-        0.75 + ROW * len(lines),
+        0.75 + row * len(lines),
         -(-len(names) // across),
         [named(title) for title in panels],
         " ".join(filter(None, [_caption(summary), told(summary, every, "the tables hold all.")])),
@@ -80,7 +82,7 @@ def _panel(axes: Axes, lines: Sequence[str], found: Sequence[Group], key: str, v
     axes.set_ylim(len(lines) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
-    axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter("{x:g}")
 
 
