@@ -53,7 +53,10 @@ def check(
     ] = None,
     as_json: of.Json = False,
 ) -> None:
-    """Check a rule, gate, aggregation or task of your own: the suite that mclab's own parts pass, a line a property."""
+    """Check a part of your own: one line for each property.
+
+    A rule, gate, aggregation, task or mixer, put through the suite that mclab's own parts pass.
+    """
     from mclab.config.own import KINDS
     from mclab.config.strict import ConfigError
     from mclab.conform import kind_of, suite

@@ -25,7 +25,9 @@ def report(
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
-    """Write one HTML page of a run folder: the answer, every table and plot, configuration, provenance, data.
+    """Write one HTML page of a run folder, to send to a colleague.
+
+    The answer, every table and plot, configuration, provenance, data.
 
     The page needs nothing beside itself and asks for nothing on the network.
     """

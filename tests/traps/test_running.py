@@ -185,6 +185,6 @@ def test_dependencies_are_few_and_bounded() -> None:
     """pytorch-lightning#21691: a release that was malware."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert len(project["dependencies"]) < 20
-    bounded = r"[a-z]+>=[\d.]+(,<[\d.]+)?(; platform_.*)?"
+    bounded = r"[a-z][a-z0-9]*>=[\d.]+(,<[\d.]+)?(; platform_.*)?"
     assert all(re.fullmatch(bounded, each) for each in project["dependencies"])
     assert not [each for each in project["dependencies"] if "lightning" in each]
