@@ -6,11 +6,12 @@ from collections.abc import Iterator
 import torch
 
 from benchmarks import results
-from benchmarks.timing import median
 from mclab.nn import Cache, MemoryCaching
 
 DIM, HEADS, SEGMENT, CHOSEN = 256, 4, 64, 2
 TOKENS, WINDOW = 10_000, 1_000
+#: The token that a tenth of a window are faster than: what else a machine does makes the rest slower.
+FASTEST = 10
 AGGREGATES = ("none", "ssc", "grm")
 HEAD = "tokens | kept memories | none, µs | ssc, µs | grm, µs | grm, floats"
 
@@ -29,7 +30,7 @@ def main() -> None:
     shares = ", ".join(f"{name} {ratio:.2f} times" for name, ratio in ends.items())
     text = (
         f"`mclab.nn.MemoryCaching`, linear memory, one sequence, D={DIM}, {HEADS} heads, S={SEGMENT}, ssc: k={CHOSEN}; "
-        f"fp32, no gradients. Process time of a token of the whole layer, median of {WINDOW:,}.\n\n"
+        f"fp32, no gradients. Process time of a token of the whole layer: in each {WINDOW:,} a tenth are faster.\n\n"
         f"{results.table(HEAD.split(' | '), rows)}\n"
         f"The last thousand beside the first: {shares}. A kept memory more costs grm {1e6 * a_memory:.1f} µs a token.\n"
     )
@@ -50,4 +51,4 @@ def windows(aggregate: str) -> Iterator[tuple[float, Cache]]:
                 start = time.process_time()
                 _, cache = layer(x[:, t : t + 1], cache=cache)
                 times.append(time.process_time() - start)
-            yield median(sorted(times)), cache
+            yield sorted(times)[WINDOW // FASTEST], cache
