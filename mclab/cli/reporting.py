@@ -25,11 +25,10 @@ def report(
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
-    """Write one HTML page of a run folder, to send to a colleague.
+    """Write a run folder as one HTML page, to be sent.
 
-    The answer, every table and plot, configuration, provenance, data.
-
-    The page needs nothing beside itself and asks for nothing on the network.
+    It holds the answer, every table and plot, configuration, provenance and data, needs nothing beside itself and asks
+    for nothing on the network.
     """
     from mclab.config.strict import ConfigError
     from mclab.files import write_whole

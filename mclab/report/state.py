@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log2
+from statistics import fmean
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mclab.config.strict import ConfigError
+from mclab.report.align import cut_middle
 from mclab.report.axis import MOST_DASHES
 from mclab.report.layout import layout, named
 from mclab.report.lines import draw_line, thinned
@@ -23,6 +25,8 @@ MOST_LINES = len(COLOURS) * MOST_DASHES
 ASIDE = 0.06
 #: A row of the front is named where it is this much above the one that was named before.
 RISE = 0.05
+#: Letters of its name there.
+LONGEST = 22
 #: What the broad grey line is.
 FRONT = "Grey: the front, rows that none beats with as little state."
 
@@ -135,11 +139,19 @@ def _draw_front(panel: Axes, found: Sequence[Path], part: str) -> None:
     xs, ys = [log2(size) for size, _, _ in points], [mean for _, mean, _ in points]
     panel.plot(xs, ys, color=GREY, alpha=0.22, linewidth=6, drawstyle="steps-post", zorder=0.5)
     named_already, last = set[str](), -1.0
+    middle = fmean(log2(size) for path in found for row in path.rows if (size := state_of(row)))
     for x, y, (_, _, path) in zip(xs, ys, points, strict=True):
         if path.label not in named_already and y - last >= RISE:
-            panel.annotate(
-                named(path.label), (x, y), (-3, 5), textcoords="offset points", ha="right", fontsize=layout().number
+            left = x < middle
+            text = panel.annotate(
+                cut_middle(named(path.label), LONGEST),
+                (x, y),
+                (3 if left else -3, 5),
+                textcoords="offset points",
+                ha="left" if left else "right",
+                fontsize=layout().number,
             )
+            text.set_in_layout(False)  # a long name is no reason for a narrow panel
             named_already.add(path.label)
             last = y
 
