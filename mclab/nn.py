@@ -18,6 +18,7 @@ from torch.func import functional_call
 from torch.nn import Module
 
 from mclab.caching.gate import InputGate
+from mclab.config.args import is_path
 from mclab.config.error import ConfigError
 from mclab.config.model import MemoryMixer, ModelConfig, Position
 from mclab.config.model.memory import (
@@ -49,6 +50,8 @@ __all__ = ["Cache", "MemoryCaching"]
 
 #: The most slots that an input gate may have.
 MOST_SLOTS = 2**20
+#: Keys of parts of the user's own, which join a grid and not this layer.
+OWN = ("memory_args", "gate_args", "aggregate_args", "versions")
 
 
 class MemoryCaching(Module):
@@ -105,6 +108,9 @@ class MemoryCaching(Module):
     ) -> None:
         super().__init__()
         keys = {key: value for key, value in locals().items() if key in MemoryMixer.model_fields}
+        for key in ("memory", "gate", "aggregate"):
+            if is_path(keys[key]):
+                raise ValueError(f"{key}: {keys[key]!r} is a part of your own; such parts join a grid, not this layer")
         around = {"dim": dim, "heads": heads, "conv": conv, "position": position, "layers": 1}
         self.config = _checked({**around, "mixer": {"name": "memory", **keys}})
         assert isinstance(self.config.mixer, MemoryMixer)
@@ -131,7 +137,7 @@ class MemoryCaching(Module):
         mixer, own = run.model.mixers[layer], model.blocks[layer].get_submodule("mixer")
         if not isinstance(mixer, MemoryMixer):
             raise ValueError(f"layer: {layer} is {mixer.name}, not a memory")
-        keys = mixer.fitted(run.task.length).model_dump(exclude={"name"})
+        keys = mixer.fitted(run.task.length).model_dump(exclude={"name", *OWN})
         position = run.model.position if run.model.position == "rotary" else "none"
         slots = [part.weight.shape[-1] // part.heads for part in own.modules() if isinstance(part, InputGate)]
         kind = next(own.parameters())

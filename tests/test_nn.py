@@ -29,7 +29,7 @@ from mclab.config.params import state_floats
 from mclab.config.parse import parse_run
 from mclab.memories import MEMORIES
 from mclab.models.hybrid import HYBRIDS
-from mclab.nn import Cache, MemoryCaching
+from mclab.nn import OWN, Cache, MemoryCaching
 from tests.covering import Row, label, pairwise
 from tests.layers import comparable
 from tests.predict.bench import small_run, stored
@@ -150,12 +150,18 @@ def test_buckets_of_many_segments(memory: str, init: str) -> None:
 
 
 def test_every_key_of_a_grids_mixer_is_an_argument_with_the_same_default() -> None:
-    """But for the segment, which a bench at toy length has shorter."""
+    """But for the segment, which a bench at toy length has shorter, and for what parts of the user's own are given."""
     given = inspect.signature(MemoryCaching).parameters
-    fields = {key: field for key, field in MemoryMixer.model_fields.items() if key != "name"}
+    fields = {key: field for key, field in MemoryMixer.model_fields.items() if key not in ("name", *OWN)}
     assert set(fields) <= set(given)
     differing = [key for key, field in fields.items() if given[key].default != field.default]
     assert differing == ["segment"]
+
+
+@pytest.mark.parametrize("key", ["memory", "gate", "aggregate"])
+def test_parts_of_ones_own_are_refused_by_name(key: str) -> None:
+    with pytest.raises(ValueError, match=f"^{key}: 'my_parts.Mine' is a part of your own"):
+        MemoryCaching(8, **{key: "my_parts.Mine"})
 
 
 @pytest.mark.parametrize("memory", MEMORIES)

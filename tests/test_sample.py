@@ -128,7 +128,10 @@ def test_keys_with_and_without_their_room(given: list[str]) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"task": "mqarr"}, r"task.name: needs mqar \| ar \| niah \| text \| facts, got .*did you mean mqar?"),
+        (
+            {"task": "mqarr"},
+            r"task.name: needs mqar \| ar \| niah \| text \| facts \| module, got .*did you mean mqar?",
+        ),
         ({"split": "trian"}, "split: 'trian' is none of train, valid, test"),
         ({"overrides": ["paris=4"]}, "task.paris: unknown key; did you mean task.pairs?"),
         ({"overrides": ["vocab=16", "pairs=16"]}, "take vocab 34 or at most 7 pairs"),
