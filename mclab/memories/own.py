@@ -4,7 +4,9 @@ The rule is one class with `step(state, token)`; what it may have beside stands 
 replica: B sequences with H heads, a state of [B, H, ...], or several. Other shapes as in memories/base.py; L tokens.
 """
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +21,8 @@ from mclab.stacked import stacked
 
 #: Tokens that a rule's `write` is given at once, unless it has a `chunk` of its own.
 CHUNK = 16
+#: No more than this, whatever the rule says: `chunks_up_to`.
+_longest = sys.maxsize
 #: What a rule holds of several tokens, a tensor [B, L, H, ...] each.
 States = tuple[Tensor, ...]
 
@@ -96,6 +100,18 @@ def read(rule: Any, state: States, q_BHK: Tensor) -> Tensor:
     return torch.einsum("bhvk,bhk->bhv", state[0], q_BHK)
 
 
+@contextmanager
+def chunks_up_to(tokens: int) -> Iterator[None]:
+    """Within the block no `write` is given more at once, so that short sequences too are written from a state that is
+    carried."""
+    global _longest
+    before, _longest = _longest, tokens
+    try:
+        yield
+    finally:
+        _longest = before
+
+
 def over(rule: Any, state: States, tokens: Token) -> States:
     """The states after each of L tokens, [B, L, H, ...]: by `write`, a chunk at a time, where the rule has it, else by
     `step`."""
@@ -105,7 +121,7 @@ def over(rule: Any, state: States, tokens: Token) -> States:
             state = _all(rule.step(_one(state), Token(tokens.k[:, t], tokens.v[:, t], tokens.x[:, t])))
             found.append(state)
         return tuple(torch.stack(each, 1) for each in zip(*found, strict=True))
-    size = getattr(rule, "chunk", CHUNK)
+    size = min(getattr(rule, "chunk", CHUNK), _longest)
     for at in range(0, length, size):
         states = _all(rule.write(_one(state), Token(*(z[:, at : at + size] for z in tokens))))
         state = tuple(each[:, -1] for each in states)

@@ -76,6 +76,20 @@ class WrongFastRule:
         return state[:, None] + new
 
 
+class ForgetfulRule:
+    """Its fast form is right from the first state on, and only from there: a decay short."""
+
+    def step(self, state, token):
+        return write(state, token)
+
+    def write(self, state, tokens):
+        states, online = [state], torch.zeros_like(state)
+        for t in range(tokens.k.shape[1]):
+            online = 0.9 * online + tokens.v[:, t, :, :, None] * tokens.k[:, t, :, None, :]
+            states.append(0.9**t * state + online)
+        return torch.stack(states[1:], 1)
+
+
 def leaky_gate(scores, x):
     return scores * (2 + x.mean((1, 2)))[:, None, None, None]
 

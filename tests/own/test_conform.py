@@ -16,6 +16,7 @@ FAULTS = [
     ("memory", "RandomRule", "determinism"),
     ("memory", "HiddenRule", "state passing"),
     ("memory", "WrongFastRule", "fast equals step"),
+    ("memory", "ForgetfulRule", "fast equals step"),
     ("memory", "CutRule", "gradients"),
     ("memory", "UnusedRule", "gradients"),
     ("gate", "leaky_gate", "causality"),
