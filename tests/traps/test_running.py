@@ -133,7 +133,7 @@ def test_one_diverged_seed_counts_as_zero_in_the_mean(here: Path, monkeypatch: p
 @pytest.mark.usefixtures("quick")
 def test_thirty_runs_in_one_process_leave_nothing_behind(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """optuna#1224, #5931: how many tensors live after each run, and how large they are; a failure in run 3 included."""
-    if "MCLAB_TEST_ALONE" not in os.environ:  # in a process of its own: what other tests left behind is theirs
+    if "MCLAB_TEST_ALONE" not in os.environ:  # after a torch.compile in this process counts grow under pytest
         this = f"{__file__}::test_thirty_runs_in_one_process_leave_nothing_behind"
         words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", this]
         alone = subprocess.run(
