@@ -6,9 +6,16 @@ TORCH ?= $(if $(shell command -v nvidia-smi),torch>=2.11$(comma)<2.14,torch==2.1
 comma := ,
 BIN := .venv/bin
 WORKERS ?= auto
+# Of tests/attack; the same number repeats what it drew.
+SEED ?= $(shell date +%s)
 
-.PHONY: ablate sweep test test-all attack lint bench gpu
+# Without a target make shows what there is, rather than beginning to install.
+.DEFAULT_GOAL := help
+.PHONY: help ablate sweep test test-all attack lint bench gpu
 .DELETE_ON_ERROR:
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -16,33 +23,30 @@ WORKERS ?= auto
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-ablate: .venv/installed
+ablate: .venv/installed ## train ablations/gating.yaml: a table and a plot in some minutes
 	$(BIN)/mclab ablate --grid ablations/gating.yaml --workers $(WORKERS)
 
-sweep: .venv/installed
+sweep: .venv/installed ## search sweeps/quick.yaml: 24 trials in two processes
 	$(BIN)/mclab sweep --space sweeps/quick.yaml --trials 24 --workers 2
 
-test: lint
+test: lint ## lint, then pytest with a cover of all pairs of choices
 	$(BIN)/python -m pytest -n 2
 
-test-all: lint
+test-all: lint ## lint, then pytest with every combination of choices
 	$(BIN)/python -m pytest -n 2 -m ''
 
-# tests/attack at full size, about an hour; SEED=N repeats what a seed has drawn.
-SEED ?= $(shell date +%s)
-attack: .venv/installed
+attack: .venv/installed ## damaged files, kills and flipped bits at full size, about an hour; SEED=N repeats a draw
 	$(BIN)/python -m pytest -n 2 -rA --show-capture=no tests/attack --attack full --seed $(SEED)
 
-lint: .venv/installed
+lint: .venv/installed ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/installed
+bench: .venv/installed ## speed against other implementations, of every mixer, and growth with length
 	$(BIN)/python -m pip install --quiet --no-deps -r benchmarks/peers.txt
 	$(BIN)/python -m benchmarks
 
-# Tests that need a GPU, the kernels' times, a short gating ablation on CUDA and on the CPU. Without CUDA: one line, 2.
-gpu: .venv/installed
+gpu: .venv/installed ## on a CUDA device: its tests, the kernels' times, a short ablation; exit code 2 without one
 	$(BIN)/python -m benchmarks.gpu

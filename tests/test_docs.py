@@ -1,10 +1,13 @@
-"""The page of equations: every reference leads to one of its headings, every word that a config takes is explained."""
+"""The pages: links lead somewhere, and the page of equations explains every value that a config key takes."""
 
 import re
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
+import yaml
 
 from mclab.config.keys import rooms
 from mclab.config.model.attention import PRESETS
@@ -14,6 +17,12 @@ from mclab.tasks import TASKS
 from tests.commands import ROOT
 
 PAGE = ROOT / "docs" / "equations.md"
+#: The pages for people.
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "sweeps/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "mclab" / "kernels" / "README.md",
+]
 #: Where references stand.
 FILES = [path for room in ("mclab", "tests", "benchmarks", "docs") for path in (ROOT / room).rglob("*")]
 TEXTS = [path for path in [ROOT / "README.md", *FILES] if path.suffix in (".py", ".md")]
@@ -125,10 +134,30 @@ def test_the_table_of_contents_holds_every_heading_once() -> None:
     assert set(re.findall(r"\]\(#([\w-]+)\)", text)) <= set(anchors(text))
 
 
-def test_links_to_files_lead_somewhere() -> None:
-    paths = [target for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", PAGE.read_text()) if "://" not in target]
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """To a file, and to a heading of it where they name one."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        file, _, anchor = target.partition("#")
+        there = page.parent / file if file else page
+        if "://" not in target:
+            assert there.exists(), target
+            assert not anchor or anchor in anchors(there.read_text()), target
+
+
+def test_the_table_of_pages_has_every_page() -> None:
+    linked = set(re.findall(r"\]\(([\w.]+\.md)\)", (ROOT / "docs" / "README.md").read_text()))
+    assert linked == {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+
+
+def test_the_citation_has_the_present_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert (cited["version"], cited["license"]) == (project["version"], project["license"])
+
+
+def test_paths_in_the_equations_exist() -> None:
     named = re.findall(r"`((?:mclab|ablations|benchmarks|tests)/[\w/.-]+)`", PAGE.read_text())
-    assert [path for path in paths if not (PAGE.parent / path).exists()] == []
     assert named
     assert [path for path in named if not (ROOT / path).exists()] == []
 

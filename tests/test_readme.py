@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -66,11 +67,23 @@ def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             exec(block, {})
 
 
+def test_it_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 200
+
+
 def test_every_make_target_exists() -> None:
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     called = [word for words in commands("make") for word in words if "=" not in word and not word.startswith("-")]
     assert called
     assert set(called) <= set(targets)
+
+
+def test_make_help_lists_every_target() -> None:
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    done = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert phony
+    assert [line.split()[1] for line in done.stdout.splitlines()] == phony[1].split()
+    assert all(len(line.split()) > 3 for line in done.stdout.splitlines()[1:])
 
 
 def test_every_file_it_names_is_there() -> None:
