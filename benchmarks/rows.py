@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 from benchmarks import process, results
+from mclab.config.ids import SCIENCE, canonical, run_id
 from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.params import parameters, state_floats
-from mclab.config.run import SCIENCE, RunConfig, canonical, run_id
+from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import leaves
 from mclab.plan.grid import plan_from

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from mclab.plan.until import ERROR, Until
+from mclab.plan.seeds import ERROR, Until
 from mclab.report.sequential import Looks
 from mclab.report.stats import holm
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from mclab.checking import check_modules
+from mclab.config.ids import run_id
 from mclab.config.options import RunOptions
 from mclab.config.outcome import FINAL
-from mclab.config.run import run_id
 from mclab.config.stored import StoredRun
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from mclab.config.ids import run_id
 from mclab.config.own import parts_of
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.store import Store
 from mclab.store.flight import Flights

@@ -8,10 +8,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
+from mclab.config.ids import inert
 from mclab.config.keys import by_path, shown
 from mclab.config.outcome import ALL
-from mclab.config.run import inert
 from mclab.config.stored import StoredRun, clashing
 from mclab.config.strict import ConfigError, leaves
 from mclab.report.names import full_label, natural, plain, seeds_text, value_text

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mclab.config.ids import UNSCIENTIFIC, inert
 from mclab.config.outcome import ALL
-from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
+from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import leaves
 from mclab.loading import trial_of

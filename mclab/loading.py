@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mclab.config.guess import suggestion
+from mclab.config.error import suggestion
 from mclab.config.outcome import ALL
 from mclab.config.strict import ConfigError
 from mclab.files import read_whole

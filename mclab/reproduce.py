@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
 from mclab.config.strict import ConfigError
 from mclab.loading import opened
 from mclab.plan.plan import Plan

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mclab.config.keys import sections
+from mclab.config.keys import plain_sections
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.config.task import TaskConfig
@@ -55,7 +55,7 @@ def _guesses(
     task: TaskConfig, lessons: Sequence[Lesson], seed: int, split: str, count: int
 ) -> Iterator[dict[str, dict[int, int]]]:
     """For each sequence what each predictor answers: position to token."""
-    asked = task.exam()
+    asked = task.as_tested()
     exam = TASKS[task.name].batch(asked, [seed], split, 0, count, "cpu")
     chosen = {name: predictor(asked, exam, lessons)[0].tolist() for name, predictor in predictors(asked).items()}
     for i, (places, answers) in enumerate(zip(exam.positions[0].tolist(), exam.answers[0].tolist(), strict=True)):
@@ -69,7 +69,7 @@ def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[st
     """The share of whole answers that predictors which look at no key have right, on training sequences (others than
     they were fitted on) and on each slice of the test. Raises `ConfigError` as `sampled`."""
     run = _config(task, overrides)
-    asked, named = run.task.exam(), predictors(run.task)
+    asked, named = run.task.as_tested(), predictors(run.task)
     try:
         lessons = fitted_on([(1, run.task)], seed)
         found = {"train": scored(asked, named, lessons, seed, "train", LESSONS, LESSONS)}
@@ -88,7 +88,7 @@ def recall_text(found: Mapping[str, Mapping[str, float]]) -> str:
 
 def _config(task: str, overrides: Sequence[str]) -> RunConfig:
     """Evaluation sets of one sequence: a space too small for the default test set can still be looked at."""
-    known = ("task", *sections())
+    known = ("task", *plain_sections())
     full = [text if text.partition(".")[0] in known else f"task.{text}" for text in overrides]
     try:
         plan = plan_from({"base": {"task": {"name": task}, "eval": {"valid": 1, "test": 1}}}, "sample", full)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mclab.config.ids import inert, written
 from mclab.config.outcome import ALL
-from mclab.config.run import inert, written
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import ConfigError
 from mclab.loading import trial_of, trials

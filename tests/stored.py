@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from mclab.config.ids import SCIENCE, run_id
 from mclab.config.outcome import ALL, Outcome, Score
-from mclab.config.run import SCIENCE, RunConfig, Status, run_id
+from mclab.config.run import RunConfig, Status
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import leaves
 from mclab.store.plain import json_bytes

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.runner import execute

@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 import yaml
 
-from mclab.config.keys import rooms
+from mclab.config.fields import OneOf
+from mclab.config.keys import sections
 from mclab.config.model.attention import PRESETS
-from mclab.config.one_of import OneOf
 from mclab.memories import MEMORIES
 from mclab.tasks import TASKS
 from tests.commands import ROOT
@@ -92,9 +92,9 @@ def choices() -> dict[str, list[str]]:
     """The words that each key of a model or a task takes."""
     found: dict[str, list[str]] = {}
     for room in ("model", "model.mixer", "task"):
-        for model in rooms()[room].values():
+        for model in sections()[room].values():
             for key, info in model.model_fields.items():
-                registries = (mark.words for mark in info.metadata if isinstance(mark, OneOf))
+                registries = (mark.names for mark in info.metadata if isinstance(mark, OneOf))
                 if taken := words(info.annotation) + [word for registry in registries for word in registry]:
                     found.setdefault(f"{room}.{key}", []).extend(taken)
     found["model.mixer.name"].extend(PRESETS)

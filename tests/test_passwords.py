@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
-from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.passwords import command_line, without_password, without_passwords
 from mclab.store import Store, StoreError

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from mclab.checking import check_modules
+from mclab.config.ids import run_id
 from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.runner import execute

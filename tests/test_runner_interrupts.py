@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.plan.grid import plan_from
 from mclab.runner import execute
 from mclab.store import Store, StoreError

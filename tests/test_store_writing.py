@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.outcome import Outcome
-from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.store import Records, Store, StoreError
 from tests.test_store import DONE, run_of

@@ -58,7 +58,7 @@ class CachingLayer(nn.Module):
         self.aggregate = OwnAggregate(replicas, width, heads, mixer) if "aggregate" in mixer.own else None
         # Where scores get no gradient W_u would get none: the selection of ssc then compares with the query.
         looked_at = self.gate.needs_scores or mixer.aggregate == "ssc"
-        connector = mixer.connector if mixer.taught and looked_at else "shared"
+        connector = mixer.connector if mixer.trained_scores and looked_at else "shared"
         self.connector = CONNECTORS[connector](replicas, width)
         #: What a step of training tells the selection of ssc; evaluation has none.
         self.step: Step | None = None

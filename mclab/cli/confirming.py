@@ -30,8 +30,8 @@ def confirm(
     from mclab.ablate import ablate
     from mclab.config.strict import ConfigError
     from mclab.files import write_whole
+    from mclab.plan.comparable import meaningless
     from mclab.plan.confirm import confirmation
-    from mclab.plan.evidence import meaningless
     from mclab.plan.grid import load_plan
     from mclab.store.files import plainly
 

@@ -149,7 +149,7 @@ Plot = Annotated[
 
 def one_of(what: str, given: str, known: Sequence[str]) -> str:
     """`given`, if it is known. Raises `ConfigError` with the nearest word that is."""
-    from mclab.config.guess import did_you_mean
+    from mclab.config.error import did_you_mean
 
     if given in known:
         return given

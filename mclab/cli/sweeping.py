@@ -136,7 +136,7 @@ def _tell(report: "Report", to_confirm: bool) -> None:
 def _preview(space: "Space", out: Path, trials: int, done: int, options: RunOptions, as_json: bool) -> None:
     """What would be searched. Imports neither optuna nor torch and writes nothing."""
     from mclab.config.params import parameters, state_floats
-    from mclab.plan.size import tokens
+    from mclab.plan.plan import tokens
     from mclab.runner.history import FRESH, MOST, History
     from mclab.runner.room import doubts, machine, needs, refuse, trains_here
     from mclab.runner.span import in_words, planned_device, planned_workers, whole_command

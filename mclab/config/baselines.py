@@ -1,4 +1,4 @@
-"""What a key means that a stored run or a run's id does not name. A row is added with its key and never changed.
+"""The value of a key that a stored run or a run's id does not name. A row is added with its key and never changed.
 
 An id holds the keys that differ from the values here, so a default may change without changing any id: a run with the
 new default then names the key, and one without it is still the run that it was. The value of a new key's row is the one
@@ -104,23 +104,23 @@ _OWN_TASK = "module task"
 
 
 def baseline(of: str, key: str) -> Any:
-    """What the absence of `key` means in a section, task or mixer."""
+    """The value of a key of a section, task or mixer where it is not named."""
     return BASELINES[of][key]
 
 
-def laid_out(task: str, mixer: str) -> dict[str, Leaf]:
+def all_baselines(task: str, mixer: str) -> dict[str, Leaf]:
     """Every key of a run with this task and mixer by its dotted path, at its baseline."""
     asked = _OWN_TASK if task == "module" else task
-    rooms = {"": "run", "train.": "train", "eval.": "eval", "model.": "model", "task.": asked, "model.mixer.": mixer}
-    return {f"{prefix}{key}": value for prefix, of in rooms.items() for key, value in BASELINES[of].items()}
+    owners = {"": "run", "train.": "train", "eval.": "eval", "model.": "model", "task.": asked, "model.mixer.": mixer}
+    return {f"{prefix}{key}": value for prefix, of in owners.items() for key, value in BASELINES[of].items()}
 
 
 def completed(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored run's dotted keys, and beside them those that did not exist when it was stored, at their baselines.
+    """A stored run's dotted keys, and those that did not exist when it was stored at their baselines.
 
-    A task or a mixer that is none is left for the schema to refuse.
+    An unknown task or mixer is left for the schema to refuse.
     """
     task, mixer = stored.get("task.name", "mqar"), stored.get("model.mixer.name", "memory")
     if not all(isinstance(name, str) and name in BASELINES for name in (task, mixer)):
         return dict(stored)
-    return {**laid_out(task, mixer), **stored}
+    return {**all_baselines(task, mixer), **stored}

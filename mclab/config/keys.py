@@ -1,6 +1,6 @@
-"""Every key of a run: dotted path, type as people write it, default, meaning. All of it read off the models."""
+"""Every key of a run: dotted path, type as people write it, default, meaning; all read from the config models."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from mclab.config.one_of import OneOf
+from mclab.config.fields import OneOf
 from mclab.config.run import RunConfig
 from mclab.config.strict import Leaf, Strict
 from mclab.config.variants import TYPE_TEXT, holds_variants
@@ -19,7 +19,7 @@ _SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 @dataclass(frozen=True)
 class Key:
-    """One key. `of` is the word of the mixer or task that it belongs to, `None` for a key that every run has."""
+    """One key. `of` is the name of the mixer or task that it belongs to, `None` for a key that every run has."""
 
     path: str
     field: FieldInfo
@@ -28,7 +28,7 @@ class Key:
 
     @property
     def type(self) -> str:
-        """As people write it; the words of a registry as they are now."""
+        """As people write it; the names of a registry as they are now."""
         return type_text(self.field)
 
     @property
@@ -37,16 +37,16 @@ class Key:
         return self.field.description or ""
 
     def as_json(self) -> dict[str, Any]:
-        """What there is to know, for programs."""
+        """All of it, for programs."""
         facts = {"path": self.path, "type": self.type, "default": self.default, "meaning": self.meaning}
         return {**facts, "of": self.of}
 
 
 @cache
-def rooms() -> dict[str, dict[str | None, type[Strict]]]:
-    """Every mapping in a run by its dotted path ("" is the run), each with its models by name.
+def sections() -> dict[str, dict[str | None, type[Strict]]]:
+    """Every mapping of keys in a run by its dotted path ("" is the run itself), with its models by name.
 
-    A mapping that has one shape stands under `None`; one with a `name` (a mixer, a task) under each of its names.
+    A section with one set of keys has its model under `None`; one with a `name` (mixer, task) has one for each name.
     """
     found: dict[str, dict[str | None, type[Strict]]] = {}
     _collect(RunConfig, "", found)
@@ -72,22 +72,22 @@ def _models(annotation: Any) -> Iterator[type[Strict]]:
 
 
 @cache
-def choices() -> frozenset[str]:
-    """Paths of the mappings whose `name` decides which keys they have: the mixer and the task."""
-    return frozenset(path for path, models in rooms().items() if None not in models)
+def named_sections() -> frozenset[str]:
+    """Paths of the sections whose `name` decides which keys they have: the mixer and the task."""
+    return frozenset(path for path, models in sections().items() if None not in models)
 
 
 @cache
-def sections() -> frozenset[str]:
-    """Paths of the mappings that only group keys: model, train, eval."""
-    return frozenset(rooms()) - choices() - {""}
+def plain_sections() -> frozenset[str]:
+    """Paths of the sections that only group keys: model, train, eval."""
+    return frozenset(sections()) - named_sections() - {""}
 
 
 @cache
 def default_name(path: str) -> str:
-    """The name that a mapping in `choices` has where none is given."""
+    """The name that a section of `named_sections` has where none is given."""
     parent, _, key = path.rpartition(".")
-    (model,) = rooms()[parent].values()
+    (model,) = sections()[parent].values()
     return str(model.model_fields[key].get_default(call_default_factory=True).name)
 
 
@@ -98,12 +98,12 @@ def all_keys() -> tuple[Key, ...]:
 
 
 def _keys_of(path: str) -> Iterator[Key]:
-    if path in choices():
+    if path in named_sections():
         yield _name_key(path)
-    for of, model in rooms()[path].items():
+    for of, model in sections()[path].items():
         for word, info in model.model_fields.items():
             inner = f"{path}.{word}".lstrip(".")
-            if inner in rooms():
+            if inner in sections():
                 yield from _keys_of(inner)
             elif of is None or word != "name":
                 default = info.get_default(call_default_factory=True)
@@ -112,9 +112,9 @@ def _keys_of(path: str) -> Iterator[Key]:
 
 def _name_key(path: str) -> Key:
     parent, _, key = path.rpartition(".")
-    (model,) = rooms()[parent].values()
-    words: Any = Literal[tuple(rooms()[path])]
-    field = FieldInfo(annotation=words, description=model.model_fields[key].description)
+    (model,) = sections()[parent].values()
+    names: Any = Literal[tuple(sections()[path])]
+    field = FieldInfo(annotation=names, description=model.model_fields[key].description)
     return Key(f"{path}.name", field, default_name(path))
 
 
@@ -134,18 +134,20 @@ def type_text(info: FieldInfo) -> str:
         return TYPE_TEXT
     for mark in info.metadata:
         if isinstance(mark, OneOf):
-            return " | ".join(mark.words)
+            return " | ".join(mark.names)
     if get_origin(info.annotation) is Literal:
         return " | ".join(map(str, parts))
     if get_origin(info.annotation) is tuple:
-        return f"{_type_name(parts[0])} {', '.join(_limits(info))}".rstrip() + f" or list of {_type_name(parts[0])}"
+        kind, *marks = get_args(parts[0]) if get_origin(parts[0]) is Annotated else parts[:1]
+        limits = ", ".join(_limits([*info.metadata, *(inner for mark in marks for inner in mark.metadata)]))
+        return f"{_type_name(kind)} {limits}".rstrip() + f" or list of {_type_name(kind)}"
     plain = [part for part in parts if part is not type(None)] or [info.annotation]
-    text = f"{' | '.join(map(_type_name, plain))} {', '.join(_limits(info))}".rstrip()
+    text = f"{' | '.join(map(_type_name, plain))} {', '.join(_limits(info.metadata))}".rstrip()
     return f"{text} or null" if type(None) in parts else text
 
 
-def _limits(info: FieldInfo) -> Iterator[str]:
-    for mark in info.metadata:
+def _limits(metadata: Iterable[Any]) -> Iterator[str]:
+    for mark in metadata:
         for name, sign in _SIGNS.items():
             if hasattr(mark, name):
                 yield f"{sign} {getattr(mark, name)}"
@@ -160,19 +162,19 @@ def _type_name(kind: Any) -> str:
 @cache
 def adapter(path: str, of: str | None) -> TypeAdapter[Any]:
     """What checks one key's value alone, without the rules that look at several keys."""
-    room, _, word = path.rpartition(".")
+    section, _, word = path.rpartition(".")
     if word == "name":
-        kind: Any = Literal[tuple(rooms()[room])]
+        kind: Any = Literal[tuple(sections()[section])]
         return TypeAdapter(kind)
-    info = rooms()[room][of].model_fields[word]
+    info = sections()[section][of].model_fields[word]
     kind = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
     return TypeAdapter(kind, config=ConfigDict(strict=True, allow_inf_nan=False))
 
 
 def bounds(path: str, of: str | None) -> tuple[float | None, float | None]:
     """The least and the greatest value that a key takes; `None` where it has none."""
-    room, _, word = path.rpartition(".")
-    marks = rooms()[room][of].model_fields[word].metadata if word != "name" else []
+    section, _, word = path.rpartition(".")
+    marks = sections()[section][of].model_fields[word].metadata if word != "name" else []
     least, greatest = ([getattr(m, name) for m in marks if hasattr(m, name)] for name in ("ge", "le"))
     return next(iter(least), None), next(iter(greatest), None)
 

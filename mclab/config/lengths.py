@@ -1,15 +1,17 @@
-"""How long the sequences of a run are: bounds that lie in no key's own range."""
+"""How long the sequences of a run are, and keys that some of its sequences are too short for."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from mclab.config.run import RunConfig
+from mclab.config.ids import canonical_model
+from mclab.config.model import AttentionMixer, ConvMixer, MemoryMixer
+from mclab.config.model.mixers import MIXER, mixer_of
+from mclab.config.run import RunConfig
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Tokens: of the task itself, of the longest sequences in training, of the shortest and the longest of all."""
+    """Tokens of the task itself, of the longest sequences in training, and of the shortest and the longest of all."""
 
     own: int
     trained: int
@@ -17,20 +19,64 @@ class Lengths:
     longest: int
 
     @classmethod
-    def of(cls, run: "RunConfig") -> "Lengths":
+    def of(cls, run: RunConfig) -> "Lengths":
         """Those of training, validation and test."""
         trained = [part.task.length for part in run.mix]
-        every = [run.task.length, *trained, *(exam.task.length for exam in run.exams)]
+        every = [run.task.length, *trained, *(variant.task.length for variant in run.test_variants)]
         return cls(run.task.length, max(trained), min(every), max(every))
 
     @property
     def most(self) -> str:
-        """The longest in words: `task.length 64`."""
+        """The longest, for a message: `task.length 64`."""
         return (
             f"task.length {self.own}" if self.longest == self.own else f"the longest sequences' {self.longest} tokens"
         )
 
     @property
     def training(self) -> str:
-        """The longest of training in words."""
+        """The longest of training, for a message."""
         return f"training's {self.trained} tokens"
+
+
+def length_faults(run: RunConfig) -> Iterator[tuple[str, str]]:
+    """Key and reason, for each key by which a layer would be another function at one length than at another."""
+    lengths = Lengths.of(run)
+    for name in dict.fromkeys(run.model.layer_names):
+        mixer = mixer_of(name, run.model.mixer)
+        if isinstance(mixer, MemoryMixer) and mixer.fitted(lengths.shortest) is not mixer:
+            yield from _chunk_faults(run, name, mixer, lengths)
+        if isinstance(mixer, ConvMixer):
+            yield from _kernel_faults("model.mixer.kernel" if name == MIXER else "model.pattern", mixer.kernel, lengths)
+        if isinstance(mixer, AttentionMixer) and mixer.conv is not None:
+            yield from _kernel_faults("model.mixer.conv" if name == MIXER else "model.pattern", mixer.conv, lengths)
+    if any("conv" in mixer.model_keys for mixer in run.model.mixers):
+        yield from _kernel_faults("model.conv", run.model.conv, lengths)
+
+
+def _chunk_faults(run: RunConfig, name: str, mixer: MemoryMixer, lengths: Lengths) -> Iterator[tuple[str, str]]:
+    """In sequences shorter than a chunk their tokens divide the step size (docs/equations.md#step-sizes), which has to
+    be one number in training and in all tests."""
+    size, most = mixer.tokens_a_chunk, lengths.shortest
+    key, subject, way = "model.mixer.chunk", f"{size}", f"take at most {most}"
+    if name != MIXER:
+        key, subject = "model.pattern", f"{name} has chunks of {size} tokens, which"
+        way = f"put {MIXER} there and model.mixer: {{memory: {mixer.memory}, aggregate: none, chunk: {most}}}"
+    if lengths.shortest < lengths.longest:
+        reason = (
+            f"{subject} is above the {most} tokens of the shortest sequences, and the longest have {lengths.longest}: "
+            f"the step size is divided by the tokens of a chunk, and would depend on the length; {way}"
+        )
+        yield key, reason
+    elif any(layer.fitted(most) is not layer for layer in canonical_model(run.model, most).mixers):
+        # Two kinds of layers with a shortened chunk would both need keys of their own, and only model.mixer has keys.
+        yield key, f"{subject} is above task.length {most}, and another layer's is too; {way}, or task.length {size}"
+
+
+def _kernel_faults(key: str, size: int, lengths: Lengths) -> Iterator[tuple[str, str]]:
+    """Kernel entries that no training sequence reaches keep their initial values."""
+    if lengths.trained < min(size, lengths.longest):
+        reason = (
+            f"a kernel of {size} reaches beyond the {lengths.trained} tokens of training, and the longest test has "
+            f"{lengths.longest}: it would be read with entries that were never trained; take at most {lengths.trained}"
+        )
+        yield key, reason

@@ -1,15 +1,17 @@
-"""How a command runs what it is asked for: where, how much at once, when to stop. No part of a run's id.
+"""How a command trains, and what training keeps: device, workers, when to stop, checkpoints. No part of a run's id.
 
 Imports none of the configs: the command line takes its defaults from here before anything is loaded.
 """
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 
 from mclab.config.error import ConfigError, cut
 
 AUTO = "auto"
-#: What `--kernels` may be: Triton's where there are some, never, or wherever it can be.
+#: Values of `--kernels`: Triton's where there are some, never, or wherever possible.
 KERNELS = (AUTO, "torch", "triton")
 #: The most workers, threads, failures, and runs in a pack.
 _MOST = 9999
@@ -61,10 +63,40 @@ def number(option: str, value: int | str, other: str = "") -> int:
     short = isinstance(value, str) and value.isdecimal() and len(value) <= len(str(_MOST))
     count = int(value) if short else value
     if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= _MOST:
-        told = cut(value) if isinstance(value, str) else value
-        raise ConfigError(f"{option}: needs {other}a number from 1 to {_MOST}, got {told!r}")
+        got = cut(value) if isinstance(value, str) else value
+        raise ConfigError(f"{option}: needs {other}a number from 1 to {_MOST}, got {got!r}")
     return count
 
 
 #: One process on the CPU: this one.
 ALONE = RunOptions(device="cpu", workers=1)
+
+
+#: Name of a checkpoint: run id and step.
+_NAME = re.compile(r"([0-9a-f]{16})\.(\d+)\.safetensors")
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What training keeps apart from its outcome; sent to the workers.
+
+    `checkpoints` is the folder for the state of runs in training (`None`: nothing is kept, nothing is resumed). On a
+    cluster it must be a folder that the workers see under the same path. `weights` asks for `Outcome.weights`.
+    """
+
+    checkpoints: Path | None = None
+    weights: bool = False
+
+
+def checkpoint(folder: Path, run: str, step: int) -> Path:
+    """The file with the state of the run with this id after so many steps."""
+    return folder / f"{run}.{step}.safetensors"
+
+
+def checkpoints(folder: Path) -> dict[str, dict[int, Path]]:
+    """Run id -> step -> file, by the files' names alone; empty where there is no folder. Raises `OSError`."""
+    found: dict[str, dict[int, Path]] = defaultdict(dict)
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if name := _NAME.fullmatch(path.name):
+            found[name[1]][int(name[2])] = path
+    return dict(found)

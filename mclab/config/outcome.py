@@ -1,11 +1,11 @@
-"""What a finished run has to say: made by training, kept by the store, read by the report."""
+"""The result of a run: made by training, kept by the store, read by the report."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 from mclab.config.run import Status
 
-#: The name under which a metric over all slices stands, beside the slices' own names.
+#: The name of the mean over all slices, next to the slices' own names.
 ALL = "all"
 #: Statuses that no later command runs again; `oom` and `failed` run again with --retry-failed.
 FINAL: tuple[Status, ...] = ("done", "diverged", "pruned")
@@ -16,11 +16,11 @@ class Score:
     """`accuracy` is the share of answers that are right as a whole, `token_accuracy` that of their tokens.
 
     They are the same where an answer is one token. `value_accuracy` is the share of single values that are right as a
-    whole, after the right ones before them; `None` where an answer is one value. `loss` is the mean cross-entropy of
-    the tokens in nats. All of it teacher-forced; for whole answers that is no matter, since a greedy answer is right
-    just when each of its tokens is right after the right ones before it.
-    `values_found` is RULER's score (arXiv 2404.06654), on test where an answer is several values: the model goes on
-    from its own tokens, and a value counts wherever it stands in the answer.
+    whole, given the right ones before them; `None` where an answer is one value. `loss` is the mean cross-entropy of
+    the tokens in nats. All are teacher-forced, which makes no difference for whole answers: a greedy answer is right
+    exactly when each of its tokens is right given the right ones before it.
+    `values_found` is RULER's score (arXiv 2404.06654), on test where an answer is several values: the model continues
+    from its own tokens, and a value counts wherever it occurs in the answer.
     """
 
     accuracy: float
@@ -36,7 +36,7 @@ class Outcome:
 
     `ALL` is the mean over the task's own slices. `test` also holds the slices that `eval.task` adds.
 
-    `curve` holds a mapping per look: step, loss, grad_norm, lr, and where valid was evaluated `valid` with
+    `curve` holds a mapping per evaluation: step, loss, grad_norm, lr, and where valid was evaluated `valid` with
     `{slice: {"accuracy": ..., "loss": ...}}`. `overlap` is the share of test sequences that train has seen. `weights`
     are the trained model as a safetensors file, where they were asked for. `without_recall` is what predictors that do
     not recall score on the same test: by slice (and `ALL`) and by their names, of those that count there.

@@ -1,6 +1,6 @@
-"""Parts of the user's own in a run, looked at in their source: nothing is imported, so a plan needs no torch for it.
+"""Parts of the user's own in a run, checked in their source: nothing is imported, so a plan needs no torch for it.
 
-What a source does not say by itself, a name that is imported or assigned, is left to those who import it
+What the source does not show, such as an imported or assigned name, is checked by the code that imports it
 (`mclab.own.found`, `mclab.conform`).
 """
 
@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mclab.config.args import keywords
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
+from mclab.config.fields import keywords
 from mclab.config.model import MemoryMixer, ModuleMixer
+from mclab.config.own_source import PythonFile, source_of
 from mclab.config.run import RunConfig
-from mclab.config.sources import Source, source_of
 from mclab.config.strict import ConfigError, as_texts
 from mclab.config.task import ModuleTask
 
 
 class Kind(NamedTuple):
-    """What a part of one axis is called with, by name and as far as it takes the name."""
+    """The arguments that mclab passes to a part of one axis, by name and as far as it takes them."""
 
     noun: str
     made: tuple[str, ...]
@@ -63,9 +63,8 @@ def parts_of(run: RunConfig) -> list[Part]:
     return found
 
 
-def look(part: Part) -> Source | None:
-    """The source of a part, which says nothing against it. Raises `ConfigError`: the key, what is wrong, the nearest
-    right thing."""
+def check_part(part: Part) -> PythonFile | None:
+    """The source of a part, if any. Raises `ConfigError`: the key, what is wrong, the nearest right thing."""
     try:
         source = source_of(part.path)
         if source is not None:
@@ -85,7 +84,7 @@ def look(part: Part) -> Source | None:
     return source
 
 
-def _check_node(part: Part, node: ast.ClassDef | ast.FunctionDef, source: Source, file: str) -> None:
+def _check_node(part: Part, node: ast.ClassDef | ast.FunctionDef, source: PythonFile, file: str) -> None:
     kind = KINDS[part.axis]
     if isinstance(node, ast.FunctionDef):
         if kind.method:
@@ -108,7 +107,7 @@ def _check_node(part: Part, node: ast.ClassDef | ast.FunctionDef, source: Source
 
 
 def _check_arguments(part: Part, node: ast.FunctionDef, file: str, given: tuple[str, ...], own: int = 0) -> None:
-    """Raise `ConfigError` for an argument that it does not take, and for one that nobody gives."""
+    """Raise `ConfigError` for an argument that it does not take, and for a required one that is not given."""
     called, place = node.args, f"{part.path} ({file}:{node.lineno})"
     plain = [*called.posonlyargs, *called.args][own:]
     names = [each.arg for each in (*plain, *called.kwonlyargs)]
@@ -122,29 +121,29 @@ def _check_arguments(part: Part, node: ast.FunctionDef, file: str, given: tuple[
     needed += [each.arg for each, value in zip(called.kwonlyargs, called.kw_defaults, strict=True) if value is None]
     for name in needed:
         if name not in given and name not in part.keywords:
-            told = ", ".join(given)
-            raise ConfigError(f"{part.args_key}: {place} needs {name}, which is not given; mclab gives {told}")
+            ours = ", ".join(given)
+            raise ConfigError(f"{part.args_key}: {place} needs {name}, which is not given; mclab gives {ours}")
 
 
-def weighed(path: str) -> bool:
-    """Whether an aggregation looks at the gate's weights, as far as its source says."""
+def uses_weights(path: str) -> bool:
+    """Whether an aggregation takes the gate's weights, as far as its source says."""
     source = source_of(path)
     names = source.called(path.rpartition(".")[2]) if source else None
     return names is None or "weights" in names
 
 
 def checked(run: RunConfig, where: Callable[[str], str]) -> RunConfig:
-    """The run with the versions of its own parts filled in from their sources. Raises `ConfigError` as `look` does, and
-    where a version is written that is not the source's."""
+    """The run with the versions of its own parts filled in from their sources. Raises `ConfigError` as `check_part`
+    does, and for a written version that is not the source's."""
     found: dict[str, int] = {}
     for part in parts_of(run):
         try:
-            source = look(part)
+            source = check_part(part)
         except ConfigError as error:
             raise ConfigError(*(f"{where(part.key)}: {line}" for line in error.lines)) from None
         name = part.path.rpartition(".")[2]
         found[part.axis] = source.version(name) if source else 1
-        if part.axis == "aggregate" and not weighed(part.path) and run.model.mixer.read_gate != "none":  # type: ignore[union-attr]
+        if part.axis == "aggregate" and not uses_weights(part.path) and run.model.mixer.read_gate != "none":  # type: ignore[union-attr]
             key = "model.mixer.gate"
             raise ConfigError(
                 f"{where(key)}: {key}: aggregation {part.path} names no weights, so that a gate would learn nothing; "
@@ -173,7 +172,7 @@ def _with_versions(run: RunConfig, found: Mapping[str, int], where: Callable[[st
 
 
 def slow(run: RunConfig) -> Iterator[str]:
-    """A line for each own part that takes long as it is, and what would help."""
+    """A line for each own part that is slow, and what would help."""
     for part in parts_of(run):
         source, name = source_of(part.path), part.path.rpartition(".")[2]
         if part.axis == "memory" and source and source.definition(name) and "write" not in source.methods(name):

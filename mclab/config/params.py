@@ -1,19 +1,22 @@
-"""Parameters and state by arithmetic, so that a plan can print them without torch. Tests compare with real tensors."""
+"""Parameters, state and multiply-adds by arithmetic, so that a plan can print them without torch.
 
-from collections.abc import Iterable
+Tests compare parameters and state with real tensors.
+"""
+
+from collections.abc import Callable, Iterable
 
 from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.config.run import RunConfig
 
 
 def parameters(run: RunConfig) -> int | None:
-    """Trained numbers in the model; `None` where a module of the user's own has some that only it can count."""
+    """Parameters of the model; `None` where a module of the user's own has some that only it can count."""
     mixers = _total(_mixer(mixer, run.model, run.task.length) for mixer in run.model.mixers)
     return None if mixers is None else _around(run) + mixers
 
 
 def rough_parameters(run: RunConfig) -> int:
-    """As `parameters`, a module of the user's own taken for four matrices: what an estimate of cost needs."""
+    """As `parameters`, with four matrices for a module of the user's own: enough for an estimate of cost."""
     guess = 4 * run.model.dim**2
     found = (_mixer(mixer, run.model, run.task.length) for mixer in run.model.mixers)
     return _around(run) + sum(guess if number is None else number for number in found)
@@ -30,28 +33,28 @@ def _around(run: RunConfig) -> int:
 def _mixer(mixer: Mixer, model: ModelConfig, length: int) -> int | None:
     if not isinstance(mixer, MemoryMixer):
         return mixer.parameters(model, length)
-    if mixer.own:  # its parameters are its own affair
+    if mixer.own:  # only its own code can count its parameters
         return None
     dim = model.dim
-    connector = dim * dim if mixer.taught and mixer.connector == "own" else 0
+    connector = dim * dim if mixer.trained_scores and mixer.connector == "own" else 0
     slots = dim * model.heads * _slots(mixer, length) if mixer.read_gate == "input" else 0
     around = 4 * dim * dim + 3 * model.conv * dim + dim + (dim * dim if mixer.out_gate else 0)
-    return around + connector + slots + _memory(model, mixer) + _beside(mixer, model, length)
+    return around + connector + slots + _memory(model, mixer) + _hybrid(mixer, model, length)
 
 
 #: Norms between a memory and the attention of its hybrid.
 NORMS = {"mal": 1, "mag": 2}
 
 
-def _beside(mixer: MemoryMixer, model: ModelConfig, length: int) -> int:
-    """Trained numbers of what a hybrid has beside the memory."""
+def _hybrid(mixer: MemoryMixer, model: ModelConfig, length: int) -> int:
+    """Parameters that a hybrid adds to the memory."""
     if mixer.hybrid == "none":
         return 0
     return AttentionMixer(window=mixer.window).parameters(model, length) + NORMS[mixer.hybrid] * model.dim
 
 
 def _memory(model: ModelConfig, mixer: MemoryMixer) -> int:
-    """Trained numbers of the memory itself: its rule's; W^0 and the norm's gain of deep ones."""
+    """Parameters of the memory itself: those of its rule; W^0 and the gain of the norm of a deep one."""
     rule = mixer.rule.parameters(model.dim, model.heads)
     if not mixer.deep:
         return rule
@@ -59,23 +62,23 @@ def _memory(model: ModelConfig, mixer: MemoryMixer) -> int:
 
 
 def matrices(model: ModelConfig, mixer: MemoryMixer) -> int:
-    """Numbers in one head's memory."""
+    """Entries of one head's memory."""
     return mixer.rule.size(model.head_dim, mixer.depth if mixer.deep else 1)
 
 
 def _slots(mixer: MemoryMixer, length: int) -> int:
-    """Slots of the input gate: a segment each, or the online memory and a bucket size each."""
+    """Slots of the input gate: one per segment, or one for the online memory and one per bucket size."""
     count = mixer.segments(length)
     return count if mixer.segmentation != "log" else (count - 1).bit_length() + 1
 
 
 def state_floats(run: RunConfig) -> tuple[int | None, int | None]:
-    """Floats that a sequence of the task's length leaves behind for its next token: (fixed, cached).
+    """The state size in floats after a sequence of the task's length: (fixed, cached).
 
-    Fixed does not grow with the sequence: convolution taps; the online memory with all that its next write needs, in
-    the middle of a chunk and of a segment; its running pool. Cached does: the kept memories that the last segment reads
-    and their pools, or attention's keys and values. Buckets of `segmentation: log` that are still being written for
-    later segments to read are not counted. `None` where a module of the user's own holds some.
+    Fixed does not grow with the sequence: the last inputs of convolutions; the online memory with all that its next
+    write needs, in the middle of a chunk and of a segment; its running pool. Cached does: the kept memories that the
+    last segment reads and their pools, or attention's keys and values. Buckets of `segmentation: log` that are still
+    being written for later segments are not counted. `None` where a module of the user's own holds some.
     """
     found = [_state(mixer, run) for mixer in run.model.mixers]
     return _total(fixed for fixed, _ in found), _total(cached for _, cached in found)
@@ -93,16 +96,16 @@ def _state(mixer: Mixer, run: RunConfig) -> tuple[int | None, int | None]:
         return mixer.state(model, length)
     if "memory" in mixer.own:
         return None, None
-    taps = max(0, model.conv - 1) * 3 * model.dim
+    inputs = max(0, model.conv - 1) * 3 * model.dim
     window = 0 if mixer.hybrid == "none" else sum(AttentionMixer(window=mixer.window).state(model, length))
     pool = model.head_dim if mixer.scored else 0
     online, kept = _online(model, mixer) + pool, _kept(mixer, run) * (matrices(model, mixer) + pool)
-    return taps + window + model.heads * online, model.heads * kept
+    return inputs + window + model.heads * online, model.heads * kept
 
 
 def _online(model: ModelConfig, mixer: MemoryMixer) -> int:
-    """One head's memory and what else its next write needs: momentum; the weights at which gradients are taken, where
-    they are those at the first token of a chunk and matter; the last keys and values."""
+    """One head's memory and what else its next write needs: momentum; the weights at the start of the chunk, where
+    gradients are taken at them; the last keys and values."""
     copies = 1 + mixer.rule.momentum + (mixer.anchored and mixer.tokens_a_chunk > 1)
     return copies * matrices(model, mixer) + mixer.rule.lookback * 2 * model.head_dim
 
@@ -113,3 +116,69 @@ def _kept(mixer: MemoryMixer, run: RunConfig) -> int:
         return min(run.eval.post_training, -(-run.task.length // run.cached_after) - 1)
     past = mixer.segments(run.task.length) - 1
     return past if mixer.segmentation != "log" else past.bit_count()
+
+
+#: Multiply-adds of writing and reading one head's memory of K by K entries, in multiples of K squared.
+_SQUARES: dict[str, float] = {
+    "linear": 2,
+    "retnet": 3,
+    "mamba2": 3,
+    "swla": 4,
+    "delta": 3,
+    "gated_delta": 4,
+    "rwkv7": 5,
+    "memora": 5,
+}
+#: The same for memories of P entries: of one matrix, and of several, in P and in K squared.
+_DESCENDING: dict[str, tuple[float, Callable[[float, float], float]]] = {
+    "dla": (2, lambda size, square: 4 * size - 4 * square),
+    "titans": (5, lambda size, square: 6 * size - 4 * square),
+}
+
+
+def multiply_adds(run: RunConfig) -> float | None:
+    """Per token, in the whole model: forward pass, mean over a sequence of the task's length, leading terms, as in
+    docs/axes.md. `None` for a mixer that is not counted here.
+
+    Left out are writing a memory in chunks, norms, activations and convolutions.
+    """
+    model, length = run.model, run.task.length
+    mixers = [_mixer_cost(mixer, model, length) for mixer in model.mixers]
+    known = [each for each in mixers if each is not None]
+    if len(known) < len(mixers):
+        return None
+    return sum(known) + model.layers * 3 * model.mlp * model.dim**2 + run.task.vocab * model.dim
+
+
+def _mixer_cost(mixer: Mixer, model: ModelConfig, length: int) -> float | None:
+    if isinstance(mixer, AttentionMixer):
+        window = min(mixer.window or length, length)
+        seen = window - window * (window - 1) / (2 * length)
+        return 4 * model.dim**2 + 2 * seen * model.dim
+    if not isinstance(mixer, MemoryMixer) or mixer.hybrid != "none" or mixer.segmentation == "log":
+        return None
+    own = _memory_cost(mixer, model)
+    if own is None:
+        return None
+    connector = model.dim**2 if mixer.trained_scores and mixer.connector == "own" else 0
+    gate = model.dim**2 if mixer.out_gate else 0
+    return 4 * model.dim**2 + connector + gate + model.heads * (own + _read_cost(mixer, model, length))
+
+
+def _memory_cost(mixer: MemoryMixer, model: ModelConfig) -> float | None:
+    """Writing and reading one head's online memory."""
+    square = float(model.head_dim**2)
+    if mixer.memory in _DESCENDING:
+        single, deep = _DESCENDING[mixer.memory]
+        return deep(matrices(model, mixer), square) if mixer.deep else single * square
+    if mixer.memory == "vector":
+        return 2.0 * model.head_dim
+    return _SQUARES[mixer.memory] * square if mixer.memory in _SQUARES else None
+
+
+def _read_cost(mixer: MemoryMixer, model: ModelConfig, length: int) -> float:
+    """Reading one head's kept memories, half of which a token sees on average, and scoring them."""
+    past = (mixer.segments(length) - 1) / 2
+    read = min(mixer.k, past) if mixer.aggregate == "ssc" else past
+    scored = past + 1 if mixer.aggregate == "ssc" or mixer.read_gate == "context" else 0
+    return read * matrices(model, mixer) + scored * model.head_dim

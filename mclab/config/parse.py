@@ -1,4 +1,4 @@
-"""From plain data to a checked run, and from the schema's complaints to lines that a person can act on."""
+"""From plain data to a checked run, and from the schema's errors to lines that a person can act on."""
 
 from collections.abc import Callable, Iterator, Mapping
 from math import ceil, floor, inf, isfinite, log10
@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mclab.config.guess import nearest, suggestion
-from mclab.config.keys import adapter, bounds, by_path, choices, default_name, rooms, shown
+from mclab.config.error import nearest, suggestion
+from mclab.config.keys import adapter, bounds, by_path, default_name, named_sections, sections, shown
 from mclab.config.run import RunConfig
 from mclab.config.strict import LARGEST, ConfigError, cut
 from mclab.config.variants import TYPE_TEXT
@@ -15,12 +15,12 @@ from mclab.config.variants import TYPE_TEXT
 #: A prefix for every line, or what gives the prefix for a key's dotted path (`gating.yaml:7`).
 Where = str | Callable[[str], str]
 
-#: What people write for "nothing", "yes" and "no" where mclab has a word of its own.
+#: What people write for "nothing", "yes" and "no" where mclab has another value for it.
 _NOTHING = ("off", "no", "none", "null", "None", "false", False, None)
 _YES = ("yes", "on", "y", "true", "True", 1)
 _NO = ("no", "off", "n", "false", "False", 0)
 
-#: Letters of a value that are looked at for a message; a whole number of more bits is told by its digits.
+#: Letters of a value that a message is made from; a whole number of more bits is shown by its number of digits.
 _ENOUGH, _LONG = 500, 128
 
 
@@ -49,7 +49,7 @@ def check_values(data: Mapping[str, Any], where: Where = "") -> None:
 
 def check_path(path: str, where: Where = "") -> None:
     """Raise `ConfigError` unless `path` is a key, or a mapping of keys, of some run."""
-    if not path or (path not in by_path() and path not in rooms()):
+    if not path or (path not in by_path() and path not in sections()):
         raise ConfigError(_line(path, unknown(path), where))
 
 
@@ -68,27 +68,27 @@ def typed(path: str, value: Any, where: Where = "") -> Any:
 
 
 def unknown(path: str, of: str | None = None) -> str:
-    """What is wrong with a key that does not exist in its place (`of`: the mixer or task there), and the likely one."""
-    room, _, word = path.rpartition(".")
+    """What is wrong with a key that does not exist there (`of`: the mixer or task there), and the likely one."""
+    section, _, word = path.rpartition(".")
     if path in by_path():
         return _foreign(path, of)
-    if room in by_path():
-        return f"unknown key; {room} is a key itself{_inside(room, word)}"
-    models = [model for name, model in rooms().get(room, {}).items() if of in (None, name)]
+    if section in by_path():
+        return f"unknown key; {section} is a key itself{_inside(section, word)}"
+    models = [model for name, model in sections().get(section, {}).items() if of in (None, name)]
     here = list(dict.fromkeys(key for model in models for key in model.model_fields))
-    if guess := _elsewhere(word) or [f"{room}.{key}".lstrip(".") for key in nearest(word, here)] or _far(path):
+    if guess := _elsewhere(word) or [f"{section}.{key}".lstrip(".") for key in nearest(word, here)] or _far(path):
         return f"unknown key; {suggestion(guess)}"
-    return f"unknown key; {room or 'a run'} has {', '.join(here)}" if here else "unknown key"
+    return f"unknown key; {section or 'a run'} has {', '.join(here)}" if here else "unknown key"
 
 
 def _foreign(path: str, of: str | None) -> str:
     """A key that another mixer or task has."""
-    room = path.rpartition(".")[0]
-    noun, owners = room.rpartition(".")[2], " and ".join(map(str, by_path()[path]))
-    if of == default_name(room):
+    section = path.rpartition(".")[0]
+    noun, owners = section.rpartition(".")[2], " and ".join(map(str, by_path()[path]))
+    if of == default_name(section):
         hint = f"add name: {next(iter(by_path()[path]))}"
     else:
-        hint = f"to replace the {noun} as a whole, write {room}: {{name: {of}}}"
+        hint = f"to replace the {noun} as a whole, write {section}: {{name: {of}}}"
     return f"is a key of {noun} {owners}, here it is {of}; {hint}"
 
 
@@ -99,15 +99,15 @@ def _inside(path: str, word: str) -> str:
 
 
 def _elsewhere(word: str) -> list[str]:
-    return [path for path in (*by_path(), *rooms()) if path and path.rpartition(".")[2] == word and word != "name"]
+    return [path for path in (*by_path(), *sections()) if path and path.rpartition(".")[2] == word and word != "name"]
 
 
 def _far(path: str) -> list[str]:
-    """The nearest key of all, by its last word or, where there is no such room, by its whole path."""
+    """The nearest key of all, by its last part or, where there is no such section, by its whole path."""
     last = {known.rpartition(".")[2]: known for known in by_path()}
-    room, _, word = path.rpartition(".")
+    section, _, word = path.rpartition(".")
     near = [last[each] for each in nearest(word, last)]
-    return near or ([] if room and room in rooms() else nearest(path, by_path()))
+    return near or ([] if section and section in sections() else nearest(path, by_path()))
 
 
 def _config_error(error: ValidationError, where: Where, rules: bool = True) -> ConfigError:
@@ -127,24 +127,24 @@ def _problem(detail: Any) -> tuple[str, str]:
     if kind in ("extra_forbidden", "invalid_key"):
         return path, unknown(path, of)
     if kind == "union_tag_invalid":
-        return f"{path}.name", _word_text(f"{path}.name", None, value["name"])
+        return f"{path}.name", _values_text(f"{path}.name", None, value["name"])
     if _is_rule(detail):
         return _rule(path, str(detail["ctx"]["error"]))
-    if path in rooms():
+    if path in sections():
         return path, _mapping_text(path, value)
     return path, _leaf_text(path, of, detail, value)
 
 
 def _is_rule(detail: Any) -> bool:
-    return detail["type"] == "value_error" and _place(detail["loc"])[0] in rooms()
+    return detail["type"] == "value_error" and _place(detail["loc"])[0] in sections()
 
 
 def _place(loc: tuple[int | str, ...]) -> tuple[str, str | None]:
     """The dotted path of a fault, without the names by which unions are told apart, and the name of its mapping."""
     path, of, parts = "", None, list(map(str, loc))
-    while parts:
+    while parts and path not in by_path():  # after a key comes the number of a list's item
         path = f"{path}.{parts.pop(0)}".lstrip(".")
-        names = [str(name) for name in rooms().get(path, {}) if name is not None]
+        names = [str(name) for name in sections().get(path, {}) if name is not None]
         if names:
             of = parts.pop(0) if len(names) > 1 and parts and parts[0] in names else names[0]
     return path, of
@@ -159,8 +159,8 @@ def _rule(path: str, message: str) -> tuple[str, str]:
 
 def _mapping_text(path: str, value: Any) -> str:
     hint = ""
-    if path in choices():
-        hint = f"; take {{name: {value if value in list(rooms()[path]) else default_name(path)}}}"
+    if path in named_sections():
+        hint = f"; take {{name: {value if value in list(sections()[path]) else default_name(path)}}}"
     return f"needs a mapping, got {quoted(value)}{hint}"
 
 
@@ -168,7 +168,7 @@ def _leaf_text(path: str, of: str | None, detail: Any, value: Any) -> str:
     if detail["type"] == "value_error":
         return f"{detail['ctx']['error']}, got {quoted(value)}{_hint(path, of, value)}"
     if detail["type"] == "literal_error":
-        return _word_text(path, of, value)
+        return _values_text(path, of, value)
     return f"needs {_type_of(path, of)}, got {quoted(value)}{_hint(path, of, value)}"
 
 
@@ -177,8 +177,8 @@ def _type_of(path: str, of: str | None) -> str:
     return keys.get(of, next(iter(keys.values()))).type
 
 
-def _word_text(path: str, of: str | None, value: Any) -> str:
-    """The words that a key allows, the nearest first."""
+def _values_text(path: str, of: str | None, value: Any) -> str:
+    """The values that a key allows, the nearest first."""
     kind = _type_of(path, of)
     words = [*kind.removesuffix(" or null").split(" | "), *["null"] * kind.endswith(" or null")]
     near = ["none"] if "none" in words and value in _NOTHING else nearest(quoted(value).strip('"'), words)
@@ -237,7 +237,7 @@ def quoted(value: Any) -> str:
 
 
 def _pieces(value: Any, quote: str = "") -> Iterator[str]:
-    """What `shown` makes of a value, bit by bit, so that nobody waits for the end of a large one."""
+    """What `shown` makes of a value, piece by piece, so that a large one is not written to its end."""
     if isinstance(value, str):
         yield f"{quote}{value[:_ENOUGH]}{quote}"
     elif isinstance(value, int) and value.bit_length() > _LONG:

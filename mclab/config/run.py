@@ -1,37 +1,17 @@
-"""One run: task, model, training, evaluation, seed; and the id that names what changes its science."""
+"""One run: task, model, training, evaluation, seed. Its id: `mclab.config.ids`."""
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping
-from functools import cache
-from operator import attrgetter
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
-from mclab.config.baselines import baseline, laid_out
 from mclab.config.model import MemoryMixer, ModelConfig
-from mclab.config.model.canonical import canonical_model, inert_keys, moved_words
-from mclab.config.strict import LARGEST, Leaf, Strict, leaves
+from mclab.config.strict import LARGEST, Strict
 from mclab.config.task import ModuleTask, MqarTask, Task, TaskConfig
-from mclab.config.variants import Variant, Variants, variants, without_repeats
-from mclab.config.versions import versions
-
-#: How ids are made. A changed default or formula does not change it: see `baselines.py` and `versions.py`.
-SCIENCE = 1
+from mclab.config.variants import Variant, Variants, variants
 
 Precision = Literal["fp32", "bf16", "fp64"]
 PostMix = Literal["outputs", "memories"]
 Status = Literal["done", "diverged", "oom", "failed", "pruned"]
-
-#: Runs that differ in nothing but these train as one pack: none of them changes a tensor's shape.
-PACKABLE = ("seed", "train.lr", "train.weight_decay", "train.clip", "train.stop_at")
-
-#: Before what a word of the pattern has come to mean, in an id.
-WORDS = "model.pattern."
-
-#: Keys that change how a run is trained and nothing in its result.
-UNSCIENTIFIC = frozenset({"train.checkpoint_every"})
 
 
 class TrainConfig(Strict):
@@ -40,11 +20,14 @@ class TrainConfig(Strict):
     steps: int = Field(600, ge=1, le=10**8, description="optimiser steps")
     batch: int = Field(64, ge=1, le=2**20, description="sequences in a step")
     lr: float = Field(1e-2, gt=0, le=LARGEST, description="peak learning rate")
-    weight_decay: float = Field(0.1, ge=0, le=LARGEST, description="on matrices alone")
+    weight_decay: float = Field(0.1, ge=0, le=LARGEST, description="on matrices only")
     clip: float = Field(1.0, gt=0, le=LARGEST, description="largest gradient norm")
     warmup: float = Field(0.1, ge=0, le=1, description="share of the steps in which the learning rate rises")
     examples: int | None = Field(
-        None, ge=1, le=10**9, description="recycle a fixed set of so many sequences; null: never repeat"
+        None,
+        ge=1,
+        le=10**9,
+        description="train on a fixed set of this many sequences, again and again; null: never repeat",
     )
     task: Variants = Field((), description="a mix to train on: the task with keys changed, and weight for its share")
     stop_at: float | None = Field(None, gt=0, le=1, description="stop when the worst valid slice is this accurate")
@@ -60,7 +43,7 @@ class TrainConfig(Strict):
 class EvalConfig(Strict):
     """Fixed sets per seed, made from their own streams."""
 
-    every: int = Field(50, ge=1, le=10**8, description="steps between looks at valid")
+    every: int = Field(50, ge=1, le=10**8, description="steps between evaluations on valid")
     valid: int = Field(256, ge=1, le=2**20, description="sequences per slice, for choices (learning rate, early stop)")
     test: int = Field(1024, ge=1, le=2**20, description="sequences per slice, for the table")
     task: Variants = Field((), description="further slices on test: the task with keys changed, e.g. {length: 128}")
@@ -68,13 +51,13 @@ class EvalConfig(Strict):
         None,
         ge=1,
         le=2**20,
-        description="aggregate none: test with a cache, the last so many kept states averaged in; null: off",
+        description="aggregate none: test with a cache, averaging over this many of the last kept states; null: off",
     )
     post_segment: int | None = Field(
         None, ge=1, le=2**20, description="tokens between kept states; null: the training length, task.length"
     )
     post_mix: PostMix = Field(
-        "outputs", description="with post_training: average what is read of the states, or average them and read once"
+        "outputs", description="with post_training: average the reads of the states, or read the average of the states"
     )
 
 
@@ -93,7 +76,7 @@ class RunConfig(Strict):
         return variants(self.task, self.train.task) or (Variant("", 1, self.task),)
 
     @property
-    def exams(self) -> tuple[Variant, ...]:
+    def test_variants(self) -> tuple[Variant, ...]:
         """What `eval.task` adds to the test."""
         return variants(self.task, self.eval.task)
 
@@ -101,7 +84,8 @@ class RunConfig(Strict):
     def tested(self) -> dict[str, TaskConfig]:
         """Every slice of the test by its name in tables: the task's own, then those that `eval.task` adds."""
         own: dict[str, TaskConfig] = {name: self.task.only(name) for name in self.task.slices}
-        return own | {name: exam.task.only(each) for exam in self.exams for name, each in exam.slices.items()}
+        added = ((variant.task, slices) for variant in self.test_variants for slices in variant.slices.items())
+        return own | {name: task.only(each) for task, (name, each) in added}
 
     @property
     def cached_after(self) -> int:
@@ -169,117 +153,3 @@ class RunConfig(Strict):
                 f"length or number of pairs"
             )
         return self
-
-
-def inert(run: RunConfig) -> frozenset[str]:
-    """Dotted paths of the keys that change nothing in this run, given its other keys."""
-    dead = frozenset(f"model.{key}" for key in inert_keys(run.model))
-    return dead | {"eval.post_segment", "eval.post_mix"} if run.eval.post_training is None else dead
-
-
-def canonical(run: RunConfig) -> RunConfig:
-    """The one config that stands for every config with the same science: inert keys at their baselines, and of a chunk
-    that is longer than the sequences what counts of it."""
-    return _canonical(run, run.task.length)
-
-
-def _canonical(run: RunConfig, length: int | None) -> RunConfig:
-    if run.train.checkpoint_every is not None:
-        run = run.model_copy(update={"train": run.train.model_copy(update={"checkpoint_every": None})})
-    for room, section in (("train", run.train), ("eval", run.eval)):
-        if (lines := without_repeats(run.task, section.task)) != section.task:
-            run = run.model_copy(update={room: section.model_copy(update={"task": lines})})
-    # Variants change keys of the task as it was written.
-    if not (run.train.task or run.eval.task) and (task := run.task.canonical()) != run.task:
-        run = run.model_copy(update={"task": task})
-    if (eval_ := _canonical_eval(run)) != run.eval:
-        run = run.model_copy(update={"eval": eval_})
-    model = canonical_model(run.model, length)
-    return run if model is run.model else run.model_copy(update={"model": model})
-
-
-def _canonical_eval(run: RunConfig) -> EvalConfig:
-    """Of a cache after training nothing where there is none; the training length between its states is the baseline."""
-    unused = run.eval.post_training is None
-    changes: dict[str, Leaf] = {}
-    if unused or run.cached_after == run.task.length:
-        changes["post_segment"] = baseline("eval", "post_segment")
-    if unused:
-        changes["post_mix"] = baseline("eval", "post_mix")
-    return run.eval.model_copy(update=changes)
-
-
-def science(run: RunConfig) -> dict[str, Leaf]:
-    """The keys that make this run what it is: those that differ from their baselines, inert ones left out.
-
-    A word of the pattern stands for keys at their defaults; those of them that are not at their baselines any more are
-    named behind it, `model.pattern.titans.depth`.
-    """
-    return _named(canonical(run))
-
-
-def _named(run: RunConfig) -> dict[str, Leaf]:
-    dead = inert(run) | UNSCIENTIFIC
-    values = ((path, get(run), absent) for path, get, absent in _layout(run.task.name, run.model.mixer.name))
-    named = {
-        path: value
-        for path, value, absent in values
-        if path not in dead and (value != absent or path.endswith(".name"))
-    }
-    return {**named, **{f"{WORDS}{key}": value for key, value in moved_words(run.model).items()}}
-
-
-@cache
-def _layout(task: str, mixer: str) -> tuple[tuple[str, Callable[[RunConfig], Leaf], Leaf], ...]:
-    """Path, getter and baseline of every key of a run with this task and mixer, sorted by path."""
-    return tuple((path, attrgetter(path), default) for path, default in sorted(laid_out(task, mixer).items()))
-
-
-def run_id(run: RunConfig) -> str:
-    """Sixteen hexadecimal digits that name the science of a run. Floats count by their exact value."""
-    run = canonical(run)
-    return _hashed(_named(run), versions(run))
-
-
-def written(run: RunConfig) -> dict[str, Leaf]:
-    """What somebody has to write to get this run: the keys that differ from their defaults, inert ones left out."""
-    run = canonical(run)
-    dead = inert(run) | UNSCIENTIFIC
-    bare = RunConfig.model_construct(
-        task=type(run.task)(), model=ModelConfig.model_construct(mixer=type(run.model.mixer)()), seed=0
-    )
-    defaults = dict(leaves(bare))
-    return {
-        path: value
-        for path, value in sorted(leaves(run))
-        if path not in dead and (value != defaults[path] or path.endswith(".name"))
-    }
-
-
-def id_as_of(run: RunConfig, past: Mapping[str, int], words: Mapping[str, Leaf]) -> str:
-    """The id that the run had while its parts were at the versions `past`, all others at their first, and while the
-    words of its pattern stood for what `words` says (as `moved_words`).
-
-    What was stored is canonical as of then: a chunk longer than the sequences is that of a run from before the shorter
-    counted, and stays in its id."""
-    keys = {path: value for path, value in _named(_canonical(run, None)).items() if not path.startswith(WORDS)}
-    return _hashed({**keys, **{f"{WORDS}{key}": value for key, value in words.items()}}, past)
-
-
-def _hashed(keys: Mapping[str, Leaf], parts: Mapping[str, int]) -> str:
-    exact = {path: _exact(value) for path, value in keys.items()}
-    moved = {"versions": dict(parts)} if parts else {}
-    text = json.dumps({"science": SCIENCE, **exact, **moved}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _exact(value: Leaf) -> Any:
-    if isinstance(value, tuple):
-        return [_exact(v) for v in value]
-    return value.hex() if isinstance(value, float) else value
-
-
-def shape_key(run: RunConfig) -> str:
-    """Equal for runs that may share a pack: the id of the run without its packable scalars."""
-    rest = {path: _exact(value) for path, value in science(run).items() if path not in PACKABLE}
-    return json.dumps(rest, sort_keys=True)

@@ -54,7 +54,7 @@ class StoredRun:
     `keys` is the config as it stands in the record, value by dotted path. `config` is the run that the keys describe;
     `None` in a record of another science version whose keys describe no run in this one. `versions` are the versions
     that the parts of the run had then, of those that were not at their first, and `words` what the words of its pattern
-    stood for (`mclab.config.model.canonical.moved_words`). `sha256` is the record's checksum, `curve_sha256` that of
+    stood for (`mclab.config.ids.moved_defaults`). `sha256` is the record's checksum, `curve_sha256` that of
     the file with its curve; both `None` in a record from before there were any. `unknown` holds what the record has
     beyond all this, for a record of a later version.
     """

@@ -15,12 +15,12 @@ from mclab.config.error import cut as cut
 Scalar = bool | int | float | str | None
 Leaf = Scalar | tuple[Scalar, ...]
 
-#: The greatest of a key that takes any number above 0: single precision still holds its products with usual numbers.
+#: The greatest value of a key that takes any number above 0: its products with usual numbers fit single precision.
 LARGEST = 1e30
-#: Whole numbers from here on fit into no column of a table: nothing that is read holds one, whatever its key.
+#: Whole numbers from here on do not fit into a column of a table and are refused whatever their key.
 TOO_LARGE = 2**63
 
-#: Words that would be read back as something else than text.
+#: Texts that would be read back as something else.
 _JSON_WORDS = frozenset({"true", "false", "null", "NaN", "Infinity"})
 
 
@@ -87,9 +87,9 @@ def refuse_large(value: Any) -> None:
 
 def as_texts(values: Mapping[str, Any]) -> tuple[str, ...]:
     """A mapping as a value that can be hashed and stored: `key=value` for each key, sorted; words bare, else JSON."""
-    return tuple(f"{key}={_word(values[key])}" for key in sorted(values))
+    return tuple(f"{key}={_text(values[key])}" for key in sorted(values))
 
 
-def _word(value: Any) -> str:
+def _text(value: Any) -> str:
     bare = isinstance(value, str) and value.isidentifier() and value not in _JSON_WORDS
     return str(value) if bare else json.dumps(value)

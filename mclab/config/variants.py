@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, ValidationError, WithJsonSchema
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
 from mclab.config.strict import as_texts, cut, refuse_large
 from mclab.config.task.base import TaskConfig
 
@@ -22,7 +22,7 @@ from mclab.config.task.base import TaskConfig
 WEIGHT = "weight"
 #: The largest share, and the most variants that one key makes.
 MOST_WEIGHT, MOST_VARIANTS = 1000, 1000
-#: What every variant has in common with its task: the model is trained on it.
+#: Keys that no variant can change: the model is trained for them.
 _FIXED = ("name", "vocab")
 #: How people write the type of `eval.task` and `train.task`.
 TYPE_TEXT = "mapping of task keys, or list of them"
@@ -177,33 +177,33 @@ def _text(error: ValidationError) -> str:
     return f"{key}: {said}" if key else said
 
 
-def check_exams(task: TaskConfig, exams: Sequence[Variant], count: int) -> None:
-    """Raise `ValueError`, one line, for exams with a weight, that the test of `task` or an earlier exam has already, or
-    that have no `count` sequences of their own."""
+def check_test_variants(task: TaskConfig, tests: Sequence[Variant], count: int) -> None:
+    """Raise `ValueError`, one line, for test variants with a weight, with a slice that the test has already, or with
+    fewer than `count` sequences of their own."""
     names, tasks = (
         dict.fromkeys(task.slices, "the task's own"),
-        {task.only(own).exam(): own for own in task.slices},
+        {task.only(own).as_tested(): own for own in task.slices},
     )
-    for exam in exams:
-        if exam.weight != 1:
-            raise ValueError(f"{WEIGHT}={exam.weight}: is a share of training, an exam has none; leave it out")
-        for name, own in exam.slices.items():
-            alone = exam.task.only(own).exam()
+    for test in tests:
+        if test.weight != 1:
+            raise ValueError(f"{WEIGHT}={test.weight}: is a share of training, a test has none; leave it out")
+        for name, own in test.slices.items():
+            alone = test.task.only(own).as_tested()
             if name in names or alone in tasks:
                 first = names.get(name) or f"the same as {tasks[alone]}, {names[tasks[alone]]}"
                 raise ValueError(f"{name}: is {first} slice already; leave it out")
             names[name], tasks[alone] = "an earlier", name
-        _check_space(exam, count)
+        _check_space(test, count)
 
 
-def _check_space(exam: Variant, count: int) -> None:
-    space = exam.task.space()
+def _check_space(test: Variant, count: int) -> None:
+    space = test.task.space()
     if space // 4 < count:
         way = f"take eval.test {space // 4} or" if space // 4 else "take"
-        name = exam.label or next(iter(exam.slices))
+        name = test.label or next(iter(test.slices))
         raise ValueError(
             f"{name}: eval.test wants {count} sequences, but the smallest slice holds {space} different ones and a "
-            f"quarter of them is kept for test; {way} a larger exam"
+            f"quarter of them is kept for test; {way} a larger task"
         )
 
 
@@ -211,10 +211,10 @@ def check_mix(parts: Sequence[Variant]) -> None:
     """Raise `ValueError`, one line, where two parts of a mix are the same task."""
     seen: set[TaskConfig] = set()
     for part in parts:
-        if part.task.lesson() in seen:
+        if part.task.as_trained() in seen:
             name = part.label or " ".join(part.task.slices)
             raise ValueError(f"{name}: is in the mix twice; keep one and give it a {WEIGHT}")
-        seen.add(part.task.lesson())
+        seen.add(part.task.as_trained())
 
 
 @lru_cache(maxsize=256)

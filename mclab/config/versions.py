@@ -1,7 +1,7 @@
 """Which parts of mclab a run uses, and the version of each part's formula.
 
-Who changes what a part computes raises its version here. The ids of the runs that use the part change with it, and no
-other run's; their records stay, load, and are never compared with those of another version.
+Whoever changes what a part computes raises its version here. The ids of the runs that use the part change with it, and
+of no others; their records stay, load, and are never compared with those of another version.
 """
 
 from collections.abc import Iterator, Mapping

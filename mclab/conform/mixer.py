@@ -69,7 +69,7 @@ class _Heard:
 
 
 def lengths_of(run: RunConfig) -> tuple[int, ...]:
-    return tuple(dict.fromkeys([run.task.length, *(each.task.length for each in (*run.mix, *run.exams))]))
+    return tuple(dict.fromkeys([run.task.length, *(each.task.length for each in (*run.mix, *run.test_variants))]))
 
 
 def _made(run: RunConfig, hear: Hear) -> nn.Module:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from mclab.config.args import is_path
+from mclab.config.fields import is_path
 from mclab.config.model import RULES
 from mclab.memories.base import Memory
 

@@ -38,8 +38,8 @@ class Attention(nn.Module):
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
         super().__init__()
         assert isinstance(mixer, AttentionMixer)
-        self.heads, self.window, self.rotary = model.heads, mixer.window, mixer.turns(model.position)
-        taps = mixer.taps(model.conv)
+        self.heads, self.window, self.rotary = model.heads, mixer.window, mixer.rotates(model.position)
+        taps = mixer.kernel_size(model.conv)
         self.qkv = Linear(replicas, model.dim, 3 * model.dim)
         self.conv = ShortConv(replicas, 3 * model.dim, taps) if taps else nn.Identity()
         self.out = Linear(replicas, model.dim, model.dim, gain)

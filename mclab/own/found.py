@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
 from mclab.config.model import ModuleMixer
 from mclab.config.own import KINDS, Part
 from mclab.config.strict import ConfigError

@@ -4,19 +4,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mclab.config.keys import rooms, shown
-from mclab.config.oddities import oddities
+from mclab.config.ids import UNSCIENTIFIC, canonical, inert
+from mclab.config.keys import sections, shown
+from mclab.config.lengths import length_faults
 from mclab.config.own import checked, slow
 from mclab.config.parse import parse_run
-from mclab.config.reach import length_faults
-from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, inert
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
-from mclab.config.variants import check_exams, check_mix
+from mclab.config.variants import check_mix, check_test_variants
+from mclab.config.warnings import warnings_of
 from mclab.plan.conditions import Condition, When
+from mclab.plan.dotted import Flat, Setting, nested, overlaid, refuse_contradictions, written_at
 from mclab.plan.overrides import smaller
 from mclab.plan.plan import CHANGE, Candidate, Cell
 from mclab.plan.rows import Draft, Rows
-from mclab.plan.settings import Flat, Setting, laid, nested, refuse_contradictions, written_at
 from mclab.plan.source import Source
 
 #: Faults that are printed before the rest is only counted.
@@ -103,7 +104,7 @@ def _excluded(draft: Draft, ground: Ground) -> set[int]:
     """Numbers of the conditions under `exclude` that the draft meets."""
     if not ground.exclude:
         return set()
-    flat = laid(ground.base, draft.settings)
+    flat = overlaid(ground.base, draft.settings)
     return {number for number, rule in enumerate(ground.exclude) if rule.holds(flat)}
 
 
@@ -126,7 +127,7 @@ def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, s
         inner = inert(run) | UNSCIENTIFIC
         dead = inner if dead is None else dead & inner
         # What --smoke makes small is odd in every grid.
-        odd |= dict.fromkeys(line for line in oddities(run) if not (ground.limits and line.startswith("train.")))
+        odd |= dict.fromkeys(line for line in warnings_of(run) if not (ground.limits and line.startswith("train.")))
         same = canonical(run)
         if same not in found:
             values = {item.path: _leaf(item.value) for item in combo if item.path not in inner}
@@ -145,7 +146,7 @@ def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
         return written_at(path, everything, ground.source)
 
     refuse_contradictions(settings)
-    run = checked(parse_run(nested(smaller(laid(ground.base, settings), ground.limits), where), where), where)
+    run = checked(parse_run(nested(smaller(overlaid(ground.base, settings), ground.limits), where), where), where)
     _check_variants(run, where)
     if faults := [f"{where(key)}: {key}: {reason}" for key, reason in length_faults(run)]:
         raise ConfigError(*dict.fromkeys(faults))
@@ -156,7 +157,7 @@ def _check_variants(run: RunConfig, where: Callable[[str], str]) -> None:
     """Raise `ConfigError` for an exam that adds nothing or has too few sequences, and for a mix that repeats itself."""
     key = "eval.task"
     try:
-        check_exams(run.task, run.exams, run.eval.test)
+        check_test_variants(run.task, run.test_variants, run.eval.test)
         key = "train.task"
         check_mix(run.mix)
     except ValueError as error:
@@ -187,7 +188,8 @@ def _labels(axes: Sequence[str]) -> dict[str, str]:
     """The last word of each axis, its whole path where two would be the same, or where the task would be meant."""
     last = [path.rpartition(".")[2] for path in axes]
     return {
-        path: path if last.count(word) > 1 or word in rooms() else word for path, word in zip(axes, last, strict=True)
+        path: path if last.count(word) > 1 or word in sections() else word
+        for path, word in zip(axes, last, strict=True)
     }
 
 

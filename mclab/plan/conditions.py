@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mclab.config.keys import rooms, shown
+from mclab.config.keys import sections, shown
 from mclab.config.parse import check_path, quoted, typed
 from mclab.config.strict import ConfigError
-from mclab.plan.settings import ABSENT, Flat, Setting, laid, pairs, value_at
+from mclab.plan.dotted import ABSENT, Flat, Setting, overlaid, pairs, value_at
 from mclab.plan.source import Source
 
 #: Every cell is held against every condition under exclude.
@@ -36,7 +36,7 @@ def condition(data: Any, source: Source, at: str) -> Condition:
     if not isinstance(data, Mapping) or not data:
         raise source.error(at, f"{at}: needs a mapping of keys to values, got {quoted(data)}")
     allowed: dict[str, tuple[Any, ...]] = {}
-    for path, value in pairs(data, rooms(), "", f"{source.at(at)}: {at}"):
+    for path, value in pairs(data, sections(), "", f"{source.at(at)}: {at}"):
         where = f"{source.at(f'{at}.{path}')}: {at}"
         _check_leaf(path, where)
         allowed[path] = _allowed(path, value, where)
@@ -45,7 +45,7 @@ def condition(data: Any, source: Source, at: str) -> Condition:
 
 def _check_leaf(path: str, where: str) -> None:
     check_path(path, where)
-    if path in rooms():
+    if path in sections():
         raise ConfigError(f"{where}: {path}: is no key but a mapping of keys; name the key, e.g. {path}.name")
 
 
@@ -69,7 +69,7 @@ class When:
     def kept(self, base: Flat, items: tuple[Setting, ...]) -> tuple[Setting, ...]:
         """The settings that stay. One that goes may take the ground from another's condition, so look again."""
         while self.rules:
-            flat = laid(base, items)
+            flat = overlaid(base, items)
             gone = [item for item in items if item.path in self.rules and not self.rules[item.path].holds(flat)]
             if not gone:
                 break
@@ -89,7 +89,7 @@ def when(data: Any, source: Source) -> When:
     if not isinstance(data, Mapping):
         raise source.error("when", f"when: needs a mapping of keys to conditions, got {quoted(data)}")
     rules: dict[str, Condition] = {}
-    for path, rule in pairs(data, rooms(), "", f"{source.at('when')}: when"):
+    for path, rule in pairs(data, sections(), "", f"{source.at('when')}: when"):
         _check_leaf(path, f"{source.at(f'when.{path}')}: when")
         rules[path] = condition(rule, source, f"when.{path}")
     for path in rules:

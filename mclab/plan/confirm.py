@@ -7,11 +7,11 @@ from typing import Any
 
 from mclab.config.keys import shown
 from mclab.config.strict import ConfigError, Scalar
-from mclab.plan.settings import ABSENT, Flat, nested, value_at, within
+from mclab.plan.dotted import ABSENT, Flat, nested, value_at, within
+from mclab.plan.seeds import TOLD, UNTIL
 from mclab.plan.space import Params, Point, Space
 from mclab.plan.space_axes import Axis
 from mclab.plan.space_trials import Trial, Trials
-from mclab.plan.until import TOLD, UNTIL
 
 #: The first row: the point itself.
 BEST = "best"

@@ -6,30 +6,30 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from mclab.config.keys import choices, shown
+from mclab.config.keys import named_sections, shown
 from mclab.config.parse import quoted
 from mclab.config.strict import ConfigError
 from mclab.plan.cells import Ground, Remarks, cells
 from mclab.plan.conditions import exclude, when
+from mclab.plan.dotted import Flat, Setting, base_of, check_top, overlaid, question_of, value_at
 from mclab.plan.loader import load, read
-from mclab.plan.over import refuse_double, select_from
 from mclab.plan.overrides import (
     SMOKE_NOTE,
     SMOKE_SEEDS,
     CommandLine,
     parse_overrides,
     refuse_varied,
+    seeds_from_text,
     smaller,
     smoke_limits,
 )
-from mclab.plan.paper_block import PAPER, known_rows, paper_from
-from mclab.plan.plan import Cell, Given, Plan
+from mclab.plan.paper import PAPER, paper_from
+from mclab.plan.plan import Cell, Given, Plan, row_name
 from mclab.plan.quick import NOTE, QUICK, reduced
 from mclab.plan.rows import MOST_RUNS, Rows, refuse_many, rows
-from mclab.plan.seeds import seeds_from, seeds_from_text
-from mclab.plan.settings import Flat, Setting, base_of, check_top, laid, question_of, value_at
+from mclab.plan.seeds import Until, resolution, seeds_from, until_from
+from mclab.plan.select import refuse_double, select_from
 from mclab.plan.source import Source, name_of
-from mclab.plan.until import Until, resolution, until_from
 
 #: What stands at the top of a grid.
 KEYS = ("question", "base", "grid", "zip", "changes", "runs", "when", "exclude", "select", "seeds", PAPER, QUICK)
@@ -93,6 +93,14 @@ def _published(plan: Plan, data: Mapping[str, Any], source: Source) -> Plan:
     return replace(plan, paper=paper_from(data[PAPER], known_rows(data, plan), source))
 
 
+def known_rows(data: Mapping[str, Any], plan: Plan) -> list[str]:
+    """The names of a grid's rows, in full and in its quick form; of a grid without changes those of its cells."""
+    quick = data.get("quick")
+    blocks = (data.get("changes"), quick.get("changes") if isinstance(quick, Mapping) else None)
+    written = [str(name) for block in blocks if isinstance(block, Mapping) for name in block]
+    return list(dict.fromkeys([*written, *map(row_name, plan.cells)]))
+
+
 def _quick_plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source) -> Plan:
     """The reduced grid. A `select` of the full grid may count on more seeds than it has."""
     small, moved = reduced(data, source)
@@ -126,7 +134,7 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
     told = " x ".join(f"{number} {noun}" for noun, number in counts.items() if number > 1)
     refuse_many("grid", prod(counts.values()), f"runs ({told})", source, MOST_RUNS)
     limits = smoke_limits(line.settings) if line.smoke else {}
-    ground = Ground(laid(base, line.settings), line.settings, conditions, excluded, combos, wanted, source, limits)
+    ground = Ground(overlaid(base, line.settings), line.settings, conditions, excluded, combos, wanted, source, limits)
     remarks.warnings.update(dict.fromkeys((*conditions.idle((*table.axes, *chosen)), *_unnamed(table))))
     found = cells(table, ground, remarks)
     return Plan(
@@ -201,5 +209,5 @@ def _unnamed(table: Rows) -> list[str]:
         f"{item.where}: {item.path}: {shown(item.value)} replaces it as a whole, the rest is at its defaults; "
         f"name it to confirm, or write {item.path}.KEY to change one key"
         for item in _varied(table)
-        if item.path in choices() and item.clears and f"{item.path}.name" not in item.flat
+        if item.path in named_sections() and item.clears and f"{item.path}.name" not in item.flat
     ]

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from mclab.config.strict import ConfigError, cut
-from mclab.plan.scan import TAG, scan, whole
 from mclab.plan.source import Source
+from mclab.plan.yaml_check import TAG, check_document, whole
 
 #: The scalars of YAML 1.2's core schema (yaml.org/spec/1.2.2, section 10.3.2) and their possible first characters.
 _SCALARS = {
@@ -71,7 +71,7 @@ class GridLoader(yaml.SafeLoader):  # type: ignore[misc]
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-        """Text keys, own keys over merged ones. `scan` has refused every other kind of key, and a key given twice."""
+        """Text keys, own keys over merged ones. `check_document` has refused other kinds of keys and repeated ones."""
         self.flatten_mapping(node)
         return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
 
@@ -85,7 +85,7 @@ def read(path: str | Path) -> bytes:
 
 
 def load(content: bytes, name: str) -> tuple[Any, Source]:
-    """The data of a YAML file that is called `name` and where each key stands. Raises `ConfigError`, file and line."""
+    """The data of a YAML file that is called `name`, and the line of each key. Raises `ConfigError`, file and line."""
     try:
         return load_text(content.decode("utf-8-sig"), name)
     except UnicodeDecodeError as error:
@@ -100,7 +100,7 @@ def load_text(text: str, name: str, at: str = "") -> tuple[Any, Source]:
         node = loader.get_single_node()
         if node is None:
             return None, source
-        scan(node, source, at)
+        check_document(node, source, at)
         return loader.construct_document(node), source
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark

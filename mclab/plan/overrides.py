@@ -1,4 +1,4 @@
-"""What the command line changes about a grid's base: `train.steps=50`, and `--smoke`."""
+"""What the command line changes about a grid: `train.steps=50`, `--seeds`, `--smoke`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,15 @@ from typing import Any
 
 from mclab.config.parse import typed
 from mclab.config.strict import ConfigError, cut
+from mclab.plan.dotted import Flat, Setting, parents_first, refuse_contradictions, setting, value_at, within
 from mclab.plan.loader import parse_value
-from mclab.plan.settings import Flat, Setting, parents_first, refuse_contradictions, setting, value_at, within
+from mclab.plan.seeds import seeds_from
 
-#: Keys that make a run small, and the most that --smoke leaves each; looks at every step.
+#: Keys that make a run small, and the largest value that --smoke leaves each.
 SMOKE = {"train.steps": 2, "train.batch": 8, "eval.every": 1, "eval.valid": 8, "eval.test": 8}
 SMOKE_SEEDS = 2
 #: Letters of an override in a message about it.
-_ROOM = 100
+_WIDTH = 100
 SMOKE_NOTE = "smoke: two steps on small sets, to see that everything runs; the numbers mean nothing"
 
 
@@ -21,7 +22,7 @@ SMOKE_NOTE = "smoke: two steps on small sets, to see that everything runs; the n
 class CommandLine:
     """What the command line adds to a grid: overrides, `seed=`, `--seeds`, `--smoke`.
 
-    `fewer` says that the seeds may be fewer than the grid's author counted on for another reason.
+    `fewer` says that for another reason there may be fewer seeds than the grid's author expected.
     """
 
     settings: tuple[Setting, ...] = ()
@@ -32,7 +33,7 @@ class CommandLine:
 
     @property
     def about_seeds(self) -> bool:
-        """True where the seeds may be fewer than the grid's author counted on."""
+        """True where there may be fewer seeds than the grid's author expected."""
         return self.smoke or self.fewer or self.seeds is not None
 
 
@@ -46,14 +47,14 @@ def parse_overrides(texts: Iterable[str]) -> tuple[tuple[Setting, ...], int | No
     seen: set[str] = set()
     for text in texts:
         path, value = _split(text)
-        told = cut(text, _ROOM)
+        where = cut(text, _WIDTH)
         if path in seen:
-            raise ConfigError(f"{told}: {path} is given twice; keep one")
+            raise ConfigError(f"{where}: {path} is given twice; keep one")
         seen.add(path)
         if path == "seed":
-            seed = _seed(told, value)
+            seed = _seed(where, value)
         else:
-            found[path] = setting(path, value, told)
+            found[path] = setting(path, value, where)
     refuse_contradictions(list(found.values()))
     return parents_first(found.values()), seed
 
@@ -61,19 +62,35 @@ def parse_overrides(texts: Iterable[str]) -> tuple[tuple[Setting, ...], int | No
 def _split(text: str) -> tuple[str, Any]:
     path, equals, value = text.partition("=")
     if not equals or not path.strip():
-        raise ConfigError(f"{cut(text, _ROOM)}: is no override; write key=value, e.g. train.steps=50")
+        raise ConfigError(f"{cut(text, _WIDTH)}: is no override; write key=value, e.g. train.steps=50")
     if path.strip() == "seeds":
-        raise ConfigError(f"{cut(text, _ROOM)}: seeds is no key of a run; use --seeds {cut(value)}")
+        raise ConfigError(f"{cut(text, _WIDTH)}: seeds is no key of a run; use --seeds {cut(value)}")
     try:
         return path.strip(), parse_value(value, path.strip())
     except ConfigError as error:
-        raise ConfigError(f"{cut(text, _ROOM)}: {path.strip()}: {str(error).partition(': ')[2]}") from None
+        raise ConfigError(f"{cut(text, _WIDTH)}: {path.strip()}: {str(error).partition(': ')[2]}") from None
 
 
 def _seed(text: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigError(f"{text}: seed: needs a whole number; use --seeds for several")
     return int(typed("seed", value, text))
+
+
+def seeds_from_text(text: str) -> tuple[int, ...]:
+    """The seeds of the command line's `--seeds`: `0..4`, `0,2,5` or `[0, 2, 5]`. Raises `ConfigError`."""
+
+    def error(message: str) -> ConfigError:
+        return ConfigError(f"--{message}")
+
+    bare = text.strip()
+    if bare == "0":  # no seeds at all would be nothing to ask for
+        return (0,)
+    try:
+        value = parse_value(f"[{bare}]" if "," in bare and not bare.startswith("[") else bare)
+    except ConfigError as wrong:
+        raise error(f"seeds: {wrong}") from None
+    return seeds_from(value, error)
 
 
 def refuse_varied(given: Sequence[Setting], varied: Sequence[Setting], chosen: Sequence[str]) -> None:

@@ -1,10 +1,18 @@
-"""What a publication prints of a grid's rows: the grid's `paper` block, resolved, and as `plan.json` holds it."""
+"""A grid's `paper` block: what a publication prints of its rows, read, checked, and as `plan.json` holds it.
 
-from collections.abc import Mapping, Sequence
+It changes no run: its figures are compared with what the runs gave.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any, Literal, get_args
 
+from mclab.config.error import did_you_mean
+from mclab.config.parse import quoted
 from mclab.config.strict import Leaf
+from mclab.plan.conditions import condition
+from mclab.plan.source import Source
 
 #: What a column shows of a run: shares of right answers; cross-entropy in nats, or in bits; training tokens a second,
 #: as measured, and millions of multiply-adds of the forward pass a token, as counted.
@@ -18,7 +26,7 @@ RISING = frozenset({"accuracy", "value_accuracy", "values_found", "token_accurac
 COSTS = frozenset({"tokens_per_s", "mmacs"})
 Better = Literal["up", "down"]
 BETTER: tuple[Better, ...] = get_args(Better)
-#: What stands for a figure that was drawn and not printed: how the row does beside those that it is held against.
+#: For a figure that was drawn and not printed: how the row does against those that it is compared with.
 Word = Literal["better", "worse", "even"]
 WORDS: tuple[Word, ...] = get_args(Word)
 
@@ -27,9 +35,9 @@ WORDS: tuple[Word, ...] = get_args(Word)
 class Column:
     """A column of the published table: which cells and slices of the grid stand for it, and what is read there.
 
-    `where`: the values that the keys of a run, its task as on the slice, may have. Of several cells, and of several
-    slices of one, the mean counts, each alike. `better` and `unit` are those of the published figures. `margin`: two
-    rows whose difference lies within it, in units of the metric, are even; `None` where nobody has said how far.
+    `where`: the values that the keys of a run, its task as on the slice, may have. Several cells, and several slices of
+    one, are averaged with equal weights. `better` and `unit` are those of the published figures. `margin`: two
+    rows whose difference lies within it, in units of the metric, are even; `None` where no margin is given.
     """
 
     name: str
@@ -42,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A row's published figures, one for each column (`None`: not published), and the rows that it is held against."""
+    """A row's published figures, one for each column (`None`: not published), and the rows that it is compared with."""
 
     name: str
     figures: tuple[float | Word | None, ...]
@@ -72,7 +80,7 @@ def _plain(where: Mapping[str, Sequence[Leaf]]) -> dict[str, list[Any]]:
 
 
 def from_dict(data: Mapping[str, Any]) -> Paper:
-    """The inverse of `as_dict`, for data of the right shape (`mclab.plan.shape`)."""
+    """The inverse of `as_dict`, for data of the right shape (`mclab.plan.plan_json`)."""
     return Paper(
         data["source"],
         tuple(Column(**{**column, "where": _values(column["where"])}) for column in data["columns"]),
@@ -82,3 +90,168 @@ def from_dict(data: Mapping[str, Any]) -> Paper:
 
 def _values(where: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Leaf, ...]]:
     return {path: tuple(tuple(v) if isinstance(v, list) else v for v in values) for path, values in where.items()}
+
+
+PAPER = "paper"
+KEYS = ("source", "columns", "rows")
+COLUMN_KEYS = ("where", "metric", "better", "unit", "margin")
+ROW_KEYS = ("figures", "against")
+#: Letters of a source and of a unit, which stand in heads and captions.
+_LONGEST = 200
+
+
+def paper_from(data: Any, known: Sequence[str], source: Source) -> Paper:
+    """The block as written under `paper`; `known` are the names of the grid's rows.
+
+    Raises `ConfigError`, one line: file, line, key, and the nearest right thing.
+    """
+    block = _mapping(data, PAPER, KEYS, source)
+    if lacking := [key for key in KEYS if key not in block]:
+        raise source.error(PAPER, f"paper: lacks {lacking[0]}; a paper block has {', '.join(KEYS)}")
+    columns = tuple(_columns(block["columns"], source))
+    names = [column.name for column in columns]
+    rows = tuple(_rows(block["rows"], names, known, source))
+    return Paper(_text(block["source"], f"{PAPER}.source", source), columns, rows)
+
+
+def _columns(data: Any, source: Source) -> Iterable[Column]:
+    at = f"{PAPER}.columns"
+    for name, given in _named(data, at, source).items():
+        here = f"{at}.{name}"
+        block = _mapping(given, here, COLUMN_KEYS, source)
+        metric: Metric = _word(block.get("metric", METRICS[0]), METRICS, f"{here}.metric", source)
+        usual: Better = "up" if metric in RISING else "down"
+        yield Column(
+            str(name),
+            condition(block["where"], source, f"{here}.where").allowed if "where" in block else {},
+            metric,
+            _word(block.get("better", usual), BETTER, f"{here}.better", source),
+            _text(block.get("unit", "%"), f"{here}.unit", source),
+            _margin(block.get("margin"), f"{here}.margin", source),
+        )
+
+
+def _rows(data: Any, columns: Sequence[str], known: Sequence[str], source: Source) -> Iterable[PaperRow]:
+    at = f"{PAPER}.rows"
+    blocks = _named(data, at, source)
+    for name, given in blocks.items():
+        here = f"{at}.{name}"
+        _known_row(name, known, here, source)
+        block = _mapping(given if given is not None else {}, here, ROW_KEYS, source, empty=True)
+        against = tuple(_against(block.get("against"), name, list(blocks), f"{here}.against", source))
+        figures = _figures(block.get("figures"), columns, f"{here}.figures", source)
+        words = [figure for figure in figures if isinstance(figure, str)]
+        if words and not against:
+            raise source.error(here, f"{here}: {words[0]} than which row? give against beside figures")
+        yield PaperRow(name, figures, against)
+
+
+def _known_row(name: str, known: Sequence[str], at: str, source: Source) -> None:
+    if name not in known:
+        hint = did_you_mean(name, known) or f"the grid has {', '.join(known)}"
+        raise source.error(at, f"{at}: is no row of this grid; {hint}")
+
+
+def _against(value: Any, name: str, rows: Sequence[str], at: str, source: Source) -> Iterable[str]:
+    """One name or a list of them: rows of the block, so that there are figures to compare with."""
+    given = value if isinstance(value, list) else [] if value is None else [value]
+    for other in given:
+        if not isinstance(other, str) or other not in rows:
+            hint = did_you_mean(str(other), rows) or f"the block has {', '.join(rows)}"
+            raise source.error(at, f"{at}: {quoted(other)} is no row under paper.rows; {hint}")
+        if other == name:
+            raise source.error(at, f"{at}: a row cannot be held against itself")
+    if twice := [other for other in given if given.count(other) > 1]:
+        raise source.error(at, f"{at}: lists {twice[0]} twice")
+    return given
+
+
+def _figures(value: Any, columns: Sequence[str], at: str, source: Source) -> tuple[float | Word | None, ...]:
+    """A list in the columns' order, a mapping of columns, or a word for all; what is not named is not published."""
+    if value is None or (isinstance(value, str) and value in WORDS):
+        return (value,) * len(columns)
+    if isinstance(value, list):
+        if len(value) != len(columns):
+            raise source.error(at, f"{at}: has {len(value)} figures for {len(columns)} columns; null for none")
+        return tuple(_figure(each, at, source) for each in value)
+    if not isinstance(value, Mapping):
+        raise source.error(at, f"{at}: needs a list of figures or a mapping of columns to figures, got {quoted(value)}")
+    for name in value:
+        if name not in columns:
+            hint = did_you_mean(str(name), columns) or f"the block has {', '.join(columns)}"
+            raise source.error(f"{at}.{name}", f"{at}: {name}: is no column under paper.columns; {hint}")
+    return tuple(_figure(value.get(name), f"{at}.{name}", source) for name in columns)
+
+
+def _figure(value: Any, at: str, source: Source) -> float | Word | None:
+    if value is None or (isinstance(value, str) and value in WORDS):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        words = ", ".join(WORDS)
+        raise source.error(at, f"{at}: needs a number, null (not published) or one of {words}, got {quoted(value)}")
+    return float(value)
+
+
+def _margin(value: Any, at: str, source: Source) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise source.error(at, f"{at}: needs a number above 0, in units of the metric, got {quoted(value)}")
+    return float(value)
+
+
+def _word(value: Any, known: Sequence[Any], at: str, source: Source) -> Any:
+    if value in known:
+        return value
+    hint = did_you_mean(str(value), known, "; ")
+    raise source.error(at, f"{at}: needs one of {', '.join(known)}, got {quoted(value)}{hint}")
+
+
+def _text(value: Any, at: str, source: Source) -> str:
+    if isinstance(value, str) and 0 < len(value.strip()) <= _LONGEST:
+        return value.strip()
+    raise source.error(at, f"{at}: needs text of at most {_LONGEST} letters, got {quoted(value)}")
+
+
+def _named(data: Any, at: str, source: Source) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping) or not data:
+        raise source.error(at, f"{at}: needs a mapping of names, got {quoted(data)}")
+    return data
+
+
+def _mapping(data: Any, at: str, keys: Sequence[str], source: Source, empty: bool = False) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping) or not (data or empty):
+        raise source.error(at, f"{at}: needs a mapping with some of {', '.join(keys)}, got {quoted(data)}")
+    for key in data:
+        if key not in keys:
+            hint = did_you_mean(str(key), keys) or f"it has {', '.join(keys)}"
+            raise source.error(f"{at}.{key}", f"{at}.{key}: unknown key; {hint}")
+    return data
+
+
+def paper_schema(condition: dict[str, Any]) -> dict[str, Any]:
+    """JSON Schema of the block; `condition` is that of a mapping of keys to values."""
+    text = {"type": "string", "minLength": 1}
+    above = {"type": "number", "exclusiveMinimum": 0, "description": "rows nearer than this are even"}
+    column = {
+        "where": condition | {"description": "the runs, and the slices of their tests, that stand for it"},
+        "metric": {"enum": list(METRICS), "description": "what is read there; the mean over cells and slices counts"},
+        "better": {"enum": list(BETTER), "description": "which way the published figures are better"},
+        "unit": text | {"description": "of the published figures; default %"},
+        "margin": {"anyOf": [above, {"type": "null"}]},
+    }
+    figure = {"anyOf": [{"type": "number"}, {"enum": list(WORDS)}, {"type": "null"}]}
+    several: list[Any] = [{"type": "array", "items": figure}, {"type": "object", "additionalProperties": figure}]
+    figures = [*several, {"enum": list(WORDS)}, {"type": "null"}]
+    row = _closed({"figures": {"anyOf": figures}, "against": {"anyOf": [text, {"type": "array", "items": text}]}})
+    names = {"type": "object", "minProperties": 1}
+    inner = {
+        "source": text,
+        "columns": names | {"additionalProperties": _closed(column)},
+        "rows": names | {"additionalProperties": {"anyOf": [row, {"type": "null"}]}},
+    }
+    return _closed(inner) | {"required": list(inner)}
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False}

@@ -1,17 +1,20 @@
-"""What a grid comes to: cells, each with the candidates it chooses from, each with a run per seed."""
+"""A grid, resolved: cells, each with the candidates it chooses from, each with a run per seed; and how much that is."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from mclab.config.run import RunConfig, run_id
+from mclab.config.ids import run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import Leaf
+from mclab.config.variants import turns
 from mclab.config.versions import versions
 from mclab.plan.paper import Paper
-from mclab.plan.until import Until
+from mclab.plan.seeds import Until
 
-#: The axis that the names of changes make where a grid crosses them with `grid` or `zip`. No key of a run.
+#: The axis of the changes' names where a grid crosses them with `grid` or `zip`. Not a key of a run.
 CHANGE = "change"
 
 
@@ -133,3 +136,57 @@ class Plan:
         for cell in self.cells:
             for candidate in cell.candidates:
                 yield from (candidate.runs[seed] for seed in self.first_seeds)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`listed` cells as written, `cells` distinct ones. `first` runs let every cell choose, `runs` are all that will be
+    needed then. With seeds until told `runs` is the most, and `least` what is needed if the first look decides all
+    rows. `candidates` counts the settings that cells choose from, one per cell without select.
+
+    `tokens` are the training tokens of `runs`; where candidates differ in tokens, the one with the most counts.
+    """
+
+    listed: int
+    cells: int
+    candidates: int
+    first: int
+    runs: int
+    tokens: int
+    least: int
+
+
+def workload(plan: Plan) -> Workload:
+    """Count a plan. A run that two cells share is one run."""
+    first = set(plan.first_runs())
+    later = {run for cell in plan.cells for run in _later(plan, cell, len(plan.seeds))} - first
+    looked = plan.until.looks[0] if plan.until else len(plan.seeds)
+    least = first | {run for cell in plan.cells for run in _later(plan, cell, looked)}
+    return Workload(
+        listed=plan.listed,
+        cells=len(plan.cells),
+        candidates=sum(len(cell.candidates) for cell in plan.cells),
+        first=len(first),
+        runs=len(first) + len(later),
+        tokens=sum(map(tokens, first)) + sum(map(tokens, later)),
+        least=len(least),
+    )
+
+
+def _later(plan: Plan, cell: Cell, seeds: int) -> Iterable[RunConfig]:
+    """The winner's other seeds among the first `seeds`, if the candidate with the most tokens wins."""
+    largest = max(cell.candidates, key=lambda each: tokens(next(iter(each.runs.values()))))
+    return (largest.runs[seed] for seed in plan.seeds[len(plan.first_seeds) : seeds])
+
+
+def tokens(run: RunConfig) -> int:
+    """Tokens that a run trains on, each step on its part of the mix."""
+    train = run.train
+    if not train.task:
+        return train.steps * train.batch * run.task.length
+    mix = run.mix
+    weights = tuple(part.weight for part in mix)
+    cycles, rest = divmod(train.steps, sum(weights))
+    order = Counter(turns(weights, rest))
+    counts = (cycles * weight + order[place] for place, weight in enumerate(weights))
+    return train.batch * sum(count * part.task.length for count, part in zip(counts, mix, strict=True))

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mclab.config.guess import did_you_mean
-from mclab.config.keys import choices, rooms
+from mclab.config.error import did_you_mean
+from mclab.config.keys import named_sections, sections
 from mclab.config.parse import quoted
 from mclab.config.strict import ConfigError
-from mclab.plan.settings import pairs, within
+from mclab.plan.dotted import pairs, with_names_expanded, within
 from mclab.plan.source import Source
-from mclab.plan.words import written_out
 
 QUICK = "quick"
 #: What a quick block may hold: keys of the base, and the blocks that it replaces as a whole.
@@ -48,7 +47,7 @@ def _block(data: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
     for key in block:
         if key not in KEYS:
             hint = did_you_mean(str(key), KEYS) or f"quick has {', '.join(KEYS)}"
-            hint = "it belongs under quick.base" if str(key).partition(".")[0] in rooms() else hint
+            hint = "it belongs under quick.base" if str(key).partition(".")[0] in sections() else hint
             raise source.error(f"quick.{key}", f"quick.{key}: unknown key; {hint}")
     return block
 
@@ -60,13 +59,13 @@ def _base(full: Any, over: Any, source: Source) -> Any:
     if not isinstance(full, Mapping | None):
         return full
     below, above = _dotted(full or {}, "base", source), _dotted(over, "quick.base", source)
-    named = [room for room in choices() if f"{room}.name" in above]
+    named = [room for room in named_sections() if f"{room}.name" in above]
     return {path: value for path, value in below.items() if not any(within(path, room) for room in named)} | above
 
 
 def _dotted(data: Mapping[str, Any], at: str, source: Source) -> dict[str, Any]:
-    flat = dict(pairs(data, rooms(), "", f"{source.at(at)}: {at}"))
-    return written_out(flat, lambda path: source.at(f"{at}.{path}"))
+    flat = dict(pairs(data, sections(), "", f"{source.at(at)}: {at}"))
+    return with_names_expanded(flat, lambda path: source.at(f"{at}.{path}"))
 
 
 def _displaced(rows: list[str]) -> tuple[str, ...]:

@@ -6,12 +6,11 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from mclab.config.keys import rooms, shown
+from mclab.config.keys import sections, shown
 from mclab.config.parse import quoted
+from mclab.plan.dotted import Setting, normalised, pairs, parents_first, setting, settings
 from mclab.plan.plan import CHANGE
-from mclab.plan.settings import Setting, pairs, parents_first, setting, settings
 from mclab.plan.source import Source
-from mclab.plan.words import settled
 
 #: More cells than anybody reads; a product this large is a slip, and would fill the memory before it is seen.
 MOST_CELLS = 20_000
@@ -122,7 +121,7 @@ def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple
     """
     if not isinstance(data, Mapping):
         raise source.error(at, f"{at}: needs a mapping of keys to lists, got {quoted(data)}")
-    for path, values in pairs(data, rooms(), "", f"{source.at(at)}: {at}"):
+    for path, values in pairs(data, sections(), "", f"{source.at(at)}: {at}"):
         here = f"{at}.{path}"
         if not isinstance(values, list):
             setting(path, values, source.at(here), at)
@@ -136,7 +135,7 @@ def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple
 
 def identity(item: Setting) -> tuple[tuple[str, str], ...]:
     """Equal for settings that give the same run, whichever way they are written."""
-    return tuple(sorted((path, repr(settled(path, value))) for path, value in item.flat.items()))
+    return tuple(sorted((path, repr(normalised(path, value))) for path, value in item.flat.items()))
 
 
 def _distinct(items: list[Setting], at: str, notes: list[str]) -> Iterator[Setting]:

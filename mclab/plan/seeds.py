@@ -1,22 +1,28 @@
-"""Which seeds a grid runs: `0..4` (both ends count) or a list; a bare number is refused, it could mean either.
+"""The grid's `seeds`: a range `0..4` (both ends count), a list, or `{until: told}`.
 
-`{until: told}` is in `until.py`.
+With `{until: told}` seeds are added at planned looks until every row is decided. The error of 5 % is divided over the
+looks; looks, shares, margin and the metric's resolution are fixed in the plan before the first run. What is done at a
+look: docs/statistics.md.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+from mclab.config.error import did_you_mean
 from mclab.config.parse import quoted
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
-from mclab.plan.loader import parse_value
+from mclab.plan.source import Source
 
 MOST_SEEDS = 1000
 _RANGE = re.compile(r"\s*(-?\d{1,19})\s*\.\.\s*(-?\d{1,19})\s*")
 
 
 def seeds_from(value: Any, error: Callable[[str], ConfigError]) -> tuple[int, ...]:
-    """The seeds that a grid's `seeds` lists, in its order. `error` makes the error of a text."""
+    """The seeds that a grid's `seeds` lists, in its order. `error` turns a message into an error."""
     if isinstance(value, str) and (found := _RANGE.fullmatch(value)):
         first, last = map(int, found.groups())
         if last < first:
@@ -32,22 +38,6 @@ def seeds_from(value: Any, error: Callable[[str], ConfigError]) -> tuple[int, ..
     return _checked(value, error)
 
 
-def seeds_from_text(text: str) -> tuple[int, ...]:
-    """The seeds of the command line's `--seeds`: `0..4`, `0,2,5` or `[0, 2, 5]`. Raises `ConfigError`."""
-
-    def error(message: str) -> ConfigError:
-        return ConfigError(f"--{message}")
-
-    bare = text.strip()
-    if bare == "0":  # no seeds at all would be nothing to ask for
-        return (0,)
-    try:
-        value = parse_value(f"[{bare}]" if "," in bare and not bare.startswith("[") else bare)
-    except ConfigError as wrong:
-        raise error(f"seeds: {wrong}") from None
-    return seeds_from(value, error)
-
-
 def _checked(seeds: list[int], error: Callable[[str], ConfigError]) -> tuple[int, ...]:
     if not seeds:
         raise error("seeds: needs at least one seed, got []")
@@ -58,3 +48,138 @@ def _checked(seeds: list[int], error: Callable[[str], ConfigError]) -> tuple[int
     if wrong := [seed for seed in seeds if not 0 <= seed < 2**31]:
         raise error(f"seeds: needs seeds from 0 to {2**31 - 1}, got {wrong[0]}")
     return tuple(seeds)
+
+
+UNTIL = "until"
+TOLD = "told"
+KEYS = (UNTIL, "looks", "shares", "even", "from")
+#: The whole error, over all rows and looks.
+ERROR = 0.05
+#: Numbers of seeds at which rows are tested, and the part of the error that each look may spend.
+LOOKS = (5, 8, 12, 16, 20)
+SHARES = (0.003, 0.006, 0.007, 0.010, 0.024)
+#: A t test needs three pairs.
+FEWEST, MOST_LOOKS = 3, 20
+_LARGEST_SEED = 2**31 - 1
+#: Shares that are written in decimals add up with a rounding error.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Until:
+    """When a sequential grid looks, and by what.
+
+    `looks` are numbers of seeds, increasing; `shares` the part of the error of 5 % that each may spend; `even` the
+    margin within which a row is called even with the baseline, in units of the metric, or `None`; `step` the metric's
+    resolution: how much one answer changes the accuracy.
+    """
+
+    looks: tuple[int, ...] = LOOKS
+    shares: tuple[float, ...] = SHARES
+    even: float | None = None
+    step: float = 0.0
+
+    @property
+    def most(self) -> int:
+        """Seeds at the last look."""
+        return self.looks[-1]
+
+    def share(self, seeds: int) -> float:
+        """The part of the error that the look at so many seeds may spend."""
+        return self.shares[self.looks.index(seeds)]
+
+
+def until_from(data: Mapping[str, Any], source: Source) -> tuple[Until, int]:
+    """The rule that a grid's `seeds` mapping gives, without the resolution, and its first seed.
+
+    Raises `ConfigError` for an unknown key, looks that do not increase, shares that add up to more than 5 %.
+    """
+    for key in data:
+        if key not in KEYS:
+            hint = did_you_mean(str(key), KEYS) or f"seeds has {', '.join(KEYS)}"
+            raise source.error(f"seeds.{key}", f"seeds.{key}: unknown key; {hint}")
+    if data.get(UNTIL) != TOLD:
+        raise source.error("seeds", f"seeds.until: needs told, e.g. {{until: told}}, got {quoted(data.get(UNTIL))}")
+    looks = _looks(data.get("looks", list(LOOKS)), source)
+    shares = _shares(data["shares"], looks, source) if "shares" in data else shares_of(looks)
+    first = data.get("from", 0)
+    if not _whole(first) or not 0 <= first <= _LARGEST_SEED - looks[-1]:
+        raise source.error(
+            "seeds.from", f"seeds.from: needs the first seed, a whole number from 0, got {quoted(first)}"
+        )
+    return Until(looks, shares, _margin(data.get("even"), source)), first
+
+
+def _looks(value: Any, source: Source) -> tuple[int, ...]:
+    def wrong(text: str) -> ConfigError:
+        return source.error("seeds.looks", f"seeds.looks: {text}")
+
+    if not isinstance(value, list) or not value or not all(map(_whole, value)):
+        raise wrong(f"needs numbers of seeds, e.g. {list(LOOKS)}, got {quoted(value)}")
+    if any(later <= sooner for sooner, later in pairwise(value)):
+        raise wrong(f"needs numbers that increase, got {value}")
+    if value[0] < FEWEST:
+        raise wrong(f"a test needs {FEWEST} seeds, the first look has {value[0]}; begin with {FEWEST} or more")
+    if value[-1] > MOST_SEEDS or len(value) > MOST_LOOKS:
+        raise wrong(f"needs at most {MOST_LOOKS} looks at up to {MOST_SEEDS} seeds")
+    return tuple(value)
+
+
+def _shares(value: Any, looks: tuple[int, ...], source: Source) -> tuple[float, ...]:
+    def wrong(text: str) -> ConfigError:
+        return source.error("seeds.shares", f"seeds.shares: {text}")
+
+    if not isinstance(value, list) or not all(map(_positive, value)):
+        raise wrong(f"needs a part of the error for each look, e.g. {list(SHARES)}, got {quoted(value)}")
+    if len(value) != len(looks):
+        raise wrong(f"needs one for each of the {len(looks)} looks, got {len(value)}")
+    if sum(value) > ERROR + _ROUNDING:
+        raise wrong(f"add up to {sum(value):.4g}, which is more than the error of {ERROR} that there is to divide")
+    return tuple(map(float, value))
+
+
+def _margin(value: Any, source: Source) -> float | None:
+    if value is None:
+        return None
+    if not _positive(value) or value >= 1:
+        raise source.error(
+            "seeds.even", f"seeds.even: needs a margin above 0 and below 1, e.g. 0.02, got {quoted(value)}"
+        )
+    return float(value)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def shares_of(looks: tuple[int, ...]) -> tuple[float, ...]:
+    """Shares of 5 % for any looks: what the default looks have spent at the same fraction of the last one, interpolated
+    linearly."""
+    if looks == LOOKS:
+        return SHARES
+    spent = [_spent(n / looks[-1]) for n in looks]
+    return tuple(round(after - before, 6) for before, after in pairwise([0.0, *spent]))
+
+
+def _spent(part: float) -> float:
+    """The error spent by the default looks up to this fraction of the last one's seeds."""
+    known = [(0.0, 0.0)]
+    for look, share in zip(LOOKS, SHARES, strict=True):
+        known.append((look / LOOKS[-1], known[-1][1] + share))
+    (x0, y0), (x1, y1) = next(pair for pair in pairwise(known) if part <= pair[1][0])
+    return y0 + (y1 - y0) * (part - x0) / (x1 - x0)
+
+
+def resolution(runs: Iterable[RunConfig]) -> float:
+    """How much one answer changes the mean accuracy of a run at most: an answer of its smallest slice."""
+    return max(map(_resolution, runs))
+
+
+def _resolution(run: RunConfig) -> float:
+    parts = run.task.slices
+    answers = min(run.task.only(part).questions for part in parts) * run.eval.test
+    return 1 / (answers * len(parts))

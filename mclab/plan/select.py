@@ -1,23 +1,30 @@
-"""Which candidate a cell reports, and which runs a plan still asks for."""
+"""A grid's `select`: what every cell chooses from and by what, which candidate won, and which runs are still needed."""
 
-from collections.abc import Callable, Iterator, Sequence
-from math import fsum, inf, isfinite
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from math import fsum, inf, isfinite, prod
 from typing import Any
 
+from mclab.config.error import did_you_mean
+from mclab.config.keys import named_sections, plain_sections
 from mclab.config.outcome import ALL, FINAL
+from mclab.config.parse import quoted
 from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
-from mclab.plan.plan import Candidate, Cell, Plan
+from mclab.plan.dotted import Setting
+from mclab.plan.plan import Candidate, Cell, Plan, Select
+from mclab.plan.rows import axes, refuse_many
+from mclab.plan.source import Source
 
 #: A stored run by its id, or `None` where it is not stored.
 Lookup = Callable[[str], StoredRun | None]
 
-#: The looks of a run's curve, by the run's id.
+#: The evaluations of a run's curve, by the run's id.
 Curve = Callable[[str], list[dict[str, Any]]]
-#: On how many of the plan's first seeds each cell is wanted, by what is stored; of a plan whose seeds are not fixed.
+#: For a plan with seeds until told: how many of its seeds each cell needs, given what is stored.
 Wanted = Callable[[Lookup], Sequence[int]]
 
-#: A range needs as many values before its ends say anything: of two, each is an end.
+#: A range has to have this many values before an end of it means something: of two, each is an end.
 LEAST_RANGE = 3
 
 
@@ -97,3 +104,79 @@ def runs_needed(plan: Plan, lookup: Lookup, wanted: Sequence[int] | None = None)
         if seeds and (winner := choose(plan, cell, lookup)):
             needed.update(dict.fromkeys(winner.runs[seed] for seed in seeds))
     return list(needed)
+
+
+#: What a cell may choose by. The test set is for the table alone.
+METRICS = ("valid.accuracy", "valid.loss")
+_KEYS = ("over", "by", "seeds")
+#: What a cell may not choose: the easiest test would win.
+_TEST = ("task", "eval")
+
+
+def select_from(
+    data: Any, seeds: Sequence[int], fewer: bool, source: Source, notes: list[str]
+) -> tuple[Select | None, tuple[tuple[Setting, ...], ...]]:
+    """The rule and the settings of each candidate (one without any where there is no `select`).
+
+    `fewer` says that the command line gave fewer seeds than the grid has, so that `select.seeds` may shrink with them.
+    Raises `ConfigError` for unknown keys and metrics, an empty `over`, a mapping as a value, a key that changes the
+    test, more seeds than there are.
+    """
+    if data is None:
+        return None, ((),)
+    if not isinstance(data, Mapping):
+        raise source.error("select", f"select: needs a mapping with over, by and seeds, got {quoted(data)}")
+    for key in data:
+        if key not in _KEYS:
+            hint = did_you_mean(str(key), _KEYS) or f"select has {', '.join(_KEYS)}"
+            raise source.error(f"select.{key}", f"select.{key}: unknown key; {hint}")
+    over = dict(axes(data.get("over") or {}, source, "select.over", notes))
+    if not over:
+        raise source.error("select", "select.over: is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}")
+    for path in over:
+        if path.partition(".")[0] in _TEST:
+            raise source.error(
+                f"select.over.{path}",
+                f"select.over: {path}: changes the test, so every cell would choose the easiest; vary it under grid",
+            )
+        if path in named_sections() or path in plain_sections():
+            raise source.error(
+                f"select.over.{path}", f"select.over: {path}: is a mapping of keys; choose among values of one"
+            )
+    refuse_many("select.over", prod(map(len, over.values())), "candidates", source)
+    rule = Select(tuple(over), _metric(data, source), _seeds(data, seeds, fewer, source, notes))
+    return rule, tuple(product(*over.values()))
+
+
+def _metric(data: Mapping[str, Any], source: Source) -> str:
+    by = data.get("by", METRICS[0])
+    if by in METRICS:
+        return str(by)
+    hint = did_you_mean(str(by), METRICS, "; ")
+    if str(by).startswith("test"):
+        hint = "; test is for the table, choose on valid"
+    raise source.error("select.by", f"select.by: needs {' or '.join(METRICS)}, got {quoted(by)}{hint}")
+
+
+def _seeds(data: Mapping[str, Any], seeds: Sequence[int], fewer: bool, source: Source, notes: list[str]) -> int:
+    count = data.get("seeds", min(2, len(seeds)))
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise source.error("select.seeds", f"select.seeds: needs a number of seeds, at least 1, got {quoted(count)}")
+    if count > len(seeds) and fewer:
+        notes.append(f"select.seeds: {count} lowered to the {len(seeds)} that there are")
+        return len(seeds)
+    if count > len(seeds):
+        raise source.error(
+            "select.seeds", f"select.seeds: {count}, but there are only {len(seeds)} seeds; take {len(seeds)}"
+        )
+    return count
+
+
+def refuse_double(over: Sequence[str], varied: Sequence[Setting], source: Source) -> None:
+    """Raise `ConfigError` where a row sets a key that every cell is to choose."""
+    for path in over:
+        for item in varied:
+            if path in item.touches:
+                raise source.error(
+                    f"select.over.{path}", f"select.over: {path}: is varied as well ({item.where}); keep one"
+                )

@@ -8,14 +8,15 @@ from math import prod
 from typing import Any
 
 from mclab.config import baselines
+from mclab.config.ids import run_id
 from mclab.config.keys import shown
 from mclab.config.parse import parse_run
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError, Scalar, leaves
 from mclab.config.versions import differing, versions
 from mclab.plan.cells import Ground, Remarks, cells
+from mclab.plan.dotted import Flat, nested, overlaid, parents_first
 from mclab.plan.rows import MOST_CELLS, Draft, Rows
-from mclab.plan.settings import Flat, laid, nested, parents_first
 from mclab.plan.space_axes import Axis
 from mclab.plan.space_trials import Direction, Objective
 
@@ -70,7 +71,7 @@ class Space:
     def asked(self, axis: Axis, params: Params) -> bool:
         """Whether the axis exists beside what is chosen already. Ask in the order of `axes`."""
         rule = self.ground.when.rules.get(axis.path)
-        return rule is None or rule.holds(laid(self.ground.base, self._settings(params)))
+        return rule is None or rule.holds(overlaid(self.ground.base, self._settings(params)))
 
     def point(self, params: Params) -> Point:
         """The runs at a point. Raises `ConfigError` where a rule between keys, or `exclude`, refuses it."""
@@ -78,7 +79,7 @@ class Space:
 
     def flat(self, params: Params) -> Flat:
         """What a grid would be told of the run at a point, by dotted path."""
-        return laid(self.ground.base, self.ground.when.kept(self.ground.base, self._settings(params)))
+        return overlaid(self.ground.base, self.ground.when.kept(self.ground.base, self._settings(params)))
 
     def _point(self, params: Params, ground: Ground) -> Point:
         paths = tuple(params)
@@ -162,7 +163,7 @@ class Space:
     def describe(self) -> dict[str, Any]:
         """What makes two searches the same: plain data by name, to be compared and shown line by line."""
         base = dict(leaves(self.base_point().runs[0]))
-        written = dict(leaves(parse_run(nested(laid(self.ground.base, self.ground.given)))))
+        written = dict(leaves(parse_run(nested(overlaid(self.ground.base, self.ground.given)))))
         searched = ("seed", *(axis.path for axis in self.axes if axis.told.when is None))
         moved = self._versions()
         return {

@@ -6,20 +6,20 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from mclab.config.guess import did_you_mean
-from mclab.config.keys import by_path, choices, rooms, sections, shown
+from mclab.config.error import did_you_mean
+from mclab.config.keys import by_path, named_sections, plain_sections, sections, shown
 from mclab.config.parse import quoted, typed
 from mclab.config.strict import Scalar
 from mclab.plan.conditions import When
+from mclab.plan.dotted import Setting, pairs, setting, value_at, within
 from mclab.plan.rows import axes
-from mclab.plan.settings import Setting, pairs, setting, value_at, within
 from mclab.plan.source import Source
 from mclab.plan.space_trials import SpaceAxis
 
 #: What a range may say.
 _RANGE = ("low", "high", "log", "step")
-#: What a search may not vary: the easiest exam would win.
-_EXAM = ("task", "eval")
+#: What a search may not vary: the easiest test would win.
+_TEST = ("task", "eval")
 #: A range with more steps than this is no list of values any more.
 MOST_STEPS = 10_000
 #: Finer steps than these are no steps: a search may as well go between them.
@@ -104,7 +104,7 @@ def _on_step(value: float, told: SpaceAxis) -> bool:
 def axes_of(data: Any, source: Source, when: When, notes: list[str]) -> tuple[Axis, ...]:
     """The axes of the file's `space`, those under a condition behind those that the condition asks for.
 
-    Raises `ConfigError` for an unknown key, what is no list and no range, and a key that changes the exam.
+    Raises `ConfigError` for an unknown key, what is no list and no range, and a key that changes the test.
     """
     if not data:
         raise source.error(
@@ -113,7 +113,7 @@ def axes_of(data: Any, source: Source, when: When, notes: list[str]) -> tuple[Ax
     if not isinstance(data, Mapping):
         raise source.error("space", f"space: needs a mapping of keys to values, got {quoted(data)}")
     found: list[Axis] = []
-    for path, value in pairs(data, rooms(), "", f"{source.at('space')}: space"):
+    for path, value in pairs(data, sections(), "", f"{source.at('space')}: space"):
         condition = when.rules.get(path)
         found.append(_axis(path, value, source, condition.text if condition else None, notes))
     _refuse_double(found, source)
@@ -124,9 +124,9 @@ def _axis(path: str, value: Any, source: Source, when: str | None, notes: list[s
     at = f"space.{path}"
     if path == "seed":
         raise source.error(at, "space: seed: is no axis; write repeats: N, and seed under base")
-    if path.partition(".")[0] in _EXAM:
-        raise source.error(at, f"space: {path}: changes the exam, so the easiest would win; vary it in a grid")
-    if isinstance(value, Mapping) and path not in choices():
+    if path.partition(".")[0] in _TEST:
+        raise source.error(at, f"space: {path}: changes the test, so the easiest would win; vary it in a grid")
+    if isinstance(value, Mapping) and path not in named_sections():
         return _range(path, value, source, when)
     if not isinstance(value, list):
         setting(path, value, source.at(at), "space")
@@ -151,7 +151,7 @@ def _range(path: str, data: Mapping[str, Any], source: Source, when: str | None)
         if key not in _RANGE:
             hint = did_you_mean(str(key), _RANGE) or f"a range has {', '.join(_RANGE)}"
             raise source.error(f"{at}.{key}", f"{at}.{key}: unknown key; {hint}")
-    if path in rooms() or path in sections():
+    if path in sections() or path in plain_sections():
         raise source.error(at, f"space: {path}: is no key but a mapping of keys; name the key")
     for key in ("low", "high"):
         if key not in data:

@@ -5,15 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
 from mclab.config.parse import check_values, quoted
 from mclab.config.strict import ConfigError
 from mclab.plan.cells import Ground, Remarks, cells
 from mclab.plan.conditions import When, exclude, when
+from mclab.plan.dotted import base_of, check_top, nested, overlaid, question_of
 from mclab.plan.loader import load, read
 from mclab.plan.overrides import parse_overrides, refuse_varied
 from mclab.plan.rows import Draft, Rows
-from mclab.plan.settings import base_of, check_top, laid, nested, question_of
 from mclab.plan.source import Source, name_of
 from mclab.plan.space import METRICS, Space
 from mclab.plan.space_axes import axes_of, start_of
@@ -56,7 +56,7 @@ def load_space(
         sampler=_word(sampler, data.get("sampler", "tpe"), "sampler", SAMPLERS, source),
         pruner=_word(pruner, data.get("pruner", "none"), "pruner", PRUNERS, source),
         start={},
-        ground=Ground(laid(base, given), given, When({}), (), ((),), tuple(range(first, first + count)), source),
+        ground=Ground(overlaid(base, given), given, When({}), (), ((),), tuple(range(first, first + count)), source),
     )
     return _checked(_searched(found, data))
 
@@ -101,15 +101,15 @@ def _checked(space: Space) -> Space:
         raise ConfigError("sampler: cmaes searches for one objective, and there are two; take tpe, gp, random or qmc")
     for axis in space.axes:
         for item in axis.settings.values():
-            check_values(nested(laid(space.ground.base, (item,)), item.where), item.where)
+            check_values(nested(overlaid(space.ground.base, (item,)), item.where), item.where)
     remarks = Remarks()
     cells(Rows((), (Draft(()),)), replace(space.ground, exclude=()), remarks)  # the base by itself
     if space.sampler == "grid":
         space.listed()
     run = space.base_point().runs[0]
     if space.pruner != "none" and run.eval.every >= run.train.steps:
-        line = f"pruner: the first look at valid is after eval.every {run.eval.every} of train.steps {run.train.steps}"
-        remarks.warnings[f"{line}: nothing is pruned"] = None
+        line = f"pruner: the first evaluation on valid is after eval.every {run.eval.every} of train.steps"
+        remarks.warnings[f"{line} {run.train.steps}: nothing is pruned"] = None
     return replace(space, warnings=(*space.warnings, *remarks.warnings, *space.doubts()))
 
 

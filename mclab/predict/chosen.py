@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.config.task import TaskConfig
@@ -21,7 +21,7 @@ def chosen(run: RunConfig, overrides: Sequence[str] = (), slice_name: str | None
         return task
     slices = {own: task.only(own) for own in task.slices}
     if not overrides:
-        for exam in run.exams:
+        for exam in run.test_variants:
             slices |= {name: exam.task.only(own) for name, own in exam.slices.items()}
     if slice_name not in slices:
         hint = did_you_mean(slice_name, slices, "; ") if len(slices) > 1 else ""

@@ -4,7 +4,8 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from mclab.config.run import RunConfig, written
+from mclab.config.ids import written
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError, as_texts
 from mclab.store import Records, ids
 from mclab.store.ids import Stored

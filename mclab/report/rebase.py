@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import Cell, Plan
 from mclab.report.names import column_names, value_text

@@ -115,7 +115,7 @@ class Row:
     def long_answers(self) -> bool:
         """True where an answer is several tokens, so that its tokens can be right where it is not."""
         run = self.run
-        return any(task.answer_tokens > 1 for task in (run.task, *(exam.task for exam in run.exams)))
+        return any(task.answer_tokens > 1 for task in (run.task, *(exam.task for exam in run.test_variants)))
 
     @property
     def several_values(self) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
+from mclab.config.ids import UNSCIENTIFIC, inert
+from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun, clashing
 from mclab.config.strict import leaves
 from mclab.plan.plan import CHANGE, Candidate, Cell, Plan
@@ -66,7 +67,7 @@ def axis_names(plan: Plan) -> dict[str, str]:
 
 def _parts(run: RunConfig) -> list[str]:
     """Every slice that the run is tested on."""
-    return [*run.task.slices, *(part for exam in run.exams for part in exam.slices)]
+    return [*run.task.slices, *(part for exam in run.test_variants for part in exam.slices)]
 
 
 def cell_values(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from mclab.config.model import RULES, AttentionMixer, LogLinearMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.config.params import matrices, rough_parameters
 from mclab.config.run import RunConfig
-from mclab.plan.size import tokens
+from mclab.plan.plan import tokens
 
 #: Seconds on one core of a recent machine, fitted to runs of 1e3 to 1e5 parameters, 64 to 256 tokens and 8 sequences or
 #: more in a step; good to a factor of two there. The first two are for each layer.
@@ -50,7 +50,7 @@ def _seconds(run: RunConfig) -> float:
 
 
 def _test(run: RunConfig) -> float:
-    exams = sum(exam.task.length * len(exam.slices) for exam in run.exams) * run.eval.test
+    exams = sum(exam.task.length * len(exam.slices) for exam in run.test_variants) * run.eval.test
     return _reading(run, run.eval.test) + exams * _token(run) / 3
 
 

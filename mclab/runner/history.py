@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from math import exp, fsum, log, sqrt
 from statistics import median
 
-from mclab.config.run import SCIENCE, RunConfig, shape_key
+from mclab.config.ids import SCIENCE, shape_key
+from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.runner.estimate import seconds
 

@@ -85,7 +85,7 @@ def _scored(run: RunConfig) -> float:
 
 def _slices(run: RunConfig) -> Iterator[tuple[TaskConfig, int]]:
     yield run.task, max(run.eval.valid, run.eval.test)
-    for exam in run.exams:
+    for exam in run.test_variants:
         yield exam.task, run.eval.test
 
 

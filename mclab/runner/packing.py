@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+from mclab.config.ids import shape_key
 from mclab.config.params import rough_parameters
-from mclab.config.run import RunConfig, shape_key
-from mclab.plan.size import tokens
+from mclab.config.run import RunConfig
+from mclab.plan.plan import tokens
 from mclab.runner.card import fitting
 from mclab.workers import Pack
 

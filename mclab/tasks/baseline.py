@@ -27,7 +27,7 @@ def without_recall(run: RunConfig, seed: int) -> Scores:
 
     It depends on the tasks and the seed alone, and is worked out once for all runs that share them.
     """
-    parts = tuple((part.weight, part.task.lesson()) for part in run.mix)
+    parts = tuple((part.weight, part.task.as_trained()) for part in run.mix)
     found = _scores(run.task, tuple(run.tested.items()), parts, seed, run.eval.test)
     return {part: dict(scores) for part, scores in found.items()}
 
@@ -58,7 +58,7 @@ def fitted_on(parts: Iterable[tuple[int, TaskConfig]], seed: int) -> list[Lesson
 
 def _lesson(task: TaskConfig, seed: int, count: int) -> Lesson:
     few = min(count, max(FEWEST, LESSON_TOKENS // task.length))
-    asked = task.exam()
+    asked = task.as_tested()
     return Lesson(asked, TASKS[task.name].batch(asked, [seed], "train", 0, few, "cpu"))
 
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mclab.config.run import RunConfig, shape_key
+from mclab.config.ids import shape_key
+from mclab.config.run import RunConfig
 from mclab.layers import ReplicaParameter, initialise
 from mclab.models.lm import LM
 from mclab.tables import ones

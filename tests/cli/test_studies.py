@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 import mclab as library
+from mclab.config.ids import run_id
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.plan.space_trials import Trials, as_dict

@@ -11,7 +11,7 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import LARGEST, ConfigError
 from mclab.config.task import ArTask, MqarTask, NiahTask
 from mclab.config.variants import turns
-from mclab.plan.size import tokens
+from mclab.plan.plan import tokens
 
 NUMBERS = [key for key in all_keys() if key.type.startswith(("int", "float"))]
 #: Beyond every bound; the last has more digits than Python writes.

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from mclab.config import run as run_module
+from mclab.config import ids
 from mclab.config.baselines import BASELINES, completed
-from mclab.config.keys import rooms
+from mclab.config.ids import canonical, id_as_of, run_id, science
+from mclab.config.keys import sections
 from mclab.config.model import RULES
-from mclab.config.model.mixers import layer_mixer, word_of
+from mclab.config.model.mixers import layer_mixer, name_of
 from mclab.config.parse import parse_run
-from mclab.config.run import canonical, id_as_of, run_id, science
 from mclab.config.strict import leaves
 from mclab.config.versions import VERSIONS, differing, parts, versions
-from mclab.plan.settings import nested
+from mclab.plan.dotted import nested
 
 NIAH = {"task": {"name": "niah"}}
 TITANS = {"model": {"mixer": {"memory": "titans", "aggregate": "ssc"}}}
@@ -27,22 +27,22 @@ def then(monkeypatch):
 
     def change(of, key, value):
         monkeypatch.setitem(BASELINES, of, {**BASELINES[of], key: value})
-        for cached in (run_module._layout, layer_mixer, word_of):
+        for cached in (ids._layout, layer_mixer, name_of):
             cached.cache_clear()
 
     yield change
     monkeypatch.undo()
-    for cached in (run_module._layout, layer_mixer, word_of):
+    for cached in (ids._layout, layer_mixer, name_of):
         cached.cache_clear()
 
 
 def test_every_key_has_a_baseline():
     """And no baseline is without a key: a removed key leaves records that no config can hold."""
-    sections = {"": "run", "train": "train", "eval": "eval", "model": "model"}
-    for path, owners in rooms().items():
+    groups = {"": "run", "train": "train", "eval": "eval", "model": "model"}
+    for path, owners in sections().items():
         for of, model in owners.items():
-            inner = {key for key in model.model_fields if f"{path}.{key}".lstrip(".") in rooms()}
-            row = "module task" if (path, of) == ("task", "module") else of or sections[path]
+            inner = {key for key in model.model_fields if f"{path}.{key}".lstrip(".") in sections()}
+            row = "module task" if (path, of) == ("task", "module") else of or groups[path]
             assert set(BASELINES[row]) == set(model.model_fields) - inner, (path, of)
 
 
@@ -137,7 +137,7 @@ def test_versions_are_of_parts_that_exist():
     from typing import get_args
 
     from mclab.config.model import MIXERS, Aggregate, Connector, Gate, Hybrid, Init, Pool
-    from mclab.config.model.memory import GateActivation, MemoryNorm, PoolOf, Route, Segmentation
+    from mclab.config.model.cache import GateActivation, MemoryNorm, PoolOf, Route, Segmentation
     from mclab.config.run import PostMix
     from mclab.config.task import TASKS
 

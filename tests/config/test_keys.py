@@ -2,7 +2,17 @@
 
 import pytest
 
-from mclab.config.keys import Key, adapter, all_keys, by_path, choices, default_name, rooms, sections, shown
+from mclab.config.keys import (
+    Key,
+    adapter,
+    all_keys,
+    by_path,
+    default_name,
+    named_sections,
+    plain_sections,
+    sections,
+    shown,
+)
 from mclab.config.model import MIXERS
 from mclab.config.parse import parse_run
 from mclab.config.run import RunConfig
@@ -82,10 +92,10 @@ def test_every_default_passes_its_own_check():
 
 
 def test_mappings():
-    assert sections() == {"model", "train", "eval"}
-    assert choices() == {"task", "model.mixer"}
-    assert set(rooms()["model.mixer"]) == set(MIXERS)
-    assert set(rooms()["task"]) == set(TASKS)
+    assert plain_sections() == {"model", "train", "eval"}
+    assert named_sections() == {"task", "model.mixer"}
+    assert set(sections()["model.mixer"]) == set(MIXERS)
+    assert set(sections()["task"]) == set(TASKS)
     assert (default_name("task"), default_name("model.mixer")) == (RunConfig().task.name, RunConfig().model.mixer.name)
 
 

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from mclab.config.oddities import oddities
+from mclab.config.ids import canonical, run_id
+from mclab.config.lengths import length_faults
 from mclab.config.parse import parse_run
-from mclab.config.reach import length_faults
-from mclab.config.run import RunConfig, canonical, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError, leaves
 from mclab.config.versions import differing, versions
-from mclab.plan.difference import difference, renewal
+from mclab.config.warnings import warnings_of
 from mclab.plan.grid import load_plan
 from mclab.plan.plan import Candidate
+from mclab.plan.plan_diff import plan_diff, renewal
 from mclab.store.record import as_record, read_record
 
 TASK = {"length": 32, "pairs": [1, 2]}
@@ -97,7 +98,7 @@ def test_the_same_grid_trains_anew_what_was_stored_with_a_longer_chunk(tmp_path)
     run = run_of({**PLAIN, "chunk": 1024}, task={**TASK, "pairs": [1, 2, 4]})
     (cell,) = new.cells
     old = replace(new, cells=(replace(cell, candidates=(Candidate({}, {0: run}, {0: OLD}),)),), versions={})
-    found = difference(old, new)
+    found = plan_diff(old, new)
     assert not found
     assert found.renewed == (cell.name,)
     assert "version 1 of chunk.above_length, which is 2 now" in str(renewal(old, new))
@@ -163,7 +164,9 @@ def test_taps_that_training_never_reaches_may_not_read_tests(model: dict[str, An
     ((found, reason),) = faults(model=model, eval={"task": {"length": 128}})
     assert (found, reason.endswith("take at most 32")) == (key, True)
     assert not faults(model=model)
-    assert any(line.startswith(key) and "is never used" in line for line in oddities(_of(model))), oddities(_of(model))
+    assert any(line.startswith(key) and "is never used" in line for line in warnings_of(_of(model))), warnings_of(
+        _of(model)
+    )
 
 
 def _of(model: dict[str, Any]) -> RunConfig:
@@ -199,7 +202,10 @@ def test_the_plan_says_what_counts_of_a_longer_chunk(tmp_path):
         ({"train": {"examples": 64, "batch": 64}}, None),
         ({"train": {"steps": 9}, "eval": {"every": 10}}, "eval.every: 10 is above train.steps 9"),
         ({"train": {"steps": 10}, "eval": {"every": 10}}, None),
-        ({"train": {"steps": 50, "stop_at": 0.9}}, "train.stop_at: the first look at valid is after eval.every 50"),
+        (
+            {"train": {"steps": 50, "stop_at": 0.9}},
+            "train.stop_at: the first evaluation on valid is after eval.every 50",
+        ),
         ({"train": {"steps": 9, "checkpoint_every": 9}}, "train.checkpoint_every: 9 is not below train.steps 9"),
         ({"train": {"lr": 20.0}}, "train.weight_decay: 0.1 times train.lr 20 is not below 1"),
         (
@@ -209,19 +215,19 @@ def test_the_plan_says_what_counts_of_a_longer_chunk(tmp_path):
         ({"train": {"steps": 60, "task": [{"length": 32, "weight": 50}, {"length": 64}]}}, None),
         (
             {"model": {"mixer": {"segment": 32}}, "eval": {"task": {"length": 64}}},
-            "model.mixer.segment: 32 is not below training's 32 tokens: a cache is read in tests alone",
+            "model.mixer.segment: 32 is not below training's 32 tokens: a cache is read in tests only",
         ),
         (
             {"model": {"mixer": {"aggregate": "ssc", "k": 3}}, "eval": {"task": {"length": 64}}},
-            "model.mixer.k: 3 of at most 3 kept memories in training's 32 tokens: ssc selects in tests alone",
+            "model.mixer.k: 3 of at most 3 kept memories in training's 32 tokens: ssc selects in tests only",
         ),
         (
             {"model": {"mixer": "attention/32"}, "eval": {"task": {"length": 64}}},
-            "model.mixer.window: 32 is not below training's 32 tokens: it leaves tokens out in tests alone",
+            "model.mixer.window: 32 is not below training's 32 tokens: it leaves tokens out in tests only",
         ),
         (
             {"model": {"mixer": {"hybrid": "mal", "window": 40}}, "eval": {"task": {"length": 64}}},
-            "model.mixer.window: 40 is not below training's 32 tokens: it leaves tokens out in tests alone",
+            "model.mixer.window: 40 is not below training's 32 tokens: it leaves tokens out in tests only",
         ),
         (
             {"model": {"mixer": {"gate": "input"}}, "train": {"task": {"length": 16}}},
@@ -234,5 +240,5 @@ def test_the_plan_says_what_counts_of_a_longer_chunk(tmp_path):
     ],
 )
 def test_bounds_that_other_keys_set_are_told(rooms: dict[str, Any], line: str | None):
-    found = oddities(parse_run({"task": TASK, **rooms}))
+    found = warnings_of(parse_run({"task": TASK, **rooms}))
     assert [text.startswith(line or "-") for text in found] == [True] * (line is not None), found

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from mclab.config.ids import canonical, canonical_model, inert, run_id, science
 from mclab.config.model import RULES, AttentionMixer, MemoryMixer, ModelConfig
-from mclab.config.model.canonical import canonical_model
 from mclab.config.parse import parse_run
-from mclab.config.run import RunConfig, canonical, inert, run_id, science
+from mclab.config.run import RunConfig
 from mclab.config.strict import leaves
 
 WORDS = ["attention", "attention/8", "conv/3", "transformer++", "transformer++/8", "titans", "retnet", "linear"]
@@ -24,9 +24,9 @@ def layers(run: RunConfig) -> list[Any]:
     model, found = run.model, []
     for mixer in model.mixers:
         if isinstance(mixer, AttentionMixer):
-            found.append((mixer.window, mixer.turns(model.position), mixer.taps(model.conv)))
+            found.append((mixer.window, mixer.rotates(model.position), mixer.kernel_size(model.conv)))
         else:
-            turned, taps = mixer.turns(model.position), model.conv if "conv" in mixer.obeys else None
+            turned, taps = mixer.rotates(model.position), model.conv if "conv" in mixer.model_keys else None
             found.append((mixer.canonical(), turned, taps))
     return found
 

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
+from mclab.config.ids import canonical, inert, run_id, science
 from mclab.config.model import RULES
-from mclab.config.oddities import oddities
 from mclab.config.params import parameters, rough_parameters, state_floats
 from mclab.config.parse import parse_run
-from mclab.config.run import RunConfig, canonical, inert, run_id, science
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
+from mclab.config.warnings import warnings_of
 
 FORMS = ", ".join(("mixer, attention, attention/W, log_linear, conv, conv/K, transformer++, transformer++/W", *RULES))
 OWN = {"name": "module", "module": "my.Mixer"}
@@ -125,7 +126,7 @@ def test_what_queries_and_keys_alone_have_is_inert_without_them() -> None:
         ({"pattern": ["xyz"]}, f"model.pattern: knows no 'xyz'; it is one of {FORMS}, got [xyz]"),
         (
             {"pattern": [3]},
-            f"model.pattern: needs a list of words, one a layer: {FORMS}, got [3]",
+            f"model.pattern: needs a list of names, one per layer: {FORMS}, got [3]",
         ),
         ({"mixer": "titan"}, "model.mixer: knows no 'titan'; did you mean titans?"),
         (
@@ -191,7 +192,7 @@ def test_faults_in_a_line(model: dict[str, Any], line: str) -> None:
         ({"pattern": ["conv/3", "mixer"]}, None),
         (
             {"pattern": ["mixer", "conv/3", "attention"]},
-            "model.pattern: has 3 words for 2 layers: attention stands for none",
+            "model.pattern: has 3 names for 2 layers: attention is used in none",
         ),
         (
             {"pattern": ["attention/64", "mixer"]},
@@ -203,7 +204,7 @@ def test_faults_in_a_line(model: dict[str, Any], line: str) -> None:
         ),
         (
             {"position": "rotary", "mixer": {"memory": "retnet"}},
-            "model.position: rotary turns queries and keys, and retnet turns its own in any case: as with none",
+            "model.position: rotary turns queries and keys, and retnet rotates its own in any case: as with none",
         ),
         ({"position": "rotary", "mixer": {"memory": "retnet"}, "pattern": ["attention", "mixer"]}, None),
         ({"position": "rotary", "mixer": {"memory": "retnet", "hybrid": "mal"}}, None),
@@ -219,7 +220,7 @@ def test_faults_in_a_line(model: dict[str, Any], line: str) -> None:
     ],
 )
 def test_oddities(model: dict[str, Any], line: str | None) -> None:
-    assert oddities(of(**model)) == ([line] if line else [])
+    assert warnings_of(of(**model)) == ([line] if line else [])
 
 
 def test_arguments_keep_their_values_through_a_record() -> None:

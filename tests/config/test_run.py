@@ -5,11 +5,12 @@ from typing import Any, get_args
 
 import pytest
 
+from mclab.config.ids import PACKABLE, canonical, inert, run_id, science, shape_key
 from mclab.config.model import Aggregate, Gate
-from mclab.config.oddities import oddities
 from mclab.config.parse import parse_run
-from mclab.config.run import PACKABLE, RunConfig, canonical, inert, run_id, science, shape_key
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError, leaves
+from mclab.config.warnings import warnings_of
 
 
 def memory(**keys: Any) -> RunConfig:
@@ -308,7 +309,7 @@ def test_runs_that_may_share_a_pack():
     ],
 )
 def test_oddities(keys: dict[str, Any], word: str | None):
-    found = oddities(memory(**keys))
+    found = warnings_of(memory(**keys))
     assert [line.partition(":")[0] for line in found] == ([word] if word else [])
 
 
@@ -326,5 +327,5 @@ def test_oddities(keys: dict[str, Any], word: str | None):
     ],
 )
 def test_a_cache_after_training_that_is_never_filled(keys: dict[str, Any], line: str | None):
-    found = oddities(parse_run({"model": {"mixer": {"aggregate": "none"}}, "eval": keys}))
+    found = warnings_of(parse_run({"model": {"mixer": {"aggregate": "none"}}, "eval": keys}))
     assert [text.startswith(line or "-") for text in found] == [True] * (line is not None)

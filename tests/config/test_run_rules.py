@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from mclab.config.ids import canonical, run_id
 from mclab.config.model import MemoryMixer
-from mclab.config.oddities import oddities
 from mclab.config.parse import parse_run
-from mclab.config.run import canonical, run_id
 from mclab.config.strict import ConfigError
-from mclab.config.variants import check_exams
+from mclab.config.variants import check_test_variants
+from mclab.config.warnings import warnings_of
 
 
 @pytest.mark.parametrize("preset", ["niah1", "mk2"])
@@ -19,7 +19,9 @@ def test_exams_and_mixes_are_those_of_the_task_as_written(preset: str, given: di
     """A variant changes keys of the task that stands there, not of the form that stands for all equal ones."""
     task = {"name": "niah", "preset": preset, "length": 200, **given}
     run = parse_run({"task": task, "eval": {"task": change}, "train": {"task": [change, {"depth": [90]}]}})
-    for found, written in zip((canonical(run).exams, canonical(run).mix), (run.exams, run.mix), strict=True):
+    for found, written in zip(
+        (canonical(run).test_variants, canonical(run).mix), (run.test_variants, run.mix), strict=True
+    ):
         assert [each.task.canonical() for each in found] == [each.task.canonical() for each in written]
 
 
@@ -35,14 +37,14 @@ def test_a_cache_after_training_may_not_move_the_chunks():
 
 
 def test_depths_that_are_one_place_are_told():
-    (line,) = oddities(parse_run({"task": {"name": "niah", "length": 20}, "model": {"mixer": {"segment": 4}}}))
+    (line,) = warnings_of(parse_run({"task": {"name": "niah", "length": 20}, "model": {"mixer": {"segment": 4}}}))
     assert line.startswith("task.depth: 25 and 50 are one place of the 3 at task.length 20")
 
 
 def test_an_exam_of_ar_that_differs_in_training_alone_is_refused():
     run = parse_run({"task": {"name": "ar"}, "eval": {"task": {"loss": "answer"}}})
     with pytest.raises(ValueError, match="the same as pairs=19"):
-        check_exams(run.task, run.exams, 8)
+        check_test_variants(run.task, run.test_variants, 8)
 
 
 def test_arguments_of_a_module_have_one_form():
@@ -93,7 +95,7 @@ def test_listed_segments_need_their_lengths():
 )
 def test_what_a_list_of_lengths_does_not_reach_is_told(lengths, line):
     run = parse_run({"model": {"mixer": {"segmentation": "listed", "segment_lengths": lengths}}})
-    told = list(oddities(run))
+    told = list(warnings_of(run))
     assert (line in told) if line else told == []
 
 

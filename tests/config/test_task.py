@@ -6,8 +6,8 @@ from typing import Any, get_args
 
 import pytest
 
+from mclab.config.ids import canonical, run_id
 from mclab.config.parse import parse_run
-from mclab.config.run import canonical, run_id
 from mclab.config.strict import ConfigError
 from mclab.config.task import TASKS, ArTask, NiahTask
 from mclab.config.task.niah import PRESETS, Haystack, Preset, Shape, key_words

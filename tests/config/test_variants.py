@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from mclab.config.ids import canonical, run_id
 from mclab.config.keys import by_path
 from mclab.config.parse import parse_run, typed
-from mclab.config.run import RunConfig, canonical, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.config.task import MqarTask
-from mclab.config.variants import check_exams, check_mix, turns, variants
+from mclab.config.variants import check_mix, check_test_variants, turns, variants
 
 TASK = MqarTask(vocab=64, length=64, pairs=(4, 8))
 
@@ -71,11 +72,11 @@ def test_what_no_variant_can_change_may_be_repeated():
     plain = run_of({"length": 128})
     for repeated in ({"vocab": 48}, {"name": "mqar"}, {"name": "mqar", "vocab": [48]}):
         run = run_of({"length": 128, **repeated})
-        assert run.exams == plain.exams
+        assert run.test_variants == plain.test_variants
         assert canonical(run) == canonical(plain)
         assert run_id(run) == run_id(plain)
     mixed = parse_run({"task": {"vocab": 48}, "train": {"task": [{"vocab": 48}, {"length": 128, "name": "mqar"}]}})
-    assert [part.task for part in mixed.mix] == [plain.task, plain.exams[0].task]
+    assert [part.task for part in mixed.mix] == [plain.task, plain.test_variants[0].task]
     for other in ({"vocab": [48, 64]}, {"name": "ar"}):
         with pytest.raises(ConfigError, match="cannot change, the model is trained on one vocabulary"):
             run_of({"length": 128, **other})
@@ -134,22 +135,22 @@ def test_faults_are_one_line(value: Any, message: str):
             [{"pairs": 16}, {"length": 64, "pairs": 16}],
             "length=64 pairs=16: is the same as pairs=16, an earlier slice already; leave it out",
         ),
-        ({"length": 128, "weight": 2}, "weight=2: is a share of training, an exam has none; leave it out"),
+        ({"length": 128, "weight": 2}, "weight=2: is a share of training, a test has none; leave it out"),
         (
             {"length": 4, "pairs": 1},
             "length=4: eval.test wants 1024 sequences, but the smallest slice holds 992 different ones and a quarter "
-            "of them is kept for test; take eval.test 248 or a larger exam",
+            "of them is kept for test; take eval.test 248 or a larger task",
         ),
     ],
 )
 def test_exams_that_add_nothing_or_are_too_small(value: Any, message: str):
     with pytest.raises(ValueError, match=r"^") as caught:
-        check_exams(TASK, exams(value), 1024)
+        check_test_variants(TASK, exams(value), 1024)
     assert str(caught.value) == message
 
 
 def test_exams_that_add_something():
-    check_exams(TASK, exams([{"length": [128, 256]}, {"pairs": [12, 16]}, {"length": 128, "pairs": 16}]), 1024)
+    check_test_variants(TASK, exams([{"length": [128, 256]}, {"pairs": [12, 16]}, {"length": 128, "pairs": 16}]), 1024)
 
 
 def test_a_mix_names_a_task_once():

@@ -8,10 +8,9 @@ import pytest
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import load_plan, plan_from
 from mclab.plan.loader import load_text
-from mclab.plan.overrides import parse_overrides
-from mclab.plan.scan import MOST_LEVELS
-from mclab.plan.seeds import seeds_from_text
+from mclab.plan.overrides import parse_overrides, seeds_from_text
 from mclab.plan.space_load import load_space
+from mclab.plan.yaml_check import MOST_LEVELS
 
 LONG = "9" * 400
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mclab.config.run import run_id
+from mclab.config.ids import run_id
 from mclab.config.strict import ConfigError
 from mclab.plan.confirm import BEST, confirmation
 from mclab.plan.grid import load_plan

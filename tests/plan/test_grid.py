@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from mclab.config.ids import canonical, run_id
 from mclab.config.model import AttentionMixer
 from mclab.config.parse import parse_run
-from mclab.config.run import RunConfig, canonical, run_id
+from mclab.config.run import RunConfig
 from mclab.plan.grid import load_plan, plan_from
 from mclab.plan.plan import Cell, Plan, Select
 from tests.plan.conftest import Make

@@ -6,8 +6,8 @@ import pytest
 
 from mclab.config.model import AttentionMixer, MemoryMixer
 from mclab.config.strict import ConfigError
+from mclab.plan.dotted import nested
 from mclab.plan.grid import plan_from
-from mclab.plan.settings import nested
 from mclab.report.names import label
 from tests.plan.conftest import Fault, Make
 
@@ -23,7 +23,9 @@ def mixers(found: Any) -> list[Any]:
     """The mixers of each cell's layers with its model's keys in them: what is the same is lifted to the model."""
     runs = [next(iter(cell.candidates[0].runs.values())) for cell in found.cells]
     return [
-        mixer.model_copy(update={"rotary": mixer.turns(run.model.position), "conv": mixer.taps(run.model.conv)})
+        mixer.model_copy(
+            update={"rotary": mixer.rotates(run.model.position), "conv": mixer.kernel_size(run.model.conv)}
+        )
         if isinstance(mixer := run.model.mixers[0], AttentionMixer)
         else mixer
         for run in runs

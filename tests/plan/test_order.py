@@ -2,7 +2,7 @@
 
 import pytest
 
-from mclab.plan.settings import within
+from mclab.plan.dotted import within
 from tests.plan.conftest import Fault, Make
 from tests.plan.test_grid import names, run_of, values
 

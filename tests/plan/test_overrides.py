@@ -2,7 +2,7 @@
 
 import pytest
 
-from mclab.config.run import run_id
+from mclab.config.ids import run_id
 from mclab.plan.grid import plan_from
 from tests.plan.conftest import Fault, Make
 from tests.plan.test_grid import GATING, names, run_of

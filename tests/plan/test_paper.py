@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mclab.plan.describe import as_dict, from_dict
 from mclab.plan.paper import Column, PaperRow
+from mclab.plan.plan_json import as_dict, from_dict
 from tests.plan.conftest import Fault, Make
 
 GRID = """

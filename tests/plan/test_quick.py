@@ -2,7 +2,7 @@
 
 import pytest
 
-from mclab.plan.describe import as_dict, from_dict
+from mclab.plan.plan_json import as_dict, from_dict
 from mclab.plan.quick import NOTE
 from tests.plan.conftest import Fault, Make
 from tests.plan.test_grid import names

@@ -3,7 +3,7 @@
 import pytest
 
 from mclab.plan.grid import plan_from
-from mclab.plan.seeds import seeds_from_text
+from mclab.plan.overrides import seeds_from_text
 from tests.plan.conftest import Fault, Make
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.outcome import ALL
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.plan.plan import Candidate, Cell, Plan
 from mclab.plan.select import choose, edges, runs_needed
@@ -205,7 +206,7 @@ def test_a_stored_candidate_goes_by_its_stored_ids():
         *(
             (
                 f"{{over: {{{path}: [{values}]}}}}",
-                f"select.over: {path}: changes the exam, so every cell would choose the easiest; vary it under grid",
+                f"select.over: {path}: changes the test, so every cell would choose the easiest; vary it under grid",
             )
             for path, values in (("task.pairs", "4, 8"), ("task.name", "mqar"), ("task", "{}"), ("eval.test", "8, 16"))
         ),

@@ -200,8 +200,8 @@ def test_what_two_searches_differ_in(space) -> None:
             "space:\n  model.mixer.gate: [context, inptu]",
             'needs input | context | none, got "inptu"; did you mean input?',
         ),
-        ("space: {task.length: [16, 32]}", "s.yaml:1: space: task.length: changes the exam, so the easiest would win"),
-        ("space: {eval.every: [16, 32]}", "changes the exam"),
+        ("space: {task.length: [16, 32]}", "s.yaml:1: space: task.length: changes the test, so the easiest would win"),
+        ("space: {eval.every: [16, 32]}", "changes the test"),
         ("space: {seed: [0, 1]}", "s.yaml:1: space: seed: is no axis; write repeats: N, and seed under base"),
         ("space: {train.lr: [1, 2], train.lr: [3]}", "given twice, on line 1"),
         (
@@ -263,7 +263,7 @@ def test_a_condition_that_never_holds_and_rules_that_leave_nothing_are_warned_of
 def test_a_pruner_that_has_nothing_to_look_at_is_warned_of(space) -> None:
     text = "space: {train.lr: [1e-3, 1e-2]}\npruner: median\nbase: {train.steps: 100}"
     assert space(text).warnings == ()
-    line = "pruner: the first look at valid is after eval.every 100 of train.steps 100: nothing is pruned"
+    line = "pruner: the first evaluation on valid is after eval.every 100 of train.steps 100: nothing is pruned"
     assert space(text, "eval.every=100").warnings == (line,)
     assert space(text.replace("median", "none"), "eval.every=100").warnings == ()
 

@@ -20,7 +20,7 @@ def test_the_runs_own_task_a_slice_of_it_and_a_variant():
 
 def test_a_slice_that_the_tables_show_beside_the_tasks_own():
     run = small_run(eval={"task": EXAM})
-    for exam in run.exams:
+    for exam in run.test_variants:
         for name, own in exam.slices.items():
             assert chosen(run, slice_name=name) == exam.task.only(own)
 

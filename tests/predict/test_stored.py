@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.outcome import Outcome
-from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.predict import stored as room

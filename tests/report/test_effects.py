@@ -10,7 +10,7 @@ import pytest
 
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import CHANGE
-from mclab.plan.until import Until
+from mclab.plan.seeds import Until
 from mclab.report.effects import effects, same_runs
 from mclab.report.effects_plot import effects_figure
 from mclab.report.effects_shown import told

@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from mclab.config.run import run_id
+from mclab.config.ids import run_id
 from mclab.report.markdown import markdown
 from mclab.report.names import value_text
 from mclab.report.notes import notes
@@ -28,7 +28,7 @@ def examined(*rows, cells=({GATE: "context"}, {GATE: "input"}), base=EXAMS):
         for config, result in zip(cell.candidates[0].runs.values(), row, strict=True):
             made = record(config, result)
             if made.status == "done":
-                extra = [part for exam in config.exams for part in exam.slices]
+                extra = [part for exam in config.test_variants for part in exam.slices]
                 test = scores(config.task.slices, result) | dict.fromkeys(extra, score(result - 0.1, 2.0))
                 made = replace(made, test=test)
             records[run_id(config)] = made
@@ -121,7 +121,7 @@ def test_token_accuracy_where_an_answer_is_several_tokens(monkeypatch):
 
 def niah_run(settings, seed):
     from mclab.config.parse import parse_run
-    from mclab.plan.settings import nested
+    from mclab.plan.dotted import nested
 
     return parse_run({"seed": seed, **nested(dict(settings))})
 

@@ -6,8 +6,8 @@ from statistics import fmean
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.outcome import ALL
-from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.report.curves import curves_figure, track
 from mclab.report.heat import heat_figure, heat_map
@@ -34,7 +34,7 @@ def scored(cells, seeds=range(3), **base):
     for cell in plan.cells:
         for config in cell.candidates[0].runs.values():
             own = config.task.slices
-            parts = [*own, *(name for exam in config.exams for name in exam.slices)]
+            parts = [*own, *(name for exam in config.test_variants for name in exam.slices)]
             length = f"length={config.task.length} "
             test = {part: accuracy(part if "length=" in part else length + part) for part in parts}
             test[ALL] = fmean(test[part] for part in own)

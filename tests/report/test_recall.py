@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.outcome import ALL
 from mclab.config.parse import parse_run
-from mclab.config.run import run_id
 from mclab.plan.plan import Candidate, Cell, Plan
 from mclab.report.advice import commands
 from mclab.report.display import shown_columns, slice_columns

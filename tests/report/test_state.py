@@ -5,7 +5,7 @@ from math import log2
 
 import pytest
 
-from mclab.config.run import run_id
+from mclab.config.ids import run_id
 from mclab.config.strict import ConfigError
 from mclab.report.state import front, paths, state_figure, state_of, styles
 from mclab.report.summary import summarise

@@ -5,7 +5,7 @@ from math import sqrt
 import polars as pl
 import pytest
 
-from mclab.config.run import run_id
+from mclab.config.ids import run_id
 from mclab.report.tables import cells_frame
 from tests.report.bench import AGGREGATE, GATE, SEGMENT, gates, make_plan, mapped, record, store
 

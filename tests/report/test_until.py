@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mclab.config.outcome import ALL
-from mclab.plan.until import Until
+from mclab.plan.seeds import Until
 from mclab.report.advice import commands
 from mclab.report.display import shown_columns
 from mclab.report.markdown import markdown

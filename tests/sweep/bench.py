@@ -12,8 +12,9 @@ from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial
 
+from mclab.config.ids import run_id
 from mclab.config.outcome import ALL, Outcome, Score
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.plan.space import Space
 from mclab.plan.space_load import load_space
 from mclab.sweep.journal import Journal

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mclab.config.run import RunConfig
-from mclab.plan.size import tokens
+from mclab.plan.plan import tokens
 from mclab.tasks import TASKS
 from mclab.train import train_pack
 from mclab.train.data import TrainData, shares

@@ -274,7 +274,7 @@ def test_a_model_is_examined_at_twice_its_length(mixer):
     model = untrained(run)
     (scores,) = EvalSet(run, [0], "test", 16, CPU).scores(model, OFF)
     assert all(0 < score.loss < 100 for score in scores.values())
-    double = run.exams[0].task
+    double = run.test_variants[0].task
     tokens = TASKS["mqar"].batch(double, [0], "test", 0, 8, CPU).tokens
     places = torch.arange(16).expand(1, 8, 16)
     with torch.no_grad():

@@ -9,9 +9,10 @@ from safetensors import safe_open
 from safetensors.torch import load
 
 import mclab
-from mclab.config.keep import Keep
+from mclab.config.ids import canonical, run_id
+from mclab.config.options import Keep
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, canonical, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.models.lm import LM
 from mclab.store import Store

@@ -1,12 +1,10 @@
 """The gated convolution's keys."""
 
-from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from mclab.config.lengths import Lengths
-from mclab.config.model.base import Around, MixerConfig, taps_beyond
+from mclab.config.model.base import Around, MixerConfig
 
 
 class ConvMixer(MixerConfig):
@@ -15,19 +13,16 @@ class ConvMixer(MixerConfig):
     number: ClassVar[str | None] = "kernel"
 
     name: Literal["conv"] = "conv"
-    kernel: int = Field(3, ge=1, le=4096, description="taps of the causal depthwise convolution")
+    kernel: int = Field(3, ge=1, le=4096, description="kernel size of the causal depthwise convolution")
 
     @property
-    def obeys(self) -> frozenset[str]:
+    def model_keys(self) -> frozenset[str]:
         return frozenset()
 
-    def oddities(self, lengths: Lengths) -> Iterator[str]:
-        yield from taps_beyond("kernel", self.kernel, lengths)
-
     def parameters(self, model: Around, length: int) -> int:
-        """The gate's matrix, taps, two biases."""
+        """The gate's matrix, the filter, two biases."""
         return model.dim**2 + (self.kernel + 2) * model.dim
 
     def state(self, model: Around, length: int) -> tuple[int, int]:
-        """The inputs before the next one that its filter reaches."""
+        """The last inputs, which its filter still reaches from the next token."""
         return (self.kernel - 1) * model.dim, 0

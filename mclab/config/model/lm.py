@@ -5,19 +5,18 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from mclab.config.model.memory import MemoryMixer
-from mclab.config.model.mixers import Mixer, forms, layer_heads
+from mclab.config.model.mixers import MIXER, MOST_NAMES, Mixer, Pattern, cycled, forms, layer_heads, mixer_of
 from mclab.config.model.module import ModuleMixer
-from mclab.config.model.pattern import MIXER, MOST_WORDS, Pattern, cycled, mixer_of
 from mclab.config.strict import Strict
 
 Position = Literal["none", "rotary", "learned"]
 
-#: How far a divisor is looked for.
+#: How far from a number its divisors are tried.
 _NEAR = 1000
 
 
 def _divisors_beside(number: int, whole: int) -> list[int]:
-    """The nearest divisors of `whole` below and above `number`, where they are not far."""
+    """The nearest divisors of `whole` below and above `number`, up to `_NEAR` away."""
     below = (each for each in range(number - 1, max(0, number - _NEAR), -1) if whole % each == 0)
     above = (each for each in range(number + 1, min(whole, number + _NEAR) + 1) if whole % each == 0)
     return [each for each in (next(below, None), next(above, None)) if each is not None]
@@ -27,20 +26,20 @@ class ModelConfig(Strict):
     """A language model of `layers` blocks (mixer, then SwiGLU MLP), RMSNorm before each, head tied to the embedding."""
 
     dim: int = Field(32, ge=1, le=2**16, description="model width D")
-    layers: int = Field(2, ge=1, le=MOST_WORDS, description="blocks")
+    layers: int = Field(2, ge=1, le=MOST_NAMES, description="blocks")
     heads: int = Field(1, ge=1, le=4096, description="heads; K = V = dim / heads")
     mlp: int = Field(2, ge=0, le=256, description="hidden width of the SwiGLU MLP in units of dim; 0 leaves it out")
     position: Position = Field("none", description="rotary on q and k, a learned table on the embedding, or none")
     conv: int = Field(
-        4, ge=0, le=4096, description="taps of the causal depthwise convolution on q, k and v; 0 leaves it out"
+        4, ge=0, le=4096, description="kernel size of the causal depthwise convolution on q, k and v; 0: none"
     )
     mixer: Mixer = Field(
         default_factory=MemoryMixer,
-        description="the sequence mixer, a mapping or a word: its name, transformer++, or a memory such as titans",
+        description="the sequence mixer, a mapping or a name: a mixer, transformer++, or a memory such as titans",
     )
     pattern: Pattern = Field(
         (),
-        description=f"mixer of each layer, cycled, null: mixer in all; words: mixer, {', '.join(forms(layer_heads()))} "
+        description=f"mixer of each layer, cycled, null: mixer in all; names: mixer, {', '.join(forms(layer_heads()))} "
         "(a memory without caching)",
     )
 
@@ -54,30 +53,31 @@ class ModelConfig(Strict):
         return self
 
     @model_validator(mode="after")
-    def _turns_pairs(self) -> "ModelConfig":
-        """Rotary positions turn the channels of a head in pairs."""
-        turned = [word for word, mixer in zip(self.words, self.mixers, strict=True) if mixer.turns(self.position)]
-        if turned and self.head_dim % 2:
+    def _rotates_pairs(self) -> "ModelConfig":
+        """Rotary positions rotate the channels of a head in pairs."""
+        layers = zip(self.layer_names, self.mixers, strict=True)
+        rotated = [name for name, mixer in layers if mixer.rotates(self.position)]
+        if rotated and self.head_dim % 2:
             raise ValueError(
-                f"{self._turned_by(turned[0])} needs an even head width, dim / heads is {self.head_dim}; "
+                f"{self._rotated_by(rotated[0])} needs an even head width, dim / heads is {self.head_dim}; "
                 f"take dim {self.dim + self.heads}"
             )
         return self
 
-    def _turned_by(self, word: str) -> str:
-        """The key that turns a layer."""
-        mixer = mixer_of(word, self.mixer)
-        if self.position == "rotary" and "position" in mixer.obeys:
+    def _rotated_by(self, name: str) -> str:
+        """The key that rotates a layer."""
+        mixer = mixer_of(name, self.mixer)
+        if self.position == "rotary" and "position" in mixer.model_keys:
             return "position: rotary"
-        if word != MIXER:
-            return f"pattern: {word}"
+        if name != MIXER:
+            return f"pattern: {name}"
         return f"mixer.memory: {mixer.memory}" if isinstance(mixer, MemoryMixer) else "mixer.rotary: true"
 
     @model_validator(mode="after")
     def _mixer_is_used(self) -> "ModelConfig":
         if isinstance(self.mixer, ModuleMixer) and not self.mixer.module:
             raise ValueError("mixer.module: is missing; name the class, e.g. my_mixers.Mixer")
-        if MIXER not in self.words and "mixer" in self.model_fields_set:
+        if MIXER not in self.layer_names and "mixer" in self.model_fields_set:
             beyond = " but beyond the last layer" if MIXER in self.pattern else ""
             better = ", ".join((*self.pattern[: max(0, self.layers - 1)], MIXER))
             raise ValueError(
@@ -92,11 +92,11 @@ class ModelConfig(Strict):
         return self.dim // self.heads
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """The pattern's word for each layer."""
+    def layer_names(self) -> tuple[str, ...]:
+        """The pattern's name for each layer."""
         return cycled(self.pattern, self.layers)
 
     @property
     def mixers(self) -> tuple[Mixer, ...]:
         """The mixer of each layer."""
-        return tuple(mixer_of(word, self.mixer) for word in self.words)
+        return tuple(mixer_of(name, self.mixer) for name in self.layer_names)

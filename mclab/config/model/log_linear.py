@@ -27,7 +27,7 @@ class LogLinearMixer(MixerConfig):
         return (length - 1).bit_length() + 1
 
     def parameters(self, model: Around, length: int) -> int:
-        """Projections, taps, norm, the rule's rates, and the levels' weights, of the training length."""
+        """Projections, convolution, norm, the rule's rates, and the weights of the levels at the training length."""
         dim, heads = model.dim, model.heads
         rule = RULES[self.rule].parameters(dim, heads)
         weights = heads * self.levels(length) * (dim + 1)

@@ -1,39 +1,39 @@
-"""The keys of a recurrent memory: its rule, how it is cached, and the attention beside it."""
+"""The keys of a recurrent memory: its rule, how it is cached, and the attention that a hybrid adds."""
 
-from collections.abc import Iterator
 from math import gcd
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from mclab.config.args import Args, is_path, keywords
 from mclab.config.baselines import baseline
-from mclab.config.lengths import Lengths
+from mclab.config.fields import Args, OneOf, is_path, keywords
 from mclab.config.model.base import MixerConfig
-from mclab.config.model.inert import inert_axes
-from mclab.config.model.memory_oddities import oddities_of
-from mclab.config.model.rules import Memory, Rule, rule_of, those
-from mclab.config.model.segments import SegmentLengths, segments_in, without_repeats
-from mclab.config.one_of import OneOf
+from mclab.config.model.cache import (
+    Aggregate,
+    Connector,
+    DecayTo,
+    Gate,
+    GateActivation,
+    Hybrid,
+    Init,
+    MemoryNorm,
+    Pool,
+    PoolOf,
+    Route,
+    Segmentation,
+    SegmentLengths,
+    inert_axes,
+    segments_in,
+    without_repeated_end,
+)
+from mclab.config.model.rules import Memory, Rule, names_of, rule_of
 from mclab.config.strict import LARGEST
 
-Segmentation = Literal["constant", "log", "listed"]
-DecayTo = Literal["init", "zero"]
-MemoryNorm = Literal["rms", "soft", "none", "residual"]
-Aggregate = Literal["none", "residual", "grm", "soup", "ssc"]
-Gate = Literal["context", "input", "none"]
-GateActivation = Literal["softmax", "sigmoid", "identity"]
-Connector = Literal["own", "shared"]
-Init = Literal["restart", "checkpoint"]
-Pool = Literal["mean", "sum"]
-PoolOf = Literal["keys", "inputs"]
-Route = Literal["annealed", "explore", "straight_through", "hard"]
-Hybrid = Literal["none", "mal", "mag"]
-#: The axes whose word may be the dotted path of the user's own class or function.
+#: The axes whose value may be the dotted path of the user's own class or function.
 OWN_AXES = ("memory", "gate", "aggregate")
 #: The memories that some keys are for.
-_DEEP, _DESCENDING = those(lambda rule: rule.may_be_deep), those(lambda rule: rule.descends)
-_DEEP_AND_DECAYING = those(lambda rule: rule.may_be_deep and rule.decays)
+_DEEP, _DESCENDING = names_of(lambda rule: rule.may_be_deep), names_of(lambda rule: rule.descends)
+_DEEP_AND_DECAYING = names_of(lambda rule: rule.may_be_deep and rule.decays)
 
 
 class MemoryMixer(MixerConfig):
@@ -46,19 +46,19 @@ class MemoryMixer(MixerConfig):
         16, ge=1, le=2**20, description=f"{_DESCENDING}: tokens that share the state at which gradients are taken"
     )
     max_lr: float = Field(
-        1.0, gt=0, le=LARGEST, description=f"{_DESCENDING}: most that the step sizes of a chunk add up to"
+        1.0, gt=0, le=LARGEST, description=f"{_DESCENDING}: bound on the sum of the step sizes in a chunk"
     )
     decay_to: DecayTo = Field(
-        "init", description=f"{_DEEP_AND_DECAYING}, depth 2 and more: what forgetting leads back to"
+        "init", description=f"{_DEEP_AND_DECAYING}, depth 2 and more: the weights towards which it decays"
     )
     memory_norm: MemoryNorm = Field(
         "rms",
-        description=f"{_DEEP}, depth 2 and more: x + g RMS(MLP(x)), g RMS(MLP(x)) whose root has a floor, MLP(x), or "
-        "x + MLP(x)",
+        description=f"{_DEEP}, depth 2 and more: rms x + g RMS(MLP(x)), soft g RMS(MLP(x)) with a floor, none MLP(x), "
+        "residual x + MLP(x)",
     )
     segment: int = Field(8, ge=1, le=2**20, description="tokens in a segment")
     segmentation: Segmentation = Field(
-        "constant", description="keep every segment, or buckets of 1, 2, 4, ... of them, or segments of listed lengths"
+        "constant", description="keep every segment, or buckets of 1, 2, 4, ... segments, or segments of listed lengths"
     )
     segment_lengths: SegmentLengths = Field(
         (),
@@ -66,25 +66,30 @@ class MemoryMixer(MixerConfig):
         description="segmentation listed: tokens in each segment, in their order; the last repeats",
     )
     aggregate: Annotated[str, OneOf(get_args(Aggregate), or_path=True)] = Field(
-        "grm", description="how a token reads the kept memories beside the online one; or your own, my_file.function"
+        "grm", description="how a token reads the kept memories and the online one; or your own, my_file.function"
     )
     gate: Annotated[str, OneOf(get_args(Gate), or_path=True)] = Field(
         "context",
-        description="what the read weights see: token and segment, the token alone, nothing; or your own, my_file.Gate",
+        description="what the read weights depend on: token and segment, the token, nothing; or your own, my_file.Gate",
     )
     gate_activation: GateActivation = Field(
-        "softmax", description="gate context, input: weights share out 1, or each is the sigmoid of its logit, or that"
+        "softmax",
+        description="gate context, input: weights are the softmax or the sigmoid of the logits, or the logits",
     )
-    connector: Connector = Field("own", description="u of the context score: its own projection, or the query")
-    init: Init = Field("restart", description="a segment starts from scratch, or from the last segment's end")
+    connector: Connector = Field(
+        "own", description="u and q from separate or tied projections; u is what scores segments"
+    )
+    init: Init = Field(
+        "restart", description="a segment starts from the initial memory, or from the end of the last segment"
+    )
     pool: Pool = Field("mean", description="how a segment's keys become one vector for the context score")
-    pool_of: PoolOf = Field("keys", description="what is pooled: a segment's keys, or what the layer gets, x")
+    pool_of: PoolOf = Field("keys", description="what is pooled: a segment's keys, or the layer's inputs")
     scale: float | None = Field(
         None, gt=0, le=LARGEST, description="factor on context scores; null: sqrt(K) for the mean of keys, else 1"
     )
-    k: int = Field(2, ge=1, le=2**20, description="ssc: kept memories that a token reads beside the online one")
-    renormalise: bool = Field(True, description="ssc: softmax over the chosen memories alone")
-    route: Route = Field("annealed", description="ssc: what teaches the choice of memories in training")
+    k: int = Field(2, ge=1, le=2**20, description="ssc: kept memories that a token reads, besides the online one")
+    renormalise: bool = Field(True, description="ssc: softmax over the chosen memories only")
+    route: Route = Field("annealed", description="ssc: which memories give the choice its gradient in training")
     qk_norm: bool = Field(True, description="L2-normalise queries and keys")
     out_gate: bool = Field(False, description="multiply the output by SiLU of a projection of the input")
     hybrid: Hybrid = Field("none", description="mal: window attention reads the memory's output; mag: memory gates it")
@@ -113,11 +118,11 @@ class MemoryMixer(MixerConfig):
         return {axis: (path, keywords(getattr(self, f"{axis}_args"))) for axis, path in paths.items()}
 
     @property
-    def obeys(self) -> frozenset[str]:
-        """A memory that is always rotary turns queries and keys whatever the position is."""
-        return super().obeys - ({"position"} if self.rule.rotary and self.hybrid == "none" else set())
+    def model_keys(self) -> frozenset[str]:
+        """A memory that is always rotary rotates queries and keys whatever the position is."""
+        return super().model_keys - ({"position"} if self.rule.rotary and self.hybrid == "none" else set())
 
-    def turns(self, position: str) -> bool:
+    def rotates(self, position: str) -> bool:
         return position == "rotary" or self.rule.rotary
 
     @property
@@ -132,27 +137,27 @@ class MemoryMixer(MixerConfig):
 
     @property
     def weighs(self) -> bool:
-        """Whether memories are read with weights; else every one that a token sees counts once, whatever the gate."""
+        """Whether memories are read with weights; else each that a token sees counts once, whatever the gate is."""
         return self.aggregate not in ("none", "residual")
 
     @property
     def read_gate(self) -> str:
-        """The gate that the weights of a read come from."""
+        """The gate that gives the weights of a read."""
         return self.gate if self.weighs else "none"
 
     @property
-    def taught(self) -> bool:
-        """Whether context scores get a gradient: as logits of the gate, or as what ssc chooses by."""
-        return self._by_score or (self.aggregate == "ssc" and self.route != "hard")
+    def trained_scores(self) -> bool:
+        """Whether context scores get a gradient: as logits of the gate, or through the choice of ssc."""
+        return self._gate_by_score or (self.aggregate == "ssc" and self.route != "hard")
 
     @property
     def scored(self) -> bool:
         """Whether memories have context scores: as logits of the gate, or for ssc to choose by."""
-        return self._by_score or self.aggregate == "ssc"
+        return self._gate_by_score or self.aggregate == "ssc"
 
     @property
-    def _by_score(self) -> bool:
-        """A gate of the user's own may look at context scores."""
+    def _gate_by_score(self) -> bool:
+        """Whether the gate's logits are context scores; those of the user's own gate may be."""
         return self.read_gate == "context" or is_path(self.read_gate)
 
     @property
@@ -184,14 +189,14 @@ class MemoryMixer(MixerConfig):
         gateless = set() if self.weighs else {"gate"}
         uncut = {"segment"} if self.segmentation == "listed" else {"segment_lengths"}
         axes = frozenset(uncut) | inert_axes(
-            self.aggregate, self.read_gate, self.segmentation, self.taught, self.gate_activation
+            self.aggregate, self.read_gate, self.segmentation, self.trained_scores, self.gate_activation
         )
         args = {f"{axis}_args" for axis in OWN_AXES if axis not in self.own}
         return axes | self.rule.inert(self.depth) | alone | gateless | args | (set() if self.own else {"versions"})
 
     @property
     def parts(self) -> frozenset[str]:
-        """Its rule, and of the axes those that change something beside the others."""
+        """Its rule, and the axes that have an effect, given the others."""
         rule = {f"memory.{self.memory}"}
         if self.deep:
             rule |= {"memory.deep", f"memory_norm.{self.memory_norm}"}
@@ -209,13 +214,13 @@ class MemoryMixer(MixerConfig):
         return super().parts | rule | cached | alone
 
     def canonical(self) -> "MemoryMixer":
-        """The one mixer that stands for every mixer which does the same: inert keys at their baselines.
+        """The one way of writing this mixer: keys without effect at their baselines.
 
         GRM without a gate is Residual: gamma = 1 for every visible memory (docs/equations.md#no-gate).
         """
         if self.aggregate == "grm" and self.gate == "none":
             return self.model_copy(update={"aggregate": "residual"}).canonical()
-        if "segment_lengths" not in self.inert and (lengths := without_repeats(self.segment_lengths)):
+        if "segment_lengths" not in self.inert and (lengths := without_repeated_end(self.segment_lengths)):
             if len(lengths) == 1:
                 return self.model_copy(update={"segmentation": "constant", "segment": lengths[0]}).canonical()
             if lengths != self.segment_lengths:
@@ -228,14 +233,11 @@ class MemoryMixer(MixerConfig):
         return self.model_copy(update=changes) if changes else self
 
     def fitted(self, length: int) -> "MemoryMixer":
-        """With the chunk that counts: one that is longer than the sequence would divide the step size by tokens that
-        do not exist (docs/equations.md#step-sizes)."""
+        """With a chunk that is no longer than the sequence, which would divide the step size by tokens that do not
+        exist (docs/equations.md#step-sizes)."""
         if self.rule.descends and self.tokens_a_chunk > length:
             return self.model_copy(update={"chunk": length})
         return self
-
-    def oddities(self, lengths: Lengths) -> Iterator[str]:
-        return oddities_of(self, lengths)
 
     @model_validator(mode="after")
     def _soup_is_defined(self) -> "MemoryMixer":
@@ -259,7 +261,7 @@ class MemoryMixer(MixerConfig):
     def _scores_compare_alike(self) -> "MemoryMixer":
         if not self.scored or self.pool_of == "keys":
             return self
-        if not self.taught:
+        if not self.trained_scores:
             raise ValueError(
                 f"pool_of: ssc by route hard with gate {self.gate} compares queries with pools, and inputs are no "
                 f"keys; take pool_of keys, another route, or gate context"

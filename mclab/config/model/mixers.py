@@ -1,12 +1,13 @@
-"""Every mixer by its name, and the words that name one with its keys: `titans`, `attention/16`, `transformer++`."""
+"""Every mixer, and the names that stand for one: alone (`titans`, `attention/16`, `transformer++`) and in a pattern."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, cast, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
+from pydantic_core.core_schema import CoreSchema
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import cut, did_you_mean
 from mclab.config.model.attention import PRESETS, AttentionMixer
 from mclab.config.model.base import MixerConfig
 from mclab.config.model.conv import ConvMixer
@@ -14,66 +15,69 @@ from mclab.config.model.log_linear import LogLinearMixer
 from mclab.config.model.memory import MemoryMixer
 from mclab.config.model.module import ModuleMixer
 from mclab.config.model.rules import RULES
-from mclab.config.strict import cut
 
 
-def opened(value: Any) -> Any:
-    """A mapping with the name of a mixer, from a word or a mapping, also a preset's; anything else is left as it is.
+def with_name(value: Any) -> Any:
+    """The mapping with a mixer's name that a name alone, or a mapping, stands for; anything else is left as it is.
 
-    Raises `ValueError` for a word or a preset that is none.
+    Raises `ValueError` for a name that is none.
     """
     if isinstance(value, str):
-        return spelled(value)
+        return from_name(value)
     if not isinstance(value, dict):
         return value
     name = value.get("name", "memory")
     if isinstance(name, str) and name in RULES:
         raise ValueError(f"name: {name} is a memory; write {{name: memory, memory: {name}}} or, alone, mixer: {name}")
-    return unfolded(value) if isinstance(name, str) and name in PRESETS else {**value, "name": name}
+    return _from_preset(value) if isinstance(name, str) and name in PRESETS else {**value, "name": name}
 
 
 Mixer = Annotated[
     Annotated[MemoryMixer | AttentionMixer | LogLinearMixer | ConvMixer | ModuleMixer, Field(discriminator="name")],
-    BeforeValidator(opened),
+    BeforeValidator(with_name),
 ]
 
-#: Every mixer by the word that stands under `model.mixer.name`.
+#: Every mixer by the value of `model.mixer.name`.
 MIXERS: dict[str, type[MixerConfig]] = {
     kind.model_fields["name"].default: kind for kind in get_args(get_args(Mixer)[0])
 }
-#: No words of a pattern: `mixer` stands for the one with keys of its own.
-UNNAMED = ("memory", "module")
+#: In a pattern, the name of `model.mixer`.
+MIXER = "mixer"
+#: Mixers without a name in patterns, where `mixer` stands for one with keys of its own.
+_NOT_IN_PATTERNS = ("memory", "module")
+#: The most names of a pattern, as many as there may be layers.
+MOST_NAMES = 1024
 
 
-def unfolded(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The mapping that one with a preset's name stands for. Raises `ValueError` where a key contradicts the preset."""
-    meant = PRESETS[value["name"]]
+def _from_preset(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises `ValueError` where a key contradicts the preset."""
+    preset = PRESETS[value["name"]]
     for key, given in value.items():
-        if key != "name" and key in meant and repr(given) != repr(meant[key]):
-            right = str(meant[key]).lower()
-            raise ValueError(f"{key}: {value['name']} has {right} there; write name: {meant['name']} for another")
-    return {**value, **meant}
+        if key != "name" and key in preset and repr(given) != repr(preset[key]):
+            right = str(preset[key]).lower()
+            raise ValueError(f"{key}: {value['name']} has {right} there; write name: {preset['name']} for another")
+    return {**value, **preset}
 
 
-def spelled(word: str) -> dict[str, Any]:
-    """The mapping that a word alone stands for under `model.mixer`: `attention/16` is {name: attention, window: 16},
+def from_name(name: str) -> dict[str, Any]:
+    """The mapping that a name alone stands for under `model.mixer`: `attention/16` is {name: attention, window: 16},
     `titans` is {name: memory, memory: titans}.
 
-    Raises `ValueError` that names the nearest right word.
+    Raises `ValueError` with the nearest right name.
     """
-    head, slash, number = word.partition("/")
+    head, slash, number = name.partition("/")
     if head not in _heads():
-        raise ValueError(f"knows no {cut(word)!r}; {meant(head, tuple(_heads()))}")
+        raise ValueError(f"knows no {cut(name)!r}; {_probably(head, tuple(_heads()))}")
     key = _number(head)
     if slash and key is None:
-        raise ValueError(f"knows no {cut(word)!r}; {head} takes no number")
+        raise ValueError(f"knows no {cut(name)!r}; {head} takes no number")
     if slash and not _counts(number, most := _most(head)):
-        raise ValueError(f"knows no {cut(word)!r}; {head}/ wants a whole number from 1 to {most}")
+        raise ValueError(f"knows no {cut(name)!r}; {head}/ wants a whole number from 1 to {most}")
     return {**_heads()[head], **({str(key): int(number)} if slash else {})}
 
 
 def _most(head: str) -> int:
-    """The greatest number that a word takes: the bound of the key that it gives."""
+    """The greatest number that a name takes: the bound of the key that it gives."""
     field = MIXERS[_heads()[head]["name"]].model_fields[str(_number(head))]
     return next(int(mark.le) for mark in field.metadata if hasattr(mark, "le"))
 
@@ -84,59 +88,112 @@ def _counts(digits: str, most: int) -> bool:
     return plain and 1 <= int(digits.lstrip("0") or "0") <= most
 
 
-def meant(head: str, heads: tuple[str, ...]) -> str:
-    """What was probably meant, or all that there is."""
+def _probably(head: str, heads: tuple[str, ...]) -> str:
     return did_you_mean(head, heads) or f"it is one of {', '.join(forms(heads))}"
 
 
 def _heads() -> Mapping[str, Mapping[str, Any]]:
-    """What may stand before the `/` of a word: a mixer's name, a preset's, a memory's."""
-    memories = {word: {"name": "memory", "memory": word} for word in RULES}
+    """What a name may begin with, before a `/`: a mixer's name, a preset's, a memory's."""
+    memories = {name: {"name": "memory", "memory": name} for name in RULES}
     return {**{name: {"name": name} for name in MIXERS}, **PRESETS, **memories}
 
 
 def layer_heads() -> tuple[str, ...]:
     """Those that name a layer of a pattern."""
-    return tuple(head for head in _heads() if head not in UNNAMED)
+    return tuple(head for head in _heads() if head not in _NOT_IN_PATTERNS)
 
 
 def mixer_heads() -> tuple[str, ...]:
-    """Those that stand alone under `model.mixer`; a module cannot, it needs its path."""
+    """Those that may be given alone under `model.mixer`; a module needs its path."""
     return tuple(head for head in _heads() if head != "module")
 
 
 def forms(heads: tuple[str, ...]) -> Iterator[str]:
-    """The words that begin so, as people are told of them: `attention`, `attention/W`, `titans`."""
+    """The names that begin so, for a message: `attention`, `attention/W`, `titans`."""
     for head in heads:
         yield head
         if key := _number(head):
             yield f"{head}/{key[0].upper()}"
 
 
-def numbered(heads: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that take a number."""
-    return tuple(head for head in heads if _number(head))
-
-
 def _number(head: str) -> str | None:
+    """The key that the number in a name gives."""
     return MIXERS[_heads()[head]["name"]].number if head in _heads() else None
 
 
 @cache
-def layer_mixer(word: str) -> Mixer:
-    """The mixer of a layer that a pattern names by this word: keys at their defaults, a memory without caching.
+def layer_mixer(name: str) -> Mixer:
+    """The mixer of a layer that a pattern names so: keys at their defaults, a memory without caching.
 
-    Raises `ValueError` as `spelled` does.
+    Raises `ValueError` as `from_name` does.
     """
-    keys = spelled(word)
+    keys = from_name(name)
     bare = {"aggregate": "none"} if keys["name"] == "memory" else {}
     return cast("Mixer", MIXERS[keys["name"]].model_validate({**keys, **bare}).canonical())
 
 
 @cache
-def word_of(mixer: Mixer) -> str | None:
-    """The word by which a pattern can name this mixer, in its one spelling; None for one that has none."""
+def name_of(mixer: Mixer) -> str | None:
+    """The name by which a pattern can give this mixer, in its one spelling; None where there is none."""
     number = getattr(mixer, mixer.number) if mixer.number else None
     tail = "" if number is None else f"/{number}"
-    words = (f"{head}{tail}" for head in layer_heads() if _heads()[head]["name"] == mixer.name)
-    return next((word for word in words if layer_mixer(word) == mixer.canonical()), None)
+    names = (f"{head}{tail}" for head in layer_heads() if _heads()[head]["name"] == mixer.name)
+    return next((name for name in names if layer_mixer(name) == mixer.canonical()), None)
+
+
+def _as_pattern(value: Any) -> Any:
+    if value is None:
+        return ()
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"needs a list of names, one per layer: {', '.join(forms((MIXER, *layer_heads())))}")
+    if len(names) > MOST_NAMES:
+        raise ValueError(f"needs at most {MOST_NAMES} names, the most layers that a model has, has {len(names)}")
+    return tuple(map(_checked, names))
+
+
+def _checked(name: str) -> str:
+    """The name in its one spelling: `conv` is `conv/3`. Raises `ValueError` with the nearest right name."""
+    head = name.partition("/")[0]
+    if name == MIXER:
+        return name
+    if head in _NOT_IN_PATTERNS:
+        raise ValueError(f"knows no {cut(name)!r}; put {MIXER} and set model.mixer: {{name: {head}}}")
+    if head not in layer_heads():
+        raise ValueError(f"knows no {cut(name)!r}; {_probably(head, (MIXER, *layer_heads()))}")
+    return name_of(layer_mixer(name)) or name
+
+
+def names_schema(heads: tuple[str, ...]) -> dict[str, Any]:
+    """The JSON schema of the names that begin so, for editors."""
+    numbered = "|".join(head for head in heads if _number(head)).replace("+", r"\+")
+    return {"anyOf": [{"enum": list(heads)}, {"type": "string", "pattern": f"^({numbered})/0*[1-9][0-9]{{0,6}}$"}]}
+
+
+class _Schema:
+    """Looks up the memories' names whenever the schema is asked for: there may be more by then."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "array", "items": names_schema((MIXER, *layer_heads())), "maxItems": MOST_NAMES}
+
+
+#: One name or a list of them; null and the empty list are `model.mixer` in every layer.
+Pattern = Annotated[tuple[str, ...], BeforeValidator(_as_pattern), _Schema()]
+
+
+def cycled(pattern: tuple[str, ...], layers: int) -> tuple[str, ...]:
+    """The name of each layer."""
+    names = pattern or (MIXER,)
+    return tuple(names[layer % len(names)] for layer in range(layers))
+
+
+def mixer_of(name: str, mixer: Mixer) -> Mixer:
+    """The mixer that a name in a pattern stands for where `model.mixer` is `mixer`."""
+    return mixer if name == MIXER else layer_mixer(name)
+
+
+def as_pattern(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of all layers as a pattern: repetitions left out, `()` where `model.mixer` is in every layer."""
+    layers = len(names)
+    period = next(size for size in range(1, layers + 1) if cycled(names[:size], layers) == names)
+    return () if names[:period] == (MIXER,) else names[:period]

@@ -4,12 +4,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from mclab.config.args import Args, Path, keywords
+from mclab.config.fields import Args, Path, keywords
 from mclab.config.model.base import Around, MixerConfig
 
 
 class ModuleMixer(MixerConfig):
-    """Any torch module [B, T, D] to [B, T, D]; `mclab.conform` says what it must keep to.
+    """Any torch module [B, T, D] to [B, T, D]; `mclab.conform` checks what it must fulfil.
 
     The run's id holds path, arguments and version. It cannot see the code behind them.
     """
@@ -24,7 +24,7 @@ class ModuleMixer(MixerConfig):
     )
 
     @property
-    def obeys(self) -> frozenset[str]:
+    def model_keys(self) -> frozenset[str]:
         return frozenset()
 
     def parameters(self, model: Around, length: int) -> None:

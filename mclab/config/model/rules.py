@@ -1,4 +1,4 @@
-"""What is known of each update rule without running it, one row a memory; everything outside `memories/` reads it here.
+"""What is known of each update rule without running it, one row per memory; code outside `memories/` reads it here.
 
 A new memory is a row in `RULES` and a file in `mclab/memories/`: `gated_delta.py` with the class `GatedDeltaMemory`.
 The formulas stand in docs/equations.md#memories.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from mclab.config.one_of import OneOf
+from mclab.config.fields import OneOf
 
 Objective = Literal["dot", "l2"]
 Shape = Literal["matrix", "vector"]
@@ -20,7 +20,7 @@ EXPANSION = 4
 
 @dataclass(frozen=True)
 class Rule:
-    """Facts of an update rule. With nothing said it adds v k^T to a matrix of each head, from zero, and learns nothing.
+    """Facts of an update rule. By default it adds v k^T to a matrix of each head, from zero, and has no parameters.
 
     K is the width of a head, the width of its keys and of its values.
     """
@@ -33,49 +33,49 @@ class Rule:
     may_be_deep: bool = False
     #: The loss whose gradient is written, -<M(k), v> or |M(k) - v|^2; None where the rule takes no gradient.
     objective: Objective | None = None
-    #: Whether it forgets, by its own rate or by one that each token gives.
+    #: Whether it decays, by a fixed rate or by one that each token gives.
     decays: bool = False
-    #: Whether what is written is a running sum of gradients, which the next write needs.
+    #: Whether it writes a running sum of gradients, which the next write needs.
     momentum: bool = False
-    #: Whether a write first takes from what its key held, by the exact rule and not by a gradient in chunks.
+    #: Whether a write first removes what its key held, by the exact rule and not by a gradient in chunks.
     erases: bool = False
-    #: Whether the weights are made of what is stored (logits), and so have to be made anew for every token.
+    #: Whether the weights are a function of what is stored (logits), which has to be computed again for every token.
     formed: bool = False
-    #: Earlier tokens whose keys and values the next write needs.
+    #: Number of earlier tokens whose keys and values the next write needs.
     lookback: int = 0
     #: Whether queries and keys are rotated whatever `model.position` is.
     rotary: bool = False
-    #: Rates that each token gives a head: a linear map of the layer's input with a bias.
+    #: Rates per head and token: a linear map of the layer's input with a bias.
     rates: int = 0
-    #: Rates that each token gives a channel: a map of low rank with a bias.
+    #: Rates per channel and token: a map of low rank with a bias.
     channel_rates: int = 0
-    #: Trained numbers of a head that no token changes.
+    #: Parameters per head that do not depend on the token.
     constants: int = 0
-    #: Trained numbers of a channel that no token changes.
+    #: Parameters per channel that do not depend on the token.
     channel_constants: int = 0
 
     @property
     def descends(self) -> bool:
-        """Whether it descends a loss, in chunks of `chunk` tokens; others write without looking at M(k), or exactly."""
+        """Whether it descends a loss, in chunks of `chunk` tokens; other rules do not read M(k), or solve exactly."""
         return self.objective is not None
 
     @property
     def adds(self) -> bool:
-        """Whether it only ever adds what a token brings, so that a read needs keys and values and no matrix."""
+        """Whether it only adds v k^T, so that a read can be computed from keys and values without a matrix."""
         return not (self.descends or self.decays or self.erases)
 
     def parameters(self, dim: int, heads: int) -> int:
-        """Trained numbers of one matrix or vector a head in a model of width `dim`."""
+        """Parameters of the rule in a model of width `dim`, with one matrix or vector per head."""
         of_heads = self.rates * (dim + 1) + self.constants
         of_channels = self.channel_rates * (2 * low_rank(dim) + 1) + self.channel_constants
         return heads * of_heads + dim * of_channels
 
     def size(self, head: int, depth: int) -> int:
-        """Numbers in the memory of a head of this width, with so many matrices."""
+        """Entries of the memory of a head of this width, with `depth` matrices."""
         return head if self.shape == "vector" else sum(out * into for out, into in layers(head, depth))
 
     def inert(self, depth: int) -> frozenset[str]:
-        """The keys that change nothing. One matrix has no norm and starts from zero, where forgetting leads too."""
+        """The keys that change nothing. One matrix has no norm, starts from zero and decays to zero."""
         dead = set[str]()
         if not self.may_be_deep:
             dead |= {"depth"}
@@ -89,16 +89,16 @@ class Rule:
 
 
 def low_rank(dim: int) -> int:
-    """Rank of the maps that make rates of each channel."""
+    """Rank of the maps that give rates per channel."""
     return max(1, dim // 4)
 
 
 def layers(head: int, depth: int) -> list[tuple[int, int]]:
-    """Width out of and into each matrix of a memory of so many."""
+    """Output and input width of each matrix of a memory with `depth` of them."""
     return [(out, into) for into, out in pairwise([head, *[EXPANSION * head] * (depth - 1), head])]
 
 
-#: By the word that stands under `model.mixer.memory`.
+#: By the value of `model.mixer.memory`.
 RULES: dict[str, Rule] = {
     "linear": Rule(),
     "retnet": Rule(decays=True, rotary=True),
@@ -115,15 +115,15 @@ RULES: dict[str, Rule] = {
 
 Memory = Annotated[str, OneOf(RULES, or_path=True)]
 
-#: What is taken to hold of a rule of the user's own, whose code alone knows.
+#: What is assumed of a rule of the user's own.
 OWN = Rule(decays=True)
 
 
 def rule_of(word: str) -> Rule:
-    """The facts of a memory by its word, or of one of the user's own by its dotted path."""
+    """The facts of a memory by its name, or of one of the user's own by its dotted path."""
     return RULES.get(word, OWN)
 
 
-def those(has: Callable[[Rule], bool]) -> str:
-    """The memories whose rule has something, as a key's description begins: `dla, titans`."""
+def names_of(has: Callable[[Rule], bool]) -> str:
+    """The memories whose rule fulfils a condition, as the description of a key begins: `dla, titans`."""
     return ", ".join(word for word, rule in RULES.items() if has(rule))

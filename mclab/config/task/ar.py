@@ -22,7 +22,7 @@ class ArTask(TaskConfig):
     )
     length: int = Field(40, ge=4, le=2**16, description="tokens in a sequence; even, (length - 2) / 2 pairs")
     loss: Literal["all", "answer"] = Field(
-        "all", description="train on every next token, the answer among them, or on the answer alone; tests: answer"
+        "all", description="train on every next token, the answer included, or on the answer only; tests: answer"
     )
 
     @model_validator(mode="after")
@@ -31,7 +31,7 @@ class ArTask(TaskConfig):
             raise ValueError(f"length: ar needs an even length, got {self.length}; take {self.length + 1}")
         return self
 
-    def exam(self) -> "ArTask":
+    def as_tested(self) -> "ArTask":
         """Tests score the answer alone, whatever the training does."""
         return self.model_copy(update={"loss": "answer"})
 
@@ -49,12 +49,6 @@ class ArTask(TaskConfig):
     def slices(self) -> tuple[str, ...]:
         """One: the number of pairs."""
         return (f"pairs={self.pairs}",)
-
-    def only(self, slice_name: str) -> "ArTask":
-        """This task itself. Raises `KeyError` for any other name than that of its one slice."""
-        if slice_name not in self.slices:
-            raise KeyError(slice_name)
-        return self
 
     def space(self) -> int:
         """How many different sequences there are; 2**64 where there are more."""

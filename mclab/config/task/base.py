@@ -5,7 +5,7 @@ from typing import Self
 
 from mclab.config.strict import Strict
 
-#: No rule asks whether a space is larger than this, so counting stops here.
+#: Counting stops here: no rule needs to know whether there are more.
 MANY = 2**64
 
 
@@ -27,26 +27,28 @@ class TaskConfig(Strict):
     length: int
 
     @property
-    @abstractmethod
     def slices(self) -> tuple[str, ...]:
-        """The values of the difficulty axis, as they stand in records and column names: `pairs=16`, `depth=50`."""
+        """The values of the difficulty axis as in records and column names, `pairs=16`; by default one, the length."""
+        return (f"length={self.length}",)
 
-    @abstractmethod
     def only(self, slice_name: str) -> Self:
         """This task with one slice alone. Raises `KeyError` for a name that `slices` does not hold."""
+        if (slice_name,) != self.slices:
+            raise KeyError(slice_name)
+        return self
 
     @abstractmethod
     def space(self) -> int:
         """How many different sequences the smallest slice holds, filler left out."""
 
     def canonical(self) -> Self:
-        """The one config that stands for every config that makes the same sequences."""
+        """The one way of writing a task that makes these sequences."""
         return self
 
     @property
     @abstractmethod
     def keys(self) -> int:
-        """Different keys that a sequence holds, at most: with one alone there is nothing to choose between."""
+        """Most different keys in a sequence whose values could be copied; 0 where none or not known."""
 
     @property
     def value_tokens(self) -> int:
@@ -55,7 +57,7 @@ class TaskConfig(Strict):
 
     @property
     def answer_tokens(self) -> int:
-        """Scored positions, side by side in a batch, that are right or wrong together: the tokens of one answer."""
+        """Consecutive scored positions of a batch that are right or wrong together: the tokens of one answer."""
         return 1
 
     @property
@@ -64,14 +66,14 @@ class TaskConfig(Strict):
         return 1
 
     @property
-    def oddities(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Harmless settings that may not have been meant, one line each."""
         return []
 
-    def exam(self) -> Self:
-        """The task as a test sees it: without what changes the training alone."""
+    def as_tested(self) -> Self:
+        """The task as a test sees it: without what changes only the training."""
         return self.canonical()
 
-    def lesson(self) -> Self:
-        """The task as training sees it: without what changes tests alone."""
+    def as_trained(self) -> Self:
+        """The task as training sees it: without what changes only the tests."""
         return self.canonical()

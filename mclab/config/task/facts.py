@@ -49,12 +49,6 @@ class FactsTask(TaskConfig):
         """One: the number of facts."""
         return (f"facts={self.facts}",)
 
-    def only(self, slice_name: str) -> Self:
-        """This task itself. Raises `KeyError` for any other name than that of its one slice."""
-        if slice_name not in self.slices:
-            raise KeyError(slice_name)
-        return self
-
     def space(self) -> int:
         """How many different sequences of keys there are; 2**64 where there are more."""
         asked = self.length // 2

@@ -1,10 +1,10 @@
 """A task of the user's own: where it is, what it is called with, and the sizes that models need to know."""
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import Field
 
-from mclab.config.args import Args, Path, keywords
+from mclab.config.fields import Args, Path, keywords
 from mclab.config.task.base import MANY, TaskConfig
 
 
@@ -28,19 +28,8 @@ class ModuleTask(TaskConfig):
         """The arguments as values."""
         return keywords(self.args)
 
-    @property
-    def slices(self) -> tuple[str, ...]:
-        """One: the length."""
-        return (f"length={self.length}",)
-
-    def only(self, slice_name: str) -> Self:
-        """This task itself. Raises `KeyError` for any other name than that of its one slice."""
-        if slice_name not in self.slices:
-            raise KeyError(slice_name)
-        return self
-
     def space(self) -> int:
-        """Not known: a sequence's own hash says which split may hold it, and a task that is too small is refused when
+        """Not known: the hash of a sequence says which split may hold it, and a task that is too small is refused when
         it runs out of sequences."""
         return MANY
 

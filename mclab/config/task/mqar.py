@@ -21,11 +21,13 @@ class MqarTask(TaskConfig):
     )
     length: int = Field(64, ge=4, le=2**20, description="tokens in a sequence; even")
     pairs: Annotated[IntMix, Each(1, 2**18)] = Field(
-        (4, 8, 16), description="key-value pairs; a list is a mix, drawn per sequence, a slice each"
+        (4, 8, 16), description="key-value pairs; a list is a mix, drawn per sequence, each value a slice"
     )
-    filler: Filler = Field("zero", description="what stands between the queries: token 0, or random tokens")
+    filler: Filler = Field("zero", description="what is between the queries: token 0, or random tokens")
     distractors: bool = Field(False, description="random filler may repeat a live key (as the original does)")
-    spread: Spread = Field("power", description="where queries stand: near the pairs (power law) or anywhere alike")
+    spread: Spread = Field(
+        "power", description="where queries are: near the pairs (power law) or anywhere with equal probability"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> "MqarTask":

@@ -59,20 +59,20 @@ class NiahTask(TaskConfig):
     """
 
     name: Literal["niah"] = "niah"
-    preset: Preset = Field("niah1", description="what the keys below are where they are null")
+    preset: Preset = Field("niah1", description="gives the keys below that are null")
     vocab: int = Field(
         64, ge=43, le=2**16, description="tokens: 3 marks, 16 digits; a third of the rest haystack words, then keys"
     )
     length: int = Field(128, ge=1, le=2**20, description="tokens in a sequence, question and fed answer included")
     depth: Annotated[IntMix, Each(0, 100)] = Field(
         (0, 25, 50, 75, 100),
-        description="where the asked needle stands on valid and test, in percent, a slice each; in training anywhere",
+        description="place of the asked needle on valid and test, in percent, each a slice; in training anywhere",
     )
     haystack: Haystack | None = Field(None, description="a repeated sentence, a Markov language, or further needles")
     key: KeyKind | None = Field(None, description="one word, or 32 hexadecimal digits")
     value: ValueKind | None = Field(None, description="7 decimal digits, or 32 hexadecimal ones")
     needles: int | None = Field(
-        None, ge=1, le=2**16, description="keys in the haystack; the least where further needles fill it"
+        None, ge=1, le=2**16, description="keys in the haystack; the least number where further needles fill it"
     )
     values: int | None = Field(
         None, ge=1, le=2**16, description="values of each key, wanted in the order of their appearance"
@@ -172,8 +172,8 @@ class NiahTask(TaskConfig):
         return (depth * (self.places - 1) + 50) // 100
 
     @property
-    def oddities(self) -> list[str]:
-        """Depths that come to one place, where little filler leaves few of them."""
+    def warnings(self) -> list[str]:
+        """Depths that are one place, where little filler leaves few places."""
         at: dict[int, int] = {}
         twice = [
             (at[place], depth) for depth in self.depth if at.setdefault(place := self.place(depth), depth) != depth
@@ -213,7 +213,7 @@ class NiahTask(TaskConfig):
         changes = {key: value for key, value in {"preset": preset, **rest}.items() if value != getattr(self, key)}
         return self.model_copy(update=changes) if changes else self
 
-    def lesson(self) -> Self:
+    def as_trained(self) -> Self:
         """In training needles stand anywhere, whatever depths are tested."""
         return self.model_copy(update={"depth": (0,)}).canonical()
 

@@ -1,11 +1,11 @@
-"""Bytes of text files: which files, their hash, and how each is parted into train, valid and test."""
+"""Bytes of text files: which files, their hash, and how each is split into train, valid and test."""
 
 import hashlib
 import sys
 import sysconfig
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -48,19 +48,8 @@ class TextTask(TaskConfig):
             _check_size(corpus, length)
         return {**data, "sha256": corpus_hash(corpus)}
 
-    @property
-    def slices(self) -> tuple[str, ...]:
-        """One: the length."""
-        return (f"length={self.length}",)
-
-    def only(self, slice_name: str) -> Self:
-        """This task itself. Raises `KeyError` for any other name than that of its one slice."""
-        if slice_name not in self.slices:
-            raise KeyError(slice_name)
-        return self
-
     def space(self) -> int:
-        """Not counted: splits are parts of the files, so that none can meet another's text but where files repeat."""
+        """Not counted: splits are parts of the files, which have no text in common unless files repeat it."""
         return MANY
 
     @property

@@ -2,7 +2,7 @@
 
 from textwrap import fill
 
-from mclab.plan.evidence import meaningless
+from mclab.plan.comparable import meaningless
 from mclab.plan.space_trials import Trials
 from mclab.report.sweeps.columns import MOST_BEST, importance_columns, trial_columns
 from mclab.report.sweeps.study import Study, metric_name, told

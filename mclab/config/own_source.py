@@ -1,4 +1,4 @@
-"""The source behind a dotted path of the user's own: found as an import would find it, and read, never run."""
+"""The source file behind a dotted path of the user's own: found as an import would find it, and read, never run."""
 
 import ast
 import hashlib
@@ -11,12 +11,12 @@ from importlib import invalidate_caches
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
 
 
 @dataclass(frozen=True)
-class Source:
-    """The file that a dotted path leads to: its hash, and what is defined there at the top."""
+class PythonFile:
+    """The file that a dotted path leads to: its hash, and what it defines at module level."""
 
     file: str
     sha256: str
@@ -33,7 +33,7 @@ class Source:
         return [node.name for node in self.tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
 
     def may_hold(self, name: str) -> bool:
-        """Whether the name may be there in a way that only importing tells: imported, assigned, made under an if."""
+        """Whether the name may exist in a way that only importing shows: imported, assigned, defined under an if."""
         nodes = list(ast.walk(self.tree))
         imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
         imported = {alias.asname or alias.name for node in imports for alias in node.names}
@@ -54,7 +54,7 @@ class Source:
         return {each.name: each for each in nodes if isinstance(each, ast.FunctionDef)}
 
     def called(self, name: str) -> frozenset[str] | None:
-        """The names that a function, or an object of a class, takes when it is called; None where that is not said."""
+        """The arguments of a function, or of an object of a class when it is called; None where that is open."""
         node, methods = self.definition(name), self.methods(name)
         if isinstance(node, ast.ClassDef):
             node = methods.get("forward") or methods.get("__call__")
@@ -63,7 +63,7 @@ class Source:
         return frozenset(each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
 
     def version(self, name: str) -> int:
-        """`version = 2` in the class, or `name.version = 2` beside the function; 1 where neither is said."""
+        """`version = 2` in the class, or `name.version = 2` next to the function; 1 without either."""
         classes = self.lineage(name)
         body = [line for node in reversed(classes) for line in node.body] if classes else self.tree.body
         wanted = "version" if classes else f"{name}.version"
@@ -77,7 +77,7 @@ class Source:
         return 1
 
 
-def source_of(path: str) -> Source | None:
+def source_of(path: str) -> PythonFile | None:
     """The source behind a dotted path; None where it is no Python file. Raises `ValueError`, what is missing."""
     file = _file(path.rpartition(".")[0])
     if file is None:
@@ -91,9 +91,9 @@ def source_of(path: str) -> Source | None:
 
 
 @lru_cache(maxsize=64)
-def _read(file: str, changed: int) -> Source:
+def _read(file: str, changed: int) -> PythonFile:
     content = Path(file).read_bytes()
-    return Source(file, hashlib.sha256(content).hexdigest(), ast.parse(content))
+    return PythonFile(file, hashlib.sha256(content).hexdigest(), ast.parse(content))
 
 
 def _file(where: str) -> str | None:

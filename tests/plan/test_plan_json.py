@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from mclab.config.run import run_id
+from mclab.config.ids import run_id
 from mclab.config.strict import ConfigError
-from mclab.plan.describe import as_dict, from_dict
-from mclab.plan.difference import difference, renewal
 from mclab.plan.grid import plan_from
-from mclab.plan.plan import Given, Plan
-from mclab.plan.size import size, tokens
+from mclab.plan.plan import Given, Plan, tokens, workload
+from mclab.plan.plan_diff import plan_diff, renewal
+from mclab.plan.plan_json import as_dict, from_dict
 from tests.plan.conftest import Make
 from tests.plan.test_grid import GATING
 
@@ -162,14 +161,14 @@ def grid(gates: str = "context, input, none", lrs: str = "1.0, 2.0", first: int 
 )
 def test_differences(plan: Make, new: dict[str, Any], text: str, needs_extend: bool):
     old = through_json(plan(grid()))
-    found = difference(old, plan(grid(**new)))
+    found = plan_diff(old, plan(grid(**new)))
     assert (str(found), found.needs_extend, bool(found)) == (text, needs_extend, bool(text))
 
 
 def test_differences_name_the_cells(plan: Make):
     old = plan("grid: {model.mixer.gate: [context, input]}")
     new = plan("grid: {model.mixer.gate: [input, none], model.dim: [32, 64]}")
-    found = difference(old, new)
+    found = plan_diff(old, new)
     assert found.added == ("gate=input, dim=64", "gate=none, dim=32", "gate=none, dim=64")
     assert found.removed == ("gate=context",)
     assert str(found) == "+3 −1 cells"
@@ -178,62 +177,62 @@ def test_differences_name_the_cells(plan: Make):
 def test_a_changed_base_changes_every_cell(plan: Make):
     text = "grid: {model.mixer.gate: [context, input]}"
     old = through_json(plan(text, "train.steps=50"))
-    assert str(difference(old, plan(text, "train.steps=40"))) == "+2 −2 cells (train.steps 50 → 40)"
-    assert str(difference(old, plan(text, "train.steps=50", "task.pairs=4", "train.stop_at=0.9"))) == (
+    assert str(plan_diff(old, plan(text, "train.steps=40"))) == "+2 −2 cells (train.steps 50 → 40)"
+    assert str(plan_diff(old, plan(text, "train.steps=50", "task.pairs=4", "train.stop_at=0.9"))) == (
         "+2 −2 cells (task.pairs [4, 8, 16] → [4], train.stop_at null → 0.9)"
     )
-    assert str(difference(old, plan(text, "train.steps=50", smoke=True))) == (
+    assert str(plan_diff(old, plan(text, "train.steps=50", smoke=True))) == (
         "+2 −2 cells (train.batch 64 → 8, eval.every 50 → 1, eval.valid 256 → 8, 1 more)"
     )
 
 
 def test_cells_that_changed_differently_are_only_counted(plan: Make):
     old = plan("grid: {model.dim: [16, 32]}")
-    assert str(difference(old, plan("grid: {model.dim: [64, 128]}"))) == "+2 −2 cells"
-    assert str(difference(old, plan("grid: {model.dim: [16, 64]}"))) == "+1 −1 cells (model.dim 32 → 64)"
+    assert str(plan_diff(old, plan("grid: {model.dim: [64, 128]}"))) == "+2 −2 cells"
+    assert str(plan_diff(old, plan("grid: {model.dim: [16, 64]}"))) == "+1 −1 cells (model.dim 32 → 64)"
     other = plan("base: {model.mixer: {name: attention}}\ngrid: {model.dim: [16, 32]}")
-    assert str(difference(old, other)) == "+2 −2 cells (model.mixer.name memory → attention)"
+    assert str(plan_diff(old, other)) == "+2 −2 cells (model.mixer.name memory → attention)"
 
 
 def test_only_keys_that_somebody_wrote_are_told(plan: Make):
     """Another task has another length, and gate none is stored as the residual that it is: nobody wrote either."""
     text = "grid: {model.dim: [16, 32]}"
     old = through_json(plan(text))
-    assert str(difference(old, plan(text, "task.name=niah"))) == "+2 −2 cells (task.name mqar → niah)"
+    assert str(plan_diff(old, plan(text, "task.name=niah"))) == "+2 −2 cells (task.name mqar → niah)"
     whole = plan(f"base: {{task: {{name: niah, preset: mk1, length: 96}}}}\n{text}")
-    assert str(difference(old, whole)) == "+2 −2 cells (task.name mqar → niah, task.length 64 → 96)"
+    assert str(plan_diff(old, whole)) == "+2 −2 cells (task.name mqar → niah, task.length 64 → 96)"
     gated = through_json(plan(text, "model.mixer.gate=none"))
-    assert str(difference(old, gated)) == "+2 −2 cells (model.mixer.gate context → none)"
-    assert str(difference(gated, old)) == "+2 −2 cells (model.mixer.gate none → context)"
+    assert str(plan_diff(old, gated)) == "+2 −2 cells (model.mixer.gate context → none)"
+    assert str(plan_diff(gated, old)) == "+2 −2 cells (model.mixer.gate none → context)"
     one, other = (through_json(plan(f"grid: {{model.mixer: [{word}]}}")) for word in ("titans", "attention"))
-    assert str(difference(one, other)) == "+1 −1 cells (model.mixer.name memory → attention)"
+    assert str(plan_diff(one, other)) == "+1 −1 cells (model.mixer.name memory → attention)"
     exam = plan(text, "eval.task={length: 128}", "train.checkpoint_every=5")
-    assert str(difference(old, exam)) == "+2 −2 cells (eval.task [] → [length=128])"
+    assert str(plan_diff(old, exam)) == "+2 −2 cells (eval.task [] → [length=128])"
 
 
 def test_a_plan_of_before_is_compared_by_all_its_keys(plan: Make):
     old = replace(plan("grid: {model.dim: [16, 32]}"), written=None)
     other = plan("grid: {model.dim: [16, 32]}", "task.name=niah")
-    assert str(difference(old, other)) == "+2 −2 cells (task.name mqar → niah, task.length 64 → 128)"
+    assert str(plan_diff(old, other)) == "+2 −2 cells (task.name mqar → niah, task.length 64 → 128)"
 
 
 def test_what_cells_choose_is_not_what_changed(plan: Make):
     text = "grid: {model.dim: [16, 32]}\nselect: {over: {train.lr: [LR]}, seeds: 1}"
     old, new = plan(text.replace("LR", "1.0, 2.0")), plan(text.replace("LR", "3.0, 4.0"), "train.steps=40")
-    assert str(difference(old, new)) == "+2 −2 cells (train.steps 600 → 40)"
+    assert str(plan_diff(old, new)) == "+2 −2 cells (train.steps 600 → 40)"
 
 
 def test_another_question_another_name_and_spelling_are_no_difference(plan: Make):
     old = plan("question: a\ngrid: {train.lr: [1e-3, 1e-2]}")
     new = plan("question: b\nchanges: {low: {train.lr: 0.001}, high: {}}")
-    assert not difference(old, new)
+    assert not plan_diff(old, new)
 
 
 def test_another_select_key_is_another_select_and_no_other_cells(plan: Make):
     old = plan("grid: {model.dim: [16, 32]}\nselect: {over: {train.lr: [1.0, 2.0]}, seeds: 1}")
     new = plan("grid: {model.dim: [16, 32]}\nselect: {over: {train.clip: [1.0, 2.0]}, seeds: 1}")
-    assert str(difference(old, new)) == "another select"
-    assert str(difference(old, plan("grid: {model.dim: [16, 32]}"))) == "another select"
+    assert str(plan_diff(old, new)) == "another select"
+    assert str(plan_diff(old, plan("grid: {model.dim: [16, 32]}"))) == "another select"
 
 
 def test_cells_of_another_version_of_a_formula_are_the_same_cells_trained_anew(plan: Make):
@@ -241,7 +240,7 @@ def test_cells_of_another_version_of_a_formula_are_the_same_cells_trained_anew(p
     data = as_dict(now)
     data["cells"][1]["candidates"][0]["runs"]["0"] = "0" * 16
     data["versions"] = {"task.mqar": 3}
-    found = difference(from_dict(data), now)
+    found = plan_diff(from_dict(data), now)
     assert (found.needs_extend, bool(found), found.renewed) == (False, False, ("dim=32",))
     assert renewal(from_dict(data), now).startswith(
         "1 of 2 cells were trained with version 3 of task.mqar, which is 1 now: they are trained again"
@@ -254,18 +253,18 @@ def test_a_default_that_has_changed_since_is_named_though_nobody_wrote_it(plan: 
     data = as_dict(now)
     for cell in data["cells"]:
         cell["candidates"][0]["config"]["train.batch"] = 32
-    assert str(difference(from_dict(data), now)) == "+2 −2 cells (train.batch 32 → 64)"
+    assert str(plan_diff(from_dict(data), now)) == "+2 −2 cells (train.batch 32 → 64)"
 
 
 def test_size(plan: Make):
-    found = size(plan(GATING.replace("grid: {", "grid: {model.mixer.connector: [own, shared], ")))
+    found = workload(plan(GATING.replace("grid: {", "grid: {model.mixer.connector: [own, shared], ")))
     assert (found.listed, found.cells, found.candidates) == (6, 4, 8)
     assert (found.first, found.runs) == (4 * 2 * 2, 4 * 2 * 2 + 4 * 3)
     assert found.tokens == found.runs * 600 * 64 * 64
 
 
 def test_size_without_select(plan: Make):
-    found = size(
+    found = workload(
         plan("base: {train: {steps: 5, batch: 2}}\nzip: {task.length: [64, 128], task.pairs: [4, 8]}\nseeds: 0..2")
     )
     assert (found.listed, found.cells, found.candidates, found.first, found.runs) == (2, 2, 2, 6, 6)
@@ -274,7 +273,7 @@ def test_size_without_select(plan: Make):
 
 def test_size_takes_the_dearest_winner_and_counts_shared_runs_once(plan: Make):
     dear = plan("select: {over: {train.steps: [5, 10]}, seeds: 1}\nseeds: 0..2")
-    assert size(dear).tokens == (5 + 10 + 10 + 10) * 64 * 64
+    assert workload(dear).tokens == (5 + 10 + 10 + 10) * 64 * 64
     shared = plan("grid: {model.mixer.aggregate: [grm, residual]}\nselect: {over: {model.mixer.gate: [context, none]}}")
-    assert (size(shared).first, size(shared).runs) == (2, 2)
+    assert (workload(shared).first, workload(shared).runs) == (2, 2)
     assert tokens(next(iter(shared.first_runs()))) == 600 * 64 * 64

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from mclab.config.run import run_id
-from mclab.plan.describe import as_dict, from_dict
-from mclab.plan.difference import difference
-from mclab.plan.size import size
+from mclab.config.ids import run_id
+from mclab.plan.plan import workload
+from mclab.plan.plan_diff import plan_diff
+from mclab.plan.plan_json import as_dict, from_dict
 from tests.plan.conftest import Fault, Make
 from tests.plan.test_grid import names
 
@@ -24,19 +24,19 @@ BASE = "base: {task: {pairs: [4, 8]}, train: {steps: 10, batch: 4}}\n"
 )
 def test_exams_in_a_base(plan: Make, text: str):
     run = next(plan(text).first_runs())
-    assert [exam.label for exam in run.exams] == ["length=128", "length=256"]
+    assert [exam.label for exam in run.test_variants] == ["length=128", "length=256"]
 
 
 def test_exams_on_the_command_line(plan: Make):
     for value in ("{length: [128, 256]}", "[{length: 128}, {length: 256}]", "length=[128, 256]"):
         run = next(plan(BASE, f"eval.task={value}").first_runs())
-        assert [exam.label for exam in run.exams] == ["length=128", "length=256"]
+        assert [exam.label for exam in run.test_variants] == ["length=128", "length=256"]
 
 
 def test_exams_as_an_axis(plan: Make):
     found = plan(f"{BASE}grid: {{eval.task: [[], {{length: 128}}, [{{length: 128}}, {{pairs: 16}}]]}}")
     assert names(found) == ["eval.task=[]", "eval.task={length: 128}", "eval.task=[{length: 128}, {pairs: 16}]"]
-    assert [len(run.exams) for run in found.first_runs()] == [0, 1, 2]
+    assert [len(run.test_variants) for run in found.first_runs()] == [0, 1, 2]
     back = from_dict(json.loads(json.dumps(as_dict(found))))
     assert back == found
     assert list(back.first_runs()) == list(found.first_runs())
@@ -77,7 +77,7 @@ def test_exams_in_conditions(plan: Make):
         (
             "base: {eval.task: {length: 4, pairs: 1}}",
             "g.yaml:1: eval.task: length=4: eval.test wants 1024 sequences, but the smallest slice holds 992 different "
-            "ones and a quarter of them is kept for test; take eval.test 248 or a larger exam",
+            "ones and a quarter of them is kept for test; take eval.test 248 or a larger task",
         ),
         (
             "base: {train.task: [{length: 128}, {length: 128, weight: 3}]}",
@@ -113,7 +113,7 @@ def test_faults(fault: Fault, text: str, message: str):
 
 
 def test_an_exam_may_not_be_chosen_and_a_mix_may(plan: Make, fault: Fault):
-    assert "changes the exam" in fault("select: {over: {eval.task: [{length: 128}, {length: 256}]}}")
+    assert "changes the test" in fault("select: {over: {eval.task: [{length: 128}, {length: 256}]}}")
     found = plan(f"{BASE}select: {{over: {{train.task: [[], {{length: 128}}]}}, seeds: 1}}")
     assert [len(run.train.task) for run in found.first_runs()] == [0, 1]
     assert from_dict(json.loads(json.dumps(as_dict(found)))).cells[0].candidates[1].values == {
@@ -122,9 +122,9 @@ def test_an_exam_may_not_be_chosen_and_a_mix_may(plan: Make, fault: Fault):
 
 
 def test_tokens_count_the_mix(plan: Make):
-    assert size(plan(BASE)).tokens == 10 * 4 * 64
+    assert workload(plan(BASE)).tokens == 10 * 4 * 64
     mixed = plan(BASE, "train.task=[{weight: 4}, {length: 128}]")
-    assert size(mixed).tokens == 4 * (8 * 64 + 2 * 128)
+    assert workload(mixed).tokens == 4 * (8 * 64 + 2 * 128)
 
 
 def test_cells_that_differ_in_checkpoints_alone_are_one(plan: Make):
@@ -143,9 +143,9 @@ def test_checkpoints_make_no_other_grid(plan: Make):
     (run,) = kept.first_runs()
     assert run.train.checkpoint_every == 50
     assert run_id(run) == run_id(next(plain.first_runs()))
-    assert not difference(plain, kept)
+    assert not plan_diff(plain, kept)
     back = from_dict(json.loads(json.dumps(as_dict(kept))))
     assert next(back.first_runs()).train.checkpoint_every == 50
-    assert str(difference(plain, plan(BASE, "train.checkpoint_every=50", "train.steps=20"))) == (
+    assert str(plan_diff(plain, plan(BASE, "train.checkpoint_every=50", "train.steps=20"))) == (
         "+1 −1 cells (train.steps 10 → 20)"
     )

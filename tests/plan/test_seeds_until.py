@@ -6,8 +6,8 @@ import pytest
 
 from mclab.config.parse import parse_run
 from mclab.config.strict import ConfigError
-from mclab.plan.describe import as_dict, from_dict
-from mclab.plan.until import LOOKS, SHARES, Until, resolution, shares_of
+from mclab.plan.plan_json import as_dict, from_dict
+from mclab.plan.seeds import LOOKS, SHARES, Until, resolution, shares_of
 from tests.plan.conftest import Fault, Make
 
 

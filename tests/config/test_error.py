@@ -2,7 +2,7 @@
 
 import pytest
 
-from mclab.config.guess import did_you_mean, nearest, suggestion
+from mclab.config.error import did_you_mean, nearest, suggestion
 from mclab.config.parse import unknown
 
 KEYS = ["low", "high", "log", "step"]

@@ -3,23 +3,23 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mclab.config.ids import UNSCIENTIFIC, canonical, run_id
 from mclab.config.keys import by_path, shown
-from mclab.config.run import UNSCIENTIFIC, RunConfig, canonical, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import Leaf, leaves
 from mclab.config.versions import differing, versions
+from mclab.plan.dotted import ABSENT, Flat, differ, normalised, overlaid, parents_first, setting, value_at
 from mclab.plan.plan import CHANGE, Candidate, Cell, Plan
 from mclab.plan.select import Lookup, runs_needed
-from mclab.plan.settings import ABSENT, Flat, laid, parents_first, setting, value_at
-from mclab.plan.words import differ, settled
 
-#: Changed keys that are told one by one.
+#: Changed keys that are named one by one.
 _MOST_KEYS = 3
 
 _Config = frozenset[tuple[str, Leaf]]
 
 
 @dataclass(frozen=True)
-class Difference:
+class PlanDiff:
     """Names of cells that came and went, seeds that came and went, and whether cells choose by another rule.
 
     `until`: a plan whose seeds are added until every row is told has other looks, other shares of the error, another
@@ -60,9 +60,9 @@ class Difference:
 
     def _keys(self) -> str:
         more = len(self.changed) - _MOST_KEYS
-        told = [f"{path} {shown(old)} → {shown(new)}" for path, old, new in self.changed[:_MOST_KEYS]]
-        told += [f"{more} more"] * (more > 0)
-        return f" ({', '.join(told)})" if told else ""
+        named = [f"{path} {shown(old)} → {shown(new)}" for path, old, new in self.changed[:_MOST_KEYS]]
+        named += [f"{more} more"] * (more > 0)
+        return f" ({', '.join(named)})" if named else ""
 
 
 def _count(more: int, fewer: int, noun: str) -> str:
@@ -70,14 +70,14 @@ def _count(more: int, fewer: int, noun: str) -> str:
     return f"{' '.join(signs)} {noun}" if signs else ""
 
 
-def difference(old: Plan, new: Plan) -> Difference:
+def plan_diff(old: Plan, new: Plan) -> PlanDiff:
     """What `new` changes about `old`. Cells are the same when their runs are, whatever their names and order."""
     over = _chosen(old, new)
     shared = [seed for seed in new.seeds if seed in old.seeds]
     before, after = ({_ground(cell, over): cell for cell in plan.cells} for plan in (old, new))
     kept = {key for key in before if key in after}
     gone, come = ([cell for key, cell in plan.items() if key not in kept] for plan in (before, after))
-    return Difference(
+    return PlanDiff(
         added=tuple(cell.name for cell in come),
         removed=tuple(cell.name for cell in gone),
         seeds_added=tuple(seed for seed in new.seeds if seed not in old.seeds),
@@ -95,7 +95,7 @@ def difference(old: Plan, new: Plan) -> Difference:
 def looked(old: Plan | None, new: Plan, lookup: Lookup) -> tuple[int, ...]:
     """The numbers of seeds at which results were there to be seen before `new` added seeds or rows to those of `old`,
     or planned its looks otherwise: p values of `new` are not corrected for that."""
-    changed = difference(old, new) if old else None
+    changed = plan_diff(old, new) if old else None
     if old is None or changed is None or len(changed.removed) == len(old.cells):
         return ()
     if not (changed.seeds_added or changed.added or changed.until or changed.planned):
@@ -111,8 +111,8 @@ def _chosen(*plans: Plan) -> set[str]:
 
 
 def renewal(old: Plan, new: Plan) -> str | None:
-    """What there is to say where cells of both plans were trained with other versions of their formulas; else None."""
-    changed = difference(old, new)
+    """A line for cells of both plans that were trained with other versions of their formulas; None without any."""
+    changed = plan_diff(old, new)
     if not changed.renewed:
         return None
     # A new plan no longer has a part whose runs are written otherwise now (a chunk above the length).
@@ -146,7 +146,7 @@ def _changed(before: Plan, after: Plan, gone: list[Cell], come: list[Cell]) -> t
 def _written(plan: Plan, cell: Cell) -> Flat:
     """What was written for the cell: in the base, on the command line, in its row."""
     own = (setting(path, value, "") for path, value in cell.values.items() if path != CHANGE)
-    return laid(dict(plan.written or {}), parents_first(own))
+    return overlaid(dict(plan.written or {}), parents_first(own))
 
 
 def _rewritten(old: Flat, new: Flat) -> Iterator[tuple[str, Leaf, Leaf]]:
@@ -156,7 +156,7 @@ def _rewritten(old: Flat, new: Flat) -> Iterator[tuple[str, Leaf, Leaf]]:
     for path in (path for path in by_path() if path in given):
         before, after = value_at(old, path), value_at(new, path)
         if ABSENT not in (before, after) and differ(path, before, after):
-            yield path, settled(path, before), settled(path, after)
+            yield path, normalised(path, before), normalised(path, after)
 
 
 def _first(cell: Cell, over: set[str]) -> dict[str, Leaf]:

@@ -1,7 +1,7 @@
-"""What a study's axes are judged by: every distinct trial, at a step that nearly all of them have come to.
+"""The trials that a study's axes are judged by: every distinct one, at a step that nearly all of them have reached.
 
-A pruned trial is evidence: it was worse than half of the others when it was stopped. Judged by the trials that ran to
-their end alone, a value that always led to an early stop would not be seen to matter.
+Pruned trials are included: each was worse than half of the others when it was stopped. With only the trials that ran to
+their end, a value that always led to an early stop would not seem to matter.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 
 from mclab.plan.space_trials import Trial, Trials
 
-#: Share of the distinct trials that must have come to a step for it to stand for all of them.
+#: Share of the distinct trials that must have reached a step for all to be compared there.
 MOST = 0.9
 #: How far above the best predictor without recall a valid accuracy shows that a run has begun to recall: five times the
 #: standard error of 1,000 answers at 0.12, so that the luckiest of a hundred trials at chance does not.
 BEGUN = 0.05
-#: Trials that a statement on what is good rests on at the least (Optuna's advice for PED-ANOVA).
+#: Fewest good trials that a statement may rest on (Optuna's advice for PED-ANOVA).
 FEWEST_GOOD = 5
 
 Looks = Mapping[int, Mapping[int, float]]
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Comparable:
     """Distinct trials with the value that each is judged by in place of its own `values`.
 
     `step` is where the values were measured: `None` for the end of training, where no trial was pruned or nothing is
@@ -38,7 +38,7 @@ class Evidence:
         return sum(trial.status == "pruned" for trial in self.trials)
 
 
-def evidence(found: Trials) -> Evidence:
+def comparable(found: Trials) -> Comparable:
     """All distinct trials that are done or pruned, at the last step that at least `MOST` of them have come to.
 
     Looks are of the first objective; with two, only the trials that are done are compared. Where `MOST` share no step,
@@ -48,10 +48,10 @@ def evidence(found: Trials) -> Evidence:
     pruned = [trial for trial in ended if trial.status == "pruned"]
     step = None if len(found.objectives) > 1 or not pruned else _step(ended, found.looks)
     if step is None:
-        return Evidence(None, tuple(trial for trial in ended if trial.status == "done"), len(pruned))
+        return Comparable(None, tuple(trial for trial in ended if trial.status == "done"), len(pruned))
     there = [trial for trial in ended if step in found.looks.get(trial.number, {})]
     judged = tuple(replace(trial, values=(found.looks[trial.number][step],)) for trial in there)
-    return Evidence(step, judged, len(ended) - len(there))
+    return Comparable(step, judged, len(ended) - len(there))
 
 
 def _distinct(trials: Sequence[Trial]) -> list[Trial]:
@@ -78,7 +78,7 @@ def _step(trials: Sequence[Trial], looks: Looks) -> int | None:
 def begun(found: Trials) -> tuple[int, int] | None:
     """How many of the trials that are judged recall more than the best predictor without recall, and of how many it is
     known. `None` where it is of none: the objective is a loss, or the records are from before baselines were stored."""
-    judged = evidence(found)
+    judged = comparable(found)
     if found.without_recall is None:
         return None
     if judged.step is None:

@@ -1,4 +1,4 @@
-"""A YAML document before it is built: lines are noted, and what no plan can want is refused, each with its place.
+"""A YAML document before it becomes data: lines are noted, and what no plan can use is refused with its place.
 
 An alias stands for the same nodes wherever it is used. They are walked once, and count at every use.
 """
@@ -26,7 +26,7 @@ class _Size(NamedTuple):
     levels: int
 
 
-def scan(node: yaml.Node, source: Source, at: str = "") -> None:
+def check_document(node: yaml.Node, source: Source, at: str = "") -> None:
     """Note the line of every key of the document in `source`. `at` is the key that all of it is the value of, if any.
 
     Raises `ConfigError` for a key that is given twice, or is no word; a node that contains itself; more nodes or levels

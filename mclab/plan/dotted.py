@@ -1,31 +1,34 @@
-"""Keys and values before they are a run: nested or dotted, laid over each other, nested again.
+"""A run as dotted keys before it is a `RunConfig`: read from a file, overlaid with settings, nested again.
 
 Inside the plan a run is a flat mapping, dotted path to value. A mapping given for a mixer or a task replaces it as a
-whole; a mapping given for a mere section (`train: {lr: 1e-3}`) is only another way to write its keys.
+whole; a mapping given for a plain section (`train: {lr: 1e-3}`) is only another way to write its keys.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mclab.config.guess import did_you_mean
-from mclab.config.keys import by_path, choices, default_name, rooms, sections, shown
-from mclab.config.parse import Where, check_path, check_values, parse_run, quoted
+from mclab.config.error import did_you_mean
+from mclab.config.keys import by_path, default_name, named_sections, plain_sections, sections, shown
+from mclab.config.model.mixers import with_name
+from mclab.config.parse import Where, check_path, check_values, parse_run, quoted, typed
 from mclab.config.strict import ConfigError
 from mclab.plan.source import Source
-from mclab.plan.words import contradiction, differ, meant, settled, written_out
 
 Flat = dict[str, Any]
 
-#: Stands for the value of a key that the cell's mixer or task does not have.
+_MIXER = "model.mixer"
+_INSIDE = f"{_MIXER}."
+
+#: The value of a key that the cell's mixer or task does not have.
 ABSENT = object()
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One key given one value. `clears` are mappings that it replaces; `flat` is what stands there then.
+    """One key given one value. `clears` are mappings that it replaces; `flat` are the dotted keys that it sets.
 
-    `meant` are the keys in it that a word stands for, each with the word.
+    `named` are those of the keys that a mixer's name stands for, each with the name.
     """
 
     path: str
@@ -33,7 +36,7 @@ class Setting:
     clears: tuple[str, ...]
     flat: Flat
     where: str
-    meant: Mapping[str, str] = field(default_factory=dict)
+    named: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def touches(self) -> tuple[str, ...]:
@@ -41,12 +44,12 @@ class Setting:
         return (*self.clears, *self.flat)
 
     def covers(self, path: str) -> bool:
-        """True where the value of `path` is this setting's doing."""
+        """True where this setting decides the value of `path`."""
         return path in self.flat or any(within(path, gone) for gone in (self.path, *self.clears))
 
 
 def within(path: str, other: str) -> bool:
-    """True where `path` is `other` or lies in it."""
+    """True where `path` is `other` or below it."""
     return path == other or path.startswith(f"{other}.")
 
 
@@ -56,36 +59,36 @@ def setting(path: str, value: Any, where: str, top: str = "") -> Setting:
     if path == "seed":
         raise ConfigError(f"{prefix}: seed: is no axis; list the seeds under seeds, e.g. seeds: 0..4")
     check_path(path, prefix)
-    if path in sections() and isinstance(value, Mapping):
-        inner = [setting(full, part, where, top) for full, part in pairs(value, sections(), path, prefix)]
+    if path in plain_sections() and isinstance(value, Mapping):
+        inner = [setting(full, part, where, top) for full, part in pairs(value, plain_sections(), path, prefix)]
         refuse_contradictions(inner)
         clears = tuple(gone for part in inner for gone in part.clears)
-        meant_there = {key: word for part in inner for key, word in part.meant.items()}
-        return Setting(path, value, clears, laid({}, parents_first(inner)), where, meant_there)
+        named = {key: name for part in inner for key, name in part.named.items()}
+        return Setting(path, value, clears, overlaid({}, parents_first(inner)), where, named)
     flat = {path: value}
-    if path in choices() and isinstance(value, Mapping):
-        flat = dict(pairs(value, rooms(), path, prefix))
-    flat = written_out(flat, lambda _: prefix)
-    return Setting(path, value, () if path in flat else (path,), flat, where, meant(path, value))
+    if path in named_sections() and isinstance(value, Mapping):
+        flat = dict(pairs(value, sections(), path, prefix))
+    flat = with_names_expanded(flat, lambda _: prefix)
+    return Setting(path, value, () if path in flat else (path,), flat, where, _keys_of_name(path, value))
 
 
 def refuse_contradictions(items: Sequence[Setting]) -> None:
-    """Raise `ConfigError` where one of these, which are written side by side, contradicts a word in another."""
+    """Raise `ConfigError` where one of these, which are written together, contradicts a mixer's name in another."""
     for item in items:
-        for path, word in item.meant.items():
+        for path, name in item.named.items():
             for other in items:
                 if other is not item and path in other.flat and differ(path, item.flat[path], other.flat[path]):
-                    keys = {each.rpartition(".")[2]: item.flat[each] for each in item.meant if item.meant[each] == word}
-                    raise ConfigError(f"{other.where}: {contradiction(path, word, keys, other.flat[path])}")
+                    keys = {each.rpartition(".")[2]: item.flat[each] for each in item.named if item.named[each] == name}
+                    raise ConfigError(f"{other.where}: {_contradiction(path, name, keys, other.flat[path])}")
 
 
 def settings(data: Any, source: Source, at: str) -> tuple[Setting, ...]:
-    """The settings of a row: `{model.dim: 16, train: {lr: 1e-3}}`. `at` is where it stands in the grid."""
+    """The settings of a row: `{model.dim: 16, train: {lr: 1e-3}}`. `at` is its place in the grid."""
     if data is None:
         return ()
     if not isinstance(data, Mapping):
         raise source.error(at, f"{at}: needs a mapping of keys to values, got {quoted(data)}")
-    found = pairs(data, sections(), "", f"{source.at(at)}: {at}")
+    found = pairs(data, plain_sections(), "", f"{source.at(at)}: {at}")
     return parents_first(setting(path, value, source.at(f"{at}.{path}"), at) for path, value in found)
 
 
@@ -95,7 +98,7 @@ def parents_first(items: Iterable[Setting]) -> tuple[Setting, ...]:
 
 
 def _is_whole(item: Setting) -> bool:
-    return isinstance(item.value, Mapping) or item.path in rooms()
+    return isinstance(item.value, Mapping) or item.path in sections()
 
 
 def pairs(data: Mapping[Any, Any], into: Container[str], path: str, where: str) -> Iterator[tuple[str, Any]]:
@@ -116,12 +119,12 @@ def _walk(data: Mapping[Any, Any], into: Container[str], path: str) -> Iterator[
         full = f"{path}.{key}" if path else str(key)
         if full in into and isinstance(value, Mapping):
             yield from _walk(value, into, full)
-        elif not (value is None and full in sections()):
+        elif not (value is None and full in plain_sections()):
             yield full, value
 
 
-def laid(base: Flat, over: Iterable[Setting]) -> Flat:
-    """`base` with settings laid over it, the later ones on top."""
+def overlaid(base: Flat, over: Iterable[Setting]) -> Flat:
+    """`base` with these settings applied in their order."""
     flat = dict(base)
     for item in over:
         for gone in item.clears:
@@ -170,7 +173,7 @@ def base_of(data: Any, source: Source) -> tuple[Flat, int | None]:
     def where(path: str) -> str:
         return source.at(f"base.{path}")
 
-    flat = written_out(dict(pairs(data, rooms(), "", f"{source.at('base')}: base")), where)
+    flat = with_names_expanded(dict(pairs(data, sections(), "", f"{source.at('base')}: base")), where)
     for path in flat:
         if path.rpartition(".")[0] in by_path():
             check_path(path, where(path))
@@ -194,7 +197,7 @@ def check_top(
         if key in keys:
             continue
         hint = did_you_mean(str(key), keys) or f"{owner} has {', '.join(keys)}"
-        if str(key).partition(".")[0] in rooms():
+        if str(key).partition(".")[0] in sections():
             hint = of_a_run
         raise source.error(str(key), f"{key}: unknown key; {hints.get(str(key), hint)}")
 
@@ -202,9 +205,60 @@ def check_top(
 def value_at(flat: Flat, path: str) -> Any:
     """What a run holds under a key, its default where `flat` is silent, `ABSENT` where it has no such key."""
     if path in flat:
-        return settled(path, flat[path])
-    room = path.rpartition(".")[0]
-    of = flat.get(f"{room}.name", default_name(room)) if room in choices() else None
+        return normalised(path, flat[path])
+    section = path.rpartition(".")[0]
+    of = flat.get(f"{section}.name", default_name(section)) if section in named_sections() else None
     keys = by_path()[path]
     key = keys.get(of, keys.get(None)) if isinstance(of, str | None) else None
     return ABSENT if key is None else key.default
+
+
+def with_names_expanded(flat: Mapping[str, Any], where: Callable[[str], str]) -> dict[str, Any]:
+    """`flat` with the keys that a mixer's name or preset stands for in place of it; a wrong name stays, to be refused
+    by the schema.
+
+    Raises `ConfigError`, at `where` of the key, for a key that contradicts the name.
+    """
+    name = flat.get(_MIXER)
+    given = {path.removeprefix(_INSIDE): value for path, value in flat.items() if path.startswith(_INSIDE)}
+    if not isinstance(name, str) and (_MIXER in flat or "name" not in given):
+        return dict(flat)
+    try:
+        given = with_name(given) if "name" in given else given
+        keys = with_name(name) if isinstance(name, str) else {}
+    except ValueError:
+        return dict(flat)
+    for key in keys:
+        if key in given and differ(path := f"{_INSIDE}{key}", keys[key], given[key]):
+            raise ConfigError(f"{where(path)}: {_contradiction(path, name or '', keys, given[key])}")
+    rest = {path: value for path, value in flat.items() if path != _MIXER and not path.startswith(_INSIDE)}
+    return rest | {f"{_INSIDE}{key}": value for key, value in {**keys, **given}.items()}
+
+
+def _keys_of_name(path: str, value: Any) -> dict[str, str]:
+    """The keys that a mixer's name in the value of `path` stands for, each with the name."""
+    if path == _MIXER and isinstance(value, Mapping):
+        path, value = f"{_MIXER}.name", value.get("name")
+    if path not in (_MIXER, f"{_MIXER}.name") or not isinstance(value, str):
+        return {}
+    return dict.fromkeys(with_names_expanded({path: value}, lambda _: ""), value)
+
+
+def _contradiction(path: str, name: str, keys: Mapping[str, Any], value: Any) -> str:
+    """The fault of a key with another value than `name` has there; `keys` are all that the name stands for."""
+    key = path.removeprefix(_INSIDE)
+    whole = {"name": value} if key == "name" else {**keys, key: value}
+    return f"{path}: {name} has {shown(keys[key])} there; write a mapping for another, {_MIXER}: {shown(whole)}"
+
+
+def differ(path: str, one: Any, other: Any) -> bool:
+    """Whether two values of a key make different runs."""
+    return repr(normalised(path, one)) != repr(normalised(path, other))
+
+
+def normalised(path: str, value: Any) -> Any:
+    """`value` as a run holds it; as it is where no run would take it (the schema complains later)."""
+    try:
+        return typed(path, value) if path in by_path() else value
+    except ConfigError:
+        return value

@@ -1,0 +1,86 @@
+"""Types of keys: a name from a registry, the dotted path of a user's own class or function, and its arguments."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
+from pydantic_core import PydanticKnownError
+from pydantic_core.core_schema import CoreSchema, no_info_plain_validator_function
+
+from mclab.config.strict import as_texts, refuse_large
+
+
+def is_path(word: object) -> bool:
+    """Whether this is the dotted path of a class or function of the user's own: `my_rules.Leaky`."""
+    parts = word.split(".") if isinstance(word, str) else []
+    return len(parts) > 1 and all(part.isidentifier() for part in parts)
+
+
+def _dotted(value: str) -> str:
+    """The empty text means that the key was not given, which the rules between keys refuse."""
+    if value and not is_path(value):
+        raise ValueError("needs the dotted path of a class or function, e.g. my_mixers.Mixer")
+    return value
+
+
+#: A dotted path, or nothing.
+Path = Annotated[str, AfterValidator(_dotted)]
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _as_args(value: Any) -> Any:
+    """A mapping of names to JSON values as texts. Inner mappings are sorted: their order has no meaning."""
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple) and all(isinstance(text, str) and "=" in text for text in value):
+        value = {name: _json(text) for name, _, text in (each.partition("=") for each in value)}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) and key.isidentifier() for key in value):
+        raise ValueError("needs a mapping of arguments, e.g. {width: 16}")
+    refuse_large(value)
+    try:
+        return as_texts(json.loads(json.dumps(dict(value), sort_keys=True, allow_nan=False)))
+    except (TypeError, ValueError):
+        raise ValueError("needs numbers, texts, true, false, null, lists or mappings of them") from None
+
+
+#: A mapping of arguments; held as one `name=value` text each, sorted.
+Args = Annotated[tuple[str, ...], BeforeValidator(_as_args), WithJsonSchema({"type": "object"})]
+
+
+def keywords(args: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments as values: JSON where it is JSON, else a word."""
+    return {name: _json(value) for name, _, value in (text.partition("=") for text in args)}
+
+
+#: A dotted path, for editors.
+_PATH = r"^[^\W\d]\w*(\.[^\W\d]\w*)+$"
+
+
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """`Annotated[str, OneOf(registry)]` is like `Literal` of the registry's names, which are looked up whenever a value
+    is checked: the registry may grow while the program runs."""
+
+    names: Collection[str]
+    #: Whether a dotted path of the user's own is allowed too.
+    or_path: bool = False
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_plain_validator_function(self._checked)
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        names: dict[str, Any] = {"enum": list(self.names), "type": "string"}
+        return {"anyOf": [names, {"type": "string", "pattern": _PATH}]} if self.or_path else names
+
+    def _checked(self, value: Any) -> Any:
+        if isinstance(value, str) and (value in self.names or (self.or_path and is_path(value))):
+            return value
+        raise PydanticKnownError("literal_error", {"expected": ", ".join(map(repr, self.names))})
