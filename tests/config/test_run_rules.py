@@ -112,3 +112,29 @@ def test_where_nothing_is_scored_any_pool_will_do():
     for keys in ({"gate": "input"}, {"aggregate": "residual"}, {"aggregate": "none"}):
         run = parse_run({"model": {"mixer": {"pool_of": "inputs", "connector": "shared", **keys}}})
         assert run_id(run) == run_id(parse_run({"model": {"mixer": keys}}))
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        (
+            {},
+            "eval.post_training: is for a model trained without a cache, and aggregate is grm; "
+            "take model.mixer.aggregate none",
+        ),
+        (
+            {"mixer": {"aggregate": "ssc"}, "pattern": ["mixer", "titans"]},
+            "eval.post_training: is for a model trained without a cache, and aggregate is ssc; "
+            "take model.mixer.aggregate none",
+        ),
+        (
+            {"mixer": {"name": "attention"}},
+            "eval.post_training: keeps states of a memory, and mixer attention has none; "
+            "leave it out or take model.mixer.name memory",
+        ),
+    ],
+)
+def test_a_cache_after_training_is_for_memories_trained_without(model: dict[str, Any], line: str):
+    with pytest.raises(ConfigError) as caught:
+        parse_run({"model": model, "eval": {"post_training": 1}})
+    assert str(caught.value) == line
