@@ -56,7 +56,7 @@ Args = Annotated[tuple[str, ...], BeforeValidator(_as_args), WithJsonSchema({"ty
 
 
 def keywords(args: tuple[str, ...]) -> dict[str, Any]:
-    """The arguments as values: JSON where it is JSON, else a word."""
+    """The arguments as values: JSON where it is JSON, else text."""
     return {name: _json(value) for name, _, value in (text.partition("=") for text in args)}
 
 

@@ -77,7 +77,7 @@ def _canonical_eval(run: RunConfig) -> EvalConfig:
 def science(run: RunConfig) -> dict[str, Leaf]:
     """The keys that decide this run's result: those that differ from their baselines, keys without effect left out.
 
-    A name of the pattern stands for keys at their defaults; those whose default is not their baseline any more follow
+    A name of the pattern means keys at their defaults; those whose default is not their baseline any more follow
     it, `model.pattern.titans.depth`.
     """
     return _named(canonical(run))

@@ -23,9 +23,9 @@ class Kind(NamedTuple):
 
     noun: str
     made: tuple[str, ...]
-    """A class, when it is made, beside its own arguments; a function of the user's each time, beside `called`."""
+    """To a class when it is constructed; to a function of the user's at every call, together with `called`."""
     called: tuple[str, ...] = ()
-    """Each time that it is called."""
+    """At every call."""
     method: str = ""
     """The method that a class has to have."""
 
@@ -197,13 +197,11 @@ def written_versions(run: RunConfig) -> dict[str, int]:
 def hashes(run: RunConfig) -> dict[str, str]:
     """The first sixteen digits of the SHA-256 of each own part's file, by the part's path; `unknown` where there is
     none to read."""
-    return dict(_hashes(run))
-
-
-def _hashes(run: RunConfig) -> Iterator[tuple[str, str]]:
+    found = dict[str, str]()
     for part in parts_of(run):
         try:
             source = source_of(part.path)
         except ValueError:
             source = None
-        yield part.path, source.sha256[:16] if source else "unknown"
+        found[part.path] = source.sha256[:16] if source else "unknown"
+    return found

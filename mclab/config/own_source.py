@@ -112,6 +112,6 @@ def _file(where: str) -> str | None:
 
 
 def _missing(word: str, parent: str, places: list[str]) -> str:
-    beside = [each.name for each in pkgutil.iter_modules(places if parent else [os.getcwd()])]
+    near = [each.name for each in pkgutil.iter_modules(places if parent else [os.getcwd()])]
     place = f"in {parent}" if parent else f"here ({os.getcwd()}) nor among the installed ones"
-    return f"there is no module {word} {place}{did_you_mean(word, beside, '; ')}"
+    return f"there is no module {word} {place}{did_you_mean(word, near, '; ')}"

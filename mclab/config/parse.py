@@ -69,14 +69,14 @@ def typed(path: str, value: Any, where: Where = "") -> Any:
 
 def unknown(path: str, of: str | None = None) -> str:
     """What is wrong with a key that does not exist there (`of`: the mixer or task there), and the likely one."""
-    section, _, word = path.rpartition(".")
+    section, _, last = path.rpartition(".")
     if path in by_path():
         return _foreign(path, of)
     if section in by_path():
-        return f"unknown key; {section} is a key itself{_inside(section, word)}"
+        return f"unknown key; {section} is a key itself{_inside(section, last)}"
     models = [model for name, model in sections().get(section, {}).items() if of in (None, name)]
     here = list(dict.fromkeys(key for model in models for key in model.model_fields))
-    if guess := _elsewhere(word) or [f"{section}.{key}".lstrip(".") for key in nearest(word, here)] or _far(path):
+    if guess := _elsewhere(last) or [f"{section}.{key}".lstrip(".") for key in nearest(last, here)] or _far(path):
         return f"unknown key; {suggestion(guess)}"
     return f"unknown key; {section or 'a run'} has {', '.join(here)}" if here else "unknown key"
 
@@ -104,9 +104,9 @@ def _elsewhere(word: str) -> list[str]:
 
 def _far(path: str) -> list[str]:
     """The nearest key of all, by its last part or, where there is no such section, by its whole path."""
-    last = {known.rpartition(".")[2]: known for known in by_path()}
-    section, _, word = path.rpartition(".")
-    near = [last[each] for each in nearest(word, last)]
+    known = {each.rpartition(".")[2]: each for each in by_path()}
+    section, _, last = path.rpartition(".")
+    near = [known[each] for each in nearest(last, known)]
     return near or ([] if section and section in sections() else nearest(path, by_path()))
 
 
@@ -140,7 +140,7 @@ def _is_rule(detail: Any) -> bool:
 
 
 def _place(loc: tuple[int | str, ...]) -> tuple[str, str | None]:
-    """The dotted path of a fault, without the names by which unions are told apart, and the name of its mapping."""
+    """The dotted path of a fault, without the names of union members, and the name of its section."""
     path, of, parts = "", None, list(map(str, loc))
     while parts and path not in by_path():  # after a key comes the number of a list's item
         path = f"{path}.{parts.pop(0)}".lstrip(".")
@@ -151,7 +151,7 @@ def _place(loc: tuple[int | str, ...]) -> tuple[str, str | None]:
 
 
 def _rule(path: str, message: str) -> tuple[str, str]:
-    """A rule's message begins with its key, seen from the mapping that the rule stands in."""
+    """The key that a rule's message begins with, as a dotted path, and the rest of the message."""
     key, colon, rest = message.partition(": ")
     full = f"{path}.{key}".lstrip(".")
     return (full, rest) if colon and full in by_path() else (path, message)
@@ -188,11 +188,11 @@ def _values_text(path: str, of: str | None, value: Any) -> str:
 
 
 def _hint(path: str, of: str | None, value: Any) -> str:
-    """The value that was probably meant: the whole numbers beside a fraction, else the first guess that fits."""
+    """The value that was probably meant: the whole numbers next to a fraction, else the first guess that fits."""
     if isinstance(value, float) and isfinite(value) and not value.is_integer():
-        beside = [str(whole) for whole in (floor(value), ceil(value)) if _takes(path, of, whole)]
-        if beside:
-            return f"; take {' or '.join(beside)}"
+        near = [str(whole) for whole in (floor(value), ceil(value)) if _takes(path, of, whole)]
+        if near:
+            return f"; take {' or '.join(near)}"
     fitting = (guess for guess in _guesses(path, of, value) if _takes(path, of, guess))
     return next((f"; take {shown(guess)}" for guess in fitting), "")
 

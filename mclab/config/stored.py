@@ -51,10 +51,10 @@ class StoredScore:
 class StoredRun:
     """One run's record. The figures are those of `mclab.config.outcome.Outcome`; one that it lacks is `None`.
 
-    `keys` is the config as it stands in the record, value by dotted path. `config` is the run that the keys describe;
+    `keys` is the config as in the record, value by dotted path. `config` is the run that the keys describe;
     `None` in a record of another science version whose keys describe no run in this one. `versions` are the versions
-    that the parts of the run had then, of those that were not at their first, and `words` what the words of its pattern
-    stood for (`mclab.config.ids.moved_defaults`). `sha256` is the record's checksum, `curve_sha256` that of
+    that the parts of the run had then, of those not at their first, and `words` the changed defaults behind the names
+    of its pattern (`mclab.config.ids.moved_defaults`). `sha256` is the record's checksum, `curve_sha256` that of
     the file with its curve; both `None` in a record from before there were any. `unknown` holds what the record has
     beyond all this, for a record of a later version.
     """
@@ -87,8 +87,8 @@ class StoredRun:
 
     @property
     def made_with(self) -> dict[str, str]:
-        """The version of every part of the run, and what the words of its pattern stood for beside what they did at
-        first. Runs in which these differ are not compared."""
+        """The version of every part of the run, and the changed defaults behind the names of its pattern. Runs in which
+        these differ are not compared."""
         known = {part: str(self.versions.get(part, 1)) for part in (parts(self.config) if self.config else ())}
         return {**known, **{f"pattern {key}": str(value) for key, value in self.words.items()}}
 

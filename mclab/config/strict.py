@@ -86,7 +86,7 @@ def refuse_large(value: Any) -> None:
 
 
 def as_texts(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """A mapping as a value that can be hashed and stored: `key=value` for each key, sorted; words bare, else JSON."""
+    """A mapping as a value that can be hashed and stored: `key=value` per key, sorted; text bare, else JSON."""
     return tuple(f"{key}={_text(values[key])}" for key in sorted(values))
 
 

@@ -55,12 +55,12 @@ def _as_line(value: Any) -> str:
 
 
 def _parsed(line: str) -> Iterator[tuple[str, Any]]:
-    """`a=1 b=[2, 3] c=word` to its keys and values: JSON where it is JSON, else a word."""
+    """`a=1 b=[2, 3] c=text` to its keys and values: JSON where it is JSON, else text."""
     at = 0
     while line[at:].strip():
         found = _KEY.match(line, at)
         if not found:
-            raise ValueError(f"needs key=value words or a mapping of the task's keys, not {cut(line[at:].strip())!r}")
+            raise ValueError(f"needs key=value pairs or a mapping of the task's keys, not {cut(line[at:].strip())!r}")
         value, at = _value(line, found.end())
         yield found[1], value
 
@@ -132,7 +132,9 @@ def _of_line(task: TaskConfig, line: str) -> Iterator[Variant]:
     if isinstance(weight, bool) or not isinstance(weight, int) or not 1 <= weight <= MOST_WEIGHT:
         raise ValueError(f"{cut(line)}: {WEIGHT} needs a whole number from 1 to {MOST_WEIGHT}")
     _check_keys(task, changes, line)
-    lists = {key: value for key, value in changes.items() if isinstance(value, list) and not _takes_lists(task, key)}
+    fields = type(task).model_fields  # a list is one value for a key that takes lists
+    several = (key for key in changes if isinstance(changes[key], list) and not isinstance(fields[key].default, tuple))
+    lists = {key: changes[key] for key in several}
     if (count := prod(map(len, lists.values()))) > MOST_VARIANTS:
         raise ValueError(f"{cut(line)}: comes to {count} variants, the most is {MOST_VARIANTS}")
     for chosen in product(*lists.values()):
@@ -150,10 +152,6 @@ def _check_keys(task: TaskConfig, changes: Mapping[str, Any], line: str) -> None
             raise ValueError(f"{cut(line)}: {task.name} has no key {key}; {hint}")
         if value == []:
             raise ValueError(f"{cut(line)}: {key}: needs at least one value, got []")
-
-
-def _takes_lists(task: TaskConfig, key: str) -> bool:
-    return isinstance(type(task).model_fields[key].default, tuple)
 
 
 def _variant(task: TaskConfig, changes: Mapping[str, Any], weight: int, line: str) -> Variant:

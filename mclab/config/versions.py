@@ -12,12 +12,12 @@ from mclab.config.model.rules import RULES
 if TYPE_CHECKING:
     from mclab.config.run import RunConfig
 
-#: Parts by axis and word, `task.niah`, `aggregate.ssc`: those whose formula has changed since ids were first made of
-#: it. The version of a memory's rule stands in its row (`config/model/rules.py`).
+#: Parts by axis and name, `task.niah`, `aggregate.ssc`: those whose formula has changed since ids were first made of
+#: it. The version of a memory's rule is in its row (`config/model/rules.py`).
 VERSIONS: dict[str, int] = {
     # A value that several keys shared was asked more often than others.
     "task.ar": 2,
-    # In training, too, the asked needle stood at the depths that are tested, so that its place told which it was.
+    # In training, too, the asked needle was at the depths that are tested, so that its place gave it away.
     "task.niah": 2,
     # Of a chunk longer than the sequences: the step size was divided by its tokens, also by those that did not exist.
     # Such a run is now written with the chunk that counts, so that only what was stored before has this part.

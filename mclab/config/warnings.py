@@ -1,4 +1,4 @@
-"""Harmless settings of a run that a researcher may not have meant; a plan prints them and goes on."""
+"""Harmless settings of a run that a researcher may not have meant; a plan prints them and continues."""
 
 from collections.abc import Iterator
 

@@ -27,7 +27,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Ground:
-    """What all cells share: the base, where each of its keys was written, the rules on top, and what --smoke limits."""
+    """What all cells share: the base, where each of its keys was written, the rules, and the limits of --smoke."""
 
     base: Flat
     given: tuple[Setting, ...]
@@ -41,7 +41,7 @@ class Ground:
 
 @dataclass
 class Remarks:
-    """What the plan says about itself on the way."""
+    """Notes and warnings that come up while the plan is made."""
 
     notes: list[str] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)
@@ -53,15 +53,15 @@ def cells(rows: Rows, ground: Ground, remarks: Remarks) -> tuple[Cell, ...]:
     drafts = _included(rows, ground, labels, remarks)
     for draft, written in drafts:
         try:
-            cell, odd = _cell(draft, ground, rows.axes, labels)
-            kept.append(_Row(cell, written, odd))
+            cell, warnings = _cell(draft, ground, rows.axes, labels)
+            kept.append(_Row(cell, written, warnings))
         except ConfigError as error:
             for line in error.lines:
                 faults.setdefault(line, []).append(written)
     if faults:
         raise ConfigError(*_faults(faults, len(drafts)))
     for row in kept:
-        remarks.warnings.update(dict.fromkeys(row.odd))
+        remarks.warnings.update(dict.fromkeys(row.warnings))
     runs = (run for row in kept for candidate in row.cell.candidates for run in candidate.runs.values())
     remarks.notes.extend(dict.fromkeys(line for run in runs for line in slow(run)))
     return _merged(kept, len(rows.drafts), remarks.notes)
@@ -110,24 +110,26 @@ def _excluded(draft: Draft, ground: Ground) -> set[int]:
 
 @dataclass(frozen=True)
 class _Row:
-    """A cell, its name as written, and what is odd about its runs as they were written."""
+    """A cell, its name as written, and the warnings about its runs as they were written."""
 
     cell: Cell
     written: str
-    odd: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, str]) -> tuple[Cell, tuple[str, ...]]:
-    """A cell with all its candidates, and their oddities; candidates that are the same run are one."""
+    """A cell with all its candidates, and their warnings; candidates that are the same run are one."""
     found: dict[RunConfig, Candidate] = {}
-    odd: dict[str, None] = {}
+    warnings: dict[str, None] = {}
     dead: frozenset[str] | None = None
     for combo in ground.combos:
         run = _resolve(ground.when.kept(ground.base, (*draft.settings, *combo)), ground)
         inner = inert(run) | UNSCIENTIFIC
         dead = inner if dead is None else dead & inner
-        # What --smoke makes small is odd in every grid.
-        odd |= dict.fromkeys(line for line in warnings_of(run) if not (ground.limits and line.startswith("train.")))
+        # --smoke makes the steps so few that every grid would get these warnings.
+        warnings |= dict.fromkeys(
+            line for line in warnings_of(run) if not (ground.limits and line.startswith("train."))
+        )
         same = canonical(run)
         if same not in found:
             values = {item.path: _leaf(item.value) for item in combo if item.path not in inner}
@@ -136,7 +138,7 @@ def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, s
     values = _values(draft, axes)
     if draft.change is None:  # a crossed cell keeps all its values: they say which cells are compared with each other
         values = {path: value for path, value in values.items() if path not in (dead or ())} or values
-    return Cell(_name(draft, values, labels), values, tuple(found.values())), tuple(odd)
+    return Cell(_name(draft, values, labels), values, tuple(found.values())), tuple(warnings)
 
 
 def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
@@ -154,7 +156,7 @@ def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
 
 
 def _check_variants(run: RunConfig, where: Callable[[str], str]) -> None:
-    """Raise `ConfigError` for an exam that adds nothing or has too few sequences, and for a mix that repeats itself."""
+    """Raise `ConfigError` for test variants that add nothing or are too small, and for a mix that repeats itself."""
     key = "eval.task"
     try:
         check_test_variants(run.task, run.test_variants, run.eval.test)
@@ -166,10 +168,10 @@ def _check_variants(run: RunConfig, where: Callable[[str], str]) -> None:
 
 def _as_trained(run: RunConfig, given: RunConfig) -> RunConfig:
     """`run` with the keys that change nothing in its result as they are in `given`."""
-    for room, _, key in (path.partition(".") for path in sorted(UNSCIENTIFIC)):
-        section, value = getattr(run, room), getattr(getattr(given, room), key)
+    for name, _, key in (path.partition(".") for path in sorted(UNSCIENTIFIC)):
+        section, value = getattr(run, name), getattr(getattr(given, name), key)
         if getattr(section, key) != value:
-            run = run.model_copy(update={room: section.model_copy(update={key: value})})
+            run = run.model_copy(update={name: section.model_copy(update={key: value})})
     return run
 
 
@@ -185,7 +187,7 @@ def _values(draft: Draft, axes: Sequence[str]) -> dict[str, Any]:
 
 
 def _labels(axes: Sequence[str]) -> dict[str, str]:
-    """The last word of each axis, its whole path where two would be the same, or where the task would be meant."""
+    """The last part of each axis, its whole path where two would be the same, or where it would be a section's."""
     last = [path.rpartition(".")[2] for path in axes]
     return {
         path: path if last.count(word) > 1 or word in sections() else word
@@ -196,8 +198,8 @@ def _labels(axes: Sequence[str]) -> dict[str, str]:
 def _name(draft: Draft, values: dict[str, Any], labels: dict[str, str]) -> str:
     if draft.name is not None:
         return draft.name
-    told = (value if path == CHANGE else f"{labels[path]}={shown(value)}" for path, value in values.items())
-    return ", ".join(told) or "base"
+    parts = (value if path == CHANGE else f"{labels[path]}={shown(value)}" for path, value in values.items())
+    return ", ".join(parts) or "base"
 
 
 def _faults(faults: dict[str, list[str]], count: int) -> list[str]:
@@ -217,7 +219,7 @@ def _merged(rows: Sequence[_Row], listed: int, notes: list[str]) -> tuple[Cell, 
     same: list[str] = []
     for row in rows:
         runs = frozenset(canonical(next(iter(candidate.runs.values()))) for candidate in row.cell.candidates)
-        kept = first.setdefault((_beside(row.cell), runs), row)
+        kept = first.setdefault((_crossed_with(row.cell), runs), row)
         if kept is not row:
             same.append(f"{row.written} is {kept.written}")
     excluded = [f"{listed - len(rows)} excluded"] * (listed > len(rows))
@@ -228,8 +230,8 @@ def _merged(rows: Sequence[_Row], listed: int, notes: list[str]) -> tuple[Cell, 
     return tuple(row.cell for row in first.values())
 
 
-def _beside(cell: Cell) -> str:
-    """The other values beside a crossed change: each of their cells has a baseline of its own."""
+def _crossed_with(cell: Cell) -> str:
+    """The values that a change is crossed with: each combination of them has a baseline of its own."""
     return shown(
         {path: value for path, value in cell.values.items() if path != CHANGE} if CHANGE in cell.values else {}
     )

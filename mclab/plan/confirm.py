@@ -81,7 +81,7 @@ def confirmation(space: Space, found: Trials) -> Confirmation:
 
 
 def seeds_of(space: Space) -> Any:
-    """Seeds until each row is told, none that the search has used: the best of many trials owes some of its score to
+    """Seeds until told, none that the search has used: the score of the best of many trials is partly the luck of
     those."""
     return {UNTIL: TOLD, "from": max(space.seeds) + 1, "even": EVEN}
 
@@ -107,7 +107,7 @@ def _changes(space: Space, trial: Trial, best: Point) -> tuple[list[Change], lis
 
 
 def _names(space: Space) -> dict[str, str]:
-    """The last word of each axis, the whole path where two would be the same."""
+    """The last part of each axis, the whole path where two would be the same."""
     last = [axis.path.rpartition(".")[2] for axis in space.axes]
     return {a.path: a.path if last.count(word) > 1 else word for a, word in zip(space.axes, last, strict=True)}
 
@@ -115,26 +115,26 @@ def _names(space: Space) -> dict[str, str]:
 def _others(axis: Axis, at: Scalar) -> Iterator[Scalar]:
     """The values to be tried in place of the best one."""
     listed = axis.listed()
-    if axis.told.kind == "choice" or 0 < len(listed) <= MOST_VALUES:
+    if axis.spec.kind == "choice" or 0 < len(listed) <= MOST_VALUES:
         yield from (value for value in listed if value != at)
         return
-    place = axis.told.share(float(at))  # type: ignore[arg-type]
+    place = axis.spec.share(float(at))  # type: ignore[arg-type]
     for share in (max(0.0, place - STEP), min(1.0, place + STEP)):
-        value = _rounded(axis, axis.told.at(share))
+        value = _rounded(axis, axis.spec.at(share))
         if value != at:
             yield value
 
 
 def _rounded(axis: Axis, value: float) -> Scalar:
     """On the range's step; three digits where it has none."""
-    told = axis.told
-    assert told.low is not None
-    assert told.high is not None
-    if told.step or told.kind == "int":
-        step = told.step or 1
-        value = told.low + round((value - told.low) / step) * step
-        return round(value) if told.kind == "int" else float(axis.exact(value))
-    return min(told.high, max(told.low, float(f"{value:.3g}")))
+    spec = axis.spec
+    assert spec.low is not None
+    assert spec.high is not None
+    if spec.step or spec.kind == "int":
+        step = spec.step or 1
+        value = spec.low + round((value - spec.low) / step) * step
+        return round(value) if spec.kind == "int" else float(axis.exact(value))
+    return min(spec.high, max(spec.low, float(f"{value:.3g}")))
 
 
 def _moved(space: Space, params: Params, path: str, value: Scalar) -> Params:
@@ -162,5 +162,5 @@ def _difference(base: Flat, row: Flat) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """JSON is YAML, and quotes every word that YAML would take for something else."""
+    """JSON is YAML, and quotes every text that YAML would take for something else."""
     return json.dumps(value, ensure_ascii=False)

@@ -11,7 +11,7 @@ from mclab.config.parse import quoted
 from mclab.config.strict import ConfigError
 from mclab.plan.cells import Ground, Remarks, cells
 from mclab.plan.conditions import exclude, when
-from mclab.plan.dotted import Flat, Setting, base_of, check_top, overlaid, question_of, value_at
+from mclab.plan.dotted import Setting, base_of, check_top, overlaid, question_of, value_at
 from mclab.plan.loader import load, read
 from mclab.plan.overrides import (
     SMOKE_NOTE,
@@ -31,7 +31,7 @@ from mclab.plan.seeds import Until, resolution, seeds_from, until_from
 from mclab.plan.select import refuse_double, select_from
 from mclab.plan.source import Source, name_of
 
-#: What stands at the top of a grid.
+#: The keys at the top of a grid.
 KEYS = ("question", "base", "grid", "zip", "changes", "runs", "when", "exclude", "select", "seeds", PAPER, QUICK)
 
 
@@ -72,7 +72,7 @@ def plan_from(
     """
     given = Given(source.name if source else None, tuple(overrides), seeds, smoke, quick)
     source = source or Source(name)
-    _check_top(data, source)
+    check_top(data, KEYS, "a grid", "it belongs under base", {"space": "it is for mclab sweep --space"}, source)
     line = CommandLine(*parse_overrides(overrides), seeds, smoke)
     if quick:
         return _published(_given(_quick_plan(data, name, line, source), given), data, source)
@@ -131,12 +131,13 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
     conditions = when(data.get("when"), source)
     excluded = exclude(data.get("exclude"), source, chosen)
     counts = {"cells": len(table.drafts), "candidates": len(combos), "seeds": len(wanted)}
-    told = " x ".join(f"{number} {noun}" for noun, number in counts.items() if number > 1)
-    refuse_many("grid", prod(counts.values()), f"runs ({told})", source, MOST_RUNS)
+    factors = " x ".join(f"{number} {noun}" for noun, number in counts.items() if number > 1)
+    refuse_many("grid", prod(counts.values()), f"runs ({factors})", source, MOST_RUNS)
     limits = smoke_limits(line.settings) if line.smoke else {}
     ground = Ground(overlaid(base, line.settings), line.settings, conditions, excluded, combos, wanted, source, limits)
     remarks.warnings.update(dict.fromkeys((*conditions.idle((*table.axes, *chosen)), *_unnamed(table))))
     found = cells(table, ground, remarks)
+    steps = value_at(base, "train.steps")  # a fault in it has been found in the cells
     return Plan(
         name=name,
         question=question_of(data.get("question"), source),
@@ -150,14 +151,8 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
         listed=len(table.drafts),
         written=smaller(ground.base, limits),
         until=_resolved(until, found),
-        given=Given(steps=_whole_steps(base)),
+        given=Given(steps=steps if isinstance(steps, int) else 0),
     )
-
-
-def _whole_steps(base: Flat) -> int:
-    """The steps of a grid's base; a fault in it is found where its runs are made."""
-    steps = value_at(base, "train.steps")
-    return steps if isinstance(steps, int) else 0
 
 
 def _resolved(until: Until | None, cells: tuple[Cell, ...]) -> Until | None:
@@ -165,10 +160,6 @@ def _resolved(until: Until | None, cells: tuple[Cell, ...]) -> Until | None:
     if until is None:
         return None
     return replace(until, step=resolution(next(iter(cell.candidates[0].runs.values())) for cell in cells))
-
-
-def _check_top(data: Mapping[str, Any], source: Source) -> None:
-    check_top(data, KEYS, "a grid", "it belongs under base", {"space": "it is for mclab sweep --space"}, source)
 
 
 def _seeds(

@@ -118,8 +118,5 @@ def smoke_limits(given: Sequence[Setting]) -> dict[str, int]:
 
 def smaller(flat: Flat, limits: Mapping[str, int]) -> Flat:
     """`flat` with no key above its limit, defaults included."""
-    return flat | {path: _least(value_at(flat, path), most) for path, most in limits.items()}
-
-
-def _least(value: Any, most: int) -> Any:
-    return min(value, most) if isinstance(value, int) else value
+    found = ((path, value_at(flat, path), most) for path, most in limits.items())
+    return flat | {path: min(value, most) if isinstance(value, int) else value for path, value, most in found}

@@ -33,11 +33,11 @@ WORDS: tuple[Word, ...] = get_args(Word)
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the published table: which cells and slices of the grid stand for it, and what is read there.
+    """A column of the published table: which cells and slices of the grid correspond to it, and which metric.
 
     `where`: the values that the keys of a run, its task as on the slice, may have. Several cells, and several slices of
     one, are averaged with equal weights. `better` and `unit` are those of the published figures. `margin`: two
-    rows whose difference lies within it, in units of the metric, are even; `None` where no margin is given.
+    rows whose difference is within it, in units of the metric, are even; `None` where no margin is given.
     """
 
     name: str
@@ -96,7 +96,7 @@ PAPER = "paper"
 KEYS = ("source", "columns", "rows")
 COLUMN_KEYS = ("where", "metric", "better", "unit", "margin")
 ROW_KEYS = ("figures", "against")
-#: Letters of a source and of a unit, which stand in heads and captions.
+#: Letters of a source and of a unit, which are printed in heads and captions.
 _LONGEST = 200
 
 
@@ -167,7 +167,7 @@ def _against(value: Any, name: str, rows: Sequence[str], at: str, source: Source
 
 
 def _figures(value: Any, columns: Sequence[str], at: str, source: Source) -> tuple[float | Word | None, ...]:
-    """A list in the columns' order, a mapping of columns, or a word for all; what is not named is not published."""
+    """A list in the columns' order, a mapping of columns, or one of `WORDS` for all; the rest is not published."""
     if value is None or (isinstance(value, str) and value in WORDS):
         return (value,) * len(columns)
     if isinstance(value, list):
@@ -234,7 +234,7 @@ def paper_schema(condition: dict[str, Any]) -> dict[str, Any]:
     text = {"type": "string", "minLength": 1}
     above = {"type": "number", "exclusiveMinimum": 0, "description": "rows nearer than this are even"}
     column = {
-        "where": condition | {"description": "the runs, and the slices of their tests, that stand for it"},
+        "where": condition | {"description": "the runs, and the slices of their tests, that correspond to it"},
         "metric": {"enum": list(METRICS), "description": "what is read there; the mean over cells and slices counts"},
         "better": {"enum": list(BETTER), "description": "which way the published figures are better"},
         "unit": text | {"description": "of the published figures; default %"},

@@ -22,7 +22,7 @@ _Config = frozenset[tuple[str, Leaf]]
 class PlanDiff:
     """Names of cells that came and went, seeds that came and went, and whether cells choose by another rule.
 
-    `until`: a plan whose seeds are added until every row is told has other looks, other shares of the error, another
+    `until`: a plan with seeds until told has other looks, other shares of the error, another
     margin or baseline now; `planned`: such a plan has come, or gone for fixed seeds.
 
     `changed` are the keys, each with its old and new value, by which all cells that came differ from those that went.
@@ -121,7 +121,7 @@ def renewal(old: Plan, new: Plan) -> str | None:
     moved = moved or "other versions of their formulas"
     return (
         f"{len(changed.renewed)} of {len(new.cells)} cells were trained with {moved} now: they are trained again, and "
-        f"the old records stay beside them"
+        f"the old records stay"
     )
 
 

@@ -1,4 +1,4 @@
-"""The reduced form of a grid: what its `quick` block says, laid over the rest."""
+"""The reduced form of a grid: what its `quick` block says, applied to the rest."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,11 +18,11 @@ NOTE = "quick: the reduced form of this grid, as its quick block has it; without
 
 
 def reduced(data: Mapping[str, Any], source: Source) -> tuple[dict[str, Any], Source]:
-    """The grid that `data` with its quick block stands for, and where each of its keys was written.
+    """The grid that `data` with its quick block describes, and where each of its keys was written.
 
-    `base` is laid over the grid's base key by key; a mixer or a task with a name replaces the one there. Any other
-    block stands in place of the grid's own; null takes it away. Raises `ConfigError` where there is no quick block, and
-    for what may not stand in it.
+    `base` replaces keys of the grid's base one by one; a mixer or a task with a name replaces the one there. Any other
+    block replaces the grid's own; null removes it. Raises `ConfigError` where there is no quick block, and for a key
+    that may not be in it.
     """
     block = _block(data, source)
     full = {key: value for key, value in data.items() if key != QUICK}
@@ -59,8 +59,8 @@ def _base(full: Any, over: Any, source: Source) -> Any:
     if not isinstance(full, Mapping | None):
         return full
     below, above = _dotted(full or {}, "base", source), _dotted(over, "quick.base", source)
-    named = [room for room in named_sections() if f"{room}.name" in above]
-    return {path: value for path, value in below.items() if not any(within(path, room) for room in named)} | above
+    named = [section for section in named_sections() if f"{section}.name" in above]
+    return {path: value for path, value in below.items() if not any(within(path, section) for section in named)} | above
 
 
 def _dotted(data: Mapping[str, Any], at: str, source: Source) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _dotted(data: Mapping[str, Any], at: str, source: Source) -> dict[str, Any]:
 
 
 def _displaced(rows: list[str]) -> tuple[str, ...]:
-    """The blocks of rows that cannot stand beside those that the quick block brings."""
+    """The blocks of rows that cannot be combined with those of the quick block."""
     if not rows:
         return ()
     return tuple(key for key in (ROWS if "runs" in rows else ("runs",)) if key not in rows)

@@ -67,7 +67,7 @@ def _score(record: StoredRun) -> tuple[float, float]:
 
 
 def _size(candidate: Candidate, place: int) -> Iterator[float]:
-    """Numbers by size; words and lists have no size and stand as listed."""
+    """Numbers by size; other values in the order of the list."""
     for value in candidate.values.values():
         number = _number(value)
         yield float(place) if number is None else number

@@ -1,4 +1,4 @@
-"""A grid's file: the name that it gives to plan and run folder, and where in it each key stands."""
+"""A grid's file: the name that it gives to plan and run folder, and the line of each key."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

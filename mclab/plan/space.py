@@ -69,7 +69,7 @@ class Space:
         return self.ground.seeds
 
     def asked(self, axis: Axis, params: Params) -> bool:
-        """Whether the axis exists beside what is chosen already. Ask in the order of `axes`."""
+        """Whether the axis exists, given the values chosen already. Ask in the order of `axes`."""
         rule = self.ground.when.rules.get(axis.path)
         return rule is None or rule.holds(overlaid(self.ground.base, self._settings(params)))
 
@@ -78,7 +78,7 @@ class Space:
         return self._point(params, self.ground)
 
     def flat(self, params: Params) -> Flat:
-        """What a grid would be told of the run at a point, by dotted path."""
+        """What a grid would say for the run at a point, by dotted path."""
         return overlaid(self.ground.base, self.ground.when.kept(self.ground.base, self._settings(params)))
 
     def _point(self, params: Params, ground: Ground) -> Point:
@@ -98,8 +98,8 @@ class Space:
         """The base, and it with each axis at each of its ends or choices, as far as rules allow: name and run."""
         yield "base", self.base_point().runs[0]
         for axis in self.axes:
-            told = axis.told
-            for value in told.values if told.kind == "choice" else (told.low, told.high):
+            spec = axis.spec
+            for value in spec.values if spec.kind == "choice" else (spec.low, spec.high):
                 try:
                     yield f"{axis.path} {shown(value)}", self.point({**self.start, axis.path: value}).runs[0]
                 except ConfigError:
@@ -164,7 +164,7 @@ class Space:
         """What makes two searches the same: plain data by name, to be compared and shown line by line."""
         base = dict(leaves(self.base_point().runs[0]))
         written = dict(leaves(parse_run(nested(overlaid(self.ground.base, self.ground.given)))))
-        searched = ("seed", *(axis.path for axis in self.axes if axis.told.when is None))
+        searched = ("seed", *(axis.path for axis in self.axes if axis.spec.when is None))
         moved = self._versions()
         return {
             **({"versions": moved} if moved else {}),
@@ -193,13 +193,13 @@ class Space:
 
 def words(axis: Axis) -> str:
     """What an axis may be: `[1, 2]`, `1 to 9 (log)`, with its condition."""
-    told = axis.told
-    if told.kind == "choice":
-        text = shown(told.values)
+    spec = axis.spec
+    if spec.kind == "choice":
+        text = shown(spec.values)
     else:
-        step = f", step {shown(told.step)}" if told.step else ""
-        text = f"{shown(told.low)} to {shown(told.high)}{' (log)' if told.log else ''}{step}"
-    return f"{text} when {told.when}" if told.when else text
+        step = f", step {shown(spec.step)}" if spec.step else ""
+        text = f"{shown(spec.low)} to {shown(spec.high)}{' (log)' if spec.log else ''}{step}"
+    return f"{text} when {spec.when}" if spec.when else text
 
 
 def completed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:

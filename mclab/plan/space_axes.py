@@ -28,76 +28,76 @@ MOST_SPLIT = 10**9
 
 @dataclass(frozen=True)
 class Axis:
-    """A searched key: what it may be, and the settings that stand for the words of a choice."""
+    """A searched key: its possible values, and the setting of each value of a choice."""
 
-    told: SpaceAxis
+    spec: SpaceAxis
     settings: Mapping[Scalar, Setting]
     where: str
 
     @property
     def path(self) -> str:
         """The key's dotted path."""
-        return self.told.path
+        return self.spec.path
 
     def setting(self, value: Scalar) -> Setting:
-        """What a run is told for one of the axis's values."""
-        if self.told.kind == "choice":
+        """The setting for one of the axis's values."""
+        if self.spec.kind == "choice":
             return self.settings[value]
         exact = self.exact(value)
         return Setting(self.path, exact, (), {self.path: exact}, self.where)
 
     def exact(self, value: Any) -> Any:
         """A number on its step as an author writes it: sums of steps miss it by a last digit, and make another run."""
-        told = self.told
-        if told.kind != "float" or told.step is None:
+        spec = self.spec
+        if spec.kind != "float" or spec.step is None:
             return value
-        low, step = Decimal(repr(told.low)), Decimal(repr(told.step))
+        low, step = Decimal(repr(spec.low)), Decimal(repr(spec.step))
         return float(low + round((Decimal(repr(value)) - low) / step) * step)
 
     def touches(self) -> tuple[str, ...]:
         """The mappings and keys that some value sets."""
-        if self.told.kind != "choice":
+        if self.spec.kind != "choice":
             return (self.path,)
         return tuple(dict.fromkeys(path for item in self.settings.values() for path in item.touches))
 
     def example(self) -> Setting:
-        """A setting of the axis, to say where it stands."""
-        return self.setting(self.told.values[0] if self.told.kind == "choice" else self.told.low)
+        """A setting of the axis, to say where it was written."""
+        return self.setting(self.spec.values[0] if self.spec.kind == "choice" else self.spec.low)
 
     def label(self, value: Any) -> Scalar:
         """A run's value under the key as the axis names it. Raises `KeyError` where the axis lacks it."""
-        told = self.told
-        if told.kind == "choice":
+        spec = self.spec
+        if spec.kind == "choice":
             for label, item in self.settings.items():
                 if item.path in item.flat and typed(item.path, item.value) == value:
                     return label
             raise KeyError(value)
-        assert told.low is not None
-        assert told.high is not None
-        inside = isinstance(value, int | float) and told.low <= value <= told.high
-        if not inside or (told.step and not _on_step(value, told)):
+        assert spec.low is not None
+        assert spec.high is not None
+        inside = isinstance(value, int | float) and spec.low <= value <= spec.high
+        if not inside or (spec.step and not _on_step(value, spec)):
             raise KeyError(value)
-        return float(value) if told.kind == "float" else int(value)
+        return float(value) if spec.kind == "float" else int(value)
 
     def listed(self) -> tuple[Scalar, ...]:
         """Every value, for a search of a grid; empty where there are too many to list."""
-        told = self.told
-        if told.kind == "choice":
-            return told.values
-        step = told.step or (1 if told.kind == "int" else None)
-        if step is None or told.low is None or told.high is None:
+        spec = self.spec
+        if spec.kind == "choice":
+            return spec.values
+        step = spec.step or (1 if spec.kind == "int" else None)
+        if step is None or spec.low is None or spec.high is None:
             return ()
-        count = int((told.high - told.low) / step + 1e-9) + 1
+        count = int((spec.high - spec.low) / step + 1e-9) + 1
         if count > MOST_STEPS:
             return ()
-        made = (told.low + number * step for number in range(count))
-        return tuple(int(value) if told.kind == "int" else self.exact(value) for value in made)
+        made = (spec.low + number * step for number in range(count))
+        return tuple(int(value) if spec.kind == "int" else self.exact(value) for value in made)
 
 
-def _on_step(value: float, told: SpaceAxis) -> bool:
-    assert told.low is not None
-    assert told.step is not None
-    away = (value - told.low) / told.step
+def _on_step(value: float, spec: SpaceAxis) -> bool:
+    assert spec.low is not None
+    assert spec.step is not None
+    away = (value - spec.low) / spec.step
     return abs(away - round(away)) < 1e-9
 
 
@@ -139,7 +139,7 @@ def _axis(path: str, value: Any, source: Source, when: str | None, notes: list[s
 
 
 def _label(item: Setting) -> Scalar:
-    """A choice as Optuna and its tables can hold it: numbers and words as they are, the rest as text."""
+    """A choice as Optuna and its tables can hold it: numbers and names as they are, the rest as text."""
     value = typed(item.path, item.value, item.where) if item.path in by_path() else item.value
     return value if value is None or isinstance(value, bool | int | float | str) else shown(item.value)
 

@@ -19,7 +19,7 @@ from mclab.plan.space import METRICS, Space
 from mclab.plan.space_axes import axes_of, start_of
 from mclab.plan.space_trials import Objective
 
-#: What stands at the top of a space.
+#: The keys at the top of a space.
 KEYS = ("question", "base", "space", "when", "exclude", "objective", "sampler", "pruner", "repeats")
 _CHOSEN_BY = ("valid.accuracy", "valid.loss")
 SAMPLERS = ("tpe", "random", "gp", "cmaes", "qmc", "grid")
@@ -37,7 +37,7 @@ def load_space(
     pruner: str | None = None,
     content: bytes | None = None,
 ) -> Space:
-    """The search that a YAML space describes. `overrides` change its base; the options stand in for the file's own.
+    """The search that a YAML space describes. `overrides` change its base; the options replace the file's own.
 
     A trial's seeds are `repeats` from `seed` on. Raises `ConfigError` with file, line, key and the nearest right thing.
     """
@@ -90,7 +90,7 @@ def _searched(space: Space, data: Mapping[str, Any]) -> Space:
 
 
 def _checked(space: Space) -> Space:
-    """Raises `ConfigError` for words that do not go together, a value no run takes, a base that is no run."""
+    """Raises `ConfigError` for options that exclude each other, a value no run takes, a base that is no run."""
     if len(space.objectives) > 1 and space.pruner != "none":
         raise ConfigError(f"pruner: {space.pruner} judges one objective, and there are two; take none")
     if space.pruner == "median" and len(space.seeds) > 1:
@@ -150,7 +150,7 @@ def _metric(word: Any, source: Source) -> None:
 
 
 def _word(option: str | None, own: Any, key: str, known: Sequence[str], source: Source) -> str:
-    """The command line's word, else the file's; either has to be known."""
+    """The value from the command line, else from the file; either has to be known."""
     word = own if option is None else option
     if isinstance(word, str) and word in known:
         return word

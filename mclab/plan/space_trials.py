@@ -26,7 +26,7 @@ Whole = Annotated[int, Field(ge=0, lt=TOO_LARGE)]
 class SpaceAxis:
     """One searched key.
 
-    A choice has `values` in the author's order: numbers and words as they are, `null` as None, lists and mappings as
+    A choice has `values` in the author's order: numbers and names as they are, `null` as None, lists and mappings as
     their text. The others have `low` and `high`, both included, `log` or a `step` (None: any between). `when` is the
     condition's text, where the key is not at every point.
     """
@@ -72,7 +72,7 @@ class Trial:
     """One point of the space and what was measured there.
 
     `params` holds the value of each axis that exists at this point, as in `SpaceAxis.values`; those in `inert` change
-    nothing beside the others (a connector without a gate). `values` are the objectives', in order; None unless the
+    nothing, given the others (a connector without a gate). `values` are the objectives', in order; None unless the
     status is done. `metrics` are means over the seeds: valid.accuracy, valid.loss, test.accuracy, test.loss,
     state_floats (fixed and cached), params, tokens_per_s; empty unless done. Choices are made on valid; test is for
     the table alone.
@@ -120,7 +120,7 @@ class Trials:
     `looks`: trial -> step -> the first objective on valid, for trials with one objective. `without_recall` is what the
     best predictor that looks at no key scores. `good` is the share of the trials that importances call good,
     `resampled` says how far they can be trusted, `other` holds Optuna's own where those differ. What is younger than a
-    file stands at its default.
+    file is at its default.
     """
 
     study: str

@@ -1,6 +1,6 @@
 """A YAML document before it becomes data: lines are noted, and what no plan can use is refused with its place.
 
-An alias stands for the same nodes wherever it is used. They are walked once, and count at every use.
+An alias means the same nodes wherever it is used. They are visited once, and count at every use.
 """
 
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ def check_document(node: yaml.Node, source: Source, at: str = "") -> None:
 
 
 def whole(text: str) -> int:
-    """The whole number that a scalar stands for. Raises `ValueError` where it is none, or has thousands of digits."""
+    """The whole number of a scalar. Raises `ValueError` where it is none, or has thousands of digits."""
     return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
 
 
@@ -88,7 +88,7 @@ class _Scan:
         seen: dict[str, yaml.Node] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise ConfigError(f"{self._line(key)}: a key must be a word, not a list or a mapping")
+                raise ConfigError(f"{self._line(key)}: a key must be text, not a list or a mapping")
             full = f"{path}.{key.value}".lstrip(".")
             if key.value in seen:
                 raise self._twice(full, seen[key.value].start_mark.line + 1, key)
@@ -113,7 +113,7 @@ class _Scan:
         )
 
     def _leaf(self, full: str, key: yaml.Node, value: yaml.Node, merged: bool) -> None:
-        """`a.b: 1` beside `a: {b: 2}` is one key given twice."""
+        """`a.b: 1` with `a: {b: 2}` is one key given twice."""
         if isinstance(value, yaml.MappingNode) or merged:
             return
         if full in self.leaves:

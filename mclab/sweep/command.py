@@ -234,7 +234,7 @@ def _found(space: Space, shared: Shared, name: str, seen: Seen) -> Trials:
     return Trials(
         study=name,
         question=space.question,
-        axes=tuple(axis.told for axis in space.axes),
+        axes=tuple(axis.spec for axis in space.axes),
         objectives=space.objectives,
         seeds=space.seeds,
         asked=shared.most,
@@ -282,7 +282,7 @@ def _points(space: Space) -> list[RunConfig]:
     """A run for each choice, which may bring a module of the user's own."""
     found = [space.base_point().runs[0]]
     for axis in space.axes:
-        for value in axis.told.values:
+        for value in axis.spec.values:
             try:
                 found.append(space.point({axis.path: value}).runs[0])
             except ConfigError:

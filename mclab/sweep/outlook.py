@@ -53,13 +53,13 @@ def _drawn(space: Space) -> Iterator[RunConfig]:
 
 def _value(axis: Axis, random: Random) -> Scalar:
     """A value of the axis, evenly drawn, or evenly in its logarithm."""
-    if axis.told.kind == "choice":
-        return random.choice(axis.told.values)
-    low, high, step = axis.told.low, axis.told.high, axis.told.step
+    if axis.spec.kind == "choice":
+        return random.choice(axis.spec.values)
+    low, high, step = axis.spec.low, axis.spec.high, axis.spec.step
     assert low is not None
     assert high is not None
     even = random.random()
-    value = low * (high / low) ** even if axis.told.log else low + (high - low) * even
+    value = low * (high / low) ** even if axis.spec.log else low + (high - low) * even
     if step is not None:
         value = low + round((value - low) / step) * step
-    return round(value) if axis.told.kind == "int" else axis.exact(value)
+    return round(value) if axis.spec.kind == "int" else axis.exact(value)

@@ -19,7 +19,7 @@ def suggest(trial: optuna.Trial, space: Space) -> dict[str, Scalar]:
 
 
 def _value(trial: optuna.Trial, axis: Axis) -> Scalar:
-    told = axis.told
+    told = axis.spec
     if told.kind == "choice":
         value: Scalar = trial.suggest_categorical(axis.path, told.values)
         return value

@@ -110,7 +110,7 @@ def test_lists_make_every_combination_with_the_weight_of_each():
         (3, "eval.task: needs a mapping of the task's keys, or a list of such mappings ([] for none), got 3"),
         ([3], "eval.task: needs a mapping of the task's keys, or a list of such mappings ([] for none), got [3]"),
         (None, "eval.task: needs a mapping of the task's keys, or a list of such mappings ([] for none), got null"),
-        ("longer", "eval.task: needs key=value words or a mapping of the task's keys, not 'longer', got \"longer\""),
+        ("longer", "eval.task: needs key=value pairs or a mapping of the task's keys, not 'longer', got \"longer\""),
         ("length=1 length=2", 'eval.task: gives length twice, got "length=1 length=2"'),
     ],
 )

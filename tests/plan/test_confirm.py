@@ -45,7 +45,7 @@ def made(folder: Path, params, text: str = SPACE, value: float = 0.5):
         trial(0, space, dict(space.start), value - 0.1),
         trial(1, space, params, value),
     )
-    found = Trials("s", None, tuple(a.told for a in space.axes), space.objectives, space.seeds, 2, trials)
+    found = Trials("s", None, tuple(a.spec for a in space.axes), space.objectives, space.seeds, 2, trials)
     return space, confirmation(space, found)
 
 
@@ -118,7 +118,7 @@ space:
     path = tmp_path / "s.yaml"
     path.write_text(text)
     space = load_space(path)
-    first, second = space.axes[0].told.values
+    first, second = space.axes[0].spec.values
     for best, other in ((first, second), (second, first)):
         _, asked = made(tmp_path, {"model.mixer": best, LR: 0.02}, text)
         found = rows(tmp_path, asked)
@@ -138,7 +138,7 @@ def test_nothing_to_confirm_is_said(tmp_path):
     path = tmp_path / "s.yaml"
     path.write_text(f"{BASE}\nspace:\n  train.lr: [0.01]\n")
     space = load_space(path)
-    empty = Trials("s", None, tuple(a.told for a in space.axes), space.objectives, space.seeds, 2, ())
+    empty = Trials("s", None, tuple(a.spec for a in space.axes), space.objectives, space.seeds, 2, ())
     with pytest.raises(ConfigError, match="no trial is done"):
         confirmation(space, empty)
     with pytest.raises(ConfigError, match="every axis has one value there"):

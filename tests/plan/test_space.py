@@ -43,7 +43,7 @@ def fault(space, tmp_path: Path):
 
 def test_every_kind_of_axis(space) -> None:
     found = space(MC)
-    assert [axis.told for axis in found.axes] == [
+    assert [axis.spec for axis in found.axes] == [
         SpaceAxis("model.mixer.aggregate", "choice", ("grm", "ssc", "none")),
         SpaceAxis("model.mixer.k", "int", (), 1, 4, when="{model.mixer.aggregate: ssc}"),
         SpaceAxis("model.mixer.memory", "choice", ("linear", "titans")),
@@ -107,7 +107,7 @@ def test_lists_and_mappings_are_choices_by_their_text(space) -> None:
         """
     )
     texts = ("{name: memory, gate: input}", "{name: attention, window: 8}")
-    values = {axis.path: axis.told.values for axis in found.axes}
+    values = {axis.path: axis.spec.values for axis in found.axes}
     assert values == {
         "model.mixer": texts, "model.pattern": ("[mixer, attention]", "[attention]"), "train.stop_at": (None, 0.9),
     }  # fmt: skip
@@ -117,7 +117,7 @@ def test_lists_and_mappings_are_choices_by_their_text(space) -> None:
 
 def test_equal_values_are_one_and_noted(space) -> None:
     found = space("space: {train.lr: [1e-3, 0.001, 1e-2]}")
-    assert found.axes[0].told.values == (0.001, 0.01)
+    assert found.axes[0].spec.values == (0.001, 0.01)
     assert found.notes[0] == "space: train.lr lists 0.001 twice; it runs once"
 
 

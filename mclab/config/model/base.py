@@ -22,7 +22,7 @@ class MixerConfig(Strict):
     """Base of the mixers. A new one is a file with its class and a line in `mixers.Mixer`.
 
     A mixer other than a memory also says its size: `parameters(model, length)`, and `state(model, length)`, the floats
-    kept of a sequence, fixed and cached; `None` where nobody can know. What may not be meant about its keys is in
+    kept of a sequence, fixed and cached; `None` where that is not known. Warnings about its keys are in
     `mclab.config.warnings`.
     """
 

@@ -36,5 +36,5 @@ class ModuleMixer(MixerConfig):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The arguments as values: JSON where it is JSON, else a word."""
+        """The arguments as values: JSON where it is JSON, else text."""
         return keywords(self.args)

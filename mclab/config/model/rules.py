@@ -1,7 +1,7 @@
 """What is known of each update rule without running it, one row per memory; code outside `memories/` reads it here.
 
 A new memory is a row in `RULES` and a file in `mclab/memories/`: `gated_delta.py` with the class `GatedDeltaMemory`.
-The formulas stand in docs/equations.md#memories.
+The formulas are in docs/equations.md#memories.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a task looks like to a config: one model for each word that stands under `task.name`."""
+"""The keys of a task: one model for each value of `task.name`."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from mclab.config.task.mqar import MqarTask
 from mclab.config.task.niah import NiahTask
 from mclab.config.task.text import TextTask
 
-#: Every task by the word that stands under `task.name`.
+#: Every task by the value of `task.name`.
 TASKS: dict[str, type[TaskConfig]] = {
     "mqar": MqarTask,
     "ar": ArTask,

@@ -11,8 +11,8 @@ from mclab.config.task.base import MANY, TaskConfig
 class FactsTask(TaskConfig):
     """A fixed random map from keys of two tokens to values, asked again and again (MAD's memorisation).
 
-    Values never stand in a sequence: what is right can be known from training alone. The map is the seed's, the same
-    in train, valid and test. No single token of a key says its value.
+    Values are never part of a sequence: what is right can only be known from training. The map depends on the seed and
+    is the same in train, valid and test. No single token of a key says its value.
     """
 
     name: Literal["facts"] = "facts"

@@ -60,7 +60,7 @@ class MqarTask(TaskConfig):
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """The values of the difficulty axis, as they stand in records and column names."""
+        """The numbers of pairs, as in records and column names."""
         return tuple(f"pairs={p}" for p in self.pairs)
 
     def only(self, slice_name: str) -> "MqarTask":

@@ -3,6 +3,7 @@
 from functools import cache
 from itertools import count
 from math import factorial, perm
+from operator import eq
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -26,7 +27,7 @@ PLENTY = 1000
 
 
 class Shape(NamedTuple):
-    """What a preset stands for: the keys of a config that it fills where they are null."""
+    """The keys of a config that a preset fills where they are null."""
 
     haystack: Haystack
     key: KeyKind
@@ -54,8 +55,8 @@ class NiahTask(TaskConfig):
 
     `length` counts everything: question and fed answer too, all but the answer's last token. The haystack offers
     `places` in a row, one for each needle and each filler token; depth d is the place nearest to d percent of the way
-    from the first (0) to the last before the question (100), and there stands, on valid and test, a needle of the key
-    asked first. In training all needles stand anywhere alike, so that no place tells which is asked.
+    from the first (0) to the last before the question (100). On valid and test a needle of the key asked first is
+    there. In training all needles are placed uniformly, so that no place tells which is asked.
     """
 
     name: Literal["niah"] = "niah"
@@ -164,7 +165,7 @@ class NiahTask(TaskConfig):
 
     @property
     def places(self) -> int:
-        """Where a needle can stand: one place for each needle and each token of filler."""
+        """Where a needle can be: one place for each needle and each token of filler."""
         return self.keys * self.shape.values + self.filler_tokens
 
     def place(self, depth: int) -> int:
@@ -188,7 +189,7 @@ class NiahTask(TaskConfig):
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """The depths, as they stand in records and column names."""
+        """The depths, as in records and column names."""
         return tuple(f"depth={depth}" for depth in self.depth)
 
     def only(self, slice_name: str) -> Self:
@@ -206,7 +207,7 @@ class NiahTask(TaskConfig):
     def canonical(self) -> Self:
         """The preset that has most in common, then the first; null for what it has; `needles` where it counts."""
         shape = self._least_shape()
-        preset = max(PRESETS, key=lambda name: sum(map(_same, shape, PRESETS[name])))
+        preset = max(PRESETS, key=lambda name: sum(map(eq, shape, PRESETS[name])))
         rest = {
             key: None if value == getattr(PRESETS[preset], key) else value for key, value in shape._asdict().items()
         }
@@ -214,7 +215,7 @@ class NiahTask(TaskConfig):
         return self.model_copy(update=changes) if changes else self
 
     def as_trained(self) -> Self:
-        """In training needles stand anywhere, whatever depths are tested."""
+        """In training needles are placed anywhere, whatever depths are tested."""
         return self.model_copy(update={"depth": (0,)}).canonical()
 
     def _least_shape(self) -> Shape:
@@ -223,10 +224,6 @@ class NiahTask(TaskConfig):
             return self.shape
         usual = PRESETS["mk2"].needles
         return self.shape._replace(needles=usual if self.shape.asked <= usual <= self.keys else self.shape.asked)
-
-
-def _same(one: object, other: object) -> bool:
-    return one == other
 
 
 def haystack_words(vocab: int) -> int:
@@ -240,6 +237,7 @@ def key_words(vocab: int) -> int:
 
 
 def _least_vocab(keys: int) -> int:
+    """The smallest vocabulary with so many keys."""
     return next(vocab for vocab in count(WORDS + keys) if key_words(vocab) >= keys)
 
 
