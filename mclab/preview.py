@@ -13,7 +13,7 @@ from mclab.plan import describe
 from mclab.plan.difference import difference, renewal
 from mclab.plan.plan import Cell, Plan
 from mclab.plan.size import Size, size
-from mclab.report.wanted import needed
+from mclab.report.seeds import needed
 from mclab.runner.history import FRESH, MOST, History
 from mclab.runner.room import Need, doubts, machine, needs, refuse, trains_here
 from mclab.runner.span import Span, planned_device, planned_workers, whole_command

@@ -15,9 +15,9 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Plan
-from mclab.report.course import Course, course
-from mclab.report.summary import summarise
-from mclab.report.tables import cells_of
+from mclab.report.table.frames import cells_of
+from mclab.report.table.planned_looks import Course, course
+from mclab.report.table.summary import summarise
 from mclab.store import Records
 from tests.commands import no_plots
 from tests.stored import done

@@ -5,8 +5,8 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from mclab.report.align import padded
-from mclab.report.signs import BLOCKS, Marks
-from mclab.report.strip import Strip, cells
+from mclab.report.characters import BLOCKS, Marks
+from mclab.report.gate_strip import Strip, cells
 
 if TYPE_CHECKING:
     from mclab.predict import Head, Predicted, Query, Sample
@@ -146,7 +146,7 @@ def _gate_json(head: "Head", strip: Strip) -> dict[str, Any]:
 
 def picture(found: "Predicted", form: str) -> bytes:
     """The gates' weights as a picture's content: a panel for each head, a row for each query."""
-    from mclab.report.gate_map import GatePanel, gate_map
+    from mclab.report.plot.gates import GatePanel, gate_map
 
     asked = [(sample, query) for sample in found.samples for query in sample.queries]
     several = len(found.samples) > 1

@@ -9,7 +9,7 @@ from mclab.cli.texts import written
 
 if TYPE_CHECKING:
     from mclab.plan.space_trials import Trials
-    from mclab.report.layout import Layout
+    from mclab.report.plot.layout import Layout
     from mclab.report.sweeps.study import Study
 
 #: What `table --format` prints, and the file that holds the same.
@@ -64,8 +64,8 @@ def plot(
 ) -> None:
     """Write the kinds that were asked for, by default all that have something to show. Raises `ConfigError`."""
     from mclab.config.strict import ConfigError
-    from mclab.report.layout import laid_out
-    from mclab.report.plots import drawn, with_labels
+    from mclab.report.plot.kinds import drawn, with_labels
+    from mclab.report.plot.layout import laid_out
     from mclab.report.sweeps.plots import figures_of
     from mclab.report.sweeps.study import Study
     from mclab.report.write import write_files

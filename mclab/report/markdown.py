@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from mclab.printable import printable
 from mclab.report.align import padded
-from mclab.report.display import Shown, shown_columns, slice_columns
-from mclab.report.effects import effects
-from mclab.report.effects_shown import effect_columns, reading, told
-from mclab.report.notes import notes
-from mclab.report.summary import Summary
-from mclab.report.verdict import verdict
+from mclab.report.prose.notes import notes
+from mclab.report.prose.verdict import verdict
+from mclab.report.table.columns import Shown, shown_columns, slice_columns
+from mclab.report.table.effects import effects
+from mclab.report.table.effects_shown import effect_columns, reading, told
+from mclab.report.table.summary import Summary
 
 #: What would end a cell, start emphasis, code or a formula, or open a tag. Inside a word `_` starts nothing.
 SPECIAL = re.compile(r"[\\|*`$~]|<(?=[A-Za-z/!?])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")

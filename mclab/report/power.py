@@ -16,8 +16,8 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
 from mclab.plan.until import ERROR, Until
-from mclab.report.rows import baselines_of, difference_of, row_of
 from mclab.report.sequential import GIVE_UP_FROM, HOPELESS, power_of
+from mclab.report.table.rows import baselines_of, difference_of, row_of
 
 #: The powers for which the least difference is told.
 USUAL = (0.8, 0.9)

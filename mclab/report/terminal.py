@@ -6,18 +6,18 @@ from textwrap import fill
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
 from mclab.printable import printable
-from mclab.report.advice import MORE_SEEDS, commands
 from mclab.report.align import GAP, beside, cut, cut_middle, padded
-from mclab.report.display import Shown, row_heads, shown_columns, slice_columns
-from mclab.report.effects import effects
-from mclab.report.effects_shown import effect_columns, most_telling
-from mclab.report.effects_shown import reading as reading_effects
-from mclab.report.effects_shown import told as told_of
-from mclab.report.many import ends, told
-from mclab.report.notes import alarms
-from mclab.report.row import SOLVED
-from mclab.report.summary import Summary, summarise
-from mclab.report.verdict import verdict
+from mclab.report.prose.advice import MORE_SEEDS, commands
+from mclab.report.prose.notes import alarms
+from mclab.report.prose.verdict import verdict
+from mclab.report.table.columns import Shown, row_heads, shown_columns, slice_columns
+from mclab.report.table.effects import effects
+from mclab.report.table.effects_shown import effect_columns, most_telling
+from mclab.report.table.effects_shown import reading as reading_effects
+from mclab.report.table.effects_shown import told as told_of
+from mclab.report.table.many import ends, told
+from mclab.report.table.row import SOLVED
+from mclab.report.table.summary import Summary, summarise
 
 #: Names and values longer than this are cut; the files hold all of them.
 LONGEST = 28

@@ -9,13 +9,13 @@ from functools import partial
 
 from mclab.config.outcome import ALL
 from mclab.report.align import NOTHING
-from mclab.report.display import WITHOUT_RECALL, baselines, difference_text, row_heads, shown_columns
-from mclab.report.letters import escape
-from mclab.report.notes import ASIDE, notes
-from mclab.report.row import Row
+from mclab.report.prose.notes import ASIDE, notes
 from mclab.report.stats import ALPHA, Spread
-from mclab.report.summary import Summary
-from mclab.report.typeset import GAP, PAGE, SIZES, anchor, numeric, table_row
+from mclab.report.table.columns import WITHOUT_RECALL, baselines, difference_text, row_heads, shown_columns
+from mclab.report.table.latex import GAP, PAGE, SIZES, anchor, numeric, table_row
+from mclab.report.table.letters import escape
+from mclab.report.table.row import Row
+from mclab.report.table.summary import Summary
 
 #: p from which on a row gets so many stars.
 STARS = {0.001: 3, 0.01: 2, ALPHA: 1}

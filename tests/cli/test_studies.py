@@ -20,7 +20,7 @@ from mclab.report.sweeps.write import write_tables
 from mclab.runner import execute
 from mclab.store import Store
 from tests.commands import fine, mclab, one_line, snapshot, started
-from tests.report.sweeps import FRONT, SEVERAL, study, trial, weights
+from tests.report.sweeps.trials import FRONT, SEVERAL, study, trial, weights
 from tests.stored import done
 
 LR = 0.0123456

@@ -6,10 +6,10 @@ import subprocess
 
 import pytest
 
-from mclab.report.letters import escape
-from mclab.report.summary import summarise
+from mclab.report.table.letters import escape
+from mclab.report.table.summary import summarise
 from mclab.report.tex import tex
-from tests.report.bench import GATE, SEGMENT, gates, make_plan, store
+from tests.report.plans import GATE, SEGMENT, gates, make_plan, store
 
 NASTY = (
     'a_b & 50% #1 $x$ ^2 ~ \\n {x} "q" `b` <y> |z| --seeds ?` ± × γ − – … é ü ç Ł Ω Η ο ᵀ ≥ → ½ Σ [a] *b 中 😀 \x07 x̂'

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from mclab.printable import printable
-from mclab.report.display import Shown
-from mclab.report.svg import Drawing
+from mclab.report.plot.svg import Drawing
+from mclab.report.table.columns import Shown
 
 _TYPES = {".csv": "text/csv", ".md": "text/markdown", ".tex": "application/x-tex"}
 

@@ -9,8 +9,8 @@ from mclab.plan.space_trials import Trials
 from mclab.report.names import seeds_text
 from mclab.report.page.html import html
 from mclab.report.page.parts import Block, Code, Facts, Files, Page, Plot, Section, Source, Table, Words
-from mclab.report.page.runs import provenance, settings
-from mclab.report.svg import NARROW, WIDE, drawing
+from mclab.report.page.settings import provenance, settings
+from mclab.report.plot.svg import NARROW, WIDE, drawing
 from mclab.report.sweeps.columns import importance_columns, marginal_columns, trial_columns
 from mclab.report.sweeps.plots import figures_of
 from mclab.report.sweeps.study import Study, metric_name, reading, told

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from mclab.config.strict import Scalar
 from mclab.plan.space_trials import Objective, Trial
 from mclab.report.align import NOTHING
-from mclab.report.display import Shown
 from mclab.report.names import value_text
 from mclab.report.stats import Spread
 from mclab.report.sweeps.levels import number_text
 from mclab.report.sweeps.study import Ranked, Study, clipped, metric_name, metric_text
+from mclab.report.table.columns import Shown
 
 #: Rows of the best trials.
 MOST_BEST = 10

@@ -9,10 +9,10 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from mclab.plan.space_trials import Objective, Trial, Trials
 from mclab.report.align import cut
-from mclab.report.layout import layout, named
-from mclab.report.marks import COLOURS, GREY, draw_seeds, say
-from mclab.report.plots import METADATA, drawn
-from mclab.report.sheet import page
+from mclab.report.plot.figure import page
+from mclab.report.plot.kinds import METADATA, drawn
+from mclab.report.plot.layout import layout, named
+from mclab.report.plot.style import COLOURS, GREY, draw_seeds, say
 from mclab.report.stats import LEAST_PAIRS
 from mclab.report.sweeps.contour import contour_axes, contour_figure
 from mclab.report.sweeps.levels import Level

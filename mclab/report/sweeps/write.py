@@ -7,14 +7,14 @@ import polars as pl
 
 from mclab.plan.space_trials import SpaceAxis, Trial, Trials
 from mclab.report.align import NOTHING
-from mclab.report.display import Shown
 from mclab.report.markdown import escape
 from mclab.report.markdown import grid as pipes
 from mclab.report.sweeps.columns import importance_columns, marginal_columns, shown_value, trial_columns
 from mclab.report.sweeps.study import Study, clipped, metric_name, metric_text, reading, told
 from mclab.report.sweeps.terminal import head
 from mclab.report.sweeps.trust import trust
-from mclab.report.tables import Column, series
+from mclab.report.table.columns import Shown
+from mclab.report.table.frames import Column, series
 from mclab.report.write import as_csv, as_parquet, write_files
 
 

@@ -7,7 +7,7 @@ import pytest
 from mclab.report.page.grid import grid_page
 from mclab.report.page.parts import Source
 from tests.cli.conftest import here  # an autouse fixture
-from tests.report.bench import GATE, make_plan, store
+from tests.report.plans import GATE, make_plan, store
 
 __all__ = ["here", "large"]
 

@@ -1,0 +1,1 @@
+"""A grid's results beside the published table that it repeats."""

@@ -1,0 +1,134 @@
+"""Accuracy by slice, a line per row: along the slices' own key, or along the number of things to be kept (capacity)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mclab.config.strict import ConfigError
+from mclab.report.names import is_number, value_text
+from mclab.report.plot.axis import MOST_DASHES
+from mclab.report.plot.dumbbell import dumbbell_figure
+from mclab.report.plot.figure import legend, legend_columns, sheet, side_by_side
+from mclab.report.plot.layout import layout, named
+from mclab.report.plot.lines import draw_line, places_of, thinned
+from mclab.report.plot.slice_cells import Group, Spot, families, groups, own_key, spots, values_along, varied
+from mclab.report.plot.style import COLOURS, MARKERS, draw_without_recall, limits, without_recall_in
+from mclab.report.table.summary import Summary
+
+#: Keys that say how much a model must keep, the first that varies is drawn.
+CAPACITY = ("pairs", "needles", "keys", "values")
+#: More lines than colours times dashes cannot be told apart.
+MOST_LINES = len(COLOURS) * MOST_DASHES
+MOST_PANELS = 12
+#: More lines than this in one panel are a thicket.
+MOST_SIDE_BY_SIDE = 8
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a figure shows: the key along x, a panel per family of the other keys, a line per group."""
+
+    key: str
+    numbers: bool
+    values: list[Any]
+    panels: dict[str, list[Spot]]
+    lines: list[str]
+
+    @property
+    def parts(self) -> list[str]:
+        """Every slice that is shown."""
+        return list(dict.fromkeys(spot.part for found in self.panels.values() for spot in found))
+
+
+def slices_figure(summary: Summary) -> Figure:
+    """Accuracy over the slices, those of further exams (`eval.task`) in panels beside. Raises `ConfigError`.
+
+    A few rows are lines; of more each has a line of its own, with a point for each slice (`plot.dumbbell`).
+    """
+    found = spots(summary)
+    keys = varied(found)
+    if not found:
+        raise ConfigError("slices: no finished run is stored")
+    if not keys:
+        raise ConfigError("slices: every row is scored on one slice alone; eval.task adds slices")
+    own = [key for row in summary.rows if (key := own_key(row)) in keys]
+    key = own[0] if own else keys[0]
+    shown = [spot for spot in found if key in spot.at]
+    if len(groups(summary, shown, [key])) > MOST_SIDE_BY_SIDE and len(values_along(shown, key)) <= len(MARKERS):
+        return dumbbell_figure(summary, shown, key)
+    return _figure(summary, _drawn(summary, found, key, numbers=False))
+
+
+def capacity_figure(summary: Summary) -> Figure:
+    """Accuracy against the number of pairs or needles, on a logarithmic axis. Raises `ConfigError`."""
+    found = spots(summary)
+    keys = [key for key in CAPACITY if key in varied(found, within_rows=False) and _positive(found, key)]
+    if not keys:
+        raise ConfigError(f"capacity: no number of {' or '.join(CAPACITY[:2])} varies in slices or rows")
+    return _figure(summary, _drawn(summary, found, keys[0], numbers=True))
+
+
+def _positive(found: Sequence[Spot], key: str) -> bool:
+    known = [spot for spot in found if is_number(spot.at.get(key))]
+    return len(values_along(known, key)) > 1 and all(spot.at[key] > 0 for spot in known)
+
+
+def _drawn(summary: Summary, found: Sequence[Spot], key: str, numbers: bool) -> Drawn:
+    shown = [spot for spot in found if key in spot.at and (not numbers or is_number(spot.at[key]))]
+    lines = [group.label for group in groups(summary, shown, [key])]
+    if len(lines) > MOST_LINES:
+        raise ConfigError(f"{key}: {len(lines)} lines cannot be told apart, the most is {MOST_LINES}")
+    parted = families(shown, [key])
+    return Drawn(key, numbers, values_along(shown, key), dict(list(parted.items())[:MOST_PANELS]), lines)
+
+
+def _figure(summary: Summary, drawn: Drawn) -> Figure:
+    across = legend_columns([named(line) for line in drawn.lines])
+    rows = -(-len(drawn.lines) // across) if len(drawn.lines) > 1 else 0
+    height, beside = 2.6 if len(drawn.panels) > 1 else 3.2, side_by_side(len(drawn.panels))
+    page = sheet(summary, height, rows, [named(title) for title in drawn.panels], across=beside)
+    for place, (panel, found) in enumerate(zip(page.panels, drawn.panels.values(), strict=True)):
+        _panel(panel, drawn, groups(summary, found, [drawn.key]), page.across)
+        panel.set_ylim(*limits(summary, drawn.parts))
+        if place % page.across == 0:
+            panel.set_ylabel("test accuracy")
+        if page.lowest(place):
+            panel.set_xlabel(named(drawn.key) + " (logarithmic)" * drawn.numbers)
+            panel.tick_params(labelbottom=True)
+    if rows:
+        legend(page, across)
+    return page.figure
+
+
+def _panel(panel: Axes, drawn: Drawn, found: Sequence[Group], across: int) -> None:
+    places = dict(zip(map(value_text, drawn.values), _along(drawn), strict=True))
+    at = list(places.values())
+    width = min(0.1, 0.5 / len(drawn.lines)) * min((b - a for a, b in pairwise(at)), default=1.0)
+    by_label = {group.label: group for group in found}
+    for number, label in enumerate(drawn.lines):
+        shift = (number - (len(drawn.lines) - 1) / 2) * width
+        own = {places[value_text(spot.at[drawn.key])]: spot for spot in by_label.get(label, Group(label, ())).spots}
+        scored = [(own[place].row, own[place].part) for place in sorted(own)]
+        style = (number % len(COLOURS), number // len(COLOURS))
+        draw_line(panel, label, style, [place + shift for place in sorted(own)], scored, 0.45 * width)
+    draw_without_recall(panel, [_levels(group, drawn.key, places) for group in found])
+    panel.set_xticks(at, thinned({place: text for text, place in places.items()}, 0.9 * layout().width / across))
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.grid(visible=False, axis="x")
+
+
+def _levels(group: Group, key: str, places: Mapping[str, float]) -> list[tuple[float, float | None]]:
+    """What is had without recall along a line."""
+    found = {places[value_text(spot.at[key])]: without_recall_in(spot.row, spot.part) for spot in group.spots}
+    return sorted(found.items())
+
+
+def _along(drawn: Drawn) -> list[float]:
+    """Side by side, or where the numbers stand."""
+    if not drawn.numbers:
+        return [float(place) for place in range(len(drawn.values))]
+    return list(places_of([float(value) for value in drawn.values], wide_from=1).values())

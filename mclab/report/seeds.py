@@ -1,0 +1,23 @@
+"""On how many seeds the cells of a plan are wanted, where seeds are added until every row is told.
+
+Imports scipy for such a plan alone: a dry run of any other must start fast.
+"""
+
+from mclab.config.run import RunConfig
+from mclab.plan.plan import Plan
+from mclab.plan.select import Curve, Lookup, Wanted, runs_needed
+
+
+def wanted_by(plan: Plan, curve: Curve | None = None) -> Wanted | None:
+    """On how many seeds each cell is wanted, by what is stored; `None` for a plan whose seeds are fixed."""
+    if plan.until is None:
+        return None
+    from mclab.report.table.planned_looks import course
+
+    return lambda lookup: course(plan, lookup, curve).wanted
+
+
+def needed(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> list[RunConfig]:
+    """The runs that the plan asks for by what is stored, stored or not."""
+    wanted = wanted_by(plan, curve)
+    return runs_needed(plan, lookup, wanted and wanted(lookup))

@@ -1,0 +1,239 @@
+"""The table of cells as people read it: the same columns for markdown and for the terminal, as text."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from mclab.config.outcome import ALL
+from mclab.report.align import NOTHING
+from mclab.report.names import listed, value_text
+from mclab.report.stats import Difference, Spread
+from mclab.report.table.frames import clip
+from mclab.report.table.learned import EDGE
+from mclab.report.table.recall import WithoutRecall
+from mclab.report.table.row import Row
+from mclab.report.table.standing import against_share, look_text, standing_text
+from mclab.report.table.summary import Summary
+
+#: The column, and the line below the slices, of the baseline without recall.
+WITHOUT_RECALL = "without recall"
+#: The column of what must be mended in a row before it gets a verdict.
+MARKS = "first mend"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A column: its head, a text per row, which side it leans to, and how gladly it goes when space is short."""
+
+    head: str
+    texts: tuple[str, ...]
+    right: bool = True
+    expendable: int = 0
+
+
+def shown_columns(summary: Summary) -> list[Shown]:
+    """The main table. `expendable` 0 stays in every width; of the others the lowest are kept first."""
+    return [*row_heads(summary), *_results(summary), *_picked(summary), *_costs(summary)]
+
+
+def slice_columns(summary: Summary) -> list[Shown]:
+    """Mean ± standard deviation on every slice, the task's own first; empty where no cell has more than one.
+
+    Below the rows stand the baselines without recall, one for each test.
+    """
+    if not summary.has_slices:
+        return []
+    whole = _column(summary, "mean of own" if summary.extras else "all", lambda row: mean_std(row.accuracy))
+    columns = [*row_heads(summary), whole, *(_slice(summary, part) for part in summary.slices)]
+    below = [_baseline_texts(summary, label, found) for label, found in baselines(summary).items()]
+    return [replace(column, texts=(*column.texts, *more)) for column, *more in zip(columns, *below, strict=True)]
+
+
+def baselines(summary: Summary) -> dict[str, WithoutRecall]:
+    """The different baselines without recall of a table by what tells their rows apart: nothing, or a task."""
+    groups: dict[str, list[Row]] = {}
+    for row in summary.baselined:
+        groups.setdefault(repr(row.without_recall and row.without_recall.best), []).append(row)
+    alone = len(groups) == 1
+    named = [("" if alone else _alike(summary, rows), rows[0].without_recall) for rows in groups.values()]
+    return {label: found for label, found in named if found}
+
+
+def _alike(summary: Summary, rows: Sequence[Row]) -> str:
+    """What these rows share and not all rows do; else what they are called."""
+    shared = [
+        value_text(rows[0].values[path])
+        for path in summary.plan.axes
+        if len(_texts(rows, path)) == 1 < len(_texts(summary.rows, path)) and path in rows[0].values
+    ]
+    return ", ".join(shared) or listed([row.label for row in rows])
+
+
+def _texts(rows: Sequence[Row], path: str) -> set[str | None]:
+    return {value_text(row.values[path]) if path in row.values else None for row in rows}
+
+
+def _baseline_texts(summary: Summary, label: str, found: WithoutRecall) -> list[str]:
+    """A line of the table of slices: what it is in the first columns, the best accuracies in the others."""
+    heads = len(list(row_heads(summary)))
+    known = [found.accuracy(part) for part in (ALL, *summary.slices)]
+    whole = WITHOUT_RECALL + f" ({label})" * bool(label)
+    names = [label, WITHOUT_RECALL] if label and heads > 1 else [whole]
+    return [*names, *[""] * (heads - len(names)), *(NOTHING if each is None else f"{each:.3f}" for each in known)]
+
+
+def _slice(summary: Summary, part: str) -> Shown:
+    return _column(summary, part, lambda row: mean_std(row.slices.get(part, Spread())))
+
+
+def row_heads(summary: Summary) -> Iterator[Shown]:
+    """What names a row: its name in a grid of changes, else the varied keys."""
+    if summary.plan.named or not summary.plan.axes:
+        yield _column(summary, "cell", lambda row: row.label, right=False)
+        return
+    for path in summary.plan.axes:
+        texts = [value_text(row.values[path]) if path in row.values else NOTHING for row in summary.rows]
+        yield Shown(summary.names[path], tuple(texts), right=False)
+
+
+def _results(summary: Summary) -> Iterator[Shown]:
+    yield _column(summary, "test accuracy", accuracy_text)
+    for metric in summary.metrics:
+        yield _column(summary, metric.replace("_", " "), partial(_further, metric), expendable=1)
+    yield _column(summary, "95 % interval", lambda row: interval(row.accuracy), expendable=2)
+    if len(summary.rows) > 1:
+        yield _column(summary, "difference", difference_text)
+        yield from _judged(summary) if summary.way else [_column(summary, "p", lambda row: p_text(row.p))]
+    if any(_guards(row) for row in summary.rows):
+        yield _column(summary, MARKS, lambda row: ", ".join(_guards(row)) or NOTHING, right=False)
+    if summary.baselined:
+        marked = any(row.guessing for row in summary.rows)
+        yield _column(summary, WITHOUT_RECALL, _without_recall, expendable=0 if marked else 1)
+    yield _column(summary, "solved", lambda row: f"{row.solved}/{row.accuracy.n}")
+    if any(row.status != f"{row.wanted} done" for row in summary.rows):
+        yield _column(summary, "status", lambda row: row.status, right=False, expendable=6)
+
+
+def _judged(summary: Summary) -> Iterator[Shown]:
+    """Of a sequential grid: the corrected p against the look's share of the error, the look, the verdict."""
+    yield _column(summary, "p", against_share)
+    yield _column(summary, "look", lambda row: look_text(row, summary))
+    yield _column(summary, "verdict", lambda row: standing_text(row, summary), right=False)
+
+
+def _guards(row: Row) -> list[str]:
+    """The marks that no other column has: a value at the edge of its range stands beside the value."""
+    return [mark for mark in row.marks if mark != EDGE]
+
+
+def accuracy_text(row: Row) -> str:
+    """`0.912 ± 0.034 (5, 2 did not learn)`."""
+    text = mean_std(row.accuracy)
+    return f"{text[:-1]}, {row.not_learned} did not learn)" if row.not_learned else text
+
+
+def _further(metric: str, row: Row) -> str:
+    return mean_std(row.spread_of(metric))
+
+
+def _without_recall(row: Row) -> str:
+    """`0.147`, with the mark of a cell that is not above it."""
+    found = row.without_recall
+    return NOTHING if found is None else f"{found.accuracy():.3f}" + " (not above)" * (not found.above)
+
+
+def _picked(summary: Summary) -> Iterator[Shown]:
+    for path in summary.selected:
+        texts = [_with_edge(row, path) for row in summary.rows]
+        yield Shown(summary.names[path], tuple(texts), expendable=3)
+
+
+def _with_edge(row: Row, path: str) -> str:
+    if path not in row.picked:
+        return NOTHING
+    return value_text(row.picked[path]) + " (edge)" * (path in row.edges)
+
+
+def _costs(summary: Summary) -> Iterator[Shown]:
+    yield _column(summary, "params", lambda row: count(row.params), expendable=5)
+    yield _column(summary, "state", _state, expendable=4)
+    if any(row.starts is not None for row in summary.rows):
+        yield _column(summary, "starts", lambda row: count(row.starts), expendable=6)
+    yield _column(summary, "steps to 99 %", lambda row: count(row.steps_to_99()), expendable=8)
+    yield _column(summary, "tokens/s", lambda row: count(row.tokens_per_s), expendable=9)
+    yield _column(summary, "s/run", lambda row: seconds(row.wall_s), expendable=7)
+
+
+def _column(summary: Summary, head: str, text: Callable[[Row], str], right: bool = True, expendable: int = 0) -> Shown:
+    return Shown(head, tuple(text(row) for row in summary.rows), right, expendable)
+
+
+def _state(row: Row) -> str:
+    fixed, cached = row.state_fixed, row.state_cached
+    return NOTHING if fixed is None or cached is None else f"{count(fixed)} + {count(cached)}"
+
+
+def mean_std(spread: Spread) -> str:
+    """`0.912 ± 0.034 (5)`: mean, standard deviation over the seeds, how many."""
+    if spread.mean is None:
+        return NOTHING
+    width = f" ± {spread.std:.3f}" if spread.std is not None else ""
+    return f"{spread.mean:.3f}{width} ({spread.n})"
+
+
+def interval(span: Spread) -> str:
+    """`[0.870, 0.954]`, clipped to [0, 1]."""
+    lo, hi = clip(span.lo, 0.0), clip(span.hi, 0.0)
+    return NOTHING if lo is None or hi is None else f"[{lo:.3f}, {hi:.3f}]"
+
+
+def signed_interval(gap: Difference) -> str:
+    """`[-0.184, +0.139]`, clipped to [-1, 1]."""
+    lo, hi = clip(gap.lo, -1.0), clip(gap.hi, -1.0)
+    return NOTHING if lo is None or hi is None else f"[{signed(lo)}, {signed(hi)}]"
+
+
+def signed(value: float) -> str:
+    """`+0.162`; what rounds to nothing is `+0.000`, never `-0.000`."""
+    return f"{round(value, 3) + 0.0:+.3f}"
+
+
+def difference_text(row: Row) -> str:
+    """`-0.162 [-0.184, -0.139]`, or in words why there is no interval; with the ceiling mark."""
+    gap = row.difference
+    if gap is None:
+        return "baseline"
+    if gap.kind == "alone":
+        return "no baseline"
+    if gap.kind == "lost":
+        return "both diverged"
+    if gap.kind == "slices":
+        return "other slices"
+    if gap.kind == "versions":
+        return "other version"
+    if gap.mean is None:
+        return "no look yet" if gap.kind == "waiting" else NOTHING
+    mark = " (ceiling)" if row.ceiling else ""
+    if gap.kind in ("identical", "same"):
+        return ("identical" if gap.kind == "identical" else "same accuracy") + mark
+    few = f"({gap.n} pair{'s' * (gap.n > 1)})"
+    tail = {"tested": signed_interval(gap), "constant": "on every seed", "few": few}[gap.kind]
+    return f"{signed(gap.mean)} {tail}{mark}"
+
+
+def p_text(p: float | None) -> str:
+    """Three digits, `<0.001` below them."""
+    if p is None:
+        return NOTHING
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def count(value: Any) -> str:
+    """`12,345`."""
+    return NOTHING if value is None else f"{value:,.0f}"
+
+
+def seconds(value: float | None) -> str:
+    """`3.2`, and whole seconds from 100 on."""
+    return NOTHING if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"

@@ -1,0 +1,147 @@
+"""The frame of cells, numbers only: marks and ± are for people (markdown, terminal)."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from mclab.config.outcome import ALL
+from mclab.plan.plan import Plan
+from mclab.plan.select import Curve, Lookup
+from mclab.report.names import is_number, plain, value_text
+from mclab.report.stats import Spread
+from mclab.report.table.row import BITS, Row
+from mclab.report.table.standing import seeds_of
+from mclab.report.table.summary import LR, Summary, summarise
+
+#: Name, type (`None`: as the values have it), values.
+Column = tuple[str, Any, Sequence[Any]]
+
+
+def cells_frame(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> pl.DataFrame:
+    """One row per cell in the plan's order, the first being the baseline.
+
+    `name` (grids of changes alone) and one column per varied key; null where the key means nothing in the cell.
+    `n` seeds scored (a diverged run scores 0), `status`, `solved` (seeds of n with 0.99 or more), selected keys and
+    `lr`, `*_edge` where a selected key's chosen value lies at the edge of its range.
+    `test_accuracy_lo/_hi`: 95 % t interval, clipped to [0, 1]. `diff_*`: cell less baseline over the seeds both have,
+    clipped to [-1, 1]; `p`: paired t test, Holm-adjusted over the rows; null without a test (see `stats.Difference`).
+    A row scored on other slices than the baseline is not compared: its `diff_*`, `p` and `ceiling` are null.
+    `without_recall` and `without_recall[pairs=4]`: what the best predictor that looks at no key scores on the same
+    test, `without_recall_by` its name, `above_without_recall` false where no one-sided paired t test over seeds tells
+    the cell from it; the columns are there where records hold it.
+    `did_not_learn`: runs no more than 0.05 above it; `starts`: the median step of the first look above that; `marks`:
+    what must be mended before the row gets a verdict.
+    Of a grid whose seeds are added until every row is told: `look`, the seeds of the row's last look, over which all of
+    this is; `diff_lo/_hi` an interval that holds after stopping; `p` corrected for Holm, to be held against `share`;
+    `verdict`; and `seeds_to_tell` and `seeds_to_be_safe` of an open row.
+    `ceiling`: cell and baseline both at 0.99 or more. `steps_to_99`: median, a seed that never got there being last.
+    `tokens_per_s`, `wall_s`: mean over the finished runs.
+
+    Every slice has the same six columns as `test_accuracy[pairs=4]_mean`: the task's own, whose mean `test_accuracy`
+    is, then those that `eval.task` adds. `test_token_accuracy`, alike, where an answer is several tokens, and
+    `test_value_accuracy` and `test_values_found` where it is several values, and `test_bits`, a byte's, where text is
+    read.
+    """
+    return cells_of(summarise(plan, lookup, curve))
+
+
+def cells_of(summary: Summary) -> pl.DataFrame:
+    """`cells_frame` of a summary."""
+    return pl.DataFrame([series(*column) for column in _columns(summary)])
+
+
+def _columns(summary: Summary) -> Iterator[Column]:
+    rows = summary.rows
+    if summary.plan.named:
+        yield "name", pl.String, [row.cell.name for row in rows]
+    for path in summary.plan.axes:
+        yield summary.names[path], None, [row.values.get(path) for row in rows]
+    yield "n", pl.Int64, [row.accuracy.n for row in rows]
+    yield "status", pl.String, [row.status for row in rows]
+    yield "solved", pl.Int64, [row.solved for row in rows]
+    yield from _picked(summary)
+    yield from _spread("test_accuracy", [row.accuracy for row in rows])
+    for part in summary.slices:
+        yield from _spread(f"test_accuracy[{part}]", [row.slices.get(part, Spread()) for row in rows])
+    for metric in summary.metrics:
+        yield from _spread(f"test_{metric}", [row.spread_of(metric) for row in rows])
+        for part in summary.slices:
+            found = [row.spread_of(metric, part) if part in row.slices else Spread() for row in rows]
+            yield from _spread(f"test_{metric}[{part}]", found)
+    yield from _difference(rows)
+    if summary.way:
+        yield from _standing(summary)
+    yield "params", pl.Int64, [row.params for row in rows]
+    yield "state_fixed", pl.Int64, [row.state_fixed for row in rows]
+    yield "state_cached", pl.Int64, [row.state_cached for row in rows]
+    yield "steps_to_99", pl.Float64, [row.steps_to_99() for row in rows]
+    yield "tokens_per_s", pl.Float64, [row.tokens_per_s for row in rows]
+    yield "wall_s", pl.Float64, [row.wall_s for row in rows]
+    if summary.baselined:
+        yield from _without_recall(summary)
+
+
+def _standing(summary: Summary) -> Iterator[Column]:
+    stands, seeds = [row.standing for row in summary.rows], [seeds_of(row, summary) for row in summary.rows]
+    yield "look", pl.Int64, [stand.n if stand else None for stand in stands]
+    yield "share", pl.Float64, [stand.share if stand else None for stand in stands]
+    yield "verdict", pl.String, [stand.state if stand else None for stand in stands]
+    yield "seeds_to_tell", pl.Int64, [about for about, _ in seeds]
+    yield "seeds_to_be_safe", pl.Int64, [safe for _, safe in seeds]
+
+
+def _without_recall(summary: Summary) -> Iterator[Column]:
+    found = [row.without_recall for row in summary.rows]
+    yield "without_recall", pl.Float64, [each and each.accuracy() for each in found]
+    yield "without_recall_by", pl.String, [each and each.best[ALL].name for each in found]
+    yield "above_without_recall", pl.Boolean, [each and each.above for each in found]
+    yield "did_not_learn", pl.Int64, [row.not_learned for row in summary.rows]
+    yield "starts", pl.Float64, [row.starts for row in summary.rows]
+    yield "marks", pl.String, [", ".join(row.marks) for row in summary.rows]
+    for part in summary.slices:
+        yield f"without_recall[{part}]", pl.Float64, [each and each.accuracy(part) for each in found]
+
+
+def _picked(summary: Summary) -> Iterator[Column]:
+    """The selected keys, each with its mark, then the learning rate where no column holds it yet."""
+    for path in summary.selected:
+        name = summary.names[path]
+        yield name, None, [row.picked.get(path) for row in summary.rows]
+        yield f"{name}_edge", pl.Boolean, [path in row.edges if row.candidate else None for row in summary.rows]
+    if LR not in (*summary.plan.axes, *summary.selected):
+        yield summary.names[LR], pl.Float64, [row.picked.get(LR) for row in summary.rows]
+
+
+def _spread(name: str, spreads: Sequence[Spread]) -> Iterator[Column]:
+    for part in ("mean", "std", "lo", "hi", "min", "max"):
+        values = [getattr(spread, part) for spread in spreads]
+        clipped = part in ("lo", "hi") and not name.startswith(f"test_{BITS}")
+        yield f"{name}_{part}", pl.Float64, [clip(value, 0.0) for value in values] if clipped else values
+
+
+def _difference(rows: Sequence[Row]) -> Iterator[Column]:
+    for part in ("mean", "lo", "hi"):
+        values = [getattr(row.difference, part) if row.difference else None for row in rows]
+        yield f"diff_{part}", pl.Float64, [clip(value, -1.0) for value in values]
+    yield "p", pl.Float64, [row.p for row in rows]
+    yield "ceiling", pl.Boolean, [row.ceiling for row in rows]
+
+
+def clip(value: float | None, least: float) -> float | None:
+    """A bound as it is shown: no accuracy lies outside [0, 1], no difference outside [-1, 1]."""
+    return None if value is None else min(1.0, max(least, value))
+
+
+def series(name: str, dtype: Any, values: Sequence[Any]) -> pl.Series:
+    """A column of one type: without `dtype` numbers where all are numbers, else text; null where there is nothing."""
+    if dtype is not None:
+        return pl.Series(name, values, dtype=dtype)
+    values = [plain(value) for value in values]
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, bool) for value in known):
+        return pl.Series(name, values, dtype=pl.Boolean)
+    if known and all(map(is_number, known)):
+        whole = all(isinstance(value, int) for value in known)
+        return pl.Series(name, values, dtype=pl.Int64 if whole else pl.Float64)
+    return pl.Series(name, [None if value is None else value_text(value) for value in values], dtype=pl.String)

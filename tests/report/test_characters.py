@@ -1,0 +1,37 @@
+"""What stands for a sign that an encoding lacks."""
+
+import codecs
+
+import pytest
+
+from mclab.report.characters import BLOCKS, DIGITS, PLAIN, in_plain_signs, level, marks_for
+
+
+def test_marks_that_a_stream_can_show():
+    assert marks_for("utf-8") is BLOCKS
+    assert all(marks_for(encoding) is DIGITS for encoding in ("ascii", "latin-1", None, "no-such-encoding"))
+    "".join(DIGITS).encode("ascii")
+
+
+@pytest.mark.parametrize(("share", "block", "digit"), [(-1, "▁", "0"), (0.5, "▅", "5"), (1, "█", "9"), (7, "█", "9")])
+def test_a_level_stays_within_its_characters(share, block, digit):
+    assert (level(share, BLOCKS), level(share, DIGITS)) == (block, digit)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "bytes_"),
+    [
+        ("0.5 ± 0.1", "ascii", b"0.5 +- 0.1"),
+        ("0.5 ± 0.1 …", "latin-1", b"0.5 \xb1 0.1 ..."),
+        ("+4 −2, × – ✓", "ascii", b"+4 -2, x - ok"),
+        ("é 語 😀", "ascii", rb"\xe9 \u8a9e \U0001f600"),
+        ("\udc80", "utf-8", rb"\udc80"),
+    ],
+)
+def test_only_what_an_encoding_lacks_is_replaced(text, encoding, bytes_):
+    codecs.register_error("plain signs", in_plain_signs)
+    assert text.encode(encoding, "plain signs") == bytes_
+
+
+def test_what_stands_for_a_sign_can_be_shown_anywhere():
+    assert all(plain.isascii() for plain in PLAIN.values())
