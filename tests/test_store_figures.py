@@ -8,7 +8,7 @@ from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import RunConfig
 from mclab.plan.grid import plan_from
 from mclab.report.plot.kinds import render
-from mclab.report.table.runs import runs_frame
+from mclab.report.table.frames import runs_frame
 from mclab.report.table.summary import summarise
 from mclab.report.terminal import terminal_table
 from mclab.store.plain import json_bytes

@@ -33,7 +33,7 @@ def table(found: "Trials", folder: Path, form: str, out: Path, as_json: bool) ->
     elif (name := TABLES[form]) is not None:
         content(_file(found, name), name)
     else:
-        from mclab.report.sweeps.terminal import terminal_text
+        from mclab.report.sweeps.tables import terminal_text
 
         result(terminal_text(found, width()).rstrip("\n"))
     with plainly(out / "tables"):
@@ -45,7 +45,7 @@ def _file(found: "Trials", name: str) -> bytes:
     """One of the files that `write_tables` writes."""
     from mclab.report.sweeps.study import Study
     from mclab.report.sweeps.write import page, trials_frame
-    from mclab.report.write import as_csv, as_parquet
+    from mclab.report.table.export import as_csv, as_parquet
 
     if name == "sweep.md":
         return page(Study(found)).encode()
@@ -68,7 +68,7 @@ def plot(
     from mclab.report.plot.layout import laid_out
     from mclab.report.sweeps.plots import figures_of
     from mclab.report.sweeps.study import Study
-    from mclab.report.write import write_files
+    from mclab.report.table.export import write_files
     from mclab.store.files import plainly
 
     if strange := [kind for kind in kinds if kind not in KINDS]:

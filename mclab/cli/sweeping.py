@@ -126,7 +126,7 @@ def _run(space: "Space", out: Path, asked: "Options", content: bytes, as_json: b
 
 def _tell(report: "Report", to_confirm: bool) -> None:
     from mclab.passwords import command_line
-    from mclab.report.sweeps.terminal import terminal_text
+    from mclab.report.sweeps.tables import terminal_text
 
     again = command_line(["mclab", *sys.argv[1:], "--confirm"]) if to_confirm else None
     result(terminal_text(report.found, width(), again).rstrip("\n"))

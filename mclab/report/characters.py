@@ -1,12 +1,13 @@
-"""Signs beyond ASCII, and what stands for them where a terminal or a pipe has no room for them in its encoding."""
+"""What is drawn with characters: a gate's weights, a curve; and what stands for characters that a terminal lacks."""
 
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 #: Signs of tables and sentences.
 PLAIN = {"±": "+-", "×": "x", "–": "-", "—": "-", "−": "-", "…": "...", "·": ".", "✓": "ok", "✗": "x"}
 
 
-class Marks(NamedTuple):
+class Characters(NamedTuple):
     """The characters of a strip, of a curve and of a verdict: they are laid out, so they are chosen beforehand."""
 
     levels: str
@@ -17,11 +18,11 @@ class Marks(NamedTuple):
     wrong: str
 
 
-BLOCKS = Marks("▁▂▃▄▅▆▇█", "·", " ✓", " ✗")
-DIGITS = Marks("0123456789", ".", " ok", " x")
+BLOCKS = Characters("▁▂▃▄▅▆▇█", "·", " ✓", " ✗")
+DIGITS = Characters("0123456789", ".", " ok", " x")
 
 
-def marks_for(encoding: str | None) -> Marks:
+def marks_for(encoding: str | None) -> Characters:
     """Blocks where a stream of this encoding can show them, else digits: 0 is below 0.1 and 9 from 0.9."""
     try:
         "".join(BLOCKS).encode(encoding or "ascii")
@@ -30,7 +31,7 @@ def marks_for(encoding: str | None) -> Marks:
     return BLOCKS
 
 
-def level(share: float, marks: Marks) -> str:
+def level(share: float, marks: Characters) -> str:
     """The character for a value from 0 to 1; beyond them the first or the last."""
     return marks.levels[min(max(0, int(share * len(marks.levels))), len(marks.levels) - 1)]
 
@@ -45,3 +46,53 @@ def in_plain_signs(error: UnicodeError) -> tuple[str, int]:
 
 def _escape(sign: str) -> str:
     return sign.encode("ascii", "backslashreplace").decode()
+
+
+class Strip(NamedTuple):
+    """What one head of one layer reads for one query."""
+
+    weights: Sequence[float]
+    """One for each memory that a query may see, the oldest first; zero behind those that it sees."""
+    visible: int
+    """Memories that the query sees, its online one included: the first so many."""
+    held: frozenset[int]
+    """Memories that hold what the query needs; empty where nobody knows."""
+
+    @property
+    def share(self) -> float:
+        """The part of all weight that lies on the marked segments, whichever sign weights have."""
+        whole = sum(abs(weight) for weight in self.weights)
+        return sum(abs(self.weights[place]) for place in self.held) / whole if whole else 0.0
+
+    @property
+    def even(self) -> float:
+        """That part if every visible segment weighed the same."""
+        return len(self.held) / self.visible
+
+
+#: Segments that still have a cell with room for brackets; more stand side by side, with carets below.
+ROOMY = 48
+
+
+def cells(strip: Strip, marks: Characters) -> list[str]:
+    """A cell for each visible segment, blanks for the others, ` ▁ ▁[█]▁ `.
+
+    Where there are more than 48 segments, two lines: the cells, and carets below the marked ones.
+    """
+    shown = [_cell(weight, marks) if place < strip.visible else " " for place, weight in enumerate(strip.weights)]
+    if len(shown) > ROOMY:
+        return ["".join(shown), "".join("^" if place in strip.held else " " for place in range(len(shown)))]
+    edges = [_edge(place, strip.held) for place in range(len(shown) + 1)]
+    return ["".join(edge + cell for edge, cell in zip(edges, [*shown, ""], strict=True))]
+
+
+def _cell(weight: float, marks: Characters) -> str:
+    """By size; of gates without an activation weights may be below 0, or above 1 and then look like 1."""
+    return level(abs(weight), marks) if weight else marks.zero
+
+
+def _edge(place: int, held: Collection[int]) -> str:
+    """What stands before cell `place`: neighbours that are both held share a bar."""
+    if place - 1 in held:
+        return "|" if place in held else "]"
+    return "[" if place in held else " "

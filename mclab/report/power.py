@@ -17,7 +17,8 @@ from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
 from mclab.plan.until import ERROR, Until
 from mclab.report.sequential import GIVE_UP_FROM, HOPELESS, power_of
-from mclab.report.table.rows import baselines_of, difference_of, row_of
+from mclab.report.table.baseline import baselines_of, difference_of
+from mclab.report.table.row import row_of
 
 #: The powers for which the least difference is told.
 USUAL = (0.8, 0.9)

@@ -21,7 +21,7 @@ from mclab.config.strict import ConfigError
 from mclab.passwords import without_password
 from mclab.plan.space import Space
 from mclab.plan.space_trials import Trials, as_dict
-from mclab.report.align import cut
+from mclab.report.text import cut
 from mclab.runner import Progress
 from mclab.runner.devices import here, resolved
 from mclab.runner.room import machine, needs, refuse

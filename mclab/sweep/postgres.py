@@ -13,7 +13,7 @@ from optuna.storages import BaseStorage, RDBStorage
 
 from mclab.config.strict import ConfigError
 from mclab.passwords import HIDDEN, without_password, without_passwords
-from mclab.report.align import cut
+from mclab.report.text import cut
 from mclab.sweep.patience import ConnectionLostError
 
 _POLL = 0.02

@@ -15,7 +15,7 @@ from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.plan.space_trials import Trials, as_dict
-from mclab.report.sweeps.terminal import terminal_text
+from mclab.report.sweeps.tables import terminal_text
 from mclab.report.sweeps.write import write_tables
 from mclab.runner import execute
 from mclab.store import Store

@@ -4,14 +4,15 @@ from itertools import pairwise
 
 import pytest
 
-from mclab.report.markdown import escape, markdown
-from mclab.report.names import listed
 from mclab.report.plot.kinds import accuracy_figure
-from mclab.report.plot.lines import thinned
+from mclab.report.plot.style import thinned
 from mclab.report.prose.notes import notes
 from mclab.report.table.columns import difference_text
+from mclab.report.table.grids import LONGEST, cut_apart, markdown_escape
 from mclab.report.table.summary import summarise
-from mclab.report.terminal import LONGEST, cut_apart, terminal_table
+from mclab.report.terminal import terminal_table
+from mclab.report.text import listed
+from mclab.report.write import markdown
 from tests.report.plans import GATE, SEGMENT, gates, make_plan, store
 
 
@@ -74,9 +75,9 @@ def test_two_long_names_stay_apart_in_the_terminal():
 
 
 def test_escapes_of_emphasis_and_formulas():
-    assert escape("_x_ *y* $z$") == r"\_x\_ \*y\* \$z\$"
-    assert escape("__init__") == r"\_\_init\_\_"
-    assert escape("weight_decay") == "weight_decay"
+    assert markdown_escape("_x_ *y* $z$") == r"\_x\_ \*y\* \$z\$"
+    assert markdown_escape("__init__") == r"\_\_init\_\_"
+    assert markdown_escape("weight_decay") == "weight_decay"
     names = ["_x_", "a*b", "$5"]
     plan = make_plan([{}, {GATE: "input"}, {GATE: "none"}], range(3), names=names, named=True)
     text = markdown(summarise(plan, store(plan, [[0.5, 0.6, 0.7]] * 3).get))

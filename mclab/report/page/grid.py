@@ -7,37 +7,34 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
-from mclab.report.names import seeds_text
-from mclab.report.page.html import html
-from mclab.report.page.parts import Block, Code, Files, Page, Plot, Section, Source, Table, Words
+from mclab.report.page.html import Block, Code, Files, Page, Plot, Section, Source, Table, Words, html
 from mclab.report.page.settings import provenance, settings
 from mclab.report.paper.comparison import Reproduction, reproduction
 from mclab.report.paper.files import frame as paper_frame
 from mclab.report.paper.text import reading as reading_paper
 from mclab.report.paper.text import tables as paper_tables
 from mclab.report.paper.text import verdicts
-from mclab.report.plot.axis import numeric_axis
 from mclab.report.plot.curves import MOST_LINES
 from mclab.report.plot.kinds import figure_of
+from mclab.report.plot.lines import numeric_axis
 from mclab.report.plot.slice_cells import own_key
 from mclab.report.plot.slices import CAPACITY
 from mclab.report.plot.state import state_of
 from mclab.report.plot.svg import NARROW, WIDE, drawing
 from mclab.report.prose.advice import commands
+from mclab.report.prose.effects import reading, told
 from mclab.report.prose.notes import alarms, notes
 from mclab.report.prose.verdict import verdict
 from mclab.report.table.columns import row_heads, shown_columns, slice_columns
-from mclab.report.table.effects import effects
-from mclab.report.table.effects_shown import effect_columns, effects_frame, reading, told
-from mclab.report.table.frames import cells_of
-from mclab.report.table.many import ends
-from mclab.report.table.many import told as told_of
+from mclab.report.table.effects import effect_columns, effects, effects_frame
+from mclab.report.table.export import as_csv
+from mclab.report.table.frames import cells_of, runs_of
 from mclab.report.table.row import Row
-from mclab.report.table.runs import runs_of
-from mclab.report.table.summary import Summary, summarise
+from mclab.report.table.summary import Summary, ends, summarise
+from mclab.report.table.summary import ends_told as told_of
+from mclab.report.table.tex import tex
 from mclab.report.terminal import reading as reading_columns
-from mclab.report.tex import tex
-from mclab.report.write import as_csv
+from mclab.report.text import seeds_text
 
 #: Wide enough for a paragraph that the page breaks itself.
 _UNBROKEN = 10**6
@@ -177,4 +174,4 @@ def _files(summary: Summary, lookup: Lookup, found: Reproduction | None) -> dict
         files["effects.csv"] = as_csv(effects_frame(known))
     if found:
         files["paper.csv"] = as_csv(paper_frame(found))
-    return {**files, "table.tex": tex(summary).encode()}
+    return {**files, "table.tex": tex(summary, notes=notes(summary)).encode()}

@@ -7,10 +7,9 @@ from mclab.config.keys import shown
 from mclab.config.run import RunConfig, inert, written
 from mclab.config.stored import StoredRun
 from mclab.config.strict import leaves
-from mclab.report.align import NOTHING
-from mclab.report.names import plain
-from mclab.report.page.parts import Block, Facts, Source, Table
+from mclab.report.page.html import Block, Facts, Source, Table
 from mclab.report.table.columns import Shown
+from mclab.report.text import NOTHING, plain
 
 #: Different values of a fact that are told one by one.
 _MOST_VALUES = 6

@@ -6,18 +6,16 @@ from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.config.strict import ConfigError
 from mclab.plan.space_trials import Trials
-from mclab.report.names import seeds_text
-from mclab.report.page.html import html
-from mclab.report.page.parts import Block, Code, Facts, Files, Page, Plot, Section, Source, Table, Words
+from mclab.report.page.html import Block, Code, Facts, Files, Page, Plot, Section, Source, Table, Words, html
 from mclab.report.page.settings import provenance, settings
 from mclab.report.plot.svg import NARROW, WIDE, drawing
-from mclab.report.sweeps.columns import importance_columns, marginal_columns, trial_columns
 from mclab.report.sweeps.plots import figures_of
 from mclab.report.sweeps.study import Study, metric_name, reading, told
-from mclab.report.sweeps.terminal import head
+from mclab.report.sweeps.tables import head, importance_columns, marginal_columns, trial_columns
 from mclab.report.sweeps.trust import trust
 from mclab.report.sweeps.write import importances_frame, marginals_frame, trials_frame, trials_shown
-from mclab.report.write import as_csv
+from mclab.report.table.export import as_csv
+from mclab.report.text import seeds_text
 
 ALT = {
     "importances": "Importance of every axis as a bar",

@@ -16,19 +16,18 @@ from mclab.plan.conditions import Condition
 from mclab.plan.paper import COSTS, RISING, Column, Paper, PaperRow, Word
 from mclab.plan.plan import CHANGE, Plan, row_name
 from mclab.plan.select import Curve, Lookup
-from mclab.report.names import value_text
 from mclab.report.sequential import Gap, seeds_to_tell
 from mclab.report.stats import ALPHA, SAME, Difference, Spread, holm, paired, spread
-from mclab.report.table.learned import AT_CHANCE, EDGE, FEW_STARTED, IMPROVING
-from mclab.report.table.recall import above
-from mclab.report.table.row import SOLVED, Row, score
+from mclab.report.table.accuracy import AT_CHANCE, EDGE, FEW_STARTED, IMPROVING, SOLVED, above, score
+from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary, summarise
+from mclab.report.text import value_text
 
 #: "agrees" and "contradicts": told apart, on the published side or on the other. "even": the interval lies within the
 #: margin. "open": neither. "better" and "worse": told apart where nothing is published. "none": no test, or no result
 #: that one could be about; `Held.reason` says why.
 Verdict = Literal["agrees", "contradicts", "even", "open", "better", "worse", "none"]
-#: Marks of a row from which nothing follows, beside those of `mclab.report.table.learned`, which can be mended.
+#: Marks of a row from which nothing follows, beside those of `mclab.report.table.accuracy`, which can be mended.
 NO_RESULT, DIVERGED = "no result", "diverged"
 MENDING = (AT_CHANCE, FEW_STARTED, IMPROVING, EDGE)
 #: +1 better, -1 worse, 0 even.

@@ -7,12 +7,12 @@ from typing import Any
 import polars as pl
 
 from mclab.plan.paper import Word
-from mclab.report.markdown import escape, grid
 from mclab.report.paper.comparison import Entry, Held, Reproduction
 from mclab.report.paper.text import reading, tables, verdicts
 from mclab.report.prose.notes import alarms
+from mclab.report.table.export import as_csv, as_parquet, write_files
+from mclab.report.table.grids import markdown_escape, markdown_grid
 from mclab.report.table.latex import typeset
-from mclab.report.write import as_csv, as_parquet, write_files
 
 #: Name and type of each column of the frame.
 SCHEMA: dict[str, Any] = {
@@ -95,11 +95,11 @@ def _held(held: Held) -> dict[str, Any]:
 def markdown(found: Reproduction) -> str:
     """The page: question, tables, verdicts, how to read them."""
     plan = found.summary.plan
-    parts = [f"# {escape(plan.question or plan.name)}"]
+    parts = [f"# {markdown_escape(plan.question or plan.name)}"]
     for title, columns in tables(found):
-        parts += [escape(title)] * bool(title) + [grid(columns)]
+        parts += [markdown_escape(title)] * bool(title) + [markdown_grid(columns)]
     lists = [verdicts(found), [*reading(found), *alarms(found.summary), *plan.notes]]
-    parts += ["\n".join(f"- {escape(line)}" for line in lines) for lines in lists if lines]
+    parts += ["\n".join(f"- {markdown_escape(line)}" for line in lines) for lines in lists if lines]
     return "\n\n".join(parts) + "\n"
 
 

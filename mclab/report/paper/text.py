@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mclab.plan.paper import COSTS, RISING, Column, Metric, Word
 from mclab.printable import printable
-from mclab.report.align import NOTHING
-from mclab.report.names import listed, seeds_text
 from mclab.report.paper.comparison import DIVERGED, Entry, Held, Reproduction, Verdict
 from mclab.report.prose.notes import alarms
 from mclab.report.stats import ALPHA, LEAST_PAIRS, Difference
-from mclab.report.table.columns import Shown, p_text
-from mclab.report.table.learned import AT_CHANCE, EDGE, FEW_STARTED, IMPROVING
-from mclab.report.table.row import SOLVED
-from mclab.report.terminal import fit, grid, wrapped
+from mclab.report.table.accuracy import AT_CHANCE, EDGE, FEW_STARTED, IMPROVING, SOLVED
+from mclab.report.table.columns import Shown
+from mclab.report.table.grids import fit, text_grid, wrapped
+from mclab.report.text import NOTHING, listed, p_text, seeds_text
 
 #: Ours in the units that the table shows; shares are shown in percent.
 UNITS: dict[Metric, str] = {
@@ -219,7 +217,7 @@ def terminal_text(found: Reproduction, width: int) -> str:
     plan = found.summary.plan
     parts = [wrapped(plan.question or plan.name, width)]
     for title, columns in tables(found):
-        parts.append(f"{printable(title)}\n" * bool(title) + grid(fit(columns, width)))
+        parts.append(f"{printable(title)}\n" * bool(title) + text_grid(fit(columns, width)))
     parts.append("\n".join(wrapped(line, width) for line in reading(found)))
     words = [*verdicts(found), *(f"! {line}" for line in alarms(found.summary))]
     return "\n\n".join([*parts, *["\n".join(wrapped(line, width) for line in words)] * bool(words)]) + "\n"

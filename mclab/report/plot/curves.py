@@ -9,11 +9,10 @@ from matplotlib.figure import Figure
 
 from mclab.config.strict import ConfigError
 from mclab.plan.select import Curve
-from mclab.report.plot.axis import MOST_DASHES
 from mclab.report.plot.figure import legend, legend_columns, sheet
 from mclab.report.plot.layout import named
-from mclab.report.plot.style import COLOURS, DASHES, MARKERS, say
-from mclab.report.table.evaluations import looks_of
+from mclab.report.plot.style import COLOURS, DASHES, MARKERS, MOST_DASHES, say
+from mclab.report.table.accuracy import evaluations
 from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 
@@ -42,7 +41,7 @@ class Track:
 
 def track(row: Row, curve: Curve, metric: str) -> Track:
     """The finished seeds' looks, gathered by step. A seed that diverged is a last point alone."""
-    looks = {seed: list(looks_of(curve(record.run_id), metric)) for seed, record in row.records.items()}
+    looks = {seed: list(evaluations(curve(record.run_id), metric)) for seed, record in row.records.items()}
     done = [own for seed, own in looks.items() if row.records[seed].status == "done" and own]
     lost = [own[-1] for seed, own in looks.items() if row.records[seed].status == "diverged" and own]
     steps = sorted({step for own in done for step, _ in own})

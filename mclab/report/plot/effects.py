@@ -4,16 +4,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mclab.config.strict import ConfigError
-from mclab.report.align import cut
 from mclab.report.plot.figure import page
 from mclab.report.plot.layout import layout, named
 from mclab.report.plot.style import COLOURS, GREY, draw_seeds, say
 from mclab.report.stats import ALPHA
-from mclab.report.table.columns import signed, signed_interval
-from mclab.report.table.effects import Effect, effects
-from mclab.report.table.effects_shown import most_telling
-from mclab.report.table.frames import clip
+from mclab.report.table.effects import Effect, effects, most_telling
 from mclab.report.table.summary import Summary
+from mclab.report.text import clip, cut, signed, signed_interval
 
 #: Inches of a row.
 ROW = 0.26

@@ -8,13 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mclab.config.outcome import ALL
-from mclab.report.align import cut_middle
-from mclab.report.names import listed
 from mclab.report.plot.layout import layout, named
 from mclab.report.plot.style import GREY, LEFT, panels, seeds_in
 from mclab.report.stats import LEAST_PAIRS
 from mclab.report.table.columns import baselines
 from mclab.report.table.summary import Summary
+from mclab.report.text import cut_middle, listed
 
 #: Inches.
 FOOT = 0.28

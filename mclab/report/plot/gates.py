@@ -11,7 +11,7 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from mclab.report.gate_strip import Strip
+from mclab.report.characters import Strip
 from mclab.report.plot.style import COLOURS, GREY, STYLE, WIDTH
 
 #: Rows of a panel; a picture of more says how many it leaves out.

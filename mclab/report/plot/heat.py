@@ -9,12 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from mclab.config.strict import ConfigError
-from mclab.report.names import is_number, value_text
 from mclab.report.plot.figure import sheet, side_by_side
 from mclab.report.plot.layout import layout, named
 from mclab.report.plot.slice_cells import Spot, families, groups, spots, values_along, varied
 from mclab.report.plot.style import GREY, mean_text, say, spread_in
 from mclab.report.table.summary import Summary
+from mclab.report.text import is_number, value_text
 
 ACROSS, DOWN = "length", "depth"
 #: Dark blue to yellow, even steps of lightness, for all kinds of colour vision.

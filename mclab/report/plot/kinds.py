@@ -17,19 +17,18 @@ from mclab.config.strict import ConfigError
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
 from mclab.printable import printable
-from mclab.report.plot.axis import numeric_axis
 from mclab.report.plot.curves import curves_figure
 from mclab.report.plot.effects import effects_figure
 from mclab.report.plot.heat import heat_figure, heat_map
 from mclab.report.plot.layout import Layout, Names, laid_out, layout, renamed
-from mclab.report.plot.lines import lines_figure
+from mclab.report.plot.lines import lines_figure, numeric_axis
 from mclab.report.plot.points import points_figure
 from mclab.report.plot.slices import capacity_figure, slices_figure
 from mclab.report.plot.state import state_figure
 from mclab.report.plot.style import STYLE
 from mclab.report.table.effects import effects
+from mclab.report.table.export import write_files
 from mclab.report.table.summary import Summary, summarise
-from mclab.report.write import write_files
 
 #: Per format, the metadata that would hold the time of writing, switched off.
 METADATA: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}

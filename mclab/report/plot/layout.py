@@ -8,7 +8,7 @@ from typing import Any
 
 from mclab.config.guess import did_you_mean
 from mclab.config.strict import ConfigError
-from mclab.report.names import listed
+from mclab.report.text import listed
 
 #: Inches of a column, and of a page of two columns, as most venues have them.
 SINGLE, DOUBLE = 3.3, 7.0

@@ -1,42 +1,132 @@
-"""Accuracies along a numeric axis: one line per value of the other axes."""
+"""Accuracies along a numeric key: which key a grid can be drawn along, and one line per value of the other keys."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from math import log2
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mclab.config.outcome import ALL
-from mclab.report.align import NOTHING
-from mclab.report.plot.axis import Axis, Line, followed, lines_along
 from mclab.report.plot.figure import legend, legend_columns, sheet, wrapped_label
 from mclab.report.plot.layout import layout, named
 from mclab.report.plot.style import (
     COLOURS,
     DASHES,
-    MARKERS,
-    draw_lost,
-    draw_seeds,
+    MOST_DASHES,
+    draw_line,
     draw_without_recall,
     interval_arms,
     limits,
-    mean_text,
     panels,
-    say,
-    seed_texts,
-    seeds_in,
+    places_of,
     spread_in,
+    thinned,
     without_recall_in,
 )
-from mclab.report.table.many import MOST_ROWS
 from mclab.report.table.row import Row
-from mclab.report.table.summary import Summary
+from mclab.report.table.summary import MOST_ROWS, Summary
+from mclab.report.text import NOTHING, full_label, is_number, plain, value_text
 
-#: From this ratio of the largest to the smallest value on, the axis is logarithmic.
-LOG_FROM = 4
-#: Width of a tick label's letter, in inches.
-LETTER = 0.085
+#: Fewer values than this make no line, and more lines than this cannot be told apart.
+LEAST_VALUES, MOST_LINES = 3, 8
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The numeric key along x, the keys that tell lines apart, and the keys that follow x (zipped with it)."""
+
+    path: str
+    others: tuple[str, ...]
+    followers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Cells in the order of x. `xs` is empty for a cell in which the numeric key means nothing: a reference.
+
+    `colour` and `dash` are places in the plot's palettes.
+    """
+
+    label: str
+    xs: tuple[float, ...]
+    rows: tuple[Row, ...]
+    colour: int
+    dash: int
+
+
+def numeric_axis(summary: Summary) -> Axis | None:
+    """The key with the most numbers, where it makes a plot: three or more values, few enough lines."""
+    if summary.plan.named:
+        return None
+    paths = [path for path in summary.plan.axes if _numeric(summary, path)]
+    for path in sorted(paths, key=lambda path: -len(_values(summary, path))):
+        axis = _split(summary, path)
+        if len(lines_along(summary, axis)) <= MOST_LINES:
+            return axis
+    return None
+
+
+def _values(summary: Summary, path: str) -> set[Any]:
+    return {plain(row.values[path]) for row in summary.rows if path in row.values}
+
+
+def _numeric(summary: Summary, path: str) -> bool:
+    known = [row.values[path] for row in summary.rows if path in row.values]
+    enough = 2 * len(known) >= len(summary.rows)
+    return enough and all(map(is_number, known)) and len(_values(summary, path)) >= LEAST_VALUES
+
+
+def _split(summary: Summary, path: str) -> Axis:
+    """The other keys: those with one value for each x follow it, the rest tell lines apart."""
+    others = [other for other in summary.plan.axes if other != path]
+    followers = tuple(other for other in others if _follows(summary, other, path))
+    return Axis(path, tuple(other for other in others if other not in followers), followers)
+
+
+def _follows(summary: Summary, other: str, path: str) -> bool:
+    rows = [row for row in summary.rows if path in row.values]
+    pairs = {(plain(row.values[path]), value_text(row.values.get(other))) for row in rows}
+    return len({text for _, text in pairs}) > 1 and len(pairs) == len(_values(summary, path))
+
+
+def followed(summary: Summary, path: str, other: str) -> list[str]:
+    """The values of `other`, zipped with `path`, in the order of `path`."""
+    pairs = {plain(row.values[path]): value_text(row.values.get(other)) for row in summary.rows if path in row.values}
+    return [pairs[x] for x in sorted(pairs)]
+
+
+def lines_along(summary: Summary, axis: Axis) -> list[Line]:
+    """The cells, gathered into lines and references, in the plan's order."""
+    names = {path: summary.names[path] for path in axis.others}
+    groups: dict[tuple[bool, str], list[Row]] = {}
+    for row in summary.rows:
+        told = {path: row.values[path] for path in axis.others if path in row.values}
+        groups.setdefault((axis.path in row.values, full_label(told, names)), []).append(row)
+    styles = _styles(axis, [rows[0] for rows in groups.values()])
+    return [
+        _line_of(text, rows, axis.path if along else None, style)
+        for ((along, text), rows), style in zip(groups.items(), styles, strict=True)
+    ]
+
+
+def _styles(axis: Axis, firsts: Sequence[Row]) -> list[tuple[int, int]]:
+    """Colour and dash of each line: with two keys the one with more values is told by colour, the other by dash."""
+    texts = [[value_text(row.values.get(path)) for path in axis.others] for row in firsts]
+    if len(axis.others) != 2:
+        return [(number, 0) for number in range(len(firsts))]
+    distinct = [list(dict.fromkeys(pair[side] for pair in texts)) for side in (0, 1)]
+    hue = 0 if len(distinct[0]) > len(distinct[1]) else 1
+    if len(distinct[1 - hue]) > MOST_DASHES:
+        return [(number, 0) for number in range(len(firsts))]
+    return [(distinct[hue].index(pair[hue]), distinct[1 - hue].index(pair[1 - hue])) for pair in texts]
+
+
+def _line_of(text: str, rows: Sequence[Row], path: str | None, style: tuple[int, int]) -> Line:
+    if path is None:
+        return Line(text, (), tuple(rows), *style)
+    ordered = sorted(rows, key=lambda row: float(plain(row.values[path])))
+    return Line(text, tuple(float(plain(row.values[path])) for row in ordered), tuple(ordered), *style)
 
 
 def lines_figure(summary: Summary, axis: Axis) -> Figure:
@@ -98,30 +188,6 @@ def _levels(line: Line, places: Mapping[float, float], part: str) -> list[tuple[
     return [(places[x], without_recall_in(row, part)) for x, row in zip(line.xs, line.rows, strict=False)]
 
 
-def thinned(ticks: Mapping[float, str], inches: float) -> list[str]:
-    """The labels, in a panel of that width, without those that would run into the one before; the last one stays."""
-    ats = list(ticks)
-    scale = 0.9 * inches / (ats[-1] - ats[0] or 1.0)
-
-    def clear(one: float, other: float) -> bool:
-        return (other - one) * scale >= LETTER * layout().scale * ((len(ticks[one]) + len(ticks[other])) / 2 + 1)
-
-    kept: list[float] = []
-    for at in ats:
-        while at == ats[-1] and kept and not clear(kept[-1], at):
-            kept.pop()
-        if not kept or clear(kept[-1], at):
-            kept.append(at)
-    shown = set(kept)
-    return [ticks[at] if at in shown else "" for at in ats]
-
-
-def places_of(values: Sequence[float], wide_from: float = LOG_FROM) -> dict[float, float]:
-    """Where each value stands along x: at its logarithm where the values span a ratio of `wide_from` or more."""
-    wide = values[0] > 0 and values[-1] / values[0] >= wide_from
-    return {value: log2(value) if wide else value for value in values}
-
-
 def _draw(panel: Axes, line: Line, at: Sequence[float], aside: float, part: str) -> None:
     if len(line.xs) > MOST_ROWS:
         _draw_band(panel, line, at, part)
@@ -140,48 +206,3 @@ def _draw_band(panel: Axes, line: Line, at: Sequence[float], part: str) -> None:
     panel.plot(xs, means, color=colour, linestyle=DASHES[line.dash], linewidth=1.3, label=named(line.label))
     low, high = ([mean + side * arms[side > 0] for _, mean, arms in known] for side in (-1, 1))
     panel.fill_between(xs, low, high, color=colour, alpha=0.2, linewidth=0)
-
-
-def draw_line(
-    panel: Axes,
-    label: str,
-    style: tuple[int, int],
-    at: Sequence[float],
-    scored: Sequence[tuple[Row, str]],
-    aside: float,
-    marker: int | None = None,
-) -> list[float]:
-    """Means with their intervals at `at`, joined, the seeds `aside` to the right of them; the means that there are.
-
-    `style` is a place in the palettes of colours and of dashes, `marker` one in that of markers, by default as the
-    colour's; `scored` a cell and a slice for each place.
-    """
-    colour = COLOURS[style[0]]
-    for place, (row, part) in zip(at, scored, strict=True):
-        seeds, lost = seeds_in(row, part)
-        told = seed_texts(row, part, _told(label, row, part))
-        draw_seeds(panel, [place + aside] * len(seeds), seeds, colour, told)
-        draw_lost(panel, [place + aside] * lost, [0.0] * lost, colour)
-    spreads = [(place, spread_in(row, part)) for place, (row, part) in zip(at, scored, strict=True)]
-    known = [(place, spread.mean, interval_arms(spread)) for place, spread in spreads if spread.mean is not None]
-    bars = panel.errorbar(
-        [place for place, _, _ in known],
-        [mean for _, mean, _ in known],
-        yerr=[[arms[side] for _, _, arms in known] for side in (0, 1)],
-        fmt=MARKERS[style[0] if marker is None else marker],
-        linestyle=DASHES[style[1]],
-        color=colour,
-        markersize=4.4,
-        linewidth=1.3,
-        elinewidth=1.1,
-        capsize=2,
-        label=named(label),
-    )
-    say(bars[0], [mean_text(row, part, _told(label, row, part)) for row, part in scored if spread_in(row, part).n])
-    return [mean for _, mean, _ in known]
-
-
-def _told(label: str, row: Row, part: str) -> str:
-    """A line and a place on it in words."""
-    names = list(dict.fromkeys(named(text) for text in (label, row.label)))
-    return ", ".join([*names, *([named(part)] if part != ALL else [])])

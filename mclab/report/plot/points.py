@@ -25,9 +25,8 @@ from mclab.report.plot.style import (
     spread_in,
     without_recall_in,
 )
-from mclab.report.table.many import ends, told
 from mclab.report.table.row import Row
-from mclab.report.table.summary import Summary
+from mclab.report.table.summary import Summary, ends, ends_told
 
 BASELINE, OTHER, LOST = "black", COLOURS[0], COLOURS[1]
 #: How far below a cell's mean its seeds lie, in rows.
@@ -43,7 +42,7 @@ def points_figure(summary: Summary) -> Figure:
     Of many cells the first, the best and the worst, as the foot says.
     """
     every, summary = summary, ends(summary)
-    foot = [seeds_caption(summary), told(summary, every, "the tables hold all.")]
+    foot = [seeds_caption(summary), ends_told(summary, every, "the tables hold all.")]
     names = [named(row.label) for row in summary.rows]
     lines = max((wrapped(name).count("\n") + 1 for name in names), default=1)
     row = max(ROW, 0.06 + 0.15 * layout().scale * lines)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mclab.config.strict import leaves
-from mclab.report.names import full_label, natural, plain, value_text
 from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
+from mclab.report.text import full_label, natural, plain, value_text
 
 #: A word of a slice's name, up to the next one.
 _WORD = re.compile(r"([\w.]+)=(.*?)(?=\s[\w.]+=|$)")

@@ -9,15 +9,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mclab.config.strict import ConfigError
-from mclab.report.align import cut_middle
-from mclab.report.names import full_label, is_number, plain, value_text
-from mclab.report.plot.axis import MOST_DASHES
 from mclab.report.plot.figure import legend, legend_columns, seeds_caption, sheet, wrapped_label
 from mclab.report.plot.layout import layout, named
-from mclab.report.plot.lines import draw_line, thinned
-from mclab.report.plot.style import COLOURS, DASHES, GREY, MARKERS, limits, panels, spread_in
+from mclab.report.plot.style import (
+    COLOURS,
+    DASHES,
+    GREY,
+    MARKERS,
+    MOST_DASHES,
+    draw_line,
+    limits,
+    panels,
+    spread_in,
+    thinned,
+)
 from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
+from mclab.report.text import cut_middle, full_label, is_number, plain, value_text
 
 #: More lines than colours times dashes cannot be told apart.
 MOST_LINES = len(COLOURS) * MOST_DASHES

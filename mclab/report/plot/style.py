@@ -1,7 +1,7 @@
 """What every plot of accuracies shares: colours, style, the marks of a cell, which panels, limits."""
 
-from collections.abc import Iterable, Sequence
-from math import ceil, floor
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil, floor, log2
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -9,17 +9,20 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from mclab.config.outcome import ALL
+from mclab.report.plot.layout import layout, named
 from mclab.report.stats import LEAST_PAIRS, Spread
-from mclab.report.table.columns import interval, mean_std
-from mclab.report.table.frames import clip
-from mclab.report.table.row import Row, scores
+from mclab.report.table.accuracy import scores
+from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
+from mclab.report.text import clip, interval, mean_std
 
 #: Okabe and Ito's palette for all kinds of colour vision (its yellow is too pale on white), and a grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 #: A second cue beside colour.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
+#: More dashes than these cannot be told apart.
+MOST_DASHES = 4
 GREY = "#666666"
 #: Inches; a README shows it at about 100 dots an inch.
 WIDTH = 8.4
@@ -27,6 +30,10 @@ WIDTH = 8.4
 LEFT = 0.01
 #: Of more slices than this only the task's own get a panel each; the plots by slice show the others.
 MOST_PARTS = 11
+#: From this ratio of the largest to the smallest value on, the axis is logarithmic.
+LOG_FROM = 4
+#: Width of a tick label's letter, in inches.
+LETTER = 0.085
 
 STYLE: dict[str, Any] = {
     "font.size": 9.5,
@@ -159,3 +166,74 @@ def draw_seeds(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str
 def draw_lost(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str) -> None:
     """Crosses for diverged seeds."""
     axis.plot(xs, ys, "x", color=colour, markersize=5, markeredgewidth=1.4, zorder=3)
+
+
+def thinned(ticks: Mapping[float, str], inches: float) -> list[str]:
+    """The labels, in a panel of that width, without those that would run into the one before; the last one stays."""
+    ats = list(ticks)
+    scale = 0.9 * inches / (ats[-1] - ats[0] or 1.0)
+
+    def clear(one: float, other: float) -> bool:
+        return (other - one) * scale >= LETTER * layout().scale * ((len(ticks[one]) + len(ticks[other])) / 2 + 1)
+
+    kept: list[float] = []
+    for at in ats:
+        while at == ats[-1] and kept and not clear(kept[-1], at):
+            kept.pop()
+        if not kept or clear(kept[-1], at):
+            kept.append(at)
+    shown = set(kept)
+    return [ticks[at] if at in shown else "" for at in ats]
+
+
+def places_of(values: Sequence[float], wide_from: float = LOG_FROM) -> dict[float, float]:
+    """Where each value stands along x: at its logarithm where the values span a ratio of `wide_from` or more."""
+    wide = values[0] > 0 and values[-1] / values[0] >= wide_from
+    return {value: log2(value) if wide else value for value in values}
+
+
+def draw_line(
+    panel: Axes,
+    label: str,
+    style: tuple[int, int],
+    at: Sequence[float],
+    scored: Sequence[tuple[Row, str]],
+    aside: float,
+    marker: int | None = None,
+) -> list[float]:
+    """Means with their intervals at `at`, joined, the seeds `aside` to the right of them; the means that there are.
+
+    `style` is a place in the palettes of colours and of dashes, `marker` one in that of markers, by default as the
+    colour's; `scored` a cell and a slice for each place.
+    """
+    colour = COLOURS[style[0]]
+    for place, (row, part) in zip(at, scored, strict=True):
+        seeds, lost = seeds_in(row, part)
+        told = seed_texts(row, part, _point_text(label, row, part))
+        draw_seeds(panel, [place + aside] * len(seeds), seeds, colour, told)
+        draw_lost(panel, [place + aside] * lost, [0.0] * lost, colour)
+    spreads = [(place, spread_in(row, part)) for place, (row, part) in zip(at, scored, strict=True)]
+    known = [(place, spread.mean, interval_arms(spread)) for place, spread in spreads if spread.mean is not None]
+    bars = panel.errorbar(
+        [place for place, _, _ in known],
+        [mean for _, mean, _ in known],
+        yerr=[[arms[side] for _, _, arms in known] for side in (0, 1)],
+        fmt=MARKERS[style[0] if marker is None else marker],
+        linestyle=DASHES[style[1]],
+        color=colour,
+        markersize=4.4,
+        linewidth=1.3,
+        elinewidth=1.1,
+        capsize=2,
+        label=named(label),
+    )
+    say(
+        bars[0], [mean_text(row, part, _point_text(label, row, part)) for row, part in scored if spread_in(row, part).n]
+    )
+    return [mean for _, mean, _ in known]
+
+
+def _point_text(label: str, row: Row, part: str) -> str:
+    """A line and a place on it in words."""
+    names = list(dict.fromkeys(named(text) for text in (label, row.label)))
+    return ", ".join([*names, *([named(part)] if part != ALL else [])])

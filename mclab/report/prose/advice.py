@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mclab.config.keys import shown
-from mclab.report.names import seeds_text
 from mclab.report.stats import ALPHA
-from mclab.report.table.learned import AT_CHANCE, FEW_STARTED, IMPROVING
-from mclab.report.table.row import Row
-from mclab.report.table.summary import LR, Summary
+from mclab.report.table.accuracy import AT_CHANCE, FEW_STARTED, IMPROVING
+from mclab.report.table.row import LR, Row
+from mclab.report.table.summary import Summary
+from mclab.report.text import seeds_text
 
 #: What the seeds to ask for follow.
 MORE_SEEDS = "More seeds may tell: --seeds "

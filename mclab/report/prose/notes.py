@@ -8,14 +8,13 @@ from mclab.config.own import written_versions
 from mclab.config.stored import StoredRun, clashing
 from mclab.config.versions import differing, versions
 from mclab.plan.plan import CHANGE
-from mclab.report.align import reason
-from mclab.report.names import MOST_LISTED, listed, seeds_text, value_text
 from mclab.report.prose.sequential import how_looked
-from mclab.report.stats import ALPHA
+from mclab.report.stats import ALPHA, NOT_COMPARED
+from mclab.report.table.accuracy import ABOVE, AT_CHANCE, FEW_STARTED, IMPROVING, LATE, RISE, SOLVED, STARTED
 from mclab.report.table.columns import baselines
-from mclab.report.table.learned import ABOVE, AT_CHANCE, FEW_STARTED, IMPROVING, LATE, RISE, STARTED
-from mclab.report.table.row import SOLVED, Row
+from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
+from mclab.report.text import MOST_LISTED, listed, reason, seeds_text, value_text
 
 #: What a table must not mix in silence: the words for it, and what a record says of it.
 MIXABLE: tuple[tuple[str, Callable[[StoredRun], str | None]], ...] = (
@@ -26,8 +25,6 @@ MIXABLE: tuple[tuple[str, Callable[[StoredRun], str | None]], ...] = (
     ("science versions", lambda record: str(record.science)),
 )
 
-#: Kinds of differences that are none: nothing is compared and nothing counted.
-ASIDE = ("slices", "versions", "alone")
 #: A seed this far below solved did something else than the seeds that solved.
 FAR = 0.2
 
@@ -51,7 +48,7 @@ def _reading(summary: Summary) -> Iterator[str]:
         f"diverged run counts as 0. 95 %: Student's t interval of the mean, clipped to [0, 1]."
     )
     yield from _scored(summary)
-    if others := sum(row.difference is not None and row.difference.kind not in ASIDE for row in summary.rows):
+    if others := sum(row.difference is not None and row.difference.kind not in NOT_COMPARED for row in summary.rows):
         fixed = (
             f"Difference: row less {_baseline(summary)}, paired by seed, with its 95 % t interval "
             f"(per row, not adjusted). p: paired t test, Holm-adjusted over {others} row{'s' * (others > 1)}."

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from mclab.report.names import listed
-from mclab.report.table.columns import signed_interval
+from mclab.report.table.columns import against_share, seeds_text
 from mclab.report.table.row import Row
-from mclab.report.table.standing import against_share, seeds_text
 from mclab.report.table.summary import Summary
+from mclab.report.text import listed, signed_interval
 
 
 def how_looked(summary: Summary, baseline: str) -> Iterator[str]:

@@ -1,16 +1,17 @@
 """The table in plain words: which rows differ from the baseline, and what would tell the others apart."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from mclab.report.names import MOST_LISTED, listed
+from mclab.config.stored import StoredRun
 from mclab.report.prose.advice import MORE_SEEDS, more_seeds, unsettled
-from mclab.report.prose.both_learned import told_of_both
 from mclab.report.prose.sequential import sequential_verdict
-from mclab.report.stats import ALPHA, LEAST_PAIRS, Difference
-from mclab.report.table.columns import p_text, signed_interval
-from mclab.report.table.learned import AT_CHANCE, EDGE, FEW_STARTED, IMPROVING
-from mclab.report.table.row import SOLVED, Row
+from mclab.report.stats import ALPHA, LEAST_PAIRS, Difference, holm, paired
+from mclab.report.table.accuracy import AT_CHANCE, EDGE, FEW_STARTED, IMPROVING, SOLVED, learned, scores
+from mclab.report.table.baseline import baselines_of
+from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
+from mclab.report.text import MOST_LISTED, listed, p_text, signed_interval
 
 
 def verdict(summary: Summary) -> list[str]:
@@ -22,11 +23,11 @@ def verdict(summary: Summary) -> list[str]:
             *unplanned(summary),
             *_mend(summary),
             *sequential_verdict(summary),
-            *told_of_both(summary),
+            *_second_tests_told(summary),
             *_lost(summary),
             *_ceiling([row for row in summary.rows if row.p is not None and row.p >= ALPHA]),
         ]
-    return [*unplanned(summary), *_mend(summary), *_fixed(summary), *told_of_both(summary)]
+    return [*unplanned(summary), *_mend(summary), *_fixed(summary), *_second_tests_told(summary)]
 
 
 def _fixed(summary: Summary) -> list[str]:
@@ -165,3 +166,53 @@ def _names(rows: Sequence[Row]) -> str:
 
 def _be(rows: Sequence[Row]) -> str:
     return "is" if len(rows) == 1 else "are"
+
+
+@dataclass(frozen=True)
+class Second:
+    """`difference` over the seeds where both learned, `p` by Holm over all such tests, of the `shared` seeds."""
+
+    row: Row
+    difference: Difference
+    p: float
+    shared: int
+
+
+def second_tests(summary: Summary) -> list[Second]:
+    """Of the rows with a verdict where some run of a pair did not learn and at least three pairs did.
+
+    It answers another question than the first test, how well they recall once they recall, and does not replace it: how
+    often a row learns is a property of the row as well.
+    """
+    found = []
+    for row, base in zip(summary.rows, baselines_of(summary.rows), strict=True):
+        baseline = None if base is None else summary.rows[base]
+        if baseline is None or baseline is row or row.unmended or not (row.not_learned or baseline.not_learned):
+            continue
+        gap = paired(_that_learned(row.records), _that_learned(baseline.records))
+        shared = len(scores(row.records).keys() & scores(baseline.records).keys())
+        if gap.p is not None and gap.n < shared:
+            found.append((row, gap, gap.p, shared))
+    adjusted = holm([p for _, _, p, _ in found])
+    return [Second(row, gap, p or 0.0, n) for (row, gap, _, n), p in zip(found, adjusted, strict=True)]
+
+
+def _that_learned(records: Mapping[int, StoredRun]) -> dict[int, float]:
+    return scores({seed: record for seed, record in records.items() if learned(record)})
+
+
+def _second_tests_told(summary: Summary) -> Iterator[str]:
+    """The second tests as sentences, called so."""
+    looks = ", not corrected for looks" if summary.way else ""
+    for each in second_tests(summary):
+        gap = each.difference
+        side = "above" if (gap.mean or 0.0) > 0 else "below"
+        yield (
+            f"Second test, on the {gap.n} of {each.shared} seeds where both learned: {each.row.told} is "
+            f"{abs(gap.mean or 0.0):.3f} {side} {summary.baseline} (95 % interval {signed_interval(gap)}, Holm p "
+            f"{_equals(p_text(each.p))}{looks}). It says how well they recall once they do, and nothing of how often."
+        )
+
+
+def _equals(p: str) -> str:
+    return f"< {p[1:]}" if p.startswith("<") else f"= {p}"

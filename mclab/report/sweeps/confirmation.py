@@ -7,19 +7,16 @@ from typing import Literal
 
 from mclab.plan.confirm import EVEN
 from mclab.plan.space_trials import Trial
-from mclab.report.align import NOTHING
-from mclab.report.markdown import escape
-from mclab.report.markdown import grid as pipes
-from mclab.report.names import listed, seeds_text
 from mclab.report.sequential import Stand
 from mclab.report.stats import ALPHA
-from mclab.report.sweeps.columns import shown_value
 from mclab.report.sweeps.study import Ranked, Study
-from mclab.report.table.columns import Shown, difference_text, p_text, signed, signed_interval
+from mclab.report.sweeps.tables import shown_value
+from mclab.report.table.columns import Shown, against_share, difference_text, standing_text
+from mclab.report.table.grids import fit, markdown_escape, text_grid
+from mclab.report.table.grids import markdown_grid as pipes
 from mclab.report.table.row import Row
-from mclab.report.table.standing import against_share, standing_text
 from mclab.report.table.summary import Summary
-from mclab.report.terminal import fit, grid
+from mclab.report.text import NOTHING, listed, p_text, seeds_text, signed, signed_interval
 
 Verdict = Literal["better", "worse", "the same", "even", "open", "no verdict", "not compared"]
 _OF_A_LOOK: dict[Stand, Verdict] = {
@@ -192,10 +189,10 @@ def _reading(found: Confirmed) -> Iterator[str]:
 def text(found: Confirmed, width: int = 120) -> str:
     """For the end of a command."""
     lines = [fill(line, width, subsequent_indent="  ") for line in told(found)]
-    return "\n\n".join(["search and confirmation", grid(fit(columns(found), width)), "\n".join(lines)]) + "\n"
+    return "\n\n".join(["search and confirmation", text_grid(fit(columns(found), width)), "\n".join(lines)]) + "\n"
 
 
 def page(found: Confirmed) -> str:
     """As a page of markdown."""
-    lines = "\n".join(f"- {escape(line)}" for line in told(found))
-    return "\n\n".join([f"# {escape(found.study.title)}", pipes(columns(found)), lines]) + "\n"
+    lines = "\n".join(f"- {markdown_escape(line)}" for line in told(found))
+    return "\n\n".join([f"# {markdown_escape(found.study.title)}", pipes(columns(found)), lines]) + "\n"

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from mclab.plan.space_trials import Objective, Trial, Trials
-from mclab.report.align import cut
 from mclab.report.plot.figure import page
 from mclab.report.plot.kinds import METADATA, drawn
 from mclab.report.plot.layout import layout, named
@@ -17,7 +16,8 @@ from mclab.report.stats import LEAST_PAIRS
 from mclab.report.sweeps.contour import contour_axes, contour_figure
 from mclab.report.sweeps.levels import Level
 from mclab.report.sweeps.study import Ranked, Study, clipped, metric_name, metric_text
-from mclab.report.write import write_files
+from mclab.report.table.export import write_files
+from mclab.report.text import cut
 
 #: Inches of a row.
 ROW = 0.24

@@ -8,9 +8,8 @@ from functools import cached_property
 
 from mclab.plan.evidence import Evidence, evidence, meaningless
 from mclab.plan.space_trials import COUNTED, Objective, Resampled, SpaceAxis, Trial, Trials
-from mclab.report.align import reason
-from mclab.report.names import column_names, listed, seeds_text
 from mclab.report.sweeps.levels import Level, levels_of
+from mclab.report.text import column_names, listed, reason, seeds_text
 
 #: A number nearer than this share of its range to one of its ends lies at the edge.
 EDGE = 0.05

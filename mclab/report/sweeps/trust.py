@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from mclab.plan.evidence import MOST, begun, meaningless
 from mclab.plan.space_trials import SpaceAxis, Trial
-from mclab.report.names import listed
 from mclab.report.sweeps.levels import BINS
 from mclab.report.sweeps.study import Study, metric_name
+from mclab.report.text import listed
 
 #: Good trials that each value of the widest axis shall have, if good ones lay evenly.
 PER_VALUE = 3

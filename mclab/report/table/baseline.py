@@ -1,19 +1,90 @@
-"""Another baseline than the first cell: named by its values, put first, so that all rows are compared with it."""
+"""The baseline of each row, the first row or another that is named, and the difference from it by a paired test."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from mclab.config.guess import did_you_mean
+from mclab.config.stored import clashing
 from mclab.config.strict import ConfigError
-from mclab.plan.plan import Cell, Plan
-from mclab.report.names import column_names, value_text
-from mclab.report.table.rows import cell_values
+from mclab.plan.plan import CHANGE, Cell, Plan
+from mclab.report.stats import SAME, Difference, holm, paired
+from mclab.report.table.accuracy import SOLVED, same_function, scores
+from mclab.report.table.row import Row, cell_values
+from mclab.report.text import column_names, value_text
 
 #: Words such as gate=input; a value may be in quotes.
 _WORD = re.compile(r"""([^\s=,]+)=("[^"]*"|'[^']*'|[^\s]+)""")
 _MOST_NAMED = 3
+
+
+def baselines_of(rows: Sequence[Row]) -> list[int | None]:
+    """The place of each row's baseline: the first row; with crossed changes the first change beside it, if any."""
+    first = rows[0].values.get(CHANGE)
+    own = {_beside(row): place for place, row in reversed(list(enumerate(rows))) if row.values.get(CHANGE) == first}
+    return [own.get(_beside(row)) for row in rows]
+
+
+def _beside(row: Row) -> str:
+    """What rows that are compared with each other have in common: the other values beside a crossed change."""
+    if CHANGE not in row.values:
+        return ""
+    return json.dumps({path: value for path, value in row.values.items() if path != CHANGE}, sort_keys=True)
+
+
+def apart(row: Row, baseline: Row) -> Literal["slices", "versions"] | None:
+    """Why a row is not compared: a mean over other slices, or of another formula, is another quantity."""
+    if set(row.own) != set(baseline.own):
+        return "slices"
+    return "versions" if clashing([*row.records.values(), *baseline.records.values()]) else None
+
+
+def compared(rows: Sequence[Row]) -> list[Row]:
+    """The rows with their differences to their baseline, paired by seed; Holm over all that have its slices."""
+    others = {place: base for place, base in enumerate(baselines_of(rows)) if place != base}
+    aside = {place: base is not None and apart(rows[place], rows[base]) for place, base in others.items()}
+    gaps = {
+        place: difference_of(rows[place], rows[base])
+        for place, base in others.items()
+        if base is not None and not aside[place]
+    }
+    adjusted = dict(zip(gaps, holm([gap.p for gap in gaps.values()]), strict=True))
+    compared = list(rows)
+    for place, base in others.items():
+        row, gap = rows[place], gaps.get(place)
+        if base is None or gap is None:
+            compared[place] = replace(row, difference=Difference(0, aside[place] or "alone"))
+        else:
+            high = is_high(row) and is_high(rows[base])
+            why = unmended(row, rows[base])
+            compared[place] = replace(row, difference=gap, p=adjusted[place], ceiling=high, unmended=why)
+    return compared
+
+
+def difference_of(row: Row, baseline: Row) -> Difference:
+    """The row less its baseline, paired by seed."""
+    gap = paired(scores(row.records), scores(baseline.records))
+    if row.lost and baseline.lost:
+        return Difference(gap.n, "lost")
+    if gap.kind != "same":
+        return gap
+    both = scores(row.records).keys() & scores(baseline.records).keys()
+    equal = all(same_function(row.records[seed], baseline.records[seed]) for seed in both)
+    return replace(gap, kind="identical") if equal else gap
+
+
+def unmended(row: Row, base: Row) -> str:
+    """What keeps a row without a verdict: its own marks, or else its baseline's; nothing where it may have one."""
+    if row.marks or not base.marks:
+        return ", ".join(row.marks)
+    return f"the baseline: {', '.join(base.marks)}"
+
+
+def is_high(row: Row) -> bool:
+    """True at the ceiling."""
+    return row.accuracy.mean is not None and row.accuracy.mean >= SOLVED - SAME
 
 
 def with_baseline(plan: Plan, text: str | None) -> Plan:

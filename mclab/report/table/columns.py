@@ -3,19 +3,29 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from mclab.config.outcome import ALL
-from mclab.report.align import NOTHING
-from mclab.report.names import listed, value_text
-from mclab.report.stats import Difference, Spread
-from mclab.report.table.frames import clip
-from mclab.report.table.learned import EDGE
-from mclab.report.table.recall import WithoutRecall
+from mclab.report.sequential import seeds_to_tell
+from mclab.report.stats import Spread
+from mclab.report.table.accuracy import EDGE, WithoutRecall
 from mclab.report.table.row import Row
-from mclab.report.table.standing import against_share, look_text, standing_text
 from mclab.report.table.summary import Summary
+from mclab.report.text import (
+    NOTHING,
+    count,
+    interval,
+    listed,
+    mean_std,
+    p_text,
+    seconds,
+    signed,
+    signed_interval,
+    value_text,
+)
 
+#: More seeds than this are told as so many.
+PLENTY = 1000
+TOLD = {"better": "told better", "worse": "told worse"}
 #: The column, and the line below the slices, of the baseline without recall.
 WITHOUT_RECALL = "without recall"
 #: The column of what must be mended in a row before it gets a verdict.
@@ -174,31 +184,6 @@ def _state(row: Row) -> str:
     return NOTHING if fixed is None or cached is None else f"{count(fixed)} + {count(cached)}"
 
 
-def mean_std(spread: Spread) -> str:
-    """`0.912 ± 0.034 (5)`: mean, standard deviation over the seeds, how many."""
-    if spread.mean is None:
-        return NOTHING
-    width = f" ± {spread.std:.3f}" if spread.std is not None else ""
-    return f"{spread.mean:.3f}{width} ({spread.n})"
-
-
-def interval(span: Spread) -> str:
-    """`[0.870, 0.954]`, clipped to [0, 1]."""
-    lo, hi = clip(span.lo, 0.0), clip(span.hi, 0.0)
-    return NOTHING if lo is None or hi is None else f"[{lo:.3f}, {hi:.3f}]"
-
-
-def signed_interval(gap: Difference) -> str:
-    """`[-0.184, +0.139]`, clipped to [-1, 1]."""
-    lo, hi = clip(gap.lo, -1.0), clip(gap.hi, -1.0)
-    return NOTHING if lo is None or hi is None else f"[{signed(lo)}, {signed(hi)}]"
-
-
-def signed(value: float) -> str:
-    """`+0.162`; what rounds to nothing is `+0.000`, never `-0.000`."""
-    return f"{round(value, 3) + 0.0:+.3f}"
-
-
 def difference_text(row: Row) -> str:
     """`-0.162 [-0.184, -0.139]`, or in words why there is no interval; with the ceiling mark."""
     gap = row.difference
@@ -222,18 +207,58 @@ def difference_text(row: Row) -> str:
     return f"{signed(gap.mean)} {tail}{mark}"
 
 
-def p_text(p: float | None) -> str:
-    """Three digits, `<0.001` below them."""
-    if p is None:
+def look_text(row: Row, summary: Summary) -> str:
+    """`2 of 5`: the last look that the row took part in."""
+    rule, stand = summary.plan.until, row.standing
+    if stand is None or rule is None or stand.n not in rule.looks:
         return NOTHING
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
+    return f"{rule.looks.index(stand.n) + 1} of {len(rule.looks)}"
 
 
-def count(value: Any) -> str:
-    """`12,345`."""
-    return NOTHING if value is None else f"{value:,.0f}"
+def against_share(row: Row) -> str:
+    """`0.0021 ≤ 0.003`: the corrected p against what the look may spend."""
+    stand = row.standing
+    if stand is None or stand.p is None or stand.share is None:
+        return NOTHING
+    p = "<0.0001" if stand.p < 0.0001 else f"{stand.p:.4f}"
+    return f"{p} {'≤' if stand.p <= stand.share else '>'} {stand.share:.4g}"
 
 
-def seconds(value: float | None) -> str:
-    """`3.2`, and whole seconds from 100 on."""
-    return NOTHING if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+def standing_text(row: Row, summary: Summary) -> str:
+    """The verdict on a row, in a few words."""
+    stand, rule = row.standing, summary.plan.until
+    if stand is None or rule is None:
+        return NOTHING
+    if stand.state in TOLD:
+        return TOLD[stand.state]
+    if stand.state == "even":
+        return f"even, within {rule.even:g}"
+    if stand.state == "not separable":
+        return f"not separable by {rule.most}"
+    if stand.state == "open":
+        return f"open: {seeds_text(row, summary)}"
+    if stand.state == "waiting":
+        return "open: no look yet"
+    if stand.state in ("unmended", "failed"):
+        return f"no verdict: {stand.why}"
+    return "identical" if stand.state == "identical" else NOTHING
+
+
+def seeds_text(row: Row, summary: Summary) -> str:
+    """How many seeds would tell an open row: `about 12 seeds, 17 to be safe`."""
+    about, safe = seeds_of(row, summary)
+    if about is None:
+        return "no number of seeds would tell"
+    return f"about {_number(about)} seeds, {_number(safe)} to be safe"
+
+
+def seeds_of(row: Row, summary: Summary) -> tuple[int | None, int | None]:
+    """About how many seeds would tell an open row with a power of 80 %, and how many to be safe."""
+    stand, rule, way = row.standing, summary.plan.until, summary.way
+    if stand is None or stand.gap is None or stand.state != "open" or rule is None or way is None:
+        return None, None
+    return seeds_to_tell(stand.gap, rule.shares[-1], way.compared)
+
+
+def _number(seeds: int | None) -> str:
+    return f"more than {PLENTY:,}" if seeds is None or seeds > PLENTY else f"{seeds:,}"

@@ -12,14 +12,21 @@ from itertools import combinations, product
 from math import prod
 from statistics import fmean
 
+import polars as pl
+
 from mclab.config.stored import clashing
-from mclab.report.names import value_text
 from mclab.report.stats import ALPHA, Difference, holm, paired
-from mclab.report.table.row import Row, scores
+from mclab.report.table.accuracy import scores
+from mclab.report.table.columns import Shown
+from mclab.report.table.export import Column, series
+from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
+from mclab.report.text import NOTHING, clip, p_text, signed, signed_interval, value_text
 
 #: More combinations of levels than this are no grid that anybody means.
 MOST_COMBINATIONS = 200_000
+#: Effects of a table at a terminal.
+MOST_SHOWN = 30
 
 Key = tuple[int, ...]
 
@@ -57,6 +64,16 @@ class Effect:
     def apart(self) -> bool:
         """Whether it is told from nothing, and no cell of it must be mended first."""
         return self.p is not None and self.p < ALPHA and not self.unmended
+
+    @property
+    def axes(self) -> str:
+        """`gate` or `gate × segment`."""
+        return " × ".join(factor.name for factor in self.factors)
+
+    @property
+    def reference(self) -> str:
+        """The baseline's levels: `context` or `context × 8`."""
+        return " × ".join(factor.levels[0] for factor in self.factors)
 
     @property
     def name(self) -> str:
@@ -192,22 +209,62 @@ def _effect(grid: Grid, places: tuple[int, ...], levels: tuple[int, ...], square
     return Effect(factors, names, len(squares), by_seed, paired(by_seed, dict.fromkeys(by_seed, 0.0)), unmended)
 
 
-def same_runs(summary: Summary) -> list[str]:
-    """Cells of a grid that are one run: which factors change nothing in which rows."""
-    grid = grid_of(summary)
-    if grid is None:
-        return []
-    of: dict[tuple[Factor, ...], list[str]] = {}
-    for row, lacking in grid.idle:
-        of.setdefault(lacking, []).append(row.told)
-    lines = []
-    for lacking, rows in of.items():
-        change = "changes" if len(lacking) == 1 else "change"
-        names = " and ".join(factor.name for factor in lacking)
-        lines.append(f"{names} {change} nothing in {_few(rows)}: whatever the value, one and the same run.")
-    return lines
+def effect_columns(found: Sequence[Effect]) -> list[Shown]:
+    """An effect a row."""
+    marked = Shown("cells to mend", tuple(str(effect.unmended) for effect in found))
+    return [
+        Shown("effect of", tuple(effect.axes for effect in found), right=False),
+        Shown("level", tuple(" × ".join(effect.levels) for effect in found), right=False),
+        Shown("against", tuple(effect.reference for effect in found), right=False),
+        Shown("pairs", tuple(str(effect.pairs) for effect in found)),
+        Shown("seeds", tuple(str(effect.difference.n) for effect in found)),
+        Shown("difference", tuple(_difference(effect) for effect in found)),
+        Shown("p", tuple(p_text(effect.p) for effect in found)),
+        *[marked] * any(effect.unmended for effect in found),
+    ]
 
 
-def _few(rows: Sequence[str], most: int = 6) -> str:
-    shown = "; ".join(rows[:most])
-    return shown if len(rows) <= most else f"{shown} and {len(rows) - most} more"
+def _difference(effect: Effect) -> str:
+    gap = effect.difference
+    if gap.mean is None:
+        return NOTHING
+    told = {"tested": signed_interval(gap), "constant": "on every seed", "same": "on every seed"}.get(gap.kind, "")
+    return f"{signed(gap.mean)} {told}".strip()
+
+
+def most_telling(found: Sequence[Effect]) -> list[Effect]:
+    """All of them, or of many the main ones first and then those furthest from nothing, in the grid's order."""
+    if len(found) <= MOST_SHOWN:
+        return list(found)
+    far = sorted(found, key=lambda effect: (not effect.main, -abs(effect.difference.mean or 0.0)))[:MOST_SHOWN]
+    return [effect for effect in found if effect in far]
+
+
+def effects_frame(found: Sequence[Effect]) -> pl.DataFrame:
+    """One row an effect: `axis`, `level` and `reference`, for an interaction also `axis_2` and so on.
+
+    `pairs` differences are averaged on each of `n` seeds; then the mean `diff_mean`, `_std`, its interval clipped to
+    [-1, 1], `p_one` without and `p` with Holm's adjustment over all rows, and how many of the cells are `unmended`:
+    they have a mark that keeps a row without a verdict.
+    """
+    second = [effect if not effect.main else None for effect in found]
+    gaps = [effect.difference for effect in found]
+    columns: list[Column] = [
+        ("effect", pl.String, ["main" if effect.main else "interaction" for effect in found]),
+        ("axis", pl.String, [effect.factors[0].name for effect in found]),
+        ("level", pl.String, [effect.levels[0] for effect in found]),
+        ("reference", pl.String, [effect.factors[0].levels[0] for effect in found]),
+        ("axis_2", pl.String, [each and each.factors[1].name for each in second]),
+        ("level_2", pl.String, [each and each.levels[1] for each in second]),
+        ("reference_2", pl.String, [each and each.factors[1].levels[0] for each in second]),
+        ("pairs", pl.Int64, [effect.pairs for effect in found]),
+        ("n", pl.Int64, [gap.n for gap in gaps]),
+        ("diff_mean", pl.Float64, [gap.mean for gap in gaps]),
+        ("diff_std", pl.Float64, [gap.std for gap in gaps]),
+        ("diff_lo", pl.Float64, [clip(gap.lo, -1.0) for gap in gaps]),
+        ("diff_hi", pl.Float64, [clip(gap.hi, -1.0) for gap in gaps]),
+        ("p_one", pl.Float64, [gap.p for gap in gaps]),
+        ("p", pl.Float64, [effect.p for effect in found]),
+        ("unmended", pl.Int64, [effect.unmended for effect in found]),
+    ]
+    return pl.DataFrame([series(*column) for column in columns])

@@ -4,13 +4,15 @@ It is a function of the plan and the records alone, so a command that was interr
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
 from mclab.report.sequential import Gap, Looks, Standing, gap_of
-from mclab.report.table.row import Row, scores
-from mclab.report.table.rows import apart, baselines_of, difference_of, row_of, unmended
+from mclab.report.stats import Difference
+from mclab.report.table.accuracy import scores
+from mclab.report.table.baseline import apart, baselines_of, difference_of, is_high, unmended
+from mclab.report.table.row import Row, row_of
 
 
 @dataclass(frozen=True)
@@ -136,3 +138,24 @@ def _whole(row: Row, n: int) -> bool:
 def _gaps(row: Row, base: Row) -> list[float]:
     ours, theirs = scores(row.records), scores(base.records)
     return [ours[seed] - theirs[seed] for seed in ours]
+
+
+def compared_at_looks(rows: Sequence[Row], way: Course) -> list[Row]:
+    """The rows with their differences at the last look that each took part in, and how they stand after it."""
+    compared = list(rows)
+    for place, base in enumerate(baselines_of(rows)):
+        if place == base:
+            continue
+        row, stand = rows[place], way.standings[place]
+        high = base is not None and stand.gap is not None and is_high(row) and is_high(rows[base])
+        why = stand.why if stand.state == "unmended" else ""
+        found = replace(row, difference=_at_look(stand), p=stand.p, ceiling=high)
+        compared[place] = replace(found, standing=stand, unmended=why)
+    return compared
+
+
+def _at_look(stand: Standing) -> Difference:
+    if stand.kind is not None or stand.gap is None:
+        return Difference(stand.n, stand.kind or "waiting", mean=0.0 if stand.kind == "identical" else None)
+    gap = stand.gap
+    return Difference(gap.n, "tested", gap.mean, gap.std, gap.lo, gap.hi, gap.p)

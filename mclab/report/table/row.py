@@ -1,65 +1,36 @@
-"""One cell of the table: its chosen candidate's records and what they come to."""
+"""A row of the table: one cell of the plan, its chosen candidate's records and what they come to."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from math import inf, isclose, log
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 from statistics import fmean, median
 from typing import Any
 
 from mclab.config.outcome import ALL
-from mclab.config.run import RunConfig
-from mclab.config.stored import StoredRun, StoredScore
-from mclab.plan.plan import Candidate, Cell
+from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
+from mclab.config.stored import StoredRun
+from mclab.config.strict import leaves
+from mclab.plan.plan import Candidate, Cell, Plan
+from mclab.plan.select import Curve, Lookup, choose, edges
 from mclab.report.sequential import Standing
 from mclab.report.stats import Difference, Spread, spread
-from mclab.report.table.recall import WithoutRecall
+from mclab.report.table.accuracy import (
+    FOUND,
+    SOLVED,
+    VALUES,
+    WithoutRecall,
+    late_gains,
+    marks,
+    not_learned,
+    score,
+    scores,
+    starts,
+    without_recall,
+)
+from mclab.report.text import column_names, label
 
-#: An accuracy from which a seed counts as solved, and from which two cells are too good to be told apart.
-SOLVED = 0.99
-#: Metrics nearer than this, relatively, are those of one function.
-EQUAL = 1e-6
-ACCURACY, VALUES, FOUND, TOKENS = "accuracy", "value_accuracy", "values_found", "token_accuracy"
-#: The loss in nats, and in bits: metrics that are no shares of 1.
-LOSS, BITS = "loss", "bits"
-
-
-def score(record: StoredRun, part: str = ALL, metric: str = ACCURACY) -> float | None:
-    """Test accuracy of a run on a slice or on all, or another metric; `None` for a run that has no result.
-
-    A diverged run has accuracy 0, and the loss of a guess among all tokens.
-    """
-    if metric == BITS:
-        nats = score(record, part, LOSS)
-        return None if nats is None else nats / log(2)
-    if record.status == "diverged":
-        return 0.0 if metric != LOSS else log(record.config.task.vocab) if record.config else None
-    if record.status != "done" or part not in record.test:
-        return None
-    value = record.test[part].metrics.get(metric)
-    return None if value is None else float(value)
-
-
-def scores(records: Mapping[int, StoredRun], part: str = ALL, metric: str = ACCURACY) -> dict[int, float]:
-    """Test accuracy by seed, of the seeds that have one."""
-    known = {seed: score(record, part, metric) for seed, record in records.items()}
-    return {seed: value for seed, value in known.items() if value is not None}
-
-
-def same_function(one: StoredRun, other: StoredRun) -> bool:
-    """True where two finished runs agree in accuracy and loss, on all and on each slice that both sat: as one would."""
-    shared = [part for part in one.test if part in other.test]
-    if not one.status == other.status == "done" or not shared:
-        return False
-    return all(_alike(one.test[part], other.test[part]) for part in shared)
-
-
-def _alike(one: StoredScore, other: StoredScore) -> bool:
-    return _near(one.accuracy, other.accuracy) and _near(one.loss, other.loss)
-
-
-def _near(one: float | None, other: float | None) -> bool:
-    """A loss that is not known is near to nothing."""
-    return one is not None and other is not None and isclose(one, other, rel_tol=EQUAL)
+LR = "train.lr"
 
 
 @dataclass(frozen=True)
@@ -73,7 +44,7 @@ class Row:
     `accuracy` is over the task's own slices; `slices` holds those, then what `eval.task` adds. `without_recall` is
     `None` where nothing is scored, and where the records are from before it was stored; so is `not_learned`, the number
     of runs that did not rise above it, and `starts`, the median step at which they did. `marks` are what must be mended
-    before the row gets a verdict (see `mclab.report.table.learned`), `wanted` the seeds that the row is asked for, and
+    before the row gets a verdict (see `mclab.report.table.accuracy`), `wanted` the seeds that the row is asked for, and
     `standing` how it stands in a sequential grid. `unmended` says which marks, its own or its baseline's, keep it
     without a verdict.
     """
@@ -200,3 +171,86 @@ class Row:
         late = [inf if r.steps_to_99 is None else float(r.steps_to_99) for r in scored]
         middle = median(late) if late else inf
         return None if middle == inf else middle
+
+
+def row_of(plan: Plan, cell: Cell, lookup: Lookup, curve: Curve | None = None, seeds: int | None = None) -> Row:
+    """The row of a cell, over the first `seeds` of the plan's seeds, by default all; empty where nothing is stored."""
+    axes = axis_names(plan)
+    candidate = choose(plan, cell, lookup)
+    wanted = plan.seeds[:seeds]
+    ids = candidate.run_ids() if candidate else {}
+    found = {seed: lookup(ids[seed]) for seed in wanted if seed in ids}
+    records = {seed: record for seed, record in found.items() if record is not None}
+    missing = tuple(seed for seed, record in found.items() if record is None)
+    values = cell_values(cell, plan.axes)
+    name = cell.name if plan.named else label(values, axes) or cell.name
+    run = next(iter(cell.candidates[0].runs.values()))
+    row = Row(
+        cell=cell,
+        label=name,
+        told=f'"{name}"' if plan.named else name,
+        values=values,
+        picked=_picked(plan, candidate),
+        candidate=candidate,
+        edges=tuple(path for path, end in edges(cell, candidate).items() if end) if candidate else (),
+        records=records,
+        missing=missing,
+        status=_status(plan, cell, candidate, wanted, lookup),
+        accuracy=spread(list(scores(records).values())),
+        slices={part: spread(list(scores(records, part).values())) for part in _parts(run)},
+        without_recall=without_recall(records, scores(records)),
+        not_learned=not_learned(records.values()),
+        starts=starts(records.values(), curve),
+        wanted=len(wanted),
+    )
+    if row.lost or not row.accuracy.n:
+        return row
+    gains = late_gains(records.values(), curve)
+    return replace(row, marks=marks(row.accuracy, row.without_recall, row.not_learned, gains, bool(row.edges)))
+
+
+def column_names_of(plan: Plan) -> dict[str, str]:
+    """The column of each varied or selected key, and of the learning rate, by path."""
+    return column_names([*plan.axes, *(plan.select.over if plan.select else ()), LR])
+
+
+def axis_names(plan: Plan) -> dict[str, str]:
+    """The columns of the varied keys."""
+    names = column_names_of(plan)
+    return {path: names[path] for path in plan.axes}
+
+
+def _parts(run: RunConfig) -> list[str]:
+    """Every slice that the run is tested on."""
+    return [*run.task.slices, *(part for exam in run.exams for part in exam.slices)]
+
+
+def cell_values(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
+    """The varied keys that mean something in this cell: as its author wrote them, else as they stand in its run."""
+    run = next(iter(cell.candidates[0].runs.values()))
+    dead = inert(run) | UNSCIENTIFIC
+    settled = {path: value for path, value in leaves(run) if path not in dead}
+    known = {**settled, **cell.values}
+    return {path: known[path] for path in axes if path in known}
+
+
+def _picked(plan: Plan, candidate: Candidate | None) -> dict[str, Any]:
+    if candidate is None:
+        return {}
+    run = next(iter(candidate.runs.values()))
+    return {LR: run.train.lr, **candidate.values}
+
+
+def _status(plan: Plan, cell: Cell, candidate: Candidate | None, wanted: Sequence[int], lookup: Lookup) -> str:
+    """`5 done`, `4 done, 1 diverged`, `3 done, 2 missing`; behind `choosing:` while no candidate is chosen."""
+    if candidate:
+        own = candidate.run_ids()
+        return _counted([lookup(own[seed]) for seed in wanted if seed in own])
+    ids = [candidate.run_ids() for candidate in cell.candidates]
+    return "choosing: " + _counted([lookup(own[seed]) for own in ids for seed in plan.first_seeds])
+
+
+def _counted(records: Sequence[StoredRun | None]) -> str:
+    counts = Counter("missing" if record is None else record.status for record in records)
+    order = ("done", "diverged", "oom", "failed", "pruned", "missing")
+    return ", ".join(f"{counts[status]} {status}" for status in order if counts[status])

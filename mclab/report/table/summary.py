@@ -1,19 +1,17 @@
 """A plan and its records, summed up: what every table, sentence and plot is drawn from."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mclab.plan.plan import CHANGE, Plan
 from mclab.plan.select import Curve, Lookup
-from mclab.report.names import natural, value_text
-from mclab.report.sequential import Standing
-from mclab.report.stats import Difference, holm
-from mclab.report.table.planned_looks import Course, course
-from mclab.report.table.row import BITS, FOUND, TOKENS, VALUES, Row
-from mclab.report.table.rows import LR, apart, baselines_of, column_names_of, difference_of, is_high, row_of, unmended
+from mclab.report.table.accuracy import BITS, FOUND, TOKENS, VALUES
+from mclab.report.table.baseline import compared
+from mclab.report.table.planned_looks import Course, compared_at_looks, course
+from mclab.report.table.row import Row, column_names_of, row_of
+from mclab.report.text import natural, value_text
 
-__all__ = ["LR", "SHORT", "Summary", "summarise"]
-
+#: Rows of a table at a terminal and of a plot with a line or a place for each.
+MOST_ROWS = 50
 #: Letters of a name that a sentence can bear several times.
 SHORT = 24
 
@@ -100,48 +98,35 @@ def summarise(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Summary
     ]
     own = {part for row in rows for part in row.own}
     parts = sorted({part for row in rows for part in row.slices}, key=lambda part: (part not in own, natural(part)))
-    compared = _sequential(rows, way) if way else _compared(rows)
-    return Summary(plan, tuple(compared), tuple(parts), column_names_of(plan), way)
+    rows = compared_at_looks(rows, way) if way else compared(rows)
+    return Summary(plan, tuple(rows), tuple(parts), column_names_of(plan), way)
 
 
-def _compared(rows: Sequence[Row]) -> list[Row]:
-    """The rows with their differences to their baseline, paired by seed; Holm over all that have its slices."""
-    others = {place: base for place, base in enumerate(baselines_of(rows)) if place != base}
-    aside = {place: base is not None and apart(rows[place], rows[base]) for place, base in others.items()}
-    gaps = {
-        place: difference_of(rows[place], rows[base])
-        for place, base in others.items()
-        if base is not None and not aside[place]
-    }
-    adjusted = dict(zip(gaps, holm([gap.p for gap in gaps.values()]), strict=True))
-    compared = list(rows)
-    for place, base in others.items():
-        row, gap = rows[place], gaps.get(place)
-        if base is None or gap is None:
-            compared[place] = replace(row, difference=Difference(0, aside[place] or "alone"))
-        else:
-            high = is_high(row) and is_high(rows[base])
-            why = unmended(row, rows[base])
-            compared[place] = replace(row, difference=gap, p=adjusted[place], ceiling=high, unmended=why)
-    return compared
+def ends(summary: Summary, most: int = MOST_ROWS) -> Summary:
+    """The summary with the first row and those of the highest and the lowest accuracy alone, where there are many.
+
+    Rows stay in the plan's order; what is compared and adjusted is as over all of them.
+    """
+    if len(summary.rows) <= most:
+        return summary
+    scored = [place for place, row in enumerate(summary.rows) if place and row.accuracy.mean is not None]
+    places = sorted(scored, key=lambda place: -_mean(summary.rows[place]))
+    places = places or list(range(1, most))  # nothing is stored yet
+    low = (most - 1) // 2
+    kept = {0, *places[: most - 1 - low], *places[-low:]}
+    return replace(summary, rows=tuple(summary.rows[place] for place in sorted(kept)))
 
 
-def _sequential(rows: Sequence[Row], way: Course) -> list[Row]:
-    """The rows with their differences at the last look that each took part in, and how they stand after it."""
-    compared = list(rows)
-    for place, base in enumerate(baselines_of(rows)):
-        if place == base:
-            continue
-        row, stand = rows[place], way.standings[place]
-        high = base is not None and stand.gap is not None and is_high(row) and is_high(rows[base])
-        why = stand.why if stand.state == "unmended" else ""
-        found = replace(row, difference=_at_look(stand), p=stand.p, ceiling=high)
-        compared[place] = replace(found, standing=stand, unmended=why)
-    return compared
+def _mean(row: Row) -> float:
+    return row.accuracy.mean or 0.0
 
 
-def _at_look(stand: Standing) -> Difference:
-    if stand.kind is not None or stand.gap is None:
-        return Difference(stand.n, stand.kind or "waiting", mean=0.0 if stand.kind == "identical" else None)
-    gap = stand.gap
-    return Difference(gap.n, "tested", gap.mean, gap.std, gap.lo, gap.hi, gap.p)
+def ends_told(summary: Summary, every: Summary, where: str) -> str:
+    """How the rows of `summary`, as `ends` left them, stand for those of `every`; nothing where all are there."""
+    if len(summary.rows) == len(every.rows):
+        return ""
+    low = (len(summary.rows) - 1) // 2
+    return (
+        f"{len(summary.rows)} of {len(every.rows):,} rows: the first, the {len(summary.rows) - 1 - low} of highest and "
+        f"the {low} of lowest accuracy; {where}"
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mclab.report.page.grid import grid_page
-from mclab.report.page.parts import Source
+from mclab.report.page.html import Source
 from mclab.report.page.sweep import sweep_page
 from mclab.store import Records
 from tests.commands import ROOT

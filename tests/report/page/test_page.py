@@ -8,7 +8,7 @@ import pytest
 
 from mclab.config.strict import ConfigError
 from mclab.report.page.grid import grid_page
-from mclab.report.page.parts import Source
+from mclab.report.page.html import Source
 from mclab.report.page.sweep import sweep_page
 from mclab.report.prose.verdict import verdict
 from mclab.report.table.summary import summarise

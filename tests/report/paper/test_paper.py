@@ -17,7 +17,7 @@ from mclab.report.paper.comparison import Held, Reproduction, reproduction
 from mclab.report.paper.files import files, frame
 from mclab.report.paper.text import terminal_text, verdict_text
 from mclab.report.stats import holm, paired
-from mclab.report.table.learned import EDGE, IMPROVING
+from mclab.report.table.accuracy import EDGE, IMPROVING
 from tests.report.plans import record, store
 from tests.stored import score
 

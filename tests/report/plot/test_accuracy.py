@@ -2,8 +2,8 @@
 
 import pytest
 
-from mclab.report.plot.axis import lines_along, numeric_axis
 from mclab.report.plot.kinds import accuracy_figure, render, write_plots
+from mclab.report.plot.lines import lines_along, numeric_axis
 from mclab.report.table.summary import summarise
 from tests.report.plans import AGGREGATE, GATE, QUESTION, SEGMENT, gates, make_plan, store
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
 
-from mclab.report.gate_strip import Strip
+from mclab.report.characters import Strip
 from mclab.report.plot.gates import MOST_ROWS, WRONG, GatePanel, gate_figure, gate_map
 
 STRIPS = [

@@ -2,12 +2,11 @@
 
 import pytest
 
-from mclab.report.prose.both_learned import second_tests
-from mclab.report.prose.verdict import verdict
+from mclab.report.prose.verdict import second_tests, verdict
 from mclab.report.stats import paired
 from mclab.report.table.summary import summarise
 from tests.report.plans import gates
-from tests.report.table.test_learned import measured
+from tests.report.table.test_marks import measured
 
 LINE = (
     "Second test, on the 6 of 8 seeds where both learned: input is 0.029 below context (95 % interval "

@@ -6,7 +6,6 @@ import pytest
 
 from mclab.config.outcome import ALL
 from mclab.plan.until import Until
-from mclab.report.markdown import markdown
 from mclab.report.prose.advice import commands
 from mclab.report.prose.verdict import verdict
 from mclab.report.sequential import gap_of, needed, seeds_to_tell
@@ -14,6 +13,7 @@ from mclab.report.table.columns import shown_columns
 from mclab.report.table.frames import cells_of
 from mclab.report.table.summary import summarise
 from mclab.report.terminal import terminal_of
+from mclab.report.write import markdown
 from tests.report.plans import gates, mapped
 
 RULE = Until(looks=(4, 8), shares=(0.02, 0.03), even=0.02, step=1e-4)

@@ -6,7 +6,7 @@ import pytest
 from mclab.plan.space_trials import SpaceAxis, Trials
 from mclab.report.sweeps.levels import levels_of
 from mclab.report.sweeps.study import Study, told
-from mclab.report.sweeps.terminal import terminal_text
+from mclab.report.sweeps.tables import terminal_text
 from mclab.report.sweeps.write import write_tables
 from tests.report.sweeps.trials import FRONT, GATE, LR, SEVERAL, K, study, trial, weights
 

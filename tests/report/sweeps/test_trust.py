@@ -7,7 +7,7 @@ from mclab.plan.space_trials import Resampled, Trials
 from mclab.report.sweeps.levels import levels_of
 from mclab.report.sweeps.plots import figures_of
 from mclab.report.sweeps.study import Study
-from mclab.report.sweeps.terminal import terminal_text
+from mclab.report.sweeps.tables import terminal_text
 from mclab.report.sweeps.trust import trust
 from mclab.report.sweeps.write import write_tables
 from tests.report.sweeps.trials import GATE, LR, K, study, trial, weights

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from mclab.report.markdown import markdown
 from mclab.report.prose.notes import notes
 from mclab.report.prose.verdict import verdict
 from mclab.report.table.columns import difference_text
 from mclab.report.table.frames import cells_frame
 from mclab.report.table.summary import summarise
 from mclab.report.terminal import terminal_table
+from mclab.report.write import markdown
 from tests.report.plans import GATE, gates, make_plan, mapped, store
 from tests.stored import score, with_metrics
 

@@ -2,11 +2,12 @@
 
 import pytest
 
-from mclab.report.markdown import escape, markdown
 from mclab.report.stats import spread
-from mclab.report.table.columns import mean_std, p_text, seconds, signed
+from mclab.report.table.grids import markdown_escape
 from mclab.report.table.summary import summarise
 from mclab.report.terminal import terminal_table
+from mclab.report.text import mean_std, p_text, seconds, signed
+from mclab.report.write import markdown
 from tests.report.plans import AGGREGATE, GATE, QUESTION, SEGMENT, gates, make_plan, store
 
 
@@ -65,7 +66,7 @@ def test_marks_in_words():
 
 
 def test_markdown_escapes():
-    assert escape("a|b *c* `d` <b> p < 0.05\nnext") == r"a\|b \*c\* \`d\` \<b> p < 0.05 next"
+    assert markdown_escape("a|b *c* `d` <b> p < 0.05\nnext") == r"a\|b \*c\* \`d\` \<b> p < 0.05 next"
     plan = make_plan([{}, {GATE: "input"}], seeds=range(3), names=["full", "a|b"], question="x|y?", named=True)
     text = markdown(summarise(plan, store(plan, [[0.5] * 3] * 2).get))
     assert text.startswith("# x\\|y?\n")

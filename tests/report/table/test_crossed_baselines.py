@@ -1,11 +1,11 @@
 """Changes crossed with other axes: each cell of the other axes has a baseline of its own."""
 
 from mclab.plan.grid import plan_from
-from mclab.report.markdown import markdown
-from mclab.report.plot.axis import numeric_axis
+from mclab.report.plot.lines import numeric_axis
 from mclab.report.prose.verdict import verdict
 from mclab.report.table.summary import summarise
 from mclab.report.terminal import terminal_of
+from mclab.report.write import markdown
 from tests.report.plans import record
 
 GRID = {

@@ -11,15 +11,14 @@ import pytest
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import CHANGE
 from mclab.plan.until import Until
-from mclab.report.markdown import markdown
 from mclab.report.plot.effects import effects_figure
+from mclab.report.prose.effects import same_runs, told
 from mclab.report.stats import holm, paired
 from mclab.report.table.baseline import with_baseline
-from mclab.report.table.effects import effects, same_runs
-from mclab.report.table.effects_shown import told
+from mclab.report.table.effects import effects
 from mclab.report.table.summary import summarise
 from mclab.report.terminal import terminal_table
-from mclab.report.write import write_tables
+from mclab.report.write import markdown, write_tables
 from tests.report.plans import GATE, SEGMENT, make_plan, mapped, store
 
 CONNECTOR = "model.mixer.connector"

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from mclab.report.table.runs import runs_frame
+from mclab.report.table.frames import runs_frame
 from tests.report.plans import GATE, gates, make_plan, store
 
 OVER = ({"train.lr": 1e-3}, {"train.lr": 1e-2})

@@ -6,13 +6,12 @@ import polars as pl
 import pytest
 
 from mclab.config.run import run_id
-from mclab.report.markdown import markdown
-from mclab.report.names import value_text
 from mclab.report.prose.notes import notes
-from mclab.report.table.frames import cells_frame
-from mclab.report.table.row import same_function
-from mclab.report.table.runs import runs_frame
+from mclab.report.table.accuracy import same_function
+from mclab.report.table.frames import cells_frame, runs_frame
 from mclab.report.table.summary import summarise
+from mclab.report.text import value_text
+from mclab.report.write import markdown
 from tests.report.plans import GATE, gates, make_plan, record
 from tests.stored import score, scores
 

@@ -8,19 +8,18 @@ from mclab.config.outcome import ALL
 from mclab.config.parse import parse_run
 from mclab.config.run import run_id
 from mclab.plan.plan import Candidate, Cell, Plan
-from mclab.report.markdown import markdown
 from mclab.report.plot.kinds import figure_of
 from mclab.report.prose.advice import commands
 from mclab.report.prose.notes import alarms, notes
 from mclab.report.prose.verdict import verdict
 from mclab.report.stats import exceeds
+from mclab.report.table.accuracy import Best
 from mclab.report.table.columns import shown_columns, slice_columns
 from mclab.report.table.frames import cells_frame, cells_of
-from mclab.report.table.recall import Best
 from mclab.report.table.summary import summarise
+from mclab.report.table.tex import tex
 from mclab.report.terminal import terminal_of
-from mclab.report.tex import tex
-from mclab.report.write import table_files
+from mclab.report.write import markdown, table_files
 from tests.report.plans import GATE, gates, make_plan, mapped, record, store
 from tests.stored import with_metrics
 

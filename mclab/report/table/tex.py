@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from mclab.config.outcome import ALL
-from mclab.report.align import NOTHING
-from mclab.report.prose.notes import ASIDE, notes
-from mclab.report.stats import ALPHA, Spread
+from mclab.report.stats import ALPHA, NOT_COMPARED, Spread
 from mclab.report.table.columns import WITHOUT_RECALL, baselines, difference_text, row_heads, shown_columns
-from mclab.report.table.latex import GAP, PAGE, SIZES, anchor, numeric, table_row
-from mclab.report.table.letters import escape
+from mclab.report.table.latex import GAP, PAGE, SIZES, anchor, latex_escape, numeric, table_row
 from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
+from mclab.report.text import NOTHING
 
 #: p from which on a row gets so many stars.
 STARS = {0.001: 3, 0.01: 2, ALPHA: 1}
@@ -38,11 +36,11 @@ class _Column:
     part: str | None = None
 
 
-def tex(summary: Summary, underline: bool = False) -> str:
+def tex(summary: Summary, underline: bool = False, notes: Sequence[str] = ()) -> str:
     """One table: names, accuracy with stars, every slice, and what else a page has room for.
 
     The highest mean of a column is bold, with `underline` the second underlined. The caption has n, the test and the
-    correction; what else a reader must know stands above the table as comments. More rows than a page holds go on in a
+    correction; the `notes` are comments above the table. More rows than a page holds go on in a
     further table.
     """
     size, columns, left = _fitted(summary, underline)
@@ -55,7 +53,7 @@ def tex(summary: Summary, underline: bool = False) -> str:
         _float(summary.plan.name, caption, size, columns, (page, foot if place == len(pages) - 1 else []), place)
         for place, page in enumerate(pages)
     ]
-    comments = [f"% {escape(line)}" for line in notes(summary)]
+    comments = [f"% {latex_escape(line)}" for line in notes]
     return "\n".join([r"% needs \usepackage{booktabs}", *comments, *floats]) + "\n"
 
 
@@ -72,13 +70,13 @@ def _float(
     return "\n".join([
         r"\begin{table}[tbp]",
         r"\centering",
-        rf"\caption{{{escape(caption)}{' (continued)' * (place > 0)}}}",
+        rf"\caption{{{latex_escape(caption)}{' (continued)' * (place > 0)}}}",
         rf"\label{{{anchor(name, place)}}}",
         rf"\{size}",
         r"\setlength{\tabcolsep}{4pt}",
         rf"\begin{{tabular}}{{{''.join(column.kind for column in columns)}}}",
         r"\toprule",
-        table_row([escape(column.head) for column in columns]),
+        table_row([latex_escape(column.head) for column in columns]),
         r"\midrule",
         *map(table_row, body),
         *([r"\midrule"] if foot else []),
@@ -122,7 +120,7 @@ def _foot(summary: Summary, columns: Sequence[_Column]) -> Iterator[list[str]]:
     for label, found in baselines(summary).items():
         name = WITHOUT_RECALL + f" ({label})" * bool(label)
         known = [column.part and found.accuracy(column.part) for column in columns[1:]]
-        yield [escape(name), *("" if each is None or each == "" else f"{each:.3f}" for each in known)]
+        yield [latex_escape(name), *("" if each is None or each == "" else f"{each:.3f}" for each in known)]
 
 
 def _width(columns: Sequence[_Column]) -> int:
@@ -133,7 +131,7 @@ def _heads(summary: Summary) -> Iterator[_Column]:
     for shown in row_heads(summary):
         width = max(map(len, (shown.head, *shown.texts)))
         kind = "l" if width <= LONGEST else rf"p{{{NAMES}\linewidth}}"
-        yield _Column(shown.head, tuple(map(escape, shown.texts)), min(width, LONGEST), kind)
+        yield _Column(shown.head, tuple(map(latex_escape, shown.texts)), min(width, LONGEST), kind)
 
 
 def _scored(
@@ -151,7 +149,7 @@ def _scored(
     cells, widths = [], [len(head)]
     for each, found in zip(summary.rows, spreads, strict=True):
         if found.mean is None:
-            cells.append(escape(NOTHING))
+            cells.append(latex_escape(NOTHING))
             continue
         mean, rank = _shown(found), ranks.index(_shown(found)) if len(spreads) > 1 else -1
         text = rf"\textbf{{{mean}}}" if rank == 0 else rf"\underline{{{mean}}}" if rank == 1 and underline else mean
@@ -206,7 +204,7 @@ def _caption(summary: Summary, underline: bool, left: bool) -> Iterator[str]:
 
 def _tested(summary: Summary) -> Iterator[str]:
     """What the stars mean: the test, what was corrected and over how many comparisons."""
-    others = sum(each.difference is not None and each.difference.kind not in ASIDE for each in summary.rows)
+    others = sum(each.difference is not None and each.difference.kind not in NOT_COMPARED for each in summary.rows)
     base = "the first change beside it" if summary.crossed else summary.rows[0].told
     test = f"two-sided paired t test over seeds, Holm-corrected over {others} comparison{'s' * (others != 1)}"
     if summary.way:

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from mclab.report.table.letters import escape
+from mclab.report.table.latex import latex_escape
 from mclab.report.table.summary import summarise
-from mclab.report.tex import tex
+from mclab.report.table.tex import tex
 from tests.report.plans import GATE, SEGMENT, gates, make_plan, store
 
 NASTY = (
@@ -90,7 +90,7 @@ def large():
     ],
 )
 def test_every_character_is_set_or_named(text, as_set):
-    assert escape(text) == as_set
+    assert latex_escape(text) == as_set
 
 
 def body(text):

@@ -1,15 +1,18 @@
-"""The tables of a study as people read them: best trials or front, importances, marginals, as columns of text."""
+"""The tables of a study as people read them: best trials or front, importances, marginals; and the end of a command."""
 
 from collections.abc import Iterator, Sequence
+from textwrap import fill
 
 from mclab.config.strict import Scalar
-from mclab.plan.space_trials import Objective, Trial
-from mclab.report.align import NOTHING
-from mclab.report.names import value_text
+from mclab.plan.evidence import meaningless
+from mclab.plan.space_trials import Objective, Trial, Trials
 from mclab.report.stats import Spread
 from mclab.report.sweeps.levels import number_text
-from mclab.report.sweeps.study import Ranked, Study, clipped, metric_name, metric_text
+from mclab.report.sweeps.study import Ranked, Study, clipped, metric_name, metric_text, told
+from mclab.report.sweeps.trust import trust
 from mclab.report.table.columns import Shown
+from mclab.report.table.grids import fit, text_grid
+from mclab.report.text import NOTHING, value_text
 
 #: Rows of the best trials.
 MOST_BEST = 10
@@ -61,11 +64,11 @@ def importance_columns(study: Study) -> list[Shown]:
         texts = [NOTHING if (s := each.shares[place]) is None else f"{s:.3f}" for each in study.ranked]
         head = f"importance for {metric_name(objective.metric)}" if study.several else "importance"
         columns.append(Shown(head, tuple(texts)))
-        columns += _trust(study, place)
+        columns += _interval_columns(study, place)
     return columns
 
 
-def _trust(study: Study, place: int) -> Iterator[Shown]:
+def _interval_columns(study: Study, place: int) -> Iterator[Shown]:
     """How far the shares of an objective can be trusted, and Optuna's own where they differ."""
     doubts = [each.doubt[place] if each.doubt else None for each in study.ranked]
     if any(doubts):
@@ -109,3 +112,36 @@ def _interval(objective: Objective, found: Spread) -> str:
     if low is None or high is None:
         return NOTHING
     return f"[{metric_text(objective.metric, low)}, {metric_text(objective.metric, high)}]"
+
+
+def terminal_text(found: Trials, width: int = 120, confirm: str | None = None) -> str:
+    """Question, best trials or front, importances, what is unusual. A narrow terminal leaves lesser columns out.
+
+    `confirm` is the command that has the best point confirmed; it is told where there is one to confirm.
+    """
+    study = Study(found)
+    parts = [fill(study.title, width, subsequent_indent="  ")]
+    if found.done:
+        every = trial_columns(study)
+        columns = fit(every, width)
+        left = [column.head for column in every if column not in columns]
+        parts += [head(study), text_grid(columns)]
+        parts += [f"left out for width: {', '.join(left)}; see sweep.md"] * bool(left)
+    if weights := importance_columns(study):
+        parts.append(text_grid(weights))
+    parts.append("\n".join(fill(line, width, subsequent_indent="  ") for line in (*told(study), *trust(study))))
+    if confirm and len(found.done) > 1 and not meaningless(found):
+        parts.append(f"a search proposes, an ablation decides: {confirm}")
+    return "\n\n".join(parts) + "\n"
+
+
+def head(study: Study) -> str:
+    """What the table of trials is."""
+    first = study.found.objectives[0]
+    if study.several:
+        second = study.found.objectives[1]
+        ways = [f"{each.direction} {metric_name(each.metric)}" for each in (first, second)]
+        return f"the front: {' and '.join(ways)}, {len(study.found.front())} of {len(study.found.done)} distinct trials"
+    shown = min(MOST_BEST, len(study.found.done))
+    way = "highest" if first.direction == "maximize" else "lowest"
+    return f"the {shown} best of {len(study.found.done)} distinct trials, {way} {metric_name(first.metric)} first"

@@ -1,11 +1,14 @@
-"""How keys and their values are written: column names, labels, text of a value."""
+"""How values, numbers, names and lists are written, and columns of text. Imports nothing heavy: every verb does so."""
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mclab.plan.plan import CHANGE
+
+if TYPE_CHECKING:
+    from mclab.report.stats import Difference, Spread
 
 #: Columns of the frames that no varied key may take the name of, and the task itself, that eval.task and train.task
 #: are no other name for; a key that would keeps its full path.
@@ -19,6 +22,12 @@ RESERVED = frozenset({
 })  # fmt: skip
 #: More labels than this make no sentence.
 MOST_LISTED = 6
+#: What stands where there is nothing to say.
+NOTHING = "–"
+GAP = "  "
+#: Letters of an error's line among notes; `mclab show` has all of it.
+_LONGEST_REASON = 160
+
 _PAIR = re.compile(r"\w+=")
 
 
@@ -105,3 +114,85 @@ def seeds_text(seeds: Sequence[int]) -> str:
     if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
         return f"{ordered[0]}..{ordered[-1]}"
     return ", ".join(map(str, ordered))
+
+
+def clip(value: float | None, least: float) -> float | None:
+    """A bound as it is shown: no accuracy lies outside [0, 1], no difference outside [-1, 1]."""
+    return None if value is None else min(1.0, max(least, value))
+
+
+def mean_std(spread: "Spread") -> str:
+    """`0.912 ± 0.034 (5)`: mean, standard deviation over the seeds, how many."""
+    if spread.mean is None:
+        return NOTHING
+    width = f" ± {spread.std:.3f}" if spread.std is not None else ""
+    return f"{spread.mean:.3f}{width} ({spread.n})"
+
+
+def interval(span: "Spread") -> str:
+    """`[0.870, 0.954]`, clipped to [0, 1]."""
+    lo, hi = clip(span.lo, 0.0), clip(span.hi, 0.0)
+    return NOTHING if lo is None or hi is None else f"[{lo:.3f}, {hi:.3f}]"
+
+
+def signed_interval(gap: "Difference") -> str:
+    """`[-0.184, +0.139]`, clipped to [-1, 1]."""
+    lo, hi = clip(gap.lo, -1.0), clip(gap.hi, -1.0)
+    return NOTHING if lo is None or hi is None else f"[{signed(lo)}, {signed(hi)}]"
+
+
+def signed(value: float) -> str:
+    """`+0.162`; what rounds to nothing is `+0.000`, never `-0.000`."""
+    return f"{round(value, 3) + 0.0:+.3f}"
+
+
+def p_text(p: float | None) -> str:
+    """Three digits, `<0.001` below them."""
+    if p is None:
+        return NOTHING
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def count(value: Any) -> str:
+    """`12,345`."""
+    return NOTHING if value is None else f"{value:,.0f}"
+
+
+def seconds(value: float | None) -> str:
+    """`3.2`, and whole seconds from 100 on."""
+    return NOTHING if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def padded(texts: Sequence[str], right: bool = False, least: int = 0) -> list[str]:
+    """The texts of a column, each as wide as the widest and at least `least`; flush right with `right`."""
+    width = max([least, *map(len, texts)])
+    return [text.rjust(width) if right else text.ljust(width) for text in texts]
+
+
+def beside(columns: Sequence[Sequence[str]]) -> str:
+    """Padded columns as lines, two spaces between them."""
+    return "\n".join(GAP.join(line).rstrip() for line in zip(*columns, strict=True))
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Rows as lines, their columns padded; those at `right` flush right."""
+    return beside([padded(column, place in right) for place, column in enumerate(zip(*rows, strict=True))])
+
+
+def reason(error: str | None) -> str:
+    """The last line of an error behind the status that it led to: ` (out of luck)`; empty where there is none."""
+    lines = (error or "").strip().splitlines()
+    return f" ({cut(lines[-1].rstrip('.'), _LONGEST_REASON)})" if lines else ""
+
+
+def cut(text: str, longest: int) -> str:
+    """The text in at most so many letters; the last is `…` where some are left out."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def cut_middle(text: str, longest: int) -> str:
+    """The text in at most so many letters, its middle left out where it is longer."""
+    if len(text) <= longest:
+        return text
+    head = longest // 2
+    return f"{text[:head]}…{text[head + 1 - longest :]}"
