@@ -18,8 +18,7 @@ from mclab.runner import Progress, Start, Summary, execute
 from mclab.runner.devices import here, resolved
 from mclab.runner.room import machine, needs, refuse
 from mclab.store import Records, Store
-from mclab.store.files import StoreError, plainly
-from mclab.store.paths import told_as_given
+from mclab.store.files import StoreError, plainly, told_as_given
 
 #: Exit codes: all done; tables or plots that could not be written; some runs failed, diverged or are missing;
 #: interrupted.

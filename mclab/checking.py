@@ -9,7 +9,7 @@ from mclab.config.own import parts_of
 from mclab.config.run import RunConfig, run_id
 from mclab.config.strict import ConfigError
 from mclab.store import Store
-from mclab.store.flight import Flights
+from mclab.store.crashes import Flights
 
 Runs = list[RunConfig]
 

@@ -21,7 +21,7 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary, summarise
 from mclab.report.text import full_label, natural, plain, seeds_text, value_text
 from mclab.store import Records
-from mclab.store.paths import usable
+from mclab.store.files import usable
 
 _FILTER = re.compile(r"[\w.]+=.*")
 #: Names that are listed where one of them was probably meant.

@@ -9,7 +9,7 @@ from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import SCIENCE, RunConfig, Status, run_id
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import leaves
-from mclab.store.plain import json_bytes
+from mclab.store.files import json_bytes
 from mclab.store.record import signed
 
 

@@ -22,12 +22,9 @@ from mclab.plan.describe import as_dict, from_dict
 from mclab.plan.difference import difference, looked, renewal
 from mclab.plan.plan import Plan
 from mclab.printable import one_line
-from mclab.store.curve import curve_bytes, read_curve
-from mclab.store.files import StoreError, move_aside, plainly, write_whole
-from mclab.store.foreign import is_own_folder, refuse_foreign, remove_leftovers
-from mclab.store.lock import Lock
-from mclab.store.plain import json_bytes
-from mclab.store.record import read_record, record_of
+from mclab.store.files import StoreError, json_bytes, move_aside, plainly, write_whole
+from mclab.store.lock import Lock, is_own_folder, refuse_foreign, remove_leftovers
+from mclab.store.record import curve_bytes, read_curve, read_record, record_of
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,4 +1,4 @@
-"""A run and its outcome as JSON, and back: what a record holds and when it counts as damaged."""
+"""A run and its outcome as JSON, and back: what record and curve hold, and when they count as damaged."""
 
 import json
 from collections.abc import Mapping
@@ -13,9 +13,8 @@ from mclab.config.stored import StoredRun, StoredScore, restored
 from mclab.config.strict import leaves
 from mclab.config.versions import versions
 from mclab.passwords import without_passwords
-from mclab.store.curve import curve_bytes
-from mclab.store.figures import check_figures, check_whole
-from mclab.store.plain import plain
+from mclab.store.checks import check_figures, check_whole
+from mclab.store.files import json_bytes, plain
 
 #: The outcome's figures; the curve and the weights stand in files of their own.
 FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("curve", "weights"))
@@ -152,3 +151,38 @@ def _check_sum(record: dict[str, Any]) -> None:
         return
     if record[_OWN] != digest.of_values({key: value for key, value in record.items() if key != _OWN}):
         raise ValueError(digest.CHANGED)
+
+
+def curve_bytes(curve: tuple[dict[str, Any], ...]) -> bytes:
+    """One JSON object per line."""
+    return b"".join(json_bytes(look, indent=None) for look in curve)
+
+
+def read_curve(data: bytes, sha256: str | None) -> tuple[list[dict[str, Any]], str | None]:
+    """The looks, and what is wrong with the file, if anything.
+
+    `sha256` is the checksum of the whole file: with another there are no looks, since none can be trusted. Without one
+    (`None`, from before there were any) the looks are those before the first line that is none.
+    """
+    looks: list[dict[str, Any]] = []
+    if sha256 is not None and digest.of_bytes(data) != sha256:
+        return looks, "the curve is not the one that was stored with the run's record; left out"
+    try:
+        for line in data.decode().splitlines():
+            looks.append(_look(line))
+    except (ValueError, RecursionError):
+        return looks, f"the curve is damaged after {len(looks)} lines; the rest is left out"
+    return looks, None
+
+
+def _look(line: str) -> dict[str, Any]:
+    """Raises `ValueError` for what no run writes."""
+    look = json.loads(line)
+    try:
+        metrics = [metric for score in (look.get("valid") or {}).values() for metric in score.values()]
+        whole = type(look["step"]) is int and all(isinstance(metric, int | float | None) for metric in metrics)
+    except (AttributeError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        raise ValueError("is no look")
+    return dict(look)

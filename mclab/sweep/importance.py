@@ -22,7 +22,7 @@ from optuna.trial import FrozenTrial, create_trial
 from mclab.config.strict import Scalar
 from mclab.plan.evidence import FEWEST_GOOD, evidence, meaningless
 from mclab.plan.space_trials import Direction, Resampled, Trial, Trials
-from mclab.sweep.suggest import distribution
+from mclab.sweep.samplers import distribution
 
 #: Samplers that draw from the space alone, whatever was found before.
 UNMOVED = ("random", "qmc", "grid")

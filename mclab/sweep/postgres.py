@@ -14,7 +14,7 @@ from optuna.storages import BaseStorage, RDBStorage
 from mclab.config.strict import ConfigError
 from mclab.passwords import HIDDEN, without_password, without_passwords
 from mclab.report.text import cut
-from mclab.sweep.patience import ConnectionLostError
+from mclab.sweep.storage import ConnectionLostError
 
 _POLL = 0.02
 #: What libpq does where the address says nothing else: seconds in which a server must take a connection, and when one

@@ -19,14 +19,14 @@ from mclab.runner.kernels import unmet
 from mclab.runner.packing import cost, halves, packs_of
 from mclab.runner.span import Countdown, Span, span, starting
 from mclab.store import Store
-from mclab.sweep.facts import BEGUN
-from mclab.sweep.measure import end_as, end_of
-from mclab.sweep.outlook import work_of
+from mclab.sweep.cost import work_of
 from mclab.sweep.owner import BEAT
-from mclab.sweep.patience import UnansweredError
 from mclab.sweep.pruning import Pruned, bars
+from mclab.sweep.report import Tally, wrong
+from mclab.sweep.results import end_as, end_of
+from mclab.sweep.storage import UnansweredError
 from mclab.sweep.study import Claim, End, Shared
-from mclab.sweep.tally import Tally, wrong
+from mclab.sweep.trials import BEGUN
 from mclab.workers import Failure, Pack, Pool, Result, open_pool, worker_count
 from mclab.workers.cores import processors
 

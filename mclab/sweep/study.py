@@ -18,14 +18,11 @@ from optuna.trial import FrozenTrial, TrialState
 from mclab.config.strict import ConfigError
 from mclab.plan.space import Point, Space
 from mclab.plan.space_trials import Status, Trial
-from mclab.store.flight import Death
-from mclab.sweep import deaths
-from mclab.sweep.facts import BEAT, STATES, counted, ours, retried, status, twin
-from mclab.sweep.owner import Owner, Watch, beating
-from mclab.sweep.patience import Patience
-from mclab.sweep.place import Place, Say
-from mclab.sweep.samplers import sampler
-from mclab.sweep.suggest import suggest
+from mclab.store.crashes import Death
+from mclab.sweep.owner import BEFORE, TRAINING, Owner, Watch, beating, death_attrs, deaths_before, deaths_now, given_up
+from mclab.sweep.samplers import sampler, suggest
+from mclab.sweep.storage import Patience, Place, Say
+from mclab.sweep.trials import BEAT, STATES, counted, ours, retried, status, twin
 from mclab.workers.signals import interrupts_held
 
 #: Refused points in a row after which a point is drawn at random, and after which the search is given up.
@@ -175,7 +172,7 @@ class Shared:
         if point.inert:
             trial.set_user_attr("inert", list(point.inert))
         before, again = twin(point.run_ids, trials), "retry_of" in trial.user_attrs
-        suspect = deaths.BEFORE in trial.user_attrs
+        suspect = BEFORE in trial.user_attrs
         return Claim(trial, point, again, ours(before, set()) if before else None, suspect)
 
     def twin(self, claim: Claim) -> Trial | None:
@@ -221,12 +218,12 @@ class Shared:
             if trial.state != TrialState.RUNNING or owner is None or not self._watch.dead(owner):
                 continue
             gone = f"trial {trial.number}: {owner.told()} is gone"
-            runs, death = trial.user_attrs.get("run_ids"), deaths.now(trial, owner, self.me)
+            runs, death = trial.user_attrs.get("run_ids"), deaths_now(trial, owner, self.me)
             if runs and (end := stored(runs, "retry_of" in trial.user_attrs)):
                 self.caught_up[trial.number] = end.status
                 self._end(trial.number, trial._trial_id, end)
                 self._say(f"{gone}; what it trained is stored, and the study is told: {end.status}")
-            elif error := deaths.error(death):
+            elif error := given_up(death):
                 self.poisoned.append((self.space.point(trial.params), error))
                 self._end(trial.number, trial._trial_id, End("failed", facts={"error": error}))
                 self._say(f"trial {trial.number}: failed: {error}")
@@ -239,14 +236,14 @@ class Shared:
         if self._silent:
             return
         with interrupts_held(), suppress(Exception):  # as a sign of life: no reason to stop training
-            self.study._storage.set_trial_user_attr(claim.trial._trial_id, deaths.TRAINING, share)
+            self.study._storage.set_trial_user_attr(claim.trial._trial_id, TRAINING, share)
 
     def _pass_on(self, trial: FrozenTrial, death: Death, ended: bool = False) -> None:
         """A new trial with the same parameters, then the end of the old one: killed between, the next sees it."""
         params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
         if trial.number not in retried(self._frozen()):
             cell = {"cell": trial.user_attrs["cell"]} if "cell" in trial.user_attrs else {}
-            self.study.enqueue_trial(params, user_attrs={"retry_of": trial.number, **cell, **deaths.attrs(death)})
+            self.study.enqueue_trial(params, user_attrs={"retry_of": trial.number, **cell, **death_attrs(death)})
         if not ended:
             self._end(trial.number, trial._trial_id, End("lost"))
 
@@ -256,7 +253,7 @@ class Shared:
             own = [trial for trial in self._frozen() if trial.state == TrialState.RUNNING]
             own = [trial for trial in own if trial.user_attrs.get("owner") == self.me.as_dict()]
             for trial in own:
-                self._pass_on(trial, deaths.before(trial))
+                self._pass_on(trial, deaths_before(trial))
             return len(own)
 
     def retry_failed(self) -> int:

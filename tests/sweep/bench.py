@@ -17,9 +17,9 @@ from mclab.config.run import RunConfig, run_id
 from mclab.plan.space import Space
 from mclab.plan.space_load import load_space
 from mclab.sweep.journal import Journal
-from mclab.sweep.opening import open_study
+from mclab.sweep.open_study import open_study
 from mclab.sweep.owner import Owner
-from mclab.sweep.place import Place
+from mclab.sweep.storage import Place
 from mclab.sweep.study import Claim, End, Shared
 from tests.stored import measured
 

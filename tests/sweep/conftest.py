@@ -15,8 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from mclab.sweep.place import Place
 from mclab.sweep.postgres import Postgres
+from mclab.sweep.storage import Place
 from tests.sweep.bench import FakeTraining, journal
 
 _NUMBERS = count()

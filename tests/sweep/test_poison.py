@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mclab.store.flight import reason
-from mclab.sweep import deaths
+from mclab.store.crashes import reason
+from mclab.sweep.owner import deaths_before, deaths_now
 from mclab.sweep.study import Claim, Shared
 from tests.commands import mclab, records, started
 from tests.sweep.bench import SIX, a_space, done, elsewhere, frozen, journal, shared, space_file, trials
@@ -80,7 +80,7 @@ def test_an_interrupt_forgets_no_death_and_adds_none(here: Path, monkeypatch: py
     study.trains(claim, 0.0)
     assert study.release() == 1
     (waiting,) = [each for each in frozen(journal(here)) if each.user_attrs.get("retry_of") == claim.number]
-    assert deaths.before(waiting).times == 1
+    assert deaths_before(waiting).times == 1
 
 
 def test_a_machine_that_started_again_is_no_fault_of_the_trial(here: Path) -> None:
@@ -89,9 +89,9 @@ def test_a_machine_that_started_again_is_no_fault_of_the_trial(here: Path) -> No
     assert claim is not None
     study.trains(claim, 0.3)
     (trial,) = [each for each in frozen(journal(here)) if each.number == claim.number]
-    assert deaths.now(trial, study.me, study.me).times == 1
+    assert deaths_now(trial, study.me, study.me).times == 1
     before = type(study.me)(**{**study.me.as_dict(), "place": "another boot"})
-    assert deaths.now(trial, before, study.me).times == (0 if study.me.place else 1)
+    assert deaths_now(trial, before, study.me).times == (0 if study.me.place else 1)
 
 
 # ---- processes ----

@@ -10,9 +10,9 @@ from subprocess import Popen
 import pytest
 from optuna.trial import FrozenTrial, TrialState
 
-from mclab.sweep.facts import counted, status
-from mclab.sweep.place import Place
 from mclab.sweep.postgres import Postgres
+from mclab.sweep.storage import Place
+from mclab.sweep.trials import counted, status
 from tests.cli.test_process import still_there
 from tests.commands import fine, records, started
 from tests.sweep.bench import SPACE, FakeTraining, frozen, journal, space_file, trials

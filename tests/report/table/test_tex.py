@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from mclab.report.prose.notes import notes
 from mclab.report.table.latex import latex_escape
 from mclab.report.table.summary import summarise
 from mclab.report.table.tex import tex
@@ -129,7 +130,8 @@ def test_equal_means_are_all_the_best_and_a_single_row_is_not():
 
 
 def test_the_caption_has_n_test_and_correction():
-    text = tex(summarise(*gates([0.5, 0.6, 0.7], [0.6, 0.8, 1.0], [0.5, "diverged", 0.7])))
+    summary = summarise(*gates([0.5, 0.6, 0.7], [0.6, 0.8, 1.0], [0.5, "diverged", 0.7]))
+    text = tex(summary, notes=notes(summary))
     caption = re.search(r"\\caption\{(.*)\}", text)[1]
     assert caption.startswith("Does a cached memory need a gate that sees the segment? Test accuracy")
     assert "(n = 3); a diverged run counts as 0." in caption

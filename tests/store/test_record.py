@@ -10,12 +10,12 @@ from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import SCIENCE, RunConfig, canonical, run_id
 from mclab.config.stored import StoredRun
 from mclab.show import Found, as_dict, figures, idle_keys, keys_of
+from mclab.store.files import json_bytes
 from mclab.store.frame import frame_of
-from mclab.store.plain import json_bytes
 from mclab.store.record import as_record, read_record, record_of
 from tests.stored import altered, done, measured, score, scores, stored_run, unsigned
 
-FIXTURE = Path(__file__).parent / "fixture"
+FIXTURE = Path(__file__).parents[1] / "fixture"
 RUN = RunConfig.model_validate({"seed": 3, "train": {"lr": 0.003}, "model": {"mixer": {"aggregate": "ssc", "k": 1}}})
 DONE = Outcome(
     "done",

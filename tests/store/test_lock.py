@@ -9,7 +9,7 @@ from mclab.plan.grid import load_plan
 from mclab.plan.plan import Plan
 from mclab.store import Store, StoreError
 from tests.commands import TINY, fine, grid_file, mclab, no_plots, snapshot
-from tests.test_store import DONE, checkpointed, run_of
+from tests.store.test_folder import DONE, checkpointed, run_of
 
 OURS = f".plan.json.{'0f' * 8}.tmp"
 THEIRS = (".notes.tmp", ".notes.0f0f.tmp", f".x.{'0F' * 8}.tmp", f"x.{'0f' * 8}.tmp", f"..{'0f' * 8}.tmp")

@@ -14,7 +14,7 @@ from mclab.config.outcome import Outcome
 from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.store import Records, Store, StoreError
-from tests.test_store import DONE, run_of
+from tests.store.test_folder import DONE, run_of
 
 # ---- one writer ----
 

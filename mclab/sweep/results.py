@@ -8,9 +8,9 @@ from mclab.config.outcome import ALL
 from mclab.config.stored import StoredRun
 from mclab.plan.evidence import recalls
 from mclab.plan.space_trials import Objective, Status, Trial
-from mclab.sweep.facts import BEGUN, WITHOUT
 from mclab.sweep.pruning import looks
 from mclab.sweep.study import End
+from mclab.sweep.trials import BEGUN, WITHOUT
 
 #: What a run takes, whatever it came to.
 _COSTS = ("state_floats", "params", "tokens_per_s")

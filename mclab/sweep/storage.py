@@ -1,15 +1,16 @@
-"""A study that does not answer for a while: each exchange with it is tried again, and the user is told once."""
+"""Where a study is kept, a journal file or a database, and asking it again while it does not answer."""
 
 import errno
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
 
+from optuna.storages import BaseStorage
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from mclab.config.strict import ConfigError
 from mclab.passwords import without_passwords
-from mclab.sweep.place import Place, Say
 
 #: Seconds for which a study may be silent. A database starts again, or a standby takes its place, in less; who waits
 #: longer holds cores, or a place in a queue, for a search that may never go on.
@@ -23,6 +24,24 @@ _NETWORK = {
 }
 
 T = TypeVar("T")
+Say = Callable[[str], None]
+
+
+class Place(Protocol):
+    """Where studies are kept."""
+
+    @property
+    def told(self) -> str:
+        """Where that is, to be read."""
+
+    def open(self) -> BaseStorage:
+        """Optuna's storage."""
+
+    def guard(self, what: str) -> AbstractContextManager[None]:
+        """One process at a time."""
+
+    def close(self) -> None:
+        """Let go of it."""
 
 
 class ConnectionLostError(Exception):

@@ -11,7 +11,7 @@ from mclab.report.plot.kinds import render
 from mclab.report.table.frames import runs_frame
 from mclab.report.table.summary import summarise
 from mclab.report.terminal import terminal_table
-from mclab.store.plain import json_bytes
+from mclab.store.files import json_bytes
 from mclab.store.record import read_record, record_of, signed
 
 RUN = RunConfig(seed=0)

@@ -9,10 +9,9 @@ import optuna
 
 from mclab.config.strict import ConfigError
 from mclab.plan.space import Space, changes, completed
-from mclab.sweep.facts import SPACE
-from mclab.sweep.patience import Patience
-from mclab.sweep.place import Place, Say
+from mclab.sweep.storage import Patience, Place, Say
 from mclab.sweep.study import Shared
+from mclab.sweep.trials import SPACE
 
 
 def open_study(name: str, space: Space, place: Place, asked: int, seed: int, say: Say) -> Shared:

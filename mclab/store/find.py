@@ -28,7 +28,7 @@ class Stored:
         return Records(self.folder).weights(self.run_id)
 
 
-def find(digits: str, folder: Path | None, say: Callable[[str], None], *, weights: bool = False) -> Stored:
+def find_run(digits: str, folder: Path | None, say: Callable[[str], None], *, weights: bool = False) -> Stored:
     """The one run whose id begins with `digits`, in `folder` or in any folder under runs/.
 
     Of a run in several folders it is the first copy, of those with weights where `weights` asks for them and there are
