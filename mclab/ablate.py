@@ -18,7 +18,7 @@ from mclab.runner import Progress, Start, Summary, execute
 from mclab.runner.devices import here, resolved
 from mclab.runner.room import machine, needs, refuse
 from mclab.store import Records, Store
-from mclab.store.files import StoreError, plainly, told_as_given
+from mclab.store.files import StoreError, named_as_given, plainly
 
 #: Exit codes: all done; tables or plots that could not be written; some runs failed, diverged or are missing;
 #: interrupted.
@@ -101,7 +101,7 @@ def ablate(
     with_baseline(plan, baseline)  # a wrong one is found before anything is trained
     options = resolved(options)
     check_memory(plan, options)
-    with told_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
+    with named_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
         check_modules(
             plan.first_runs(),
             place,

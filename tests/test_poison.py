@@ -60,7 +60,7 @@ def test_an_end_in_order_and_a_restart_of_the_machine_are_no_deaths(
     assert not Flights(tmp_path, {}).suspect("a")
     died(tmp_path, "a")
     Flights(tmp_path, {}).begin(["a"])
-    monkeypatch.setattr("mclab.store.crashes.boot", lambda: "another")
+    monkeypatch.setattr("mclab.store.crashes.boot_id", lambda: "another")
     after = Flights(tmp_path, {})
     assert (after.suspect("a"), after.poison("a")) == (True, None)  # of the first death, the second was none
 

@@ -65,7 +65,7 @@ def plot(
     """Write the kinds that were asked for, by default all that have something to show. Raises `ConfigError`."""
     from mclab.config.strict import ConfigError
     from mclab.report.plot.kinds import drawn, with_labels
-    from mclab.report.plot.layout import laid_out
+    from mclab.report.plot.layout import using_layout
     from mclab.report.sweeps.plots import figures_of
     from mclab.report.sweeps.study import Study
     from mclab.report.table.export import write_files
@@ -78,7 +78,7 @@ def plot(
     kinds = kinds or tuple(figures) or KINDS
     if missing := [kind for kind in kinds if kind not in figures]:
         raise ConfigError(f"{folder}: {_why_not(missing[0], study)}")
-    with laid_out(with_labels(look, labels, [figures[kind] for kind in kinds])):
+    with using_layout(with_labels(look, labels, [figures[kind] for kind in kinds])):
         files = {f"{kind}.{form}": drawn(figures[kind], form) for kind in kinds for form in formats}
     with plainly(out / "plots"):
         paths = write_files(out / "plots", files)

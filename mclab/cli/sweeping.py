@@ -111,7 +111,7 @@ def _run(space: "Space", out: Path, asked: "Options", content: bytes, as_json: b
         report = sweep(space, out, asked, content=content, say=say, progress=show)
     if not report.interrupted and not as_json:
         _tell(report, not then_confirm)
-    remark(report.told())
+    remark(report.in_words())
     for line in report.unwritten:
         remark(line)
     code, found = report.exit_code, report.as_dict() if as_json else {}

@@ -60,7 +60,7 @@ class Strip(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The part of all weight that lies on the marked segments, whichever sign weights have."""
+        """The part of all weight that is on the marked segments, whichever sign weights have."""
         whole = sum(abs(weight) for weight in self.weights)
         return sum(abs(self.weights[place]) for place in self.held) / whole if whole else 0.0
 
@@ -70,7 +70,7 @@ class Strip(NamedTuple):
         return len(self.held) / self.visible
 
 
-#: Segments that still have a cell with room for brackets; more stand side by side, with carets below.
+#: Segments that still have a cell with room for brackets; more are written without gaps, with carets below.
 ROOMY = 48
 
 
@@ -92,7 +92,7 @@ def _cell(weight: float, marks: Characters) -> str:
 
 
 def _edge(place: int, held: Collection[int]) -> str:
-    """What stands before cell `place`: neighbours that are both held share a bar."""
+    """The sign before cell `place`: neighbours that are both held share a bar."""
     if place - 1 in held:
         return "|" if place in held else "]"
     return "[" if place in held else " "

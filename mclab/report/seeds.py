@@ -12,9 +12,9 @@ def wanted_by(plan: Plan, curve: Curve | None = None) -> Wanted | None:
     """On how many seeds each cell is wanted, by what is stored; `None` for a plan whose seeds are fixed."""
     if plan.until is None:
         return None
-    from mclab.report.table.planned_looks import course
+    from mclab.report.table.planned_looks import looks_so_far
 
-    return lambda lookup: course(plan, lookup, curve).wanted
+    return lambda lookup: looks_so_far(plan, lookup, curve).wanted
 
 
 def needed(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> list[RunConfig]:

@@ -6,15 +6,14 @@ from textwrap import fill
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
 from mclab.report.prose.advice import MORE_SEEDS, commands
-from mclab.report.prose.effects import reading as reading_effects
-from mclab.report.prose.effects import told as told_of
+from mclab.report.prose.effects import effect_sentences, how_to_read_effects
 from mclab.report.prose.notes import alarms
 from mclab.report.prose.verdict import verdict
 from mclab.report.table.accuracy import SOLVED
 from mclab.report.table.columns import Shown, row_heads, shown_columns, slice_columns
 from mclab.report.table.effects import effect_columns, effects, most_telling
 from mclab.report.table.grids import fit, text_grid, width_of, wrapped
-from mclab.report.table.summary import Summary, ends, ends_told, summarise
+from mclab.report.table.summary import Summary, shortened, shortened_text, summarise
 
 #: More blocks of slices than this are left to the files.
 MOST_BLOCKS = 4
@@ -33,7 +32,7 @@ READING = {
     "p": "paired t test, Holm over the rows compared",
     "first mend": "what keeps a row without a verdict",
     "solved": f"seeds at {SOLVED} or more",
-    "state": "floats kept per sequence, fixed + cached",
+    "state": "size in floats, fixed + cached",
     "steps to 99 %": "median over seeds, on valid",
 }
 #: The same of a grid whose seeds are added until every row is told.
@@ -56,14 +55,18 @@ def terminal_table(
 
 def terminal_of(summary: Summary, width: int = 120, again: str | None = None) -> str:
     """`terminal_table` of a summary. Of many rows the table has the first, the best and the worst."""
-    rows = ends(summary)
+    rows = shortened(summary)
     every = shown_columns(rows)
     columns = fit(every, width)
     left = [column.head for column in every if column not in columns]
     under = [
-        *[wrapped(line, width) for line in [ends_told(rows, summary, "all are in table.md and table.csv")] if line],
-        reading(columns, width, summary.crossed, sequential=summary.way is not None),
-        *[wrapped(f"left out for width: {', '.join(left)}; see table.md", width)] * bool(left),
+        *[
+            wrapped(line, width)
+            for line in [shortened_text(rows, summary, "all are in table.md and table.csv")]
+            if line
+        ],
+        column_notes(columns, width, summary.crossed, sequential=summary.looks is not None),
+        *[wrapped(f"hidden columns: {', '.join(left)}; see table.md", width)] * bool(left),
     ]
     if summary.unmeasured:
         under.append("no baseline without recall: these records are from before it was stored")
@@ -103,11 +106,11 @@ def _effects(summary: Summary, width: int) -> list[str]:
         return []
     shown = most_telling(found)
     left = [f"{len(shown)} of {len(found)} effects; all are in effects.csv"] * (len(shown) < len(found))
-    lines = [*told_of(found), *left, *reading_effects(summary)]
+    lines = [*effect_sentences(found), *left, *how_to_read_effects(summary)]
     return ["effects of the axes", text_grid(effect_columns(shown)), "\n".join(wrapped(line, width) for line in lines)]
 
 
-def reading(columns: Sequence[Shown], width: int, crossed: bool = False, sequential: bool = False) -> str:
+def column_notes(columns: Sequence[Shown], width: int, crossed: bool = False, sequential: bool = False) -> str:
     """What the columns say, in lines of `width` letters."""
     said = READING | SEQUENTIAL if sequential else READING
     words = [f"{column.head}: {said[column.head]}" for column in columns if column.head in said]

@@ -22,7 +22,7 @@ RESERVED = frozenset({
 })  # fmt: skip
 #: More labels than this make no sentence.
 MOST_LISTED = 6
-#: What stands where there is nothing to say.
+#: The text of an empty cell.
 NOTHING = "–"
 GAP = "  "
 #: Letters of an error's line among notes; `mclab show` has all of it.
@@ -76,13 +76,13 @@ def label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
 def full_label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """`gate=input, segment=8`, also where one key alone varies; variants of a task in brackets."""
     told = (
-        value_text(value) if path == CHANGE else f"{names[path]}={_told(value_text(value))}"
+        value_text(value) if path == CHANGE else f"{names[path]}={_in_brackets(value_text(value))}"
         for path, value in values.items()
     )
     return ", ".join(told)
 
 
-def _told(text: str) -> str:
+def _in_brackets(text: str) -> str:
     return f"({text})" if _PAIR.match(text) else text
 
 
@@ -117,7 +117,7 @@ def seeds_text(seeds: Sequence[int]) -> str:
 
 
 def clip(value: float | None, least: float) -> float | None:
-    """A bound as it is shown: no accuracy lies outside [0, 1], no difference outside [-1, 1]."""
+    """A bound as it is shown: no accuracy is outside [0, 1], no difference outside [-1, 1]."""
     return None if value is None else min(1.0, max(least, value))
 
 
@@ -169,14 +169,14 @@ def padded(texts: Sequence[str], right: bool = False, least: int = 0) -> list[st
     return [text.rjust(width) if right else text.ljust(width) for text in texts]
 
 
-def beside(columns: Sequence[Sequence[str]]) -> str:
+def joined_columns(columns: Sequence[Sequence[str]]) -> str:
     """Padded columns as lines, two spaces between them."""
     return "\n".join(GAP.join(line).rstrip() for line in zip(*columns, strict=True))
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Rows as lines, their columns padded; those at `right` flush right."""
-    return beside([padded(column, place in right) for place, column in enumerate(zip(*rows, strict=True))])
+    return joined_columns([padded(column, place in right) for place, column in enumerate(zip(*rows, strict=True))])
 
 
 def reason(error: str | None) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
-from mclab.report.prose.effects import reading, told
+from mclab.report.prose.effects import effect_sentences, how_to_read_effects
 from mclab.report.prose.notes import notes
 from mclab.report.prose.verdict import verdict
 from mclab.report.table.columns import shown_columns, slice_columns
@@ -64,6 +64,6 @@ def _effects(summary: Summary) -> list[str]:
     """Title, table, sentences; nothing for what is no grid of two axes."""
     if not (found := effects(summary)):
         return []
-    lines = [*told(found), *reading(summary)]
+    lines = [*effect_sentences(found), *how_to_read_effects(summary)]
     words = "\n".join(f"- {markdown_escape(line[0].upper() + line[1:])}" for line in lines)
     return ["Effects of the axes:", markdown_grid(effect_columns(found)), words]

@@ -14,7 +14,7 @@ _ROUNDING = 1e-9
 
 
 def check_figures(record: Mapping[str, Any]) -> None:
-    """Raise `ValueError`, naming the figure, where one has a wrong type or an accuracy lies outside [0, 1]."""
+    """Raise `ValueError`, naming the figure, where one has a wrong type or an accuracy is outside [0, 1]."""
     for split in ("valid", "test"):
         _check_scores(split, record[split])
     for key, (right, words) in FIGURES.items():

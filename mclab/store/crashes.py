@@ -56,7 +56,7 @@ def _death(told: Mapping[str, Any]) -> Death:
     return Death(int(told["times"]), float(told["share"]), int(told["checkpoint"]))
 
 
-def boot() -> str:
+def boot_id() -> str:
     """The machine since it was last started; empty where the system does not tell."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -82,7 +82,7 @@ class Flights:
             if not all(run.isascii() and run.isalnum() for run in (*note["deaths"], *note["now"])):
                 return
             self._deaths = {run: _death(told) for run, told in note["deaths"].items()}
-            if note["host"] == socket.gethostname() and note["boot"] != boot():
+            if note["host"] == socket.gethostname() and note["boot"] != boot_id():
                 return
             for run in note["now"]:
                 before = self._deaths.get(run, Death())
@@ -134,8 +134,8 @@ class Flights:
             if not self._now and not self._deaths:
                 self._path.unlink(missing_ok=True)
                 return
-            note: dict[str, Any] = {"host": socket.gethostname(), "boot": boot(), "pid": os.getpid()}
+            note: dict[str, Any] = {"host": socket.gethostname(), "boot": boot_id(), "pid": os.getpid()}
             note |= {"now": self._now, "share": self._share}
             note["deaths"] = {run: asdict(death) for run, death in self._deaths.items()}
-            # Without fsync, which takes longer than a look: what a restart of the machine loses would not count.
+            # Without fsync, which takes longer than an evaluation: what a restart of the machine loses would not count.
             write_whole(self._path, json.dumps(note).encode(), durable=False)

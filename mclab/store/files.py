@@ -1,4 +1,4 @@
-"""Files of a run folder: written whole or not at all, JSON as bytes, and paths that users give, looked at beforehand.
+"""Files of a run folder: written whole or not at all, JSON as bytes, and paths that users give, checked beforehand.
 
 What the operating system refuses is said in one plain line.
 """
@@ -42,7 +42,7 @@ def _line(error: OSError, path: Path, doing: str) -> str:
     if error.errno in _DENIED:
         return f"{path}: cannot {doing}, permission denied; give another --out"
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return f"{path}: cannot {doing}, a file stands where a folder must be; give another --out"
+        return f"{path}: cannot {doing}, there is a file where a folder must be; give another --out"
     return f"{path}: cannot {doing}: {error.strerror or error}"
 
 
@@ -94,7 +94,7 @@ def usable(path: Path, what: str, beside: int = 0) -> Path:
 
 
 @contextmanager
-def told_as_given(given: Path, say: Callable[[str], None]) -> Iterator[tuple[Path, Callable[[str], None]]]:
+def named_as_given(given: Path, say: Callable[[str], None]) -> Iterator[tuple[Path, Callable[[str], None]]]:
     """The absolute form of a folder, whatever becomes of the current one, and what says lines about it.
 
     Both those lines and a `ConfigError` from the body name the folder as its user gave it.

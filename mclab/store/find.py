@@ -9,7 +9,7 @@ from mclab.config.guess import nearest, suggestion
 from mclab.config.strict import ConfigError
 from mclab.store.folder import Records
 
-#: Where run folders lie unless one is named.
+#: Where run folders are unless one is named.
 _RUNS = Path("runs")
 #: Ids that are named where one of them was probably meant.
 _MOST_NAMED = 3
@@ -24,7 +24,7 @@ class Stored:
 
     @property
     def weights(self) -> Path:
-        """Where its weights stand, if they were kept."""
+        """The file with its weights, if they were kept."""
         return Records(self.folder).weights(self.run_id)
 
 

@@ -69,7 +69,7 @@ class Lock:
         if stat.S_ISREG(self._path.lstat().st_mode):
             with suppress(PermissionError), open(self._path, "rb") as file:
                 if file.read(len(_HEAD)) not in (b"", _HEAD):
-                    raise StoreError(f"{self._path}: stands there already and is no lock; give another --out")
+                    raise StoreError(f"{self._path}: exists already and is no lock; give another --out")
             return
         raise StoreError(f"{self._path}: is no plain file, so no lock; give another --out")
 
@@ -97,7 +97,7 @@ def _holder(path: Path) -> str:
 
 
 def is_own_folder(path: Path) -> bool:
-    """Whether it is a folder that stands in the run folder itself; what a link leads to may be anybody's."""
+    """Whether it is a folder in the run folder itself; what a link leads to may be anybody's."""
     return path.is_dir() and not path.is_symlink()
 
 
@@ -118,7 +118,7 @@ def refuse_foreign(folder: Path, marks: Sequence[str], given: Mapping[str, bytes
     """Raise `StoreError` where a command would write over what others have written.
 
     A folder with one of the files `marks`, or with a record, is a run folder already. In another one none of `given`,
-    by name, may stand with another content, and the folders of tables and plots must be empty.
+    by name, may have another content, and the folders of tables and plots must be empty.
     """
     if any((folder / name).exists() for name in marks) or any(map(_RECORD.fullmatch, _names(folder / "records"))):
         return
@@ -126,7 +126,7 @@ def refuse_foreign(folder: Path, marks: Sequence[str], given: Mapping[str, bytes
         path = folder / name
         with plainly(path, "read"):
             if path.exists() and not (path.is_file() and path.read_bytes() == content):
-                raise StoreError(f"{path}: stands there already and is not this command's; give another --out")
+                raise StoreError(f"{path}: exists already and is not this command's; give another --out")
     for path in (folder / name for name in _REPORTS):
         with plainly(path, "read"):
             if path.is_dir() and any(path.iterdir()):

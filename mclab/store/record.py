@@ -16,7 +16,7 @@ from mclab.passwords import without_passwords
 from mclab.store.checks import check_figures, check_whole
 from mclab.store.files import json_bytes, plain
 
-#: The outcome's figures; the curve and the weights stand in files of their own.
+#: The outcome's figures; the curve and the weights are in files of their own.
 FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("curve", "weights"))
 #: Figures and metrics that are not written as null where a record lacks them: old records are written as they were.
 _YOUNG = ("without_recall", "value_accuracy", "values_found")
@@ -75,7 +75,7 @@ def figures_of(stored: StoredRun) -> dict[str, Any]:
 
 
 def read_record(data: bytes, name: str) -> StoredRun:
-    """The run whose record is `data`, that stands under the run id `name`.
+    """The run whose record is `data`, which is stored under the run id `name`.
 
     Raises `ValueError` with the reason when it is damaged: torn, no record, not the run that its name says, with
     figures that no run can have, or not what its checksum says. The keys of another science version may describe no
@@ -154,35 +154,35 @@ def _check_sum(record: dict[str, Any]) -> None:
 
 
 def curve_bytes(curve: tuple[dict[str, Any], ...]) -> bytes:
-    """One JSON object per line."""
-    return b"".join(json_bytes(look, indent=None) for look in curve)
+    """One JSON object per evaluation, one a line."""
+    return b"".join(json_bytes(evaluation, indent=None) for evaluation in curve)
 
 
 def read_curve(data: bytes, sha256: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """The looks, and what is wrong with the file, if anything.
+    """The evaluations, and what is wrong with the file, if anything.
 
-    `sha256` is the checksum of the whole file: with another there are no looks, since none can be trusted. Without one
-    (`None`, from before there were any) the looks are those before the first line that is none.
+    `sha256` is the checksum of the whole file: with another there are none, since none can be trusted. Without one
+    (`None`, from before there were any) they are those before the first line that is none.
     """
-    looks: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     if sha256 is not None and digest.of_bytes(data) != sha256:
-        return looks, "the curve is not the one that was stored with the run's record; left out"
+        return found, "the curve is not the one that was stored with the run's record; left out"
     try:
         for line in data.decode().splitlines():
-            looks.append(_look(line))
+            found.append(_evaluation(line))
     except (ValueError, RecursionError):
-        return looks, f"the curve is damaged after {len(looks)} lines; the rest is left out"
-    return looks, None
+        return found, f"the curve is damaged after {len(found)} lines; the rest is left out"
+    return found, None
 
 
-def _look(line: str) -> dict[str, Any]:
+def _evaluation(line: str) -> dict[str, Any]:
     """Raises `ValueError` for what no run writes."""
-    look = json.loads(line)
+    evaluation = json.loads(line)
     try:
-        metrics = [metric for score in (look.get("valid") or {}).values() for metric in score.values()]
-        whole = type(look["step"]) is int and all(isinstance(metric, int | float | None) for metric in metrics)
+        metrics = [metric for score in (evaluation.get("valid") or {}).values() for metric in score.values()]
+        whole = type(evaluation["step"]) is int and all(isinstance(metric, int | float | None) for metric in metrics)
     except (AttributeError, KeyError, TypeError):
         whole = False
     if not whole:
-        raise ValueError("is no look")
-    return dict(look)
+        raise ValueError("is no evaluation")
+    return dict(evaluation)

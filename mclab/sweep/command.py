@@ -25,7 +25,7 @@ from mclab.runner import Progress
 from mclab.runner.devices import here, resolved
 from mclab.runner.room import machine, needs, refuse
 from mclab.store import SPACE, Store
-from mclab.store.files import StoreError, plainly, told_as_given, write_whole
+from mclab.store.files import StoreError, named_as_given, plainly, write_whole
 from mclab.store.lock import refuse_foreign
 from mclab.sweep import samplers
 from mclab.sweep.cost import TRIALS
@@ -35,7 +35,7 @@ from mclab.sweep.open_study import open_study
 from mclab.sweep.postgres import Postgres
 from mclab.sweep.report import Report
 from mclab.sweep.search import Search
-from mclab.sweep.storage import ConnectionLostError, Place, Say
+from mclab.sweep.storage import ConnectionLostError, Say, StudyStorage
 from mclab.sweep.study import Shared
 from mclab.sweep.trials import Seen, seen_of
 from mclab.workers.signals import interrupts_held
@@ -64,9 +64,9 @@ class Options:
 def sweep(
     space: Space, out: Path, options: Options, *, content: bytes, say: Say, progress: Callable[[Progress], None]
 ) -> Report:
-    """Search until the study has so many finished trials; the same command again goes on.
+    """Search until the study has so many finished trials; the same command again continues.
 
-    `content` is the space's file. An interrupt gives this process's trials up, for whoever goes on. Raises
+    `content` is the space's file. An interrupt gives this process's trials up, for whoever continues. Raises
     `ConfigError` for a package that is missing, a folder or a study that is another's, a database that does not answer.
     """
     options = replace(options, how=resolved(options.how))
@@ -75,7 +75,7 @@ def sweep(
     _refuse_a_grid(out)
     on_cpu = options.how.device == "cpu" and options.how.scheduler is None
     refuse(needs([("base", space.base_point().runs[0])])[0], machine() if on_cpu else None)
-    with told_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
+    with named_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
         points, device = _points(space), here(options.how)
         check_modules(points, place, device, say_so, refuse=True, forget=options.how.retry_failed)
         report = _swept(space, place, options, content, say_so, progress)
@@ -89,20 +89,20 @@ def _swept(
 ) -> Report:
     """`sweep` in a folder by its absolute path."""
     with Store(out, say=say) as store:
-        place: Place = _place(options.storage, out, say)
+        place: StudyStorage = _place(options.storage, out, say)
         with closing(place):
             try:
                 return _searched(space, place, store, options, content, say, progress)
             except (StorageInternalError, SQLAlchemyError) as error:
                 reason = cut(" ".join(str(error.__cause__ or error).split()), 200)
                 raise ConfigError(
-                    f"{place.told}: {reason}; what is stored stays, the same command goes on from there"
+                    f"{place.where}: {reason}; what is stored stays, the same command continues from there"
                 ) from error
 
 
 def _searched(
     space: Space,
-    place: Place,
+    place: StudyStorage,
     store: Store,
     options: Options,
     content: bytes,
@@ -143,7 +143,7 @@ def _searched(
 def _given_up(shared: Shared) -> bool:
     """Whether this process's trials were given up in time: a lock or a database that hangs does not hold up the end.
 
-    Whoever goes on finds their owner dead.
+    Whoever continues finds their owner dead.
     """
     given = threading.Event()
     shared.me.retire()
@@ -188,7 +188,7 @@ def write(found: Trials, out: Path) -> tuple[list[Path], list[str]]:
     return files, faults
 
 
-def _place(storage: str | None, out: Path, say: Say) -> Place:
+def _place(storage: str | None, out: Path, say: Say) -> StudyStorage:
     """Where the study is kept. Raises `ConfigError`."""
     if storage is None:
         return Journal(out / NAME, say)

@@ -9,23 +9,23 @@ import optuna
 
 from mclab.config.strict import ConfigError
 from mclab.plan.space import Space, changes, completed
-from mclab.sweep.storage import Patience, Place, Say
+from mclab.sweep.storage import Retrying, Say, StudyStorage
 from mclab.sweep.study import Shared
 from mclab.sweep.trials import SPACE
 
 
-def open_study(name: str, space: Space, place: Place, asked: int, seed: int, say: Say) -> Shared:
+def open_study(name: str, space: Space, place: StudyStorage, asked: int, seed: int, say: Say) -> Shared:
     """The study of this name, made where there is none, with the base as its first trial.
 
     Several processes may do so at once. Raises `ConfigError` where the study searches another space, naming what
     differs, or is none of mclab's.
     """
-    patiently = Patience(place, say)
+    patiently = Retrying(place, say)
     study = patiently(lambda: _opened(name, space, place))
     return Shared(study, space, place, asked, seed, say, patiently)
 
 
-def _opened(name: str, space: Space, place: Place) -> optuna.Study:
+def _opened(name: str, space: Space, place: StudyStorage) -> optuna.Study:
     told = json.loads(json.dumps(space.describe()))
     with place.guard("studies"):
         storage = place.open()
@@ -42,7 +42,7 @@ def _opened(name: str, space: Space, place: Place) -> optuna.Study:
         if before is None and (
             trials or study.user_attrs or [each.name.lower() for each in study.directions] != directions
         ):
-            raise ConfigError(f"{place.told}: study {name} is not mclab's; give another --study")
+            raise ConfigError(f"{place.where}: study {name} is not mclab's; give another --study")
         if before is None:
             _name(study, space, told)
         elif (then := completed(before, told)) != told:
@@ -59,12 +59,12 @@ def _name(study: optuna.Study, space: Space, told: Mapping[str, Any]) -> None:
     study.set_user_attr(SPACE, told)
 
 
-def _changed(name: str, place: Place, lines: Sequence[str], names: Sequence[str]) -> str:
+def _changed(name: str, place: StudyStorage, lines: Sequence[str], names: Sequence[str]) -> str:
     number = 2
     while f"{name}-{number}" in names:
         number += 1
     more = f"; and {len(lines) - 4} more" if len(lines) > 4 else ""
     return (
-        f"{place.told}: study {name} searches another space: {'; '.join(lines[:4])}{more}; "
+        f"{place.where}: study {name} searches another space: {'; '.join(lines[:4])}{more}; "
         f"change it back, or begin a new study: --study {name}-{number}"
     )

@@ -22,7 +22,7 @@ from typing import Any
 
 from optuna.trial import FrozenTrial
 
-from mclab.store.crashes import DEATHS, Death, boot, reason
+from mclab.store.crashes import DEATHS, Death, boot_id, reason
 
 #: Seconds between two signs of life, and of silence until a process elsewhere is given up.
 BEAT, LEASE = 10.0, 90.0
@@ -72,7 +72,7 @@ class Owner:
         boots = [each.place.partition(" ")[0] for each in (self, me)]
         return self.host == me.host and all(boots) and boots[0] != boots[1]
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The process in words."""
         return f"process {self.pid} on {self.host}"
 
@@ -80,7 +80,7 @@ class Owner:
 def _place() -> str:
     """Where process ids mean what they mean here."""
     try:
-        return f"{boot()} {os.readlink('/proc/self/ns/pid')}" if boot() else ""
+        return f"{boot_id()} {os.readlink('/proc/self/ns/pid')}" if boot_id() else ""
     except OSError:
         return ""
 

@@ -37,7 +37,7 @@ class Tally:
             self.count(status, answered=True, limit=None)
 
 
-def wrong(claim: Claim, end: End) -> str | None:
+def failure_text(claim: Claim, end: End) -> str | None:
     """What went wrong with a trial, in a line; `None` where nothing did."""
     if end.status not in _BAD:
         return None
@@ -78,7 +78,7 @@ class Report:
         fine = all(trial.status in ("done", "pruned") for trial in _counted(self.found))
         return DONE if fine and self.finished >= self.found.asked else FAILED
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """What this command did and how far the study is, in a line."""
         ran = ", ".join(f"{number} {status}" for status, number in sorted(self.tally.ran.items()))
         answered = f" ({self.tally.answered} of them measured before)" * (self.tally.answered > 0)

@@ -8,7 +8,7 @@ from mclab.config.outcome import ALL
 from mclab.config.stored import StoredRun
 from mclab.plan.evidence import recalls
 from mclab.plan.space_trials import Objective, Status, Trial
-from mclab.sweep.pruning import looks
+from mclab.sweep.pruning import evaluations
 from mclab.sweep.study import End
 from mclab.sweep.trials import BEGUN, WITHOUT
 
@@ -49,13 +49,13 @@ def end_of(
 ) -> End:
     """How a trial with these records ended, with the facts that are written beside it.
 
-    Its metrics stand there twice, as one mapping and each by its own name: Optuna's dashboard plots numbers alone.
+    Its metrics are there twice, as one mapping and each by its own name: Optuna's dashboard plots numbers alone.
     """
     statuses = {record.status for record in records}
     ended: Status = next((word for word in _WORST if word in statuses), "done")
     metric = objectives[0].metric
     curves = [curve(record.run_id) for record in records]
-    seen, chance = looks(curves, metric), _without_recall(records)
+    seen, chance = evaluations(curves, metric), _without_recall(records)
     told = {WITHOUT: chance, BEGUN: _begun(curves, chance)}
     if ended == "done":
         found = metrics(records)
@@ -69,12 +69,12 @@ def end_of(
 
 
 def _so_far(records: Sequence[StoredRun], curves: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, float]:
-    """What is known of runs that did not come to their end: their last look at valid, and what they cost."""
+    """What is known of runs that did not come to their end: their last evaluation on valid, and what they cost."""
     costs = [dict(_costs(record)) for record in records]
     known = {name: [each[name] for each in costs if name in each] for name in _COSTS}
     found = {name: fsum(values) / len(values) for name, values in known.items() if values}
     for metric in ("valid.accuracy", "valid.loss"):
-        seen = looks(curves, metric)
+        seen = evaluations(curves, metric)
         if seen and isfinite(value := seen[max(seen)]):
             found[metric] = value
     return found
@@ -91,11 +91,11 @@ def _begun(curves: Sequence[Sequence[Mapping[str, Any]]], chance: float | None) 
     """The first step at which the runs recall more than is had without; `None` where they never do."""
     if chance is None:
         return None
-    accuracies = looks(curves, "valid.accuracy")
+    accuracies = evaluations(curves, "valid.accuracy")
     return min((step for step, value in accuracies.items() if recalls(value, chance)), default=None)
 
 
-def end_as(trial: Trial) -> End:
+def same_end_as(trial: Trial) -> End:
     """How a trial ends that has the same runs as one before it."""
     own = {"metrics": trial.metrics or None, "diverged_step": trial.diverged_step, "repeat_of": trial.number}
     return End(trial.status, trial.values, facts={**own, **trial.metrics})

@@ -13,7 +13,7 @@ from mclab.config.strict import ConfigError
 from mclab.passwords import without_passwords
 
 #: Seconds for which a study may be silent. A database starts again, or a standby takes its place, in less; who waits
-#: longer holds cores, or a place in a queue, for a search that may never go on.
+#: longer holds cores, or a place in a queue, for a search that may never continue.
 PATIENCE = 180.0
 #: Seconds until the first further try and, as each pause is twice the one before, at most between two.
 FIRST, LONGEST = 0.5, 15.0
@@ -27,11 +27,11 @@ T = TypeVar("T")
 Say = Callable[[str], None]
 
 
-class Place(Protocol):
+class StudyStorage(Protocol):
     """Where studies are kept."""
 
     @property
-    def told(self) -> str:
+    def where(self) -> str:
         """Where that is, to be read."""
 
     def open(self) -> BaseStorage:
@@ -52,16 +52,16 @@ class ConnectionLostError(Exception):
 
 
 class UnansweredError(ConfigError):
-    """A study that was silent for longer than our patience. The message is one line and says what to do."""
+    """A study that was silent for longer than `PATIENCE`. The message is one line and says what to do."""
 
 
-class Patience:
-    """Tries exchanges with a study again while nothing answers.
+class Retrying:
+    """Repeats an exchange with a study while nothing answers.
 
     An exchange that was cut may have been carried out, with only the answer lost: asking again must do no harm.
     """
 
-    def __init__(self, place: Place, say: Say) -> None:
+    def __init__(self, place: StudyStorage, say: Say) -> None:
         self._place, self._say = place, say
         self._since: float | None = None
 
@@ -72,14 +72,14 @@ class Patience:
             try:
                 found = exchange()
             except Exception as error:
-                reason = away(error)
+                reason = unreachable(error)
                 if reason is None:
                     raise
                 self._wait(pause, reason, error)
                 pause = min(2 * pause, LONGEST)
                 continue
             if self._since is not None:
-                self._say(f"{self._place.told} answers again after {time.monotonic() - self._since:.0f} s")
+                self._say(f"{self._place.where} answers again after {time.monotonic() - self._since:.0f} s")
                 self._since = None
             return found
 
@@ -89,17 +89,17 @@ class Patience:
         if self._since is None:
             self._since = now
             kept = "what is trained is stored meanwhile"
-            self._say(f"{self._place.told} does not answer ({reason}): trying again for {PATIENCE:.0f} s; {kept}")
+            self._say(f"{self._place.where} does not answer ({reason}): trying again for {PATIENCE:.0f} s; {kept}")
         left = self._since + PATIENCE - now
         if left <= 0:
             raise UnansweredError(
-                f"{self._place.told} has not answered for {now - self._since:.0f} s ({reason}); bring it back and give "
-                f"the same command again: what is stored stays, the study is told of it, and the search goes on"
+                f"{self._place.where} has not answered for {now - self._since:.0f} s ({reason}); bring it back and "
+                f"give the same command again: what is stored stays, the study is told of it, and the search continues"
             ) from error
         time.sleep(min(pause, left))
 
 
-def away(error: Exception) -> str | None:
+def unreachable(error: Exception) -> str | None:
     """Why a study does not answer, for an error that says so: itself, or one that it was raised from."""
     for each in _chain(error):
         lost = isinstance(each, DBAPIError) and each.connection_invalidated

@@ -21,7 +21,7 @@ from mclab.plan.space_trials import Status, Trial
 from mclab.store.crashes import Death
 from mclab.sweep.owner import BEFORE, TRAINING, Owner, Watch, beating, death_attrs, deaths_before, deaths_now, given_up
 from mclab.sweep.samplers import sampler, suggest
-from mclab.sweep.storage import Patience, Place, Say
+from mclab.sweep.storage import Retrying, Say, StudyStorage
 from mclab.sweep.trials import BEAT, STATES, counted, ours, retried, status, twin
 from mclab.workers.signals import interrupts_held
 
@@ -50,7 +50,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class End:
-    """How a claimed trial ended, and what is written beside it. `looks` are steps and what valid was there."""
+    """How a claimed trial ended, and what is written beside it. `looks`: the first objective on valid by step."""
 
     status: Status
     values: tuple[float, ...] | None = None
@@ -67,7 +67,14 @@ class Shared:
     """One process's hold on a study in which `asked` trials are to be finished."""
 
     def __init__(
-        self, study: optuna.Study, space: Space, place: Place, asked: int, seed: int, say: Say, patiently: Patience
+        self,
+        study: optuna.Study,
+        space: Space,
+        place: StudyStorage,
+        asked: int,
+        seed: int,
+        say: Say,
+        patiently: Retrying,
     ) -> None:
         self.study, self.space, self.asked = study, space, asked
         self._place, self._seed, self._say, self._patiently = place, seed, say, patiently
@@ -111,7 +118,7 @@ class Shared:
     def claim(self, stored: Stored = lambda *_: None) -> Claim | None:
         """Take on a trial; `None` where all are finished or taken by others. Ask again while `open` says so.
 
-        The trial of a dead process whose runs are `stored` here is ended with them, and stands in `caught_up`.
+        The trial of a dead process whose runs are `stored` here is ended with them, and is in `caught_up`.
         """
         for refused in range(HOPELESS):
             drawn, claim = self._patiently(partial(self._drawn, stored, refused >= STUBBORN))
@@ -217,7 +224,7 @@ class Shared:
             owner = Owner.of(trial.user_attrs.get("owner"))
             if trial.state != TrialState.RUNNING or owner is None or not self._watch.dead(owner):
                 continue
-            gone = f"trial {trial.number}: {owner.told()} is gone"
+            gone = f"trial {trial.number}: {owner.in_words()} is gone"
             runs, death = trial.user_attrs.get("run_ids"), deaths_now(trial, owner, self.me)
             if runs and (end := stored(runs, "retry_of" in trial.user_attrs)):
                 self.caught_up[trial.number] = end.status
@@ -231,7 +238,7 @@ class Shared:
                 self._pass_on(trial, death)
                 self._say(f"{gone}; another trial takes over its parameters")
 
-    def trains(self, claim: Claim, share: float | None) -> None:
+    def note_training(self, claim: Claim, share: float | None) -> None:
         """Write down that this very process trains a trial and how far it is; `None`: it does so no more."""
         if self._silent:
             return

@@ -15,8 +15,8 @@ SPACE, BEAT = "mclab:space", "mclab:beat:"
 WITHOUT, BEGUN = "without_recall", "begun"
 #: Statuses that the same runs would have again.
 FINAL: tuple[Status, ...] = ("done", "pruned", "diverged")
-#: What stands beside a trial in the study under the name that `Trial` has for it.
-_TOLD = ("inert", "run_ids", "repeat_of", "retry_of", "diverged_step", "error", "duration_s", "sampler")
+#: What is written beside a trial in the study under the name that `Trial` has for it.
+_FIELDS = ("inert", "run_ids", "repeat_of", "retry_of", "diverged_step", "error", "duration_s", "sampler")
 STATES: dict[Status, TrialState] = {
     "done": TrialState.COMPLETE,
     "pruned": TrialState.PRUNED,
@@ -26,8 +26,8 @@ STATES: dict[Status, TrialState] = {
 
 @dataclass(frozen=True)
 class Seen:
-    """All trials, their looks at valid (trial -> step -> the first objective), and what the best predictor that looks
-    at no key scores: all trials sit the same exam."""
+    """All trials, their evaluations on valid (trial -> step -> the first objective), and what the best predictor
+    without recall scores: all trials are tested on the same sequences."""
 
     trials: tuple[Trial, ...]
     looks: dict[int, dict[int, float]]
@@ -73,7 +73,7 @@ def ours(trial: FrozenTrial, gone: set[int]) -> Trial:
     ended = status(trial)
     if ended == "failed" and trial.number in gone:
         ended = "lost"
-    values: dict[str, Any] = {name: attrs[name] for name in _TOLD if name in attrs}
+    values: dict[str, Any] = {name: attrs[name] for name in _FIELDS if name in attrs}
     values |= {"number": trial.number, "status": ended, "params": dict(trial.params)}
     if ended == "done":
         values["values"] = trial.values

@@ -51,7 +51,7 @@ def test_every_line_of_words_fits_the_width():
 def test_nothing_left_out_is_not_mentioned():
     given = gates([0.5, 0.6, 0.7], [0.6, 0.8, 1.0])
     assert "left out" not in terminal_table(*given, width=300)
-    assert "\nleft out for width: " in terminal_table(*given, width=100)
+    assert "\nhidden columns: " in terminal_table(*given, width=100)
 
 
 def test_cuts_never_clash():

@@ -118,7 +118,7 @@ def test_a_search_writes_over_nothing_either(tmp_path: Path, monkeypatch: pytest
     Path(name).write_text("mine")
     done = mclab("sweep", "--space", "lr.yaml", "--trials", 1, "--out", ".", "--workers", 1)
     last = done.err.splitlines()[-1]
-    assert (done.code, last) == (2, f"./{name}: stands there already and is not this command's; give another --out")
+    assert (done.code, last) == (2, f"./{name}: exists already and is not this command's; give another --out")
     assert Path(name).read_text() == "mine"
 
 

@@ -143,7 +143,7 @@ def test_other_refusals_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_place_that_cannot_be_a_folder_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for path in (tmp_path / "file", tmp_path / "file" / "deeper"):
-        with pytest.raises(StoreError, match="a file stands where a folder must be; give another --out"):
+        with pytest.raises(StoreError, match="there is a file where a folder must be; give another --out"):
             Store(path)
     assert (tmp_path / "file").read_text() == "mine"
     with pytest.raises(StoreError, match=r"^/proc/mclab: cannot make the folder"):
@@ -152,7 +152,7 @@ def test_a_place_that_cannot_be_a_folder_is_one_line(tmp_path: Path) -> None:
         Records(tmp_path / "file")
     (tmp_path / "out").mkdir()
     (tmp_path / "out/records").write_text("mine")
-    with pytest.raises(StoreError, match="a file stands where a folder must be"):
+    with pytest.raises(StoreError, match="there is a file where a folder must be"):
         Store(tmp_path / "out")
     (tmp_path / "out/records").unlink()
     Store(tmp_path / "out").close()  # the failed attempt let go of the lock

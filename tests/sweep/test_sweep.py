@@ -291,7 +291,7 @@ def test_a_database_that_is_gone_is_a_line_and_what_was_measured_stays(
     assert done.code == 2
     last = done.err.splitlines()[-1]
     assert last.startswith(f"{database} has not answered for 0 s (")
-    assert last.endswith("what is stored stays, the study is told of it, and the search goes on")
+    assert last.endswith("what is stored stays, the study is told of it, and the search continues")
     assert "Traceback" not in done.err
     assert len(records(here / "o")) == 3
 

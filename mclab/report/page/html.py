@@ -23,7 +23,7 @@ _TYPES = {".csv": "text/csv", ".md": "text/markdown", ".tex": "application/x-tex
 
 @dataclass(frozen=True)
 class Source:
-    """The run folder, when its records were first and last written, and the commands that repeat and go on."""
+    """The run folder, when its records were first and last written, and the commands that repeat it and continue."""
 
     folder: Path
     dates: tuple[str, str] | None = None
@@ -33,7 +33,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of text, the first `heads` of which name a row; rows from `body` on stand at the foot, unsorted."""
+    """Columns of text, the first `heads` of which name a row; rows from `body` on are at the foot, unsorted."""
 
     caption: str
     columns: Sequence[Shown]
@@ -117,7 +117,7 @@ Block = Table | Plot | Words | Code | Facts | Files
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it. `id` is where the page's list of contents leads to."""
+    """A heading and what is below it. `id` is where the page's list of contents leads to."""
 
     id: str
     title: str

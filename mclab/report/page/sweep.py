@@ -10,7 +10,7 @@ from mclab.report.page.html import Block, Code, Facts, Files, Page, Plot, Sectio
 from mclab.report.page.settings import provenance, settings
 from mclab.report.plot.svg import NARROW, WIDE, drawing
 from mclab.report.sweeps.plots import figures_of
-from mclab.report.sweeps.study import Study, metric_name, reading, told
+from mclab.report.sweeps.study import Study, how_to_read_study, metric_name, status_lines
 from mclab.report.sweeps.tables import head, importance_columns, marginal_columns, trial_columns
 from mclab.report.sweeps.trust import trust
 from mclab.report.sweeps.write import importances_frame, marginals_frame, trials_frame, trials_shown
@@ -39,7 +39,7 @@ def sweep_page(found: Trials, records: Sequence[StoredRun], source: Source) -> b
 
 def _answer(study: Study) -> list[str]:
     """The sentences that the terminal prints, the best trial first."""
-    return [*_best(study), *told(study), *trust(study)]
+    return [*_best(study), *status_lines(study), *trust(study)]
 
 
 def _best(study: Study) -> list[str]:
@@ -63,7 +63,7 @@ def _sections(study: Study, records: Sequence[StoredRun], source: Source) -> lis
         Section("provenance", "Provenance", [_provenance(study, records, source)]),
         Section("repeat", "Repeat it", [Code(source.commands)]),
         Section("downloads", "Downloads", [Files(_files(study))]),
-        Section("notes", "How to read it", [Words(reading(study))]),
+        Section("notes", "How to read it", [Words(how_to_read_study(study))]),
     ]
 
 

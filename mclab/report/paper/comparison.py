@@ -1,4 +1,4 @@
-"""A grid's results beside a published table: what stands in each of its columns, and which differences agree.
+"""A grid's results beside a published table: what is in each of its columns, and which differences agree.
 
 A row is a change of the grid, a column the mean over the cells and slices that the grid's `paper` block names, so one
 number a seed. Rows are held against each other by a paired t test over seeds, Holm over all that are held in a column.
@@ -23,7 +23,7 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary, summarise
 from mclab.report.text import value_text
 
-#: "agrees" and "contradicts": told apart, on the published side or on the other. "even": the interval lies within the
+#: "agrees" and "contradicts": told apart, on the published side or on the other. "even": the interval is within the
 #: margin. "open": neither. "better" and "worse": told apart where nothing is published. "none": no test, or no result
 #: that one could be about; `Held.reason` says why.
 Verdict = Literal["agrees", "contradicts", "even", "open", "better", "worse", "none"]
@@ -89,7 +89,7 @@ class Reproduction:
 
     @property
     def absent(self) -> list[str]:
-        """Columns of the paper that no cell of this form stands for."""
+        """Columns of the paper for which this form has no cell."""
         return [column.name for column in self.paper.columns if column not in self.columns]
 
 
@@ -112,7 +112,7 @@ def reproduction(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Repr
 
 
 def _parts(row: Row, column: Column) -> list[str]:
-    """The slices of a cell that stand for a column: the task's own that fit, else those that `eval.task` adds."""
+    """The slices of a cell that belong to a column: the task's own that fit, else those that `eval.task` adds."""
     rule = Condition(column.where, "")
     tested = row.run.tested
     fits = [
@@ -126,12 +126,12 @@ def _entry(rows: Sequence[Row], column: Column, paper: float | Word | None) -> E
     cells = [_scores(row, parts, column) for row, parts in found]
     shared = set[int]().union(*cells).intersection(*cells)
     means = {seed: fmean(cell[seed] for cell in cells) for seed in sorted(shared)}
-    of = frozenset(f"{_beside(row)} {','.join(parts)}" for row, parts in found)
+    of = frozenset(f"{_other_values(row)} {','.join(parts)}" for row, parts in found)
     records = tuple(record for row, _ in found for record in row.records.values())
     return Entry(means, spread(list(means.values())), paper, of, records, _mark(found, column, bool(means)))
 
 
-def _beside(row: Row) -> str:
+def _other_values(row: Row) -> str:
     """What a cell has in common with those of other rows: the values beside its change."""
     crossed = CHANGE in row.values
     return value_text({path: value for path, value in row.values.items() if path != CHANGE} if crossed else {})
@@ -267,7 +267,7 @@ def _verdict(column: Column, gap: Difference, p: float | None, side: Side | None
 
 
 def _within(gap: Difference, margin: float | None) -> bool:
-    """The 95 % interval lies within the margin; differences that are all nothing lie within any."""
+    """True where the 95 % interval is within the margin; differences of 0 on every seed are within any."""
     if gap.kind == "same":
         return gap.n > 2
     if margin is None:

@@ -8,7 +8,7 @@ import polars as pl
 
 from mclab.plan.paper import Word
 from mclab.report.paper.comparison import Entry, Held, Reproduction
-from mclab.report.paper.text import reading, tables, verdicts
+from mclab.report.paper.text import how_to_read_paper, tables, verdicts
 from mclab.report.prose.notes import alarms
 from mclab.report.table.export import as_csv, as_parquet, write_files
 from mclab.report.table.grids import markdown_escape, markdown_grid
@@ -98,7 +98,7 @@ def markdown(found: Reproduction) -> str:
     parts = [f"# {markdown_escape(plan.question or plan.name)}"]
     for title, columns in tables(found):
         parts += [markdown_escape(title)] * bool(title) + [markdown_grid(columns)]
-    lists = [verdicts(found), [*reading(found), *alarms(found.summary), *plan.notes]]
+    lists = [verdicts(found), [*how_to_read_paper(found), *alarms(found.summary), *plan.notes]]
     parts += ["\n".join(f"- {markdown_escape(line)}" for line in lines) for lines in lists if lines]
     return "\n\n".join(parts) + "\n"
 
@@ -106,7 +106,7 @@ def markdown(found: Reproduction) -> str:
 def files(found: Reproduction) -> dict[str, bytes]:
     """What `write` writes, by file name."""
     plan, lines = found.summary.plan, frame(found)
-    notes = [*verdicts(found), *reading(found), *alarms(found.summary)]
+    notes = [*verdicts(found), *how_to_read_paper(found), *alarms(found.summary)]
     text = typeset(plan.question or plan.name, f"{plan.name}-paper", [each for _, each in tables(found)], notes)
     return {
         "paper.md": markdown(found).encode(),

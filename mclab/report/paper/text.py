@@ -25,7 +25,7 @@ UNITS: dict[Metric, str] = {
 WORDS: dict[Verdict, str] = {
     "agrees": "told apart, as published",
     "contradicts": "told apart, the other way",
-    "even": "the interval lies within the margin",
+    "even": "the interval is within the margin",
     "open": "not told apart; about so many seeds would tell, so many to be safe",
     "better": "told apart, nothing published",
     "worse": "told apart, nothing published",
@@ -178,7 +178,7 @@ def _without(found: Reproduction) -> str:
     return f"; {none} without a verdict" * bool(none)
 
 
-def reading(found: Reproduction) -> list[str]:
+def how_to_read_paper(found: Reproduction) -> list[str]:
     """How to read the tables."""
     plan = found.summary.plan
     lines = [
@@ -218,6 +218,6 @@ def terminal_text(found: Reproduction, width: int) -> str:
     parts = [wrapped(plan.question or plan.name, width)]
     for title, columns in tables(found):
         parts.append(f"{printable(title)}\n" * bool(title) + text_grid(fit(columns, width)))
-    parts.append("\n".join(wrapped(line, width) for line in reading(found)))
+    parts.append("\n".join(wrapped(line, width) for line in how_to_read_paper(found)))
     words = [*verdicts(found), *(f"! {line}" for line in alarms(found.summary))]
     return "\n\n".join([*parts, *["\n".join(wrapped(line, width) for line in words)] * bool(words)]) + "\n"

@@ -11,7 +11,7 @@ from mclab.config.strict import ConfigError
 from mclab.plan.select import Curve
 from mclab.report.plot.figure import legend, legend_columns, sheet
 from mclab.report.plot.layout import named
-from mclab.report.plot.style import COLOURS, DASHES, MARKERS, MOST_DASHES, say
+from mclab.report.plot.style import COLOURS, DASHES, MARKERS, MOST_DASHES, set_hover_texts
 from mclab.report.table.accuracy import evaluations
 from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
@@ -20,7 +20,7 @@ METRICS = ("accuracy", "loss")
 MOST_LINES = len(COLOURS) * MOST_DASHES
 #: From this ratio of the largest to the smallest loss on, its axis is logarithmic.
 LOG_FROM = 20
-#: About so many looks of a line have a marker: colours alone cannot be told apart in grey.
+#: About so many evaluations of a line have a marker: colours alone cannot be told apart in grey.
 MARKED = 8
 CAPTION = (
     "Lines: mean over seeds on valid, all slices alike; bands: from the lowest seed to the highest. A seed that "
@@ -40,18 +40,18 @@ class Track:
 
 
 def track(row: Row, curve: Curve, metric: str) -> Track:
-    """The finished seeds' looks, gathered by step. A seed that diverged is a last point alone."""
-    looks = {seed: list(evaluations(curve(record.run_id), metric)) for seed, record in row.records.items()}
-    done = [own for seed, own in looks.items() if row.records[seed].status == "done" and own]
-    lost = [own[-1] for seed, own in looks.items() if row.records[seed].status == "diverged" and own]
+    """The evaluations of the finished seeds, gathered by step; of a seed that diverged the last one alone."""
+    found = {seed: list(evaluations(curve(record.run_id), metric)) for seed, record in row.records.items()}
+    done = [own for seed, own in found.items() if row.records[seed].status == "done" and own]
+    lost = [own[-1] for seed, own in found.items() if row.records[seed].status == "diverged" and own]
     steps = sorted({step for own in done for step, _ in own})
-    values = [[value for own in done if (value := _held(own, step)) is not None] for step in steps]
+    values = [[value for own in done if (value := _value_at(own, step)) is not None] for step in steps]
     return Track(steps, [fmean(v) for v in values], [min(v) for v in values], [max(v) for v in values], lost)
 
 
-def _held(looks: Sequence[tuple[int, float]], step: int) -> float | None:
+def _value_at(found: Sequence[tuple[int, float]], step: int) -> float | None:
     """The value at a step, or the last one before it."""
-    return next((value for at, value in reversed(looks) if at <= step), None)
+    return next((value for at, value in reversed(found) if at <= step), None)
 
 
 def curves_figure(summary: Summary, curve: Curve) -> Figure:
@@ -65,7 +65,7 @@ def curves_figure(summary: Summary, curve: Curve) -> Figure:
     labels = [named(summary.rows[place].label) for place in shown]
     across = legend_columns(labels)
     lost = any(track.lost for found in tracks.values() for track in found)
-    caption = CAPTION + " ×: a seed's last look before it diverged." * lost
+    caption = CAPTION + " ×: a seed's last evaluation before it diverged." * lost
     titles = ["accuracy on valid", "loss on valid (nats)"]
     page = sheet(summary, 3.0, -(-len(labels) // across), titles, caption, share=False, dotted=False)
     for panel, metric in zip(page.panels, METRICS, strict=True):
@@ -96,7 +96,9 @@ def _line(panel: Axes, found: Track, label: str, number: int) -> None:
         markevery=every,
     )
     marked = list(zip(found.steps, found.mean, found.low, found.high, strict=True))[::every]
-    say(line, [f"{label}, step {step}: {mean:.3f} [{low:.3f}, {high:.3f}]" for step, mean, low, high in marked])
+    set_hover_texts(
+        line, [f"{label}, step {step}: {mean:.3f} [{low:.3f}, {high:.3f}]" for step, mean, low, high in marked]
+    )
     panel.fill_between(found.steps, found.low, found.high, color=colour, alpha=0.15, linewidth=0)
     panel.plot(*zip(*found.lost, strict=True) if found.lost else ([], []), "x", color=colour, markersize=5)
 

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from mclab.config.strict import ConfigError
 from mclab.report.plot.figure import page
 from mclab.report.plot.layout import layout, named
-from mclab.report.plot.style import COLOURS, GREY, draw_seeds, say
+from mclab.report.plot.style import COLOURS, GREY, draw_seeds, set_hover_texts
 from mclab.report.stats import ALPHA
 from mclab.report.table.effects import Effect, effects, most_telling
 from mclab.report.table.summary import Summary
@@ -26,7 +26,7 @@ def effects_figure(summary: Summary) -> Figure:
             "results"
         )
     found = most_telling(every)
-    left = f" {len(every) - len(found)} further interactions stand in effects.csv." * (len(found) < len(every))
+    left = f" {len(every) - len(found)} further interactions are in effects.csv." * (len(found) < len(every))
     foot = (
         f"Mean over seeds with 95 % t interval; each small dot is a seed; filled: Holm p < {ALPHA} over all "
         f"{len(every)} effects, no cell to mend. Blue: a level less the baseline's, averaged over the other axes. "
@@ -64,4 +64,4 @@ def _draw(axes: Axes, effect: Effect, row: int) -> None:
     bars = axes.errorbar(
         x, y, xerr=arms, fmt="o", color=colour, markerfacecolor=fill, markersize=5, elinewidth=1.1, capsize=2
     )
-    say(bars[0], [f"{_label(effect)}: {signed(gap.mean)} {signed_interval(gap)}"])
+    set_hover_texts(bars[0], [f"{_label(effect)}: {signed(gap.mean)} {signed_interval(gap)}"])

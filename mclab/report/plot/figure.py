@@ -26,7 +26,7 @@ MOST_ACROSS = 4
 
 @dataclass(frozen=True)
 class Sheet:
-    """A figure with its visible panels, `across` in a row; what stands above and below them is in inches."""
+    """A figure with its visible panels, `across` in a row; the space above and below them is in inches."""
 
     figure: Figure
     panels: list[Axes]
@@ -127,7 +127,7 @@ def seeds_caption(summary: Summary) -> str:
     if any(seeds_in(row, ALL)[1] for row in summary.rows):
         words.append("×: diverged, counts as 0")
     if left := set(summary.slices) - set(panels(summary)):
-        words.append(f"{len(left)} further slices stand in the tables")
+        words.append(f"{len(left)} further slices are in the tables")
     return "; ".join(words) + "."
 
 

@@ -12,7 +12,7 @@ from mclab.config.strict import ConfigError
 from mclab.report.plot.figure import sheet, side_by_side
 from mclab.report.plot.layout import layout, named
 from mclab.report.plot.slice_cells import Spot, families, groups, spots, values_along, varied
-from mclab.report.plot.style import GREY, mean_text, say, spread_in
+from mclab.report.plot.style import GREY, mean_text, set_hover_texts, spread_in
 from mclab.report.table.summary import Summary
 from mclab.report.text import is_number, value_text
 
@@ -126,7 +126,7 @@ def _panel(axes: Axes, drawn: Map, panel: Panel, cell: float) -> AxesImage:
         spine.set(visible=True, edgecolor=GREY, linewidth=0.6)
     known = [(x, y, spot) for (down, over), spot in panel.cells.items() for x, y in [(xs.index(over), ys.index(down))]]
     (points,) = axes.plot([x for x, _, _ in known], [y for _, y, _ in known], "s", markersize=12, alpha=0)
-    say(points, [mean_text(spot.row, spot.part, f"{panel.title}, {spot.part}") for _, _, spot in known])
+    set_hover_texts(points, [mean_text(spot.row, spot.part, f"{panel.title}, {spot.part}") for _, _, spot in known])
     if cell >= LEAST_CELL * layout().number / 7.5:
         _numbers(axes, means)
     return image

@@ -20,7 +20,7 @@ from mclab.printable import printable
 from mclab.report.plot.curves import curves_figure
 from mclab.report.plot.effects import effects_figure
 from mclab.report.plot.heat import heat_figure, heat_map
-from mclab.report.plot.layout import Layout, Names, laid_out, layout, renamed
+from mclab.report.plot.layout import Layout, Names, layout, renamed, using_layout
 from mclab.report.plot.lines import lines_figure, numeric_axis
 from mclab.report.plot.points import points_figure
 from mclab.report.plot.slices import capacity_figure, slices_figure
@@ -43,13 +43,13 @@ def write_plots(
     formats: Sequence[str] = ("png", "svg"),
     kinds: Sequence[str] = (),
     curve: Curve | None = None,
-    look: Layout | None = None,
+    wanted: Layout | None = None,
     labels: Sequence[str] = (),
 ) -> list[Path]:
     """Write `<kind>.<format>` into `folder` for each kind and format (png, svg, pdf); return the paths.
 
     Without `kinds`: `accuracy`, `heat` where the slices are a grid of depth by length, and `effects` of a grid of two
-    axes or more. `curve` finds the looks of a run by its id, for the kind `curves`. `look` is the layout, by
+    axes or more. `curve` finds the evaluations of a run by its id, for the kind `curves`. `wanted` is the layout, by
     default the screen's; `labels` rename rows, keys and slices (`OLD=NEW`). Needs no display. Raises `ValueError` for
     another format or kind, and `ConfigError` for a kind that has nothing to draw or a name that is not drawn.
     """
@@ -59,20 +59,20 @@ def write_plots(
             raise ValueError(f"{what}: {unknown[0]} is not one of {', '.join(known)}")
     summary = summarise(plan, lookup, curve)
     figures = {kind: partial(figure_of, summary, kind, curve) for kind in kinds or fitting(summary)}
-    with laid_out(with_labels(look or layout(), labels, figures.values())):
+    with using_layout(with_labels(wanted or layout(), labels, figures.values())):
         files = {f"{kind}.{form}": drawn(figure, form) for kind, figure in figures.items() for form in formats}
     return write_files(folder, files)
 
 
-def with_labels(look: Layout, labels: Sequence[str], figures: Iterable[Callable[[], Figure]]) -> Layout:
+def with_labels(wanted: Layout, labels: Sequence[str], figures: Iterable[Callable[[], Figure]]) -> Layout:
     """The layout with its names: which ones there are to rename is known once the figures were drawn."""
     if not labels:
-        return look
-    first = replace(look, names=Names())
-    with laid_out(first):
+        return wanted
+    first = replace(wanted, names=Names())
+    with using_layout(first):
         for figure in figures:
             figure()
-    return replace(look, names=Names(renamed(labels, first.names.seen)))
+    return replace(wanted, names=Names(renamed(labels, first.names.seen)))
 
 
 def refuse_empty(plan: Plan, lookup: Lookup) -> None:

@@ -1,4 +1,4 @@
-"""How large a figure is and what stands on it: the screen's layout by default, a printed column's by wish."""
+"""How large a figure is and what is written on it: the screen's layout by default, a printed column's by wish."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Layout:
-    """Width in inches, sizes of type in points. `heading` stands on top: by default the question, nothing where it is
+    """Width in inches, sizes of type in points. `heading` is on top: by default the question, nothing where it is
     empty."""
 
     width: float = _WIDTH
@@ -108,7 +108,7 @@ def layout() -> Layout:
 
 
 @contextmanager
-def laid_out(wanted: Layout | None) -> Iterator[None]:
+def using_layout(wanted: Layout | None) -> Iterator[None]:
     """Draw in this layout; `None` leaves it as it is."""
     token = _CURRENT.set(wanted or _CURRENT.get())
     try:

@@ -19,17 +19,17 @@ from mclab.report.plot.style import (
     limits,
     mean_text,
     panels,
-    say,
     seed_texts,
     seeds_in,
+    set_hover_texts,
     spread_in,
     without_recall_in,
 )
 from mclab.report.table.row import Row
-from mclab.report.table.summary import Summary, ends, ends_told
+from mclab.report.table.summary import Summary, shortened, shortened_text
 
 BASELINE, OTHER, LOST = "black", COLOURS[0], COLOURS[1]
-#: How far below a cell's mean its seeds lie, in rows.
+#: How far below a cell's mean its seeds are drawn, in rows.
 BELOW = 0.27
 LONGEST = 30
 #: Inches of a row. Names of more lines than this leave no room for panels side by side.
@@ -41,8 +41,8 @@ def points_figure(summary: Summary) -> Figure:
 
     Of many cells the first, the best and the worst, as the foot says.
     """
-    every, summary = summary, ends(summary)
-    foot = [seeds_caption(summary), ends_told(summary, every, "the tables hold all.")]
+    every, summary = summary, shortened(summary)
+    foot = [seeds_caption(summary), shortened_text(summary, every, "the tables hold all.")]
     names = [named(row.label) for row in summary.rows]
     lines = max((wrapped(name).count("\n") + 1 for name in names), default=1)
     row = max(ROW, 0.06 + 0.15 * layout().scale * lines)
@@ -104,7 +104,9 @@ def _cells(axis: Axes, cells: Sequence[tuple[int, Row]], part: str, colour: str)
         capsize=2.5,
         zorder=4,
     )
-    say(bars[0], [mean_text(row, part, named(row.label)) for _, row in cells if spread_in(row, part).mean is not None])
+    set_hover_texts(
+        bars[0], [mean_text(row, part, named(row.label)) for _, row in cells if spread_in(row, part).mean is not None]
+    )
 
 
 def wrapped(text: str) -> str:

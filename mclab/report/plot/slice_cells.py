@@ -1,4 +1,4 @@
-"""Where slices stand among the keys of a task: `length=128 pairs=32` as numbers to draw along."""
+"""Cells by slice: the keys of a slice (`length=128 pairs=32`) as numbers to draw along, and what makes a line."""
 
 import json
 import re
@@ -35,18 +35,18 @@ class Group:
 def spots(summary: Summary) -> list[Spot]:
     """Every cell on each of the slices that it has a score on, in the table's order."""
     scored = [(row, part) for row in summary.rows for part in summary.slices if part in row.slices]
-    return [Spot(row, part, _at(row, part)) for row, part in scored if row.slices[part].n]
+    return [Spot(row, part, _keys_at(row, part)) for row, part in scored if row.slices[part].n]
 
 
-def _at(row: Row, part: str) -> dict[str, Any]:
+def _keys_at(row: Row, part: str) -> dict[str, Any]:
     task = row.run.task
     at = {key: plain(value) for key, value in leaves(task)}
     preset = getattr(task, "shape", None)  # what fills the keys that are null
     filled = {key: getattr(preset, key, None) for key, value in at.items() if value is None}
-    return at | filled | words(part)
+    return at | filled | keys_of(part)
 
 
-def words(part: str) -> dict[str, Any]:
+def keys_of(part: str) -> dict[str, Any]:
     """`length=128 haystack=text` as keys and values; numbers are numbers."""
     return {key: _value(text) for key, text in _WORD.findall(part)}
 
@@ -62,14 +62,14 @@ def varied(found: Iterable[Spot], within_rows: bool = True) -> list[str]:
     """Keys that take several values, in one row or (`within_rows` false) at all; those of own slices first."""
     values: dict[tuple[Any, str], set[str]] = {}
     for spot in found:
-        for key, value in sorted(spot.at.items(), key=lambda item: item[0] not in words(spot.part)):
+        for key, value in sorted(spot.at.items(), key=lambda item: item[0] not in keys_of(spot.part)):
             values.setdefault((id(spot.row) if within_rows else None, key), set()).add(value_text(value))
     return list(dict.fromkeys(key for (_, key), known in values.items() if len(known) > 1))
 
 
 def own_key(row: Row) -> str | None:
     """The key that the task's own slices are values of."""
-    return next((key for part in row.own for key in words(part)), None)
+    return next((key for part in row.own for key in keys_of(part)), None)
 
 
 def values_along(found: Iterable[Spot], key: str) -> list[Any]:
@@ -99,7 +99,7 @@ def _label(summary: Summary, row: Row, drawn: set[str]) -> str:
 
 
 def _coincide(group: Sequence[Spot]) -> bool:
-    """True where two spots of different rows stand at the same keys."""
+    """True where two spots of different rows have the same keys."""
     texts = [tuple(sorted((key, value_text(value)) for key, value in spot.at.items())) for spot in group]
     return len(set(texts)) < len(texts)
 

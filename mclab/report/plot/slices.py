@@ -30,13 +30,13 @@ from mclab.report.plot.style import (
     limits,
     mean_text,
     places_of,
-    say,
+    set_hover_texts,
     spread_in,
     thinned,
     without_recall_in,
 )
 from mclab.report.stats import LEAST_PAIRS
-from mclab.report.table.summary import Summary, ends, ends_told
+from mclab.report.table.summary import Summary, shortened, shortened_text
 from mclab.report.text import is_number, value_text
 
 #: Keys that say how much a model must keep, the first that varies is drawn.
@@ -69,7 +69,7 @@ class Drawn:
 
 
 def slices_figure(summary: Summary) -> Figure:
-    """Accuracy over the slices, those of further exams (`eval.task`) in panels beside. Raises `ConfigError`.
+    """Accuracy over the slices, those of further test variants (`eval.task`) in panels beside. Raises `ConfigError`.
 
     A few rows are lines; of more each has a line of its own, with a point for each slice.
     """
@@ -152,7 +152,7 @@ def _levels(group: Group, key: str, places: Mapping[str, float]) -> list[tuple[f
 
 
 def _along(drawn: Drawn) -> list[float]:
-    """Side by side, or where the numbers stand."""
+    """Side by side, or at the numbers."""
     if not drawn.numbers:
         return [float(place) for place in range(len(drawn.values))]
     return list(places_of([float(value) for value in drawn.values], wide_from=1).values())
@@ -160,7 +160,7 @@ def _along(drawn: Drawn) -> list[float]:
 
 def dumbbell_figure(summary: Summary, found: Sequence[Spot], key: str) -> Figure:
     """Rows from top to bottom, a marker and colour for each value of `key`; a panel for each family of other keys."""
-    every, summary = summary, ends(summary)
+    every, summary = summary, shortened(summary)
     kept = {id(row) for row in summary.rows}
     shown = [spot for spot in found if id(spot.row) in kept]
     values = [value_text(value) for value in values_along(shown, key)]
@@ -175,7 +175,7 @@ def dumbbell_figure(summary: Summary, found: Sequence[Spot], key: str) -> Figure
         0.75 + row * len(lines),
         -(-len(names) // across),
         [named(title) for title in panels],
-        " ".join(filter(None, [_dumbbell_caption(summary), ends_told(summary, every, "the tables hold all.")])),
+        " ".join(filter(None, [_dumbbell_caption(summary), shortened_text(summary, every, "the tables hold all.")])),
         side_by_side(len(panels)),
     )
     for place, (axes, own) in enumerate(zip(page.panels, panels.values(), strict=True)):
@@ -221,7 +221,7 @@ def _dumbbell_panel(axes: Axes, lines: Sequence[str], found: Sequence[Group], ke
 
 
 def _dumbbell_points(axes: Axes, own: Sequence[tuple[int, Spot]], number: int, count: int, name: str) -> None:
-    """One slice of all rows, each a little above or below its row's middle so that intervals do not lie on each other;
+    """One slice of all rows, each a little above or below its row's middle so that intervals do not cover each other;
     what is had without recall as a short upright line."""
     colour = to_hex(colormaps[COLOUR_MAP](PALEST * number / max(1, count - 1)))
     shift = (number - (count - 1) / 2) * min(0.12, 0.5 / count)
@@ -238,7 +238,9 @@ def _dumbbell_points(axes: Axes, own: Sequence[tuple[int, Spot]], number: int, c
         label=named(name),
         zorder=3,
     )
-    say(bars[0], [mean_text(spot.row, spot.part, f"{named(spot.row.label)}, {named(spot.part)}") for _, spot in own])
+    set_hover_texts(
+        bars[0], [mean_text(spot.row, spot.part, f"{named(spot.row.label)}, {named(spot.part)}") for _, spot in own]
+    )
     levels = [(level, at) for at, spot in own if (level := without_recall_in(spot.row, spot.part)) is not None]
     axes.plot(
         [x for x, _ in levels], [y for _, y in levels], "|", color=colour, markersize=7 * layout().scale, alpha=0.7

@@ -1,4 +1,4 @@
-"""Accuracy against the floats that a model keeps of a sequence: what a row's recall costs in state."""
+"""Accuracy against state size: what a row's recall costs in memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from mclab.report.text import cut_middle, full_label, is_number, plain, value_te
 
 #: More lines than colours times dashes cannot be told apart.
 MOST_LINES = len(COLOURS) * MOST_DASHES
-#: How far a row's seeds stand to the right of its mean, in doublings of the state.
+#: How far a row's seeds are drawn to the right of its mean, in doublings of the state.
 ASIDE = 0.06
 #: A row of the front is named where it is this much above the one that was named before.
 RISE = 0.05
@@ -48,7 +48,7 @@ class Path:
 
 
 def state_of(row: Row) -> int | None:
-    """Floats kept of a sequence, fixed and cached; `None` where no run has told."""
+    """State size in floats, fixed and cached; `None` where no record has it."""
     fixed, cached = row.state_fixed, row.state_cached
     return None if fixed is None or cached is None else fixed + cached
 
@@ -58,7 +58,7 @@ def state_figure(summary: Summary) -> Figure:
     found = paths(summary)
     sizes = [size for path in found for row in path.rows if (size := state_of(row))]
     if len(set(sizes)) < 2:
-        raise ConfigError("state: needs two rows whose finished runs keep different numbers of floats")
+        raise ConfigError("state: needs two rows whose finished runs have states of different size")
     if len(found) > MOST_LINES:
         raise ConfigError(f"state: {len(found)} lines cannot be told apart, the most is {MOST_LINES}")
     across = legend_columns([named(path.label) for path in found])
@@ -72,7 +72,7 @@ def state_figure(summary: Summary) -> Figure:
         if place % page.across == 0:
             panel.set_ylabel("test accuracy")
         if page.lowest(place):
-            panel.set_xlabel(wrapped_label("floats kept of a sequence, fixed and cached", page.across))
+            panel.set_xlabel(wrapped_label("state size (floats), fixed and cached", page.across))
             panel.tick_params(labelbottom=True)
     legend(page, across)
     return page.figure

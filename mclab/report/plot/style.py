@@ -131,36 +131,36 @@ def draw_without_recall(axis: Axes, series: Iterable[Sequence[tuple[float, float
         axis.plot([at for at, _ in each], [level for _, level in each], **style)
 
 
-#: What is said of each point of a line, where somebody points at it (`mclab report`).
+#: The text of each point of a line, shown where somebody points at it (`mclab report`).
 _SAID: WeakKeyDictionary[Artist, tuple[str, ...]] = WeakKeyDictionary()
 
 
-def say(artist: Artist, texts: Sequence[str]) -> None:
-    """Have something said of each of an artist's points."""
+def set_hover_texts(artist: Artist, texts: Sequence[str]) -> None:
+    """Give each of an artist's points a text."""
     _SAID[artist] = tuple(texts)
 
 
-def said(artist: Artist) -> tuple[str, ...]:
-    """What is said of each of an artist's points; nothing of most artists."""
+def hover_texts(artist: Artist) -> tuple[str, ...]:
+    """The text of each of an artist's points; most artists have none."""
     return _SAID.get(artist, ())
 
 
 def seed_texts(row: Row, part: str, label: str | None = None) -> list[str]:
-    """What is said of each of the seeds of `seeds_in`."""
+    """The hover text of each of the seeds of `seeds_in`."""
     done = {seed: record for seed, record in row.records.items() if record.status == "done"}
     return [f"{label or row.label}, seed {seed}: {value:.3f}" for seed, value in scores(done, part).items()]
 
 
 def mean_text(row: Row, part: str, label: str | None = None) -> str:
-    """What is said of a cell's mean."""
+    """The hover text of a cell's mean."""
     spread = spread_in(row, part)
     return f"{label or row.label}: {mean_std(spread)}" + f", 95 % {interval(spread)}" * (spread.n >= LEAST_PAIRS)
 
 
 def draw_seeds(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, told: Sequence[str] = ()) -> None:
-    """Small dots, darker where several lie on each other; `told` is what is said of each."""
+    """Small dots, darker where they cover each other; `told` are their hover texts."""
     (dots,) = axis.plot(xs, ys, "o", color=colour, alpha=0.45, markersize=3.4, markeredgewidth=0, zorder=2)
-    say(dots, told)
+    set_hover_texts(dots, told)
 
 
 def draw_lost(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str) -> None:
@@ -187,7 +187,7 @@ def thinned(ticks: Mapping[float, str], inches: float) -> list[str]:
 
 
 def places_of(values: Sequence[float], wide_from: float = LOG_FROM) -> dict[float, float]:
-    """Where each value stands along x: at its logarithm where the values span a ratio of `wide_from` or more."""
+    """The place of each value along x: at its logarithm where the values span a ratio of `wide_from` or more."""
     wide = values[0] > 0 and values[-1] / values[0] >= wide_from
     return {value: log2(value) if wide else value for value in values}
 
@@ -227,7 +227,7 @@ def draw_line(
         capsize=2,
         label=named(label),
     )
-    say(
+    set_hover_texts(
         bars[0], [mean_text(row, part, _point_text(label, row, part)) for row, part in scored if spread_in(row, part).n]
     )
     return [mean for _, mean, _ in known]

@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 
 from mclab.printable import printable
 from mclab.report.plot.kinds import drawn
-from mclab.report.plot.layout import Layout, laid_out
-from mclab.report.plot.style import COLOURS, GREY, said
+from mclab.report.plot.layout import Layout, using_layout
+from mclab.report.plot.style import COLOURS, GREY, hover_texts
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 #: Letters are text of the page's own fonts, narrower than the one that the figure was laid out with.
@@ -42,12 +42,12 @@ def drawing(figure: Callable[[], Figure], prefix: str, alt: str, layout: Layout 
         made.patch.set_visible(False)
         numbers = count()
         for line in made.findobj(Line2D):
-            if told := said(line):
+            if told := hover_texts(line):
                 name = f"{_MARK}{next(numbers)}"
                 texts[name] = told
                 line.set_gid(name)
 
-    with laid_out(layout):
+    with using_layout(layout):
         data = drawn(figure, "svg", STYLE, mark)
     return Drawing(_element(data, prefix, alt, texts), layout.width)
 
@@ -76,7 +76,7 @@ def _element(data: bytes, prefix: str, alt: str, texts: dict[str, tuple[str, ...
 
 
 def _say(group: ET.Element, told: tuple[str, ...]) -> None:
-    """A title in each of the marks, which stand in the order of the points."""
+    """A title in each of the marks, which are in the order of the points."""
     marks = list(group.iter(f"{{{_SVG}}}use"))
     if len(marks) == len(told):
         for use, text in zip(marks, told, strict=True):

@@ -15,12 +15,12 @@ from mclab.report.text import seeds_text
 MORE_SEEDS = "More seeds may tell: --seeds "
 
 
-def unsettled(summary: Summary, unclear: Sequence[Row]) -> bool:
+def more_seeds_may_tell(summary: Summary, unclear: Sequence[Row]) -> bool:
     """True where more seeds may tell rows from the first one: not at the ceiling, not where all diverged, and not where
     both are at what can be had without recall, and no row that must be mended first. A sequential grid adds its seeds
     itself."""
     first = summary.rows[0]
-    return not (first.lost or summary.way) and any(not (row.ceiling or row.lost or row.unmended) for row in unclear)
+    return not (first.lost or summary.looks) and any(not (row.ceiling or row.lost or row.unmended) for row in unclear)
 
 
 def commands(summary: Summary, again: str) -> list[str]:
@@ -67,15 +67,15 @@ def _rates(summary: Summary, again: str) -> Iterator[str]:
 
 def _same_seeds(summary: Summary) -> str:
     """The seeds of the table; a sequential grid has its own."""
-    return "" if summary.way else f" --seeds {_seeds(summary.plan.seeds)}"
+    return "" if summary.looks else f" --seeds {_seeds(summary.plan.seeds)}"
 
 
 def wants_seeds(summary: Summary) -> bool:
     """True where a row can be compared with the first one and no test settles it."""
-    return bool(summary.rows) and unsettled(summary, [row for row in summary.rows if _open(row)])
+    return bool(summary.rows) and more_seeds_may_tell(summary, [row for row in summary.rows if _not_settled(row)])
 
 
-def _open(row: Row) -> bool:
+def _not_settled(row: Row) -> bool:
     gap = row.difference
     return bool(
         gap
@@ -94,7 +94,7 @@ def wider(summary: Summary) -> str:
 
 
 def _widened(summary: Summary, path: str) -> list[Any]:
-    """The candidates of a key, in order, and what lies beyond the ends that were chosen."""
+    """The candidates of a key, in order, and one more value beyond each end that was chosen."""
     every = [own.values[path] for row in summary.rows for own in row.cell.candidates if path in own.values]
     values: list[Any] = list(dict.fromkeys(every))
     chosen = {row.picked[path] for row in summary.rows if path in row.edges}

@@ -13,7 +13,7 @@ READING = (
 )
 
 
-def told(found: Sequence[Effect]) -> Iterator[str]:
+def effect_sentences(found: Sequence[Effect]) -> Iterator[str]:
     """Sentences: the effects that are told apart from nothing, and what of the rest is open."""
     apart = [effect for effect in found if effect.apart]
     for effect in apart:
@@ -43,7 +43,7 @@ def _p(effect: Effect) -> str:
     return text if text.startswith("<") else f"= {text}"
 
 
-def reading(summary: Summary) -> list[str]:
+def how_to_read_effects(summary: Summary) -> list[str]:
     """Which cells are one run, and how to read the table."""
     lines = [*same_runs(summary), READING]
     if summary.plan.until:
@@ -61,15 +61,15 @@ def same_runs(summary: Summary) -> list[str]:
         return []
     of: dict[tuple[Factor, ...], list[str]] = {}
     for row, lacking in grid.idle:
-        of.setdefault(lacking, []).append(row.told)
+        of.setdefault(lacking, []).append(row.in_text)
     lines = []
     for lacking, rows in of.items():
         change = "changes" if len(lacking) == 1 else "change"
         names = " and ".join(factor.name for factor in lacking)
-        lines.append(f"{names} {change} nothing in {_few(rows)}: whatever the value, one and the same run.")
+        lines.append(f"{names} {change} nothing in {_some_of(rows)}: whatever the value, one and the same run.")
     return lines
 
 
-def _few(rows: Sequence[str], most: int = 6) -> str:
+def _some_of(rows: Sequence[str], most: int = 6) -> str:
     shown = "; ".join(rows[:most])
     return shown if len(rows) <= most else f"{shown} and {len(rows) - most} more"

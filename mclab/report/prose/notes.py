@@ -8,7 +8,7 @@ from mclab.config.own import written_versions
 from mclab.config.stored import StoredRun, clashing
 from mclab.config.versions import differing, versions
 from mclab.plan.plan import CHANGE
-from mclab.report.prose.sequential import how_looked
+from mclab.report.prose.sequential import how_to_read_looks
 from mclab.report.stats import ALPHA, NOT_COMPARED
 from mclab.report.table.accuracy import ABOVE, AT_CHANCE, FEW_STARTED, IMPROVING, LATE, RISE, SOLVED, STARTED
 from mclab.report.table.columns import baselines
@@ -31,18 +31,18 @@ FAR = 0.2
 
 def alarms(summary: Summary) -> list[str]:
     """What is unusual in these records; empty when all is well. Printed in the terminal too."""
-    kinds = (_mixed, _versions, _sources, _edges, _without_baseline, _all_or_nothing, _troubles, _again)
+    kinds = (_mixed, _versions, _sources, _edges, _without_baseline, _all_or_nothing, _troubles, _retry)
     return [*summary.plan.warnings, *(line for kind in kinds for line in kind(summary))]
 
 
 def notes(summary: Summary) -> list[str]:
     """How to read the table, then what is unusual, then what the plan itself has to say."""
-    return [*_reading(summary), _overlap(summary), *alarms(summary), *summary.plan.notes]
+    return [*_how_to_read(summary), _overlap(summary), *alarms(summary), *summary.plan.notes]
 
 
-def _reading(summary: Summary) -> Iterator[str]:
+def _how_to_read(summary: Summary) -> Iterator[str]:
     seeds = summary.plan.seeds
-    said = f"Seeds {seeds_text(seeds)}" + (", added until every row is told" if summary.way else "")
+    said = f"Seeds {seeds_text(seeds)}" + (", added until every row is told" if summary.looks else "")
     yield (
         f"{said}. Accuracy: mean ± standard deviation over seeds (number of seeds), on test; a "
         f"diverged run counts as 0. 95 %: Student's t interval of the mean, clipped to [0, 1]."
@@ -53,21 +53,21 @@ def _reading(summary: Summary) -> Iterator[str]:
             f"Difference: row less {_baseline(summary)}, paired by seed, with its 95 % t interval "
             f"(per row, not adjusted). p: paired t test, Holm-adjusted over {others} row{'s' * (others > 1)}."
         )
-        yield from how_looked(summary, _baseline(summary)) if summary.way else [fixed]
+        yield from how_to_read_looks(summary, _baseline(summary)) if summary.looks else [fixed]
     yield (
-        f"Solved: seeds with accuracy of at least {SOLVED}. Steps to 99 %: median over seeds, on valid, one that never "
-        f"got there being last. State: floats kept per sequence, fixed + cached."
+        f"Solved: seeds with accuracy of at least {SOLVED}. Steps to 99 %: median over seeds, on valid, a seed that "
+        f"never gets there counts as last. State: its size in floats, fixed + cached."
     )
     if summary.plan.select:
         yield _selection(summary)
-    yield from _words(summary)
+    yield from _in_place_of_a_difference(summary)
     yield from _without_recall(summary)
     if any(row.ceiling for row in summary.rows):
         yield f"(ceiling), in csv ceiling: row and baseline both reach {SOLVED} on average, so a gap says little."
     if edged := [
         f"{summary.names[path]}_edge" for path in summary.selected if any(path in r.edges for r in summary.rows)
     ]:
-        yield f"(edge), in csv {', '.join(edged)}: the value chosen is an end of its range; a better may lie beyond."
+        yield f"(edge), in csv {', '.join(edged)}: the chosen value is an end of its range; a better one may be beyond."
 
 
 def _without_recall(summary: Summary) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _without_recall(summary: Summary) -> Iterator[str]:
     if any(row.not_learned for row in summary.rows):
         yield f"Did not learn: runs no more than {ABOVE} above the best predictor without recall of their own test."
     yield from _mend(summary)
-    if rows := [row.told for row in summary.rows if row.guessing]:
+    if rows := [row.in_text for row in summary.rows if row.guessing]:
         yield f"Not above a predictor that does not recall: {listed(rows)}."
 
 
@@ -116,8 +116,8 @@ def _scored(summary: Summary) -> Iterator[str]:
     if summary.extras:
         own = [part for part in summary.slices if part not in summary.extras]
         yield (
-            f"Accuracy is the mean over the task's own slices ({_parts(own)}); those that eval.task adds stand beside "
-            f"it and are in no mean, no difference and no choice."
+            f"Accuracy is the mean over the task's own slices ({_parts(own)}); those that eval.task adds have columns "
+            f"of their own and are in no mean, no difference and no choice."
         )
     if summary.long_answers:
         yield (
@@ -130,8 +130,8 @@ def _scored(summary: Summary) -> Iterator[str]:
         yield "Values found: share of values that a freely generated answer holds in any place, RULER's own score."
 
 
-def _words(summary: Summary) -> Iterator[str]:
-    """What stands in the column of differences in place of one."""
+def _in_place_of_a_difference(summary: Summary) -> Iterator[str]:
+    """The words in the column of differences where there is no difference."""
     kinds = {row.difference.kind for row in summary.rows if row.difference}
     if "identical" in kinds:
         yield "identical: accuracy and test loss agree on every seed and slice, so it is the same function; no p."
@@ -148,7 +148,7 @@ def _words(summary: Summary) -> Iterator[str]:
 def _baseline(summary: Summary) -> str:
     if summary.crossed:
         return f"{value_text(summary.rows[0].values[CHANGE])} with the same other values"
-    own = summary.rows[0].told
+    own = summary.rows[0].in_text
     return f"{own} (the baseline)" if own == summary.baseline else f"{summary.baseline} ({own})"
 
 
@@ -216,14 +216,14 @@ def _sources(summary: Summary) -> Iterator[str]:
 
 def _edges(summary: Summary) -> Iterator[str]:
     for path in summary.selected:
-        rows = [row.told for row in summary.rows if path in row.edges]
+        rows = [row.in_text for row in summary.rows if path in row.edges]
         if rows:
             yield f"{summary.names[path]} was chosen at the edge of its range in: {listed(rows)}. Widen the range."
 
 
 def _without_baseline(summary: Summary) -> Iterator[str]:
     """Rows from before it was stored beside rows that have it."""
-    rows = [row.told for row in summary.rows if row.accuracy.n and not row.without_recall]
+    rows = [row.in_text for row in summary.rows if row.accuracy.n and not row.without_recall]
     if rows and summary.baselined:
         yield f"No baseline without recall in: {listed(rows)}. Some records there are from before it was stored."
 
@@ -233,7 +233,7 @@ def _all_or_nothing(summary: Summary) -> Iterator[str]:
     for row in summary.rows:
         if row.solved and (row.accuracy.min or 0.0) < SOLVED - FAR:
             yield (
-                f"{row.told}: {row.solved} of {row.accuracy.n} seeds solve the task, the lowest reaches "
+                f"{row.in_text}: {row.solved} of {row.accuracy.n} seeds solve the task, the lowest reaches "
                 f"{row.accuracy.min:.3f}; a t interval misleads there, look at the seeds."
             )
 
@@ -243,15 +243,15 @@ def _troubles(summary: Summary) -> Iterator[str]:
     for row in summary.rows:
         for seed, record in row.records.items():
             if record.status == "diverged":
-                yield f"{row.told}, seed {seed}: diverged at step {record.diverged_step}."
+                yield f"{row.in_text}, seed {seed}: diverged at step {record.diverged_step}."
             elif record.status != "done":
-                yield f"{row.told}, seed {seed}: {record.status}{reason(record.error)}."
+                yield f"{row.in_text}, seed {seed}: {record.status}{reason(record.error)}."
         if row.missing:
-            yield f"{row.told}: no record yet of seed {seeds_text(row.missing)}."
+            yield f"{row.in_text}: no record yet of seed {seeds_text(row.missing)}."
         if row.candidate is None:
-            yield f"{row.told}: nothing chosen yet ({row.status})."
+            yield f"{row.in_text}: nothing chosen yet ({row.status})."
 
 
-def _again(summary: Summary) -> Iterator[str]:
+def _retry(summary: Summary) -> Iterator[str]:
     if any(word in row.status for row in summary.rows for word in ("oom", "failed")):
         yield "Runs that failed or ran out of memory run again with --retry-failed."

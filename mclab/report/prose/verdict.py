@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mclab.config.stored import StoredRun
-from mclab.report.prose.advice import MORE_SEEDS, more_seeds, unsettled
+from mclab.report.prose.advice import MORE_SEEDS, more_seeds, more_seeds_may_tell
 from mclab.report.prose.sequential import sequential_verdict
 from mclab.report.stats import ALPHA, LEAST_PAIRS, Difference, holm, paired
 from mclab.report.table.accuracy import AT_CHANCE, EDGE, FEW_STARTED, IMPROVING, SOLVED, learned, scores
@@ -18,16 +18,16 @@ def verdict(summary: Summary) -> list[str]:
     """Sentences: the rows that differ, those that do not vary, those that cannot be told apart, what may help."""
     if not summary.rows:
         return []
-    if summary.way:
+    if summary.looks:
         return [
             *unplanned(summary),
             *_mend(summary),
             *sequential_verdict(summary),
-            *_second_tests_told(summary),
+            *second_test_sentences(summary),
             *_lost(summary),
             *_ceiling([row for row in summary.rows if row.p is not None and row.p >= ALPHA]),
         ]
-    return [*unplanned(summary), *_mend(summary), *_fixed(summary), *_second_tests_told(summary)]
+    return [*unplanned(summary), *_mend(summary), *_fixed(summary), *second_test_sentences(summary)]
 
 
 def _fixed(summary: Summary) -> list[str]:
@@ -37,7 +37,7 @@ def _fixed(summary: Summary) -> list[str]:
     gaps = [(row, row.difference) for row in compared if row.difference and row.difference.mean is not None]
     apart = [(row, gap) for row, gap in gaps if row.p is not None and row.p < ALPHA]
     level = [row for row, gap in gaps if row.p is not None and row.p >= ALPHA]
-    lines = [*(_told(apart, name) if len(apart) <= MOST_LISTED else _counted(apart, len(gaps), name))]
+    lines = [*(_differing(apart, name) if len(apart) <= MOST_LISTED else _counted(apart, len(gaps), name))]
     lines += [_constant(row, gap, name) for row, gap in gaps if gap.kind == "constant"]
     identical = [row for row, gap in gaps if gap.kind == "identical"]
     same = [row for row, gap in gaps if gap.kind == "same"]
@@ -61,9 +61,9 @@ def _fixed(summary: Summary) -> list[str]:
     return [*lines, *_advice(summary, [*level, *few], [*level, *same])]
 
 
-def _told(apart: Sequence[tuple[Row, Difference]], name: str) -> Iterator[str]:
+def _differing(apart: Sequence[tuple[Row, Difference]], name: str) -> Iterator[str]:
     for row, gap in apart:
-        yield f"{row.told} is {_size(gap)} ± {gap.std:.3f} {_side(gap)} {name} ({_evidence(row, gap)})."
+        yield f"{row.in_text} is {_size(gap)} ± {gap.std:.3f} {_side(gap)} {name} ({_evidence(row, gap)})."
 
 
 def _counted(apart: Sequence[tuple[Row, Difference]], compared: int, name: str) -> Iterator[str]:
@@ -72,12 +72,12 @@ def _counted(apart: Sequence[tuple[Row, Difference]], compared: int, name: str) 
     ordered = sorted(apart, key=lambda pair: pair[1].mean or 0.0)
     for side, (row, gap) in (("above", ordered[-1]), ("below", ordered[0])):
         if _side(gap) == side:
-            yield f"Furthest {side} is {row.told}, by {_size(gap)} ± {gap.std:.3f} ({_evidence(row, gap)})."
+            yield f"Furthest {side} is {row.in_text}, by {_size(gap)} ± {gap.std:.3f} ({_evidence(row, gap)})."
 
 
 def _constant(row: Row, gap: Difference, name: str) -> str:
     seeds = f"each of {gap.n} seeds; a t test cannot judge a difference that does not vary"
-    return f"{row.told} is {_size(gap)} {_side(gap)} {name} on {seeds}."
+    return f"{row.in_text} is {_size(gap)} {_side(gap)} {name} on {seeds}."
 
 
 def _same(rows: Sequence[Row], name: str) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _ceiling(level: Sequence[Row]) -> Iterator[str]:
 
 
 def _advice(summary: Summary, unclear: Sequence[Row], level: Sequence[Row]) -> Iterator[str]:
-    if unsettled(summary, unclear):
+    if more_seeds_may_tell(summary, unclear):
         yield f"{MORE_SEEDS}{more_seeds(summary.plan.seeds)}"
     yield from _ceiling(level)
 
@@ -161,7 +161,7 @@ def _range(rows: Sequence[Row]) -> str:
 
 
 def _names(rows: Sequence[Row]) -> str:
-    return listed([row.told for row in rows])
+    return listed([row.in_text for row in rows])
 
 
 def _be(rows: Sequence[Row]) -> str:
@@ -201,14 +201,14 @@ def _that_learned(records: Mapping[int, StoredRun]) -> dict[int, float]:
     return scores({seed: record for seed, record in records.items() if learned(record)})
 
 
-def _second_tests_told(summary: Summary) -> Iterator[str]:
+def second_test_sentences(summary: Summary) -> Iterator[str]:
     """The second tests as sentences, called so."""
-    looks = ", not corrected for looks" if summary.way else ""
+    looks = ", not corrected for looks" if summary.looks else ""
     for each in second_tests(summary):
         gap = each.difference
         side = "above" if (gap.mean or 0.0) > 0 else "below"
         yield (
-            f"Second test, on the {gap.n} of {each.shared} seeds where both learned: {each.row.told} is "
+            f"Second test, on the {gap.n} of {each.shared} seeds where both learned: {each.row.in_text} is "
             f"{abs(gap.mean or 0.0):.3f} {side} {summary.baseline} (95 % interval {signed_interval(gap)}, Holm p "
             f"{_equals(p_text(each.p))}{looks}). It says how well they recall once they do, and nothing of how often."
         )

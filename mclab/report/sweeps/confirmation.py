@@ -7,19 +7,18 @@ from typing import Literal
 
 from mclab.plan.confirm import EVEN
 from mclab.plan.space_trials import Trial
-from mclab.report.sequential import Stand
+from mclab.report.sequential import LookState
 from mclab.report.stats import ALPHA
 from mclab.report.sweeps.study import Ranked, Study
 from mclab.report.sweeps.tables import shown_value
-from mclab.report.table.columns import Shown, against_share, difference_text, standing_text
-from mclab.report.table.grids import fit, markdown_escape, text_grid
-from mclab.report.table.grids import markdown_grid as pipes
+from mclab.report.table.columns import Shown, against_share, difference_text, look_verdict
+from mclab.report.table.grids import fit, markdown_escape, markdown_grid, text_grid
 from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import NOTHING, listed, p_text, seeds_text, signed, signed_interval
 
 Verdict = Literal["better", "worse", "the same", "even", "open", "no verdict", "not compared"]
-_OF_A_LOOK: dict[Stand, Verdict] = {
+_OF_A_LOOK: dict[LookState, Verdict] = {
     "better": "better",
     "worse": "worse",
     "identical": "the same",
@@ -67,9 +66,9 @@ def confirmed(
 
 def verdict_of(row: Row) -> Verdict:
     """How a row compares with the best point: as its last planned look says, of fixed seeds as Holm's p says."""
-    gap, stand = row.difference, row.standing
-    if stand is not None:
-        return _OF_A_LOOK[stand.state]
+    gap, result = row.difference, row.look_result
+    if result is not None:
+        return _OF_A_LOOK[result.state]
     if row.unmended:
         return "no verdict"
     if gap is None or gap.mean is None:
@@ -83,21 +82,21 @@ def verdict_of(row: Row) -> Verdict:
 
 def _verdict_text(row: Row, summary: Summary) -> str:
     """The verdict with what is behind it."""
-    if summary.way:
-        return standing_text(row, summary)
+    if summary.looks:
+        return look_verdict(row, summary)
     return f"no verdict: {row.unmended}" if row.unmended else verdict_of(row)
 
 
 def columns(found: Confirmed) -> list[Shown]:
     """A row for each change: the axis, the search's importance, the other value, and what it costs."""
     rows = [(choice, row) for choice in found.choices for row in choice.rows]
-    way = found.summary.way
+    sequential = found.summary.looks
     return [
         Shown("choice", tuple(f"{choice.each.name}={choice.best}" for choice, _ in rows), right=False),
         Shown("importance (search)", tuple(_importance(choice.each) for choice, _ in rows)),
         Shown("instead", tuple(_instead(row) for _, row in rows), right=False),
         Shown("difference (confirmation)", tuple(difference_text(row) for _, row in rows)),
-        Shown("p", tuple(against_share(row) if way else p_text(row.p) for _, row in rows)),
+        Shown("p", tuple(against_share(row) if sequential else p_text(row.p) for _, row in rows)),
         Shown("seeds", tuple(str(row.difference.n) if row.difference else NOTHING for _, row in rows)),
         Shown("verdict", tuple(_verdict_text(row, found.summary) for _, row in rows), right=False),
     ]
@@ -113,9 +112,9 @@ def _instead(row: Row) -> str:
     return row.cell.name.partition("=")[2] or row.cell.name
 
 
-def told(found: Confirmed) -> list[str]:
+def verdict_lines(found: Confirmed) -> list[str]:
     """A verdict a choice, then how search and confirmation compare."""
-    return [*(_verdict(choice) for choice in found.choices), *_both(found), *_reading(found)]
+    return [*(_verdict(choice) for choice in found.choices), *_search_and_confirmation(found), *_how_to_read(found)]
 
 
 def _verdict(choice: Choice) -> str:
@@ -139,19 +138,19 @@ def _verdict(choice: Choice) -> str:
 
 
 def _why(row: Row) -> str:
-    return (row.standing.why if row.standing else row.unmended) or "at chance"
+    return (row.look_result.why if row.look_result else row.unmended) or "at chance"
 
 
 def _sizes(rows: Sequence[Row]) -> str:
-    told = []
+    sizes = []
     for row in rows:
         gap = row.difference
         assert gap is not None
-        told.append(f"{_instead(row)} by {abs(gap.mean or 0.0):.3f} {signed_interval(gap)}")
-    return f"{listed(told)} {'is' if len(rows) == 1 else 'are'}"
+        sizes.append(f"{_instead(row)} by {abs(gap.mean or 0.0):.3f} {signed_interval(gap)}")
+    return f"{listed(sizes)} {'is' if len(rows) == 1 else 'are'}"
 
 
-def _both(found: Confirmed) -> Iterator[str]:
+def _search_and_confirmation(found: Confirmed) -> Iterator[str]:
     """Where importance and confirmation name the same choice first, and where they do not."""
     apart = [
         (abs(row.difference.mean or 0.0), choice, row)
@@ -174,12 +173,12 @@ def _both(found: Confirmed) -> Iterator[str]:
         yield f"The search ranks {first.name} first; at the best point {size} matters most."
 
 
-def _reading(found: Confirmed) -> Iterator[str]:
+def _how_to_read(found: Confirmed) -> Iterator[str]:
     plan = found.summary.plan
     seeds = f"from {plan.seeds[0]} on, until told," if plan.until else f"{seeds_text(plan.seeds)},"
     yield (
-        f"A search proposes, an ablation decides. Importance: how the good trials of all over the space lie along an "
-        f"axis. Confirmation: one change at a time at the best point (trial {found.trial.number}), on test, on seeds "
+        f"A search proposes, an ablation decides. Importance: how the good trials of the whole space are spread "
+        f"along an axis. Confirmation: one change at a time at the best point (trial {found.trial.number}), on test, on seeds "
         f"{seeds} which the search has not used, all else as there, the learning rate too; paired t test, corrected."
     )
     for line in found.refused:
@@ -188,11 +187,11 @@ def _reading(found: Confirmed) -> Iterator[str]:
 
 def text(found: Confirmed, width: int = 120) -> str:
     """For the end of a command."""
-    lines = [fill(line, width, subsequent_indent="  ") for line in told(found)]
+    lines = [fill(line, width, subsequent_indent="  ") for line in verdict_lines(found)]
     return "\n\n".join(["search and confirmation", text_grid(fit(columns(found), width)), "\n".join(lines)]) + "\n"
 
 
 def page(found: Confirmed) -> str:
     """As a page of markdown."""
-    lines = "\n".join(f"- {markdown_escape(line)}" for line in told(found))
-    return "\n\n".join([f"# {markdown_escape(found.study.title)}", pipes(columns(found)), lines]) + "\n"
+    lines = "\n".join(f"- {markdown_escape(line)}" for line in verdict_lines(found))
+    return "\n\n".join([f"# {markdown_escape(found.study.title)}", markdown_grid(columns(found)), lines]) + "\n"

@@ -8,7 +8,7 @@ from mclab.plan.evidence import meaningless
 from mclab.plan.space_trials import Objective, Trial, Trials
 from mclab.report.stats import Spread
 from mclab.report.sweeps.levels import number_text
-from mclab.report.sweeps.study import Ranked, Study, clipped, metric_name, metric_text, told
+from mclab.report.sweeps.study import Ranked, Study, clipped, metric_name, metric_text, status_lines
 from mclab.report.sweeps.trust import trust
 from mclab.report.table.columns import Shown
 from mclab.report.table.grids import fit, text_grid
@@ -126,10 +126,10 @@ def terminal_text(found: Trials, width: int = 120, confirm: str | None = None) -
         columns = fit(every, width)
         left = [column.head for column in every if column not in columns]
         parts += [head(study), text_grid(columns)]
-        parts += [f"left out for width: {', '.join(left)}; see sweep.md"] * bool(left)
+        parts += [f"hidden columns: {', '.join(left)}; see sweep.md"] * bool(left)
     if weights := importance_columns(study):
         parts.append(text_grid(weights))
-    parts.append("\n".join(fill(line, width, subsequent_indent="  ") for line in (*told(study), *trust(study))))
+    parts.append("\n".join(fill(line, width, subsequent_indent="  ") for line in (*status_lines(study), *trust(study))))
     if confirm and len(found.done) > 1 and not meaningless(found):
         parts.append(f"a search proposes, an ablation decides: {confirm}")
     return "\n\n".join(parts) + "\n"

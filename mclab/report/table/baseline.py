@@ -23,11 +23,13 @@ _MOST_NAMED = 3
 def baselines_of(rows: Sequence[Row]) -> list[int | None]:
     """The place of each row's baseline: the first row; with crossed changes the first change beside it, if any."""
     first = rows[0].values.get(CHANGE)
-    own = {_beside(row): place for place, row in reversed(list(enumerate(rows))) if row.values.get(CHANGE) == first}
-    return [own.get(_beside(row)) for row in rows]
+    own = {
+        _other_values(row): place for place, row in reversed(list(enumerate(rows))) if row.values.get(CHANGE) == first
+    }
+    return [own.get(_other_values(row)) for row in rows]
 
 
-def _beside(row: Row) -> str:
+def _other_values(row: Row) -> str:
     """What rows that are compared with each other have in common: the other values beside a crossed change."""
     if CHANGE not in row.values:
         return ""
@@ -126,18 +128,18 @@ def _wanted(plan: Plan, text: str) -> dict[str, str]:
 
 def _fitting(plan: Plan, wanted: Mapping[str, str], text: str) -> list[Cell]:
     values = {id(cell): cell_values(cell, plan.axes) for cell in plan.cells}
-    fitting = [cell for cell in plan.cells if all(_is(values[id(cell)], path, v) for path, v in wanted.items())]
+    fitting = [cell for cell in plan.cells if all(_has_value(values[id(cell)], path, v) for path, v in wanted.items())]
     if fitting:
         return fitting
     for path, value in wanted.items():
         seen = dict.fromkeys(value_text(each[path]) for each in values.values() if path in each)
-        if not any(_is(each, path, value) for each in values.values()):
+        if not any(_has_value(each, path, value) for each in values.values()):
             hint = did_you_mean(value, seen, "; ") or f"; there are {', '.join(seen)}"
             raise ConfigError(f"--baseline: no cell has {path.rpartition('.')[2]}={value}{hint}")
     raise ConfigError(f"--baseline: no cell has all of {text!r}")
 
 
-def _is(values: Mapping[str, Any], path: str, text: str) -> bool:
+def _has_value(values: Mapping[str, Any], path: str, text: str) -> bool:
     """Whether a cell has this value: as a text, or as the same number."""
     if path not in values:
         return False

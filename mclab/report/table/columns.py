@@ -34,7 +34,7 @@ MARKS = "first mend"
 
 @dataclass(frozen=True)
 class Shown:
-    """A column: its head, a text per row, which side it leans to, and how gladly it goes when space is short."""
+    """A column: its head, a text per row, whether it is flush right, and how soon it is hidden for lack of room."""
 
     head: str
     texts: tuple[str, ...]
@@ -50,7 +50,7 @@ def shown_columns(summary: Summary) -> list[Shown]:
 def slice_columns(summary: Summary) -> list[Shown]:
     """Mean ± standard deviation on every slice, the task's own first; empty where no cell has more than one.
 
-    Below the rows stand the baselines without recall, one for each test.
+    Below the rows are the baselines without recall, one for each test.
     """
     if not summary.has_slices:
         return []
@@ -114,7 +114,7 @@ def _results(summary: Summary) -> Iterator[Shown]:
     yield _column(summary, "95 % interval", lambda row: interval(row.accuracy), expendable=2)
     if len(summary.rows) > 1:
         yield _column(summary, "difference", difference_text)
-        yield from _judged(summary) if summary.way else [_column(summary, "p", lambda row: p_text(row.p))]
+        yield from _judged(summary) if summary.looks else [_column(summary, "p", lambda row: p_text(row.p))]
     if any(_guards(row) for row in summary.rows):
         yield _column(summary, MARKS, lambda row: ", ".join(_guards(row)) or NOTHING, right=False)
     if summary.baselined:
@@ -129,11 +129,11 @@ def _judged(summary: Summary) -> Iterator[Shown]:
     """Of a sequential grid: the corrected p against the look's share of the error, the look, the verdict."""
     yield _column(summary, "p", against_share)
     yield _column(summary, "look", lambda row: look_text(row, summary))
-    yield _column(summary, "verdict", lambda row: standing_text(row, summary), right=False)
+    yield _column(summary, "verdict", lambda row: look_verdict(row, summary), right=False)
 
 
 def _guards(row: Row) -> list[str]:
-    """The marks that no other column has: a value at the edge of its range stands beside the value."""
+    """The marks that no other column has: a value at the edge of its range is marked beside the value."""
     return [mark for mark in row.marks if mark != EDGE]
 
 
@@ -209,39 +209,39 @@ def difference_text(row: Row) -> str:
 
 def look_text(row: Row, summary: Summary) -> str:
     """`2 of 5`: the last look that the row took part in."""
-    rule, stand = summary.plan.until, row.standing
-    if stand is None or rule is None or stand.n not in rule.looks:
+    rule, result = summary.plan.until, row.look_result
+    if result is None or rule is None or result.n not in rule.looks:
         return NOTHING
-    return f"{rule.looks.index(stand.n) + 1} of {len(rule.looks)}"
+    return f"{rule.looks.index(result.n) + 1} of {len(rule.looks)}"
 
 
 def against_share(row: Row) -> str:
     """`0.0021 ≤ 0.003`: the corrected p against what the look may spend."""
-    stand = row.standing
-    if stand is None or stand.p is None or stand.share is None:
+    result = row.look_result
+    if result is None or result.p is None or result.share is None:
         return NOTHING
-    p = "<0.0001" if stand.p < 0.0001 else f"{stand.p:.4f}"
-    return f"{p} {'≤' if stand.p <= stand.share else '>'} {stand.share:.4g}"
+    p = "<0.0001" if result.p < 0.0001 else f"{result.p:.4f}"
+    return f"{p} {'≤' if result.p <= result.share else '>'} {result.share:.4g}"
 
 
-def standing_text(row: Row, summary: Summary) -> str:
+def look_verdict(row: Row, summary: Summary) -> str:
     """The verdict on a row, in a few words."""
-    stand, rule = row.standing, summary.plan.until
-    if stand is None or rule is None:
+    result, rule = row.look_result, summary.plan.until
+    if result is None or rule is None:
         return NOTHING
-    if stand.state in TOLD:
-        return TOLD[stand.state]
-    if stand.state == "even":
+    if result.state in TOLD:
+        return TOLD[result.state]
+    if result.state == "even":
         return f"even, within {rule.even:g}"
-    if stand.state == "not separable":
+    if result.state == "not separable":
         return f"not separable by {rule.most}"
-    if stand.state == "open":
+    if result.state == "open":
         return f"open: {seeds_text(row, summary)}"
-    if stand.state == "waiting":
+    if result.state == "waiting":
         return "open: no look yet"
-    if stand.state in ("unmended", "failed"):
-        return f"no verdict: {stand.why}"
-    return "identical" if stand.state == "identical" else NOTHING
+    if result.state in ("unmended", "failed"):
+        return f"no verdict: {result.why}"
+    return "identical" if result.state == "identical" else NOTHING
 
 
 def seeds_text(row: Row, summary: Summary) -> str:
@@ -254,10 +254,10 @@ def seeds_text(row: Row, summary: Summary) -> str:
 
 def seeds_of(row: Row, summary: Summary) -> tuple[int | None, int | None]:
     """About how many seeds would tell an open row with a power of 80 %, and how many to be safe."""
-    stand, rule, way = row.standing, summary.plan.until, summary.way
-    if stand is None or stand.gap is None or stand.state != "open" or rule is None or way is None:
+    result, rule, progress = row.look_result, summary.plan.until, summary.looks
+    if result is None or result.gap is None or result.state != "open" or rule is None or progress is None:
         return None, None
-    return seeds_to_tell(stand.gap, rule.shares[-1], way.compared)
+    return seeds_to_tell(result.gap, rule.shares[-1], progress.compared)
 
 
 def _number(seeds: int | None) -> str:

@@ -85,7 +85,7 @@ class Effect:
 class Grid:
     """The cells of a summary by the places of their levels.
 
-    One in which some factors change nothing is the same run whatever their level, so it stands in each of those places;
+    One in which some factors change nothing is the same run whatever their level, so it is in each of those places;
     `idle` names it and them.
     """
 
@@ -187,13 +187,13 @@ def _squares(grid: Grid, places: tuple[int, ...], corners: Sequence[tuple[dict[i
 
 
 def _comparable(rows: Sequence[Row]) -> bool:
-    """Whether the differences are of one exam and one formula each: of four cells, along one of the two factors."""
+    """Whether the differences are of one test and one formula each: of four cells, along one of the two factors."""
     if clashing(record for row in rows for record in row.records.values()):
         return False
-    exams = [frozenset(row.own) for row in rows]
+    tests = [frozenset(row.own) for row in rows]
     if len(rows) == 2:
-        return exams[0] == exams[1]
-    return (exams[0] == exams[1] and exams[2] == exams[3]) or (exams[0] == exams[2] and exams[1] == exams[3])
+        return tests[0] == tests[1]
+    return (tests[0] == tests[1] and tests[2] == tests[3]) or (tests[0] == tests[2] and tests[1] == tests[3])
 
 
 def _effect(grid: Grid, places: tuple[int, ...], levels: tuple[int, ...], squares: Sequence[Square]) -> Effect:

@@ -43,15 +43,15 @@ def cells_frame(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> pl.Da
 
     `name` (grids of changes alone) and one column per varied key; null where the key means nothing in the cell.
     `n` seeds scored (a diverged run scores 0), `status`, `solved` (seeds of n with 0.99 or more), selected keys and
-    `lr`, `*_edge` where a selected key's chosen value lies at the edge of its range.
+    `lr`, `*_edge` where the chosen value of a selected key is an end of its range.
     `test_accuracy_lo/_hi`: 95 % t interval, clipped to [0, 1]. `diff_*`: cell less baseline over the seeds both have,
     clipped to [-1, 1]; `p`: paired t test, Holm-adjusted over the rows; null without a test (see `stats.Difference`).
     A row scored on other slices than the baseline is not compared: its `diff_*`, `p` and `ceiling` are null.
     `without_recall` and `without_recall[pairs=4]`: what the best predictor that looks at no key scores on the same
     test, `without_recall_by` its name, `above_without_recall` false where no one-sided paired t test over seeds tells
     the cell from it; the columns are there where records hold it.
-    `did_not_learn`: runs no more than 0.05 above it; `starts`: the median step of the first look above that; `marks`:
-    what must be mended before the row gets a verdict.
+    `did_not_learn`: runs no more than 0.05 above it; `starts`: the median step of the first evaluation above that;
+    `marks`: what must be mended before the row gets a verdict.
     Of a grid whose seeds are added until every row is told: `look`, the seeds of the row's last look, over which all of
     this is; `diff_lo/_hi` an interval that holds after stopping; `p` corrected for Holm, to be held against `share`;
     `verdict`; and `seeds_to_tell` and `seeds_to_be_safe` of an open row.
@@ -90,8 +90,8 @@ def _columns(summary: Summary) -> Iterator[Column]:
             found = [row.spread_of(metric, part) if part in row.slices else Spread() for row in rows]
             yield from _spread(f"test_{metric}[{part}]", found)
     yield from _difference(rows)
-    if summary.way:
-        yield from _standing(summary)
+    if summary.looks:
+        yield from _look_results(summary)
     yield "params", pl.Int64, [row.params for row in rows]
     yield "state_fixed", pl.Int64, [row.state_fixed for row in rows]
     yield "state_cached", pl.Int64, [row.state_cached for row in rows]
@@ -102,11 +102,11 @@ def _columns(summary: Summary) -> Iterator[Column]:
         yield from _without_recall(summary)
 
 
-def _standing(summary: Summary) -> Iterator[Column]:
-    stands, seeds = [row.standing for row in summary.rows], [seeds_of(row, summary) for row in summary.rows]
-    yield "look", pl.Int64, [stand.n if stand else None for stand in stands]
-    yield "share", pl.Float64, [stand.share if stand else None for stand in stands]
-    yield "verdict", pl.String, [stand.state if stand else None for stand in stands]
+def _look_results(summary: Summary) -> Iterator[Column]:
+    results, seeds = [row.look_result for row in summary.rows], [seeds_of(row, summary) for row in summary.rows]
+    yield "look", pl.Int64, [result.n if result else None for result in results]
+    yield "share", pl.Float64, [result.share if result else None for result in results]
+    yield "verdict", pl.String, [result.state if result else None for result in results]
     yield "seeds_to_tell", pl.Int64, [about for about, _ in seeds]
     yield "seeds_to_be_safe", pl.Int64, [safe for _, safe in seeds]
 

@@ -6,7 +6,7 @@ from textwrap import fill
 
 from mclab.printable import printable
 from mclab.report.table.columns import Shown
-from mclab.report.text import GAP, beside, cut, cut_middle, padded
+from mclab.report.text import GAP, cut, cut_middle, joined_columns, padded
 
 #: What would end a cell, start emphasis, code or a formula, or open a tag. Inside a word `_` starts nothing.
 _SPECIAL = re.compile(r"[\\|*`$~]|<(?=[A-Za-z/!?])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -15,7 +15,7 @@ LONGEST = 28
 
 
 def fit(columns: Sequence[Shown], width: int) -> list[Shown]:
-    """The columns that must stand, and of the others, least expendable first, those that still fit."""
+    """The columns that are always shown, and of the others, least expendable first, those that still fit."""
     kept = {place for place, column in enumerate(columns) if not column.expendable}
     for place in sorted(set(range(len(columns))) - kept, key=lambda place: columns[place].expendable):
         if width_of([columns[p] for p in sorted(kept | {place})]) <= width:
@@ -29,7 +29,7 @@ def text_grid(columns: Sequence[Shown]) -> str:
     for column in columns:
         top, *rest = padded(_texts(column), column.right)
         body.append([top, "-" * len(top), *rest])
-    return beside(body)
+    return joined_columns(body)
 
 
 def width_of(columns: Sequence[Shown]) -> int:

@@ -117,7 +117,7 @@ def _accented(sign: str) -> str | None:
 def typeset(caption: str, name: str, tables: Sequence[Sequence[Shown]], notes: Sequence[str], heads: int = 1) -> str:
     """Tables with a caption and how to read them; the first `heads` columns name the rows.
 
-    What does not fit side by side stands below, with the rows' names again, and what does not fit on a page in a
+    What does not fit side by side is set below, with the rows' names again, and what does not fit on a page in a
     further table.
     """
     sized = (_sized(tables, size, heads) for size in SIZES)
@@ -137,7 +137,7 @@ def typeset(caption: str, name: str, tables: Sequence[Sequence[Shown]], notes: S
 
 
 def _float(caption: str, name: str, size: str, tables: Sequence[str], place: int, words: Sequence[str]) -> str:
-    """One table environment; the notes stand below the first one."""
+    """One table environment; the notes are below the first one."""
     under = [r"\par\medskip", r"\begin{minipage}{\linewidth}\footnotesize", *words, r"\end{minipage}"]
     return "\n".join(
         [
@@ -155,7 +155,7 @@ def _float(caption: str, name: str, size: str, tables: Sequence[str], place: int
 
 
 def anchor(name: str, place: int = 0) -> str:
-    """What a table is referred to by; `place` counts those that go on."""
+    """The label of a table; `place` counts its continuations."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "table"
     return f"tab:{plain}{f'-{place + 1}' if place else ''}"
 

@@ -13,7 +13,7 @@ from mclab.config.stored import StoredRun
 from mclab.config.strict import leaves
 from mclab.plan.plan import Candidate, Cell, Plan
 from mclab.plan.select import Curve, Lookup, choose, edges
-from mclab.report.sequential import Standing
+from mclab.report.sequential import LookResult
 from mclab.report.stats import Difference, Spread, spread
 from mclab.report.table.accuracy import (
     FOUND,
@@ -37,21 +37,22 @@ LR = "train.lr"
 class Row:
     """One cell: what it is, what its chosen candidate's seeds gave, how it compares with the baseline.
 
-    `label` names it in a table or a plot, `told` in a sentence. `values` holds the varied keys that mean something in
-    this cell, by path. `picked` holds the selected keys and the learning rate, `edges` those whose chosen value lies at
-    the edge of its range. `records` are the chosen candidate's, by seed; `missing` its seeds without one. `difference`,
-    `p` (Holm) and `ceiling` are `None` in the baseline's own row, and the last two where the slices are others.
-    `accuracy` is over the task's own slices; `slices` holds those, then what `eval.task` adds. `without_recall` is
-    `None` where nothing is scored, and where the records are from before it was stored; so is `not_learned`, the number
-    of runs that did not rise above it, and `starts`, the median step at which they did. `marks` are what must be mended
-    before the row gets a verdict (see `mclab.report.table.accuracy`), `wanted` the seeds that the row is asked for, and
-    `standing` how it stands in a sequential grid. `unmended` says which marks, its own or its baseline's, keep it
-    without a verdict.
+    `label` is its name in a table or a plot, `in_text` in a sentence. `values` are the varied keys that mean something
+    in this cell, by path; `picked` the selected keys and the learning rate; `edges` those of them whose chosen value is
+    at an end of its range. `records` are those of the chosen candidate, by seed; `missing` are its seeds without one,
+    `wanted` the number of seeds that are asked for.
+    `accuracy` is over the task's own slices; `slices` has each of them, then those that `eval.task` adds.
+    `without_recall` is `None` where nothing is scored and in old records, which do not have it; so are `not_learned`,
+    the number of runs that did not rise above it, and `starts`, the median step at which the others did.
+    `difference`, `p` (Holm) and `ceiling` are `None` in the baseline's row, `p` and `ceiling` also where the slices are
+    other ones. `look_result` is what the last look of a sequential grid says.
+    `marks` are what must be mended before the row gets a verdict; `unmended` names the marks, its own or those of its
+    baseline, that keep it without one.
     """
 
     cell: Cell
     label: str
-    told: str
+    in_text: str
     values: dict[str, Any]
     picked: dict[str, Any]
     candidate: Candidate | None
@@ -69,7 +70,7 @@ class Row:
     starts: float | None = None
     marks: tuple[str, ...] = ()
     wanted: int = 0
-    standing: Standing | None = None
+    look_result: LookResult | None = None
     unmended: str = ""
 
     @property
@@ -86,7 +87,7 @@ class Row:
     def long_answers(self) -> bool:
         """True where an answer is several tokens, so that its tokens can be right where it is not."""
         run = self.run
-        return any(task.answer_tokens > 1 for task in (run.task, *(exam.task for exam in run.exams)))
+        return any(task.answer_tokens > 1 for task in (run.task, *(variant.task for variant in run.exams)))
 
     @property
     def several_values(self) -> bool:
@@ -129,17 +130,17 @@ class Row:
 
     @property
     def params(self) -> int | None:
-        """The trained parameters of one run."""
+        """The number of parameters of one run."""
         return self._first(lambda record: record.params)
 
     @property
     def state_fixed(self) -> int | None:
-        """Floats kept of a sequence, however long it is."""
+        """State size in floats that does not grow with the sequence."""
         return self._first(lambda record: record.state_fixed)
 
     @property
     def state_cached(self) -> int | None:
-        """Floats kept of a sequence in caches that grow with it."""
+        """State size in floats of the caches that grow with the sequence."""
         return self._first(lambda record: record.state_cached)
 
     def _first(self, figure: Callable[[StoredRun], int | None]) -> int | None:
@@ -188,7 +189,7 @@ def row_of(plan: Plan, cell: Cell, lookup: Lookup, curve: Curve | None = None, s
     row = Row(
         cell=cell,
         label=name,
-        told=f'"{name}"' if plan.named else name,
+        in_text=f'"{name}"' if plan.named else name,
         values=values,
         picked=_picked(plan, candidate),
         candidate=candidate,
@@ -222,11 +223,11 @@ def axis_names(plan: Plan) -> dict[str, str]:
 
 def _parts(run: RunConfig) -> list[str]:
     """Every slice that the run is tested on."""
-    return [*run.task.slices, *(part for exam in run.exams for part in exam.slices)]
+    return [*run.task.slices, *(part for variant in run.exams for part in variant.slices)]
 
 
 def cell_values(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
-    """The varied keys that mean something in this cell: as its author wrote them, else as they stand in its run."""
+    """The varied keys that mean something in this cell: as its author wrote them, else as they are in its run."""
     run = next(iter(cell.candidates[0].runs.values()))
     dead = inert(run) | UNSCIENTIFIC
     settled = {path: value for path, value in leaves(run) if path not in dead}

@@ -6,7 +6,7 @@ from mclab.plan.plan import CHANGE, Plan
 from mclab.plan.select import Curve, Lookup
 from mclab.report.table.accuracy import BITS, FOUND, TOKENS, VALUES
 from mclab.report.table.baseline import compared
-from mclab.report.table.planned_looks import Course, compared_at_looks, course
+from mclab.report.table.planned_looks import LooksSoFar, compared_at_looks, looks_so_far
 from mclab.report.table.row import Row, column_names_of, row_of
 from mclab.report.text import natural, value_text
 
@@ -20,15 +20,15 @@ SHORT = 24
 class Summary:
     """All rows in the plan's order. `names`: the column of each key by path.
 
-    `slices`: the union over the cells, the tasks' own first, then those that `eval.task` adds. `way`: how far a
-    sequential grid is.
+    `slices`: the union over the cells, the tasks' own first, then those that `eval.task` adds. `looks`: how
+    far a sequential grid is.
     """
 
     plan: Plan
     rows: tuple[Row, ...]
     slices: tuple[str, ...]
     names: dict[str, str]
-    way: Course | None = None
+    looks: LooksSoFar | None = None
 
     @property
     def selected(self) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ class Summary:
         """The baseline in a sentence: the first row by its own name where that is short, else the first change."""
         if self.crossed:
             return f"{value_text(self.rows[0].values[CHANGE])} there"
-        told = self.rows[0].told
+        told = self.rows[0].in_text
         return told if len(told) <= SHORT else "the baseline"
 
     @property
@@ -89,20 +89,21 @@ class Summary:
 def summarise(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Summary:
     """Sum up every cell of the plan from the records that `lookup` finds; cells without any stay, empty.
 
-    `curve` finds the looks of a run by its id; without it nothing is said of rows that still improve. The rows of a
-    sequential grid are over the seeds of the last look that they took part in.
+    `curve` finds the evaluations of a run by its id; without it nothing is said of rows that still improve. The rows of
+    a sequential grid are over the seeds of the last look that they took part in.
     """
-    way = course(plan, lookup, curve) if plan.until else None
+    looks = looks_so_far(plan, lookup, curve) if plan.until else None
     rows = [
-        row_of(plan, cell, lookup, curve, way.shown[place] if way else None) for place, cell in enumerate(plan.cells)
+        row_of(plan, cell, lookup, curve, looks.shown[place] if looks else None)
+        for place, cell in enumerate(plan.cells)
     ]
     own = {part for row in rows for part in row.own}
     parts = sorted({part for row in rows for part in row.slices}, key=lambda part: (part not in own, natural(part)))
-    rows = compared_at_looks(rows, way) if way else compared(rows)
-    return Summary(plan, tuple(rows), tuple(parts), column_names_of(plan), way)
+    rows = compared_at_looks(rows, looks) if looks else compared(rows)
+    return Summary(plan, tuple(rows), tuple(parts), column_names_of(plan), looks)
 
 
-def ends(summary: Summary, most: int = MOST_ROWS) -> Summary:
+def shortened(summary: Summary, most: int = MOST_ROWS) -> Summary:
     """The summary with the first row and those of the highest and the lowest accuracy alone, where there are many.
 
     Rows stay in the plan's order; what is compared and adjusted is as over all of them.
@@ -121,7 +122,7 @@ def _mean(row: Row) -> float:
     return row.accuracy.mean or 0.0
 
 
-def ends_told(summary: Summary, every: Summary, where: str) -> str:
+def shortened_text(summary: Summary, every: Summary, where: str) -> str:
     """How the rows of `summary`, as `ends` left them, stand for those of `every`; nothing where all are there."""
     if len(summary.rows) == len(every.rows):
         return ""

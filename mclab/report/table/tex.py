@@ -21,7 +21,7 @@ STARS = {0.001: 3, 0.01: 2, ALPHA: 1}
 LONGEST, NAMES = 34, 0.32
 #: Letters of a line of a caption; lines that head, rules and the caption's own space take.
 LINE, RULES = 70, 5
-#: Columns that stand beside the accuracies where there is room, the first soonest.
+#: Columns beside the accuracies where there is room, the first soonest.
 _MORE = ("params", "state", "solved")
 
 
@@ -40,7 +40,7 @@ def tex(summary: Summary, underline: bool = False, notes: Sequence[str] = ()) ->
     """One table: names, accuracy with stars, every slice, and what else a page has room for.
 
     The highest mean of a column is bold, with `underline` the second underlined. The caption has n, the test and the
-    correction; the `notes` are comments above the table. More rows than a page holds go on in a
+    correction; the `notes` are comments above the table. Rows beyond a page are in a
     further table.
     """
     size, columns, left = _fitted(summary, underline)
@@ -65,7 +65,7 @@ def _float(
     rows: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
     place: int,
 ) -> str:
-    """One table environment, of rows and of what stands below them behind a rule."""
+    """One table environment, of rows and of of what is below them, under a rule."""
     body, foot = rows
     return "\n".join([
         r"\begin{table}[tbp]",
@@ -168,8 +168,8 @@ def _stars(each: Row) -> str:
     """Stars of a row that is told from its baseline, a dagger of one that gets no verdict."""
     if each.unmended or each.marks:
         return r"$^\dagger$"
-    if each.standing is not None:
-        return "$^{*}$" if each.standing.state in ("better", "worse") else ""
+    if each.look_result is not None:
+        return "$^{*}$" if each.look_result.state in ("better", "worse") else ""
     found = next((number for level, number in STARS.items() if each.p is not None and each.p < level), 0)
     return f"$^{{{'*' * found}}}$" if found else ""
 
@@ -197,7 +197,7 @@ def _caption(summary: Summary, underline: bool, left: bool) -> Iterator[str]:
         yield "Bold: highest mean" + "; underlined: second." * underline + "." * (not underline)
         yield from _tested(summary)
     if failed := [each for each in summary.rows if each.not_learned]:
-        yield f"Runs that did not learn, counted in: {', '.join(f'{e.told} {e.not_learned}' for e in failed[:6])}."
+        yield f"Runs that did not learn, counted in: {', '.join(f'{e.in_text} {e.not_learned}' for e in failed[:6])}."
     if left:
         yield f"Accuracy on {len(summary.slices)} slices is left to the files."
 
@@ -205,9 +205,9 @@ def _caption(summary: Summary, underline: bool, left: bool) -> Iterator[str]:
 def _tested(summary: Summary) -> Iterator[str]:
     """What the stars mean: the test, what was corrected and over how many comparisons."""
     others = sum(each.difference is not None and each.difference.kind not in NOT_COMPARED for each in summary.rows)
-    base = "the first change beside it" if summary.crossed else summary.rows[0].told
+    base = "the first change beside it" if summary.crossed else summary.rows[0].in_text
     test = f"two-sided paired t test over seeds, Holm-corrected over {others} comparison{'s' * (others != 1)}"
-    if summary.way:
+    if summary.looks:
         yield f"*: told from {base}; {test}, at looks that share an error of 5 % (group-sequential)."
     elif any(each.p is not None for each in summary.rows):
         yield f"*, **, ***: differs from {base} with p < 0.05, 0.01, 0.001; {test}."

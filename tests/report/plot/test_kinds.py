@@ -12,7 +12,7 @@ from mclab.config.strict import ConfigError
 from mclab.report.plot.curves import curves_figure, track
 from mclab.report.plot.heat import heat_figure, heat_map
 from mclab.report.plot.kinds import accuracy_figure, fitting, render, write_plots
-from mclab.report.plot.slice_cells import families, groups, spots, varied, words
+from mclab.report.plot.slice_cells import families, groups, keys_of, spots, varied
 from mclab.report.plot.slices import capacity_figure, slices_figure
 from mclab.report.table.summary import summarise
 from tests.report.plans import GATE, gates, make_plan, record
@@ -53,8 +53,8 @@ def titles(figure):
 
 
 def test_names_of_slices_are_keys_and_values():
-    assert words("length=128 haystack=text depth=50") == {"length": 128, "haystack": "text", "depth": 50}
-    assert words("all") == {}
+    assert keys_of("length=128 haystack=text depth=50") == {"length": 128, "haystack": "text", "depth": 50}
+    assert keys_of("all") == {}
 
 
 def test_own_slices_stand_at_the_tasks_length(grid):

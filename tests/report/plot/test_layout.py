@@ -9,7 +9,7 @@ import pytest
 
 from mclab.config.strict import ConfigError
 from mclab.report.plot.kinds import accuracy_figure, figure_of, render, write_plots
-from mclab.report.plot.layout import Layout, inches, laid_out, printed, renamed
+from mclab.report.plot.layout import Layout, inches, printed, renamed, using_layout
 from mclab.report.plot.slices import slices_figure
 from mclab.report.table.summary import summarise
 from tests.commands import ROOT, fine, mclab, one_line
@@ -44,7 +44,7 @@ def sizes(pdf):
 
 @pytest.mark.parametrize("kind", ["accuracy", "slices"])
 def test_a_column_s_pdf_has_true_fonts_and_nothing_under_six_points(kind, tmp_path):
-    with laid_out(printed(inches("single"))):
+    with using_layout(printed(inches("single"))):
         pdf = render(summarise(*twelve()), "pdf", kind)
     assert b"/Type3" not in pdf.replace(b" ", b"")
     assert b"/CIDFontType2" in pdf.replace(b" ", b"")
@@ -73,9 +73,9 @@ def test_widths():
 
 def test_no_title_leaves_no_room_for_one():
     summary = summarise(*gates([0.5, 0.6, 0.7], [0.6, 0.7, 0.8]))
-    with laid_out(printed(7.0)):
+    with using_layout(printed(7.0)):
         whole = accuracy_figure(summary)
-    with laid_out(Layout(width=7.0, heading="")):
+    with using_layout(Layout(width=7.0, heading="")):
         bare = accuracy_figure(summary)
     assert whole.get_size_inches()[0] == bare.get_size_inches()[0] == 7.0
     assert bare.get_size_inches()[1] < whole.get_size_inches()[1]

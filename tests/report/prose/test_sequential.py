@@ -65,7 +65,7 @@ def test_it_says_in_words_what_is_told_and_what_is_left():
     assert any(line.startswith("none is open after 8 seeds: about") for line in lines)
     assert any("a new experiment, with other seeds and more looks" in line for line in lines)
     half = verdict(table(BASE, FAR, [*CLOSE[:6], None, None]))
-    assert "The look at 8 seeds is under way; the same command goes on with it." in half
+    assert "The look at 8 seeds is under way; the same command continues with it." in half
     assert verdict(table(BASE, [value + 0.001 * (-1) ** n for n, value in enumerate(BASE)]))[0] == (
         "input is even with context: the difference is within 0.02 (by two t tests)."
     )

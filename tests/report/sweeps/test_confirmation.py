@@ -2,7 +2,7 @@
 
 import pytest
 
-from mclab.report.sweeps.confirmation import confirmed, page, text, told
+from mclab.report.sweeps.confirmation import confirmed, page, text, verdict_lines
 from mclab.report.sweeps.study import Study
 from mclab.report.table.summary import summarise
 from tests.report.plans import make_plan as plan_of
@@ -35,7 +35,7 @@ def both(gate_input: float, gate_none: float, slower: float, change=None, **shar
 
 
 def test_a_choice_whose_other_values_are_worse_is_confirmed():
-    lines = told(both(0.5, 0.79, 0.8, gate=0.9, lr=0.1))
+    lines = verdict_lines(both(0.5, 0.79, 0.8, gate=0.9, lr=0.1))
     assert lines[0].startswith("gate=context is confirmed: input by 0.3")
     assert "none cannot be told from it" in lines[0]
     assert lines[1] == "lr=0.01 is open: 0.003 cannot be told from it."
@@ -44,20 +44,20 @@ def test_a_choice_whose_other_values_are_worse_is_confirmed():
 
 
 def test_a_choice_that_is_beaten_is_refuted_and_ranks_that_differ_are_named():
-    lines = told(both(0.95, 0.4, 0.8, gate=0.1, lr=0.9))
+    lines = verdict_lines(both(0.95, 0.4, 0.8, gate=0.1, lr=0.9))
     assert lines[0].startswith("lr=0.01 is open")
     assert lines[1].startswith("gate=context is refuted: input by 0.1")
     assert any("The search ranks lr first; at the best point gate (-0." in line for line in lines)
 
 
 def test_where_nothing_is_told_apart_nothing_is_confirmed():
-    lines = told(both(0.8, 0.79, 0.8, gate=0.9, lr=0.1))
+    lines = verdict_lines(both(0.8, 0.79, 0.8, gate=0.9, lr=0.1))
     assert "No choice is told apart at the best point: what the search ranks is not confirmed, nor refuted." in lines
 
 
 def test_runs_at_chance_get_no_verdict():
     chance = {part: {"any value": 0.99} for part in ("all", "pairs=4", "pairs=8")}
-    lines = told(both(0.5, 0.79, 0.8, lambda record: {"without_recall": chance}, gate=0.9))
+    lines = verdict_lines(both(0.5, 0.79, 0.8, lambda record: {"without_recall": chance}, gate=0.9))
     assert lines[0].startswith("gate=context: no verdict until runs are mended (at chance): more steps")
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from mclab.plan.space_trials import SpaceAxis, Trials
 from mclab.report.sweeps.levels import levels_of
-from mclab.report.sweeps.study import Study, told
+from mclab.report.sweeps.study import Study, status_lines
 from mclab.report.sweeps.tables import terminal_text
 from mclab.report.sweeps.write import write_tables
 from tests.report.sweeps.trials import FRONT, GATE, LR, SEVERAL, K, study, trial, weights
@@ -42,7 +42,7 @@ def test_what_went_wrong_is_named():
 def test_a_best_value_at_an_end_of_its_range_is_named(lr: float, edge: bool):
     found = study(trial(0, 0.9, {"lr": lr}), trial(1, 0.1, {"lr": 0.01}))
     assert (
-        "In the best trial lr lies at an end of the range: a better value may lie beyond." in terminal_text(found)
+        "In the best trial lr is at an end of the range: a better value may be beyond it." in terminal_text(found)
     ) == edge
 
 
@@ -143,13 +143,13 @@ def test_where_there_is_nothing_to_say_a_line_says_so(found: Trials, said: str, 
 
 def test_a_narrow_terminal_leaves_columns_out_and_says_so():
     shown = lines(study(*SEVERAL, importances=weights(gate=1.0)), 60)
-    assert "left out for width: params, state; see sweep.md" in shown
+    assert "hidden columns: params, state; see sweep.md" in shown
 
 
 def test_points_that_were_refused_say_why_once_for_each_reason():
     error = "model.mixer.gate: soup mixes weights"
     refused = [trial(number, "refused", {"gate": None}, error=error) for number in (7, 8)]
-    lines = told(
+    lines = status_lines(
         Study(study(*SEVERAL, *refused, trial(9, "refused", {"gate": None}, error="model.pattern: names no mixer")))
     )
     assert f"2 points refused by the rules between keys ({error})." in lines

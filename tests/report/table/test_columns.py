@@ -108,7 +108,7 @@ def test_the_terminal_says_how_to_read_the_columns_that_it_shows():
     for words in ("mean ± standard deviation (seeds), a diverged run is 0", "p: paired t test, Holm", "0.99 or more"):
         assert words in " ".join(narrow.split())
     assert "state: floats" not in narrow
-    assert "state: floats kept per sequence, fixed + cached" in wide
+    assert "state: size in floats, fixed + cached" in wide
     assert max(map(len, narrow.splitlines())) <= 80
 
 
@@ -116,7 +116,7 @@ def test_a_wide_terminal_shows_what_a_narrow_one_leaves_out():
     given = gates([0.5, 0.6, 0.7], [0.6, 0.8, 1.0])
     narrow, wide = terminal_table(*given, width=80), terminal_table(*given, width=200)
     assert "tokens/s" not in narrow.splitlines()[2]
-    assert "left out for width: 95 % interval, state, steps to 99 %, tokens/s, s/run; see table.md" in " ".join(
+    assert "hidden columns: 95 % interval, state, steps to 99 %, tokens/s, s/run; see table.md" in " ".join(
         narrow.split()
     )
     assert "tokens/s" in wide.splitlines()[2]

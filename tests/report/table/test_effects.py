@@ -12,7 +12,7 @@ from mclab.config.strict import ConfigError
 from mclab.plan.plan import CHANGE
 from mclab.plan.until import Until
 from mclab.report.plot.effects import effects_figure
-from mclab.report.prose.effects import same_runs, told
+from mclab.report.prose.effects import effect_sentences, same_runs
 from mclab.report.stats import holm, paired
 from mclab.report.table.baseline import with_baseline
 from mclab.report.table.effects import effects
@@ -69,12 +69,12 @@ def test_effects_are_differences_of_cells_by_hand():
 
 def test_what_is_there_is_told_and_what_is_not_is_not():
     plan, records, _ = whole_grid(parts)
-    lines = " ".join(told(effects(summarise(plan, records.get))))
+    lines = " ".join(effect_sentences(effects(summarise(plan, records.get))))
     assert "gate: input is 0.099 below context (95 % interval" in lines
     assert "gate and segment go together: the difference of none to context is 0.2" in lines
     assert "higher with segment 8 than with 4" in lines
     plan, records, _ = whole_grid(lambda gate, segment: 0.5 - 0.1 * (gate == "input"))
-    lines = " ".join(told(effects(summarise(plan, records.get))))
+    lines = " ".join(effect_sentences(effects(summarise(plan, records.get))))
     assert "No interaction can be told from none (gate × segment)." in lines
     assert "go together" not in lines
 
@@ -122,7 +122,7 @@ def test_cells_at_chance_get_no_verdict():
     marked = mapped(plan, records, lambda record: {"without_recall": chance})
     found = effects(summarise(plan, marked))
     assert not any(effect.apart for effect in found)
-    (line,) = told(found)
+    (line,) = effect_sentences(found)
     assert line.startswith("No verdict on 5 of 5 effects: they rest on cells that must be mended first")
 
 

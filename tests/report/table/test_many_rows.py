@@ -8,7 +8,7 @@ import pytest
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup
 from mclab.report.plot.kinds import accuracy_figure
-from mclab.report.table.summary import MOST_ROWS, Summary, ends, ends_told, summarise
+from mclab.report.table.summary import MOST_ROWS, Summary, shortened, shortened_text, summarise
 from mclab.report.terminal import MOST_LINES, terminal_table
 from mclab.report.write import table_files
 from tests.report.plans import make_plan, store
@@ -32,21 +32,21 @@ def named(rows: int) -> Summary:
 
 def test_the_ends_are_the_first_the_best_and_the_worst_in_the_plans_order() -> None:
     every = named(120)
-    shown = ends(every)
+    shown = shortened(every)
     places = [int(row.label.removeprefix("row ")) for row in shown.rows]
     assert places == [0, *[n for n in range(1, LOW + 2) if n != 7], *range(120 - HIGH, 120)]
     assert shown.rows[3].p == every.rows[3].p  # Holm's family is still all of them
-    assert ends_told(shown, every, "see there") == (
+    assert shortened_text(shown, every, "see there") == (
         "50 of 120 rows: the first, the 25 of highest and the 24 of lowest accuracy; see there"
     )
 
 
 def test_fifty_rows_are_all_there() -> None:
     every = named(MOST_ROWS)
-    assert ends(every) is every
-    assert ends_told(every, every, "") == ""
+    assert shortened(every) is every
+    assert shortened_text(every, every, "") == ""
     nothing = summarise(make_plan([{CLIP: 1.0 + n} for n in range(80)], [0]), {}.get)
-    assert len(ends(nothing).rows) == MOST_ROWS
+    assert len(shortened(nothing).rows) == MOST_ROWS
 
 
 def test_points_of_many_rows_say_what_they_leave_out() -> None:
