@@ -21,8 +21,8 @@ from scipy.special import gammaln, nctdtr, nctdtrinc, ndtr, ndtri, stdtr, stdtri
 
 from mclab.plan.until import Until
 
-#: What a look says of a row: told apart from the baseline, even with it within the margin, not separable by the last look,
-#: or still open.
+#: What a look says of a row: told apart from the baseline, even with it within the margin, not separable by the last
+#: look, or still open.
 State = Literal["open", "better", "worse", "even", "not separable"]
 #: Beside them: the first look is not taken yet; the same function as the baseline; a mark that must be mended before
 #: anything follows (of the row or of its baseline); runs that failed; rows that are not compared.

@@ -177,9 +177,10 @@ def _how_to_read(found: Confirmed) -> Iterator[str]:
     plan = found.summary.plan
     seeds = f"from {plan.seeds[0]} on, until told," if plan.until else f"{seeds_text(plan.seeds)},"
     yield (
-        f"A search proposes, an ablation decides. Importance: how the good trials of the whole space are spread "
-        f"along an axis. Confirmation: one change at a time at the best point (trial {found.trial.number}), on test, on seeds "
-        f"{seeds} which the search has not used, all else as there, the learning rate too; paired t test, corrected."
+        f"A search proposes, an ablation decides. Importance: how the good trials of the whole space are spread along "
+        f"an axis. Confirmation: one change at a time at the best point (trial {found.trial.number}), all else as "
+        f"there, the learning rate too; on test, on seeds {seeds} which the search has not used; paired t test, "
+        f"corrected."
     )
     for line in found.refused:
         yield f"Not tried, the rules between keys refuse it: {line}"
