@@ -92,7 +92,7 @@ def test_marks_are_explained_where_they_stand():
     plan = make_plan([{GATE: "context"}], range(2), over=over)
     records = store(plan, [[0.9] * 2], 0) | store(plan, [[0.5] * 2], 1) | store(plan, [[0.5] * 2], 2)
     edged = notes(summarise(plan, records.get))
-    assert any(line.startswith("(edge), in csv lr_edge: the value chosen is an end of its range") for line in edged)
+    assert any(line.startswith("(edge), in csv lr_edge: the chosen value is an end of its range") for line in edged)
 
 
 def test_tick_labels_keep_clear_of_each_other():

@@ -35,7 +35,10 @@ def _rests_on(study: Study) -> Iterator[str]:
     judged = study.judged
     if judged.step is None:
         if judged.left:
-            yield f"{_trials(judged.left)} pruned and in no importance and no mean: their evaluations are not stored."
+            yield (
+                f"{_trials(judged.left)} pruned and left out of importances and means: their evaluations are not "
+                f"stored."
+            )
         return
     left = f"; {_trials(judged.left)} stopped before and left out" if judged.left else ""
     yield (

@@ -33,8 +33,8 @@ class LooksSoFar:
 
 
 def looks_so_far(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> LooksSoFar:
-    """The course of a plan with `until`."""
-    return _Walk(plan, lookup, curve).course()
+    """The looks of a plan with `until`, by what is stored."""
+    return _Walk(plan, lookup, curve).so_far()
 
 
 class _Walk:
@@ -65,7 +65,7 @@ class _Walk:
             self.taken = n
             self.active = {*self.looks.open, *(base for row in self.looks.open if (base := self.base[row]) is not None)}
 
-    def course(self) -> LooksSoFar:
+    def so_far(self) -> LooksSoFar:
         now = self.under_way
         wanted = [now if now and place in self.active else seen for place, seen in enumerate(self.seen)]
         shown = [seen or want for seen, want in zip(self.seen, wanted, strict=True)]

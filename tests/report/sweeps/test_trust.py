@@ -74,7 +74,7 @@ def test_pruned_trials_are_in_the_plots():
     assert marginals.get_xlabel() == "valid accuracy at step 200"
 
 
-def test_pruned_trials_of_which_no_look_is_known_are_left_out_and_that_is_said():
+def test_pruned_trials_of_which_no_evaluation_is_known_are_left_out_and_that_is_said():
     found = Trials(**{**vars(pruned_study()), "looks": {}})
     assert "2 trials were pruned and left out" in said(found)
     assert levels_of(found, GATE)[1].lost == 2
