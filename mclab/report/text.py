@@ -75,15 +75,12 @@ def label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 def full_label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """`gate=input, segment=8`, also where one key alone varies; variants of a task in brackets."""
-    told = (
-        value_text(value) if path == CHANGE else f"{names[path]}={_in_brackets(value_text(value))}"
-        for path, value in values.items()
-    )
-    return ", ".join(told)
-
-
-def _in_brackets(text: str) -> str:
-    return f"({text})" if _PAIR.match(text) else text
+    texts = []
+    for path, value in values.items():
+        text = value_text(value)
+        bracketed = f"({text})" if _PAIR.match(text) else text
+        texts.append(text if path == CHANGE else f"{names[path]}={bracketed}")
+    return ", ".join(texts)
 
 
 def listed(labels: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.config.strict import ConfigError
 from mclab.plan.space_trials import Trials
-from mclab.report.page.html import Block, Code, Facts, Files, Page, Plot, Section, Source, Table, Words, html
+from mclab.report.page.html import Block, Code, Files, Page, Plot, Section, Source, Table, Words, html
 from mclab.report.page.settings import provenance, settings
 from mclab.report.plot.svg import NARROW, WIDE, drawing
 from mclab.report.sweeps.plots import figures_of
@@ -34,12 +34,8 @@ def sweep_page(found: Trials, records: Sequence[StoredRun], source: Source) -> b
     study = Study(found)
     goals = " and ".join(f"{each.direction} {metric_name(each.metric)}" for each in found.objectives)
     kicker = f"search {found.study}: {goals}, seeds {seeds_text(found.seeds)}"
-    return html(Page(study.title, kicker, _answer(study), _sections(study, records, source)))
-
-
-def _answer(study: Study) -> list[str]:
-    """The sentences that the terminal prints, the best trial first."""
-    return [*_best(study), *status_lines(study), *trust(study)]
+    answer = [*_best(study), *status_lines(study), *trust(study)]
+    return html(Page(study.title, kicker, answer, _sections(study, records, source)))
 
 
 def _best(study: Study) -> list[str]:
@@ -60,7 +56,7 @@ def _sections(study: Study, records: Sequence[StoredRun], source: Source) -> lis
         Section("plots", "Plots", _plots(study)),
         Section("trials", "Every trial", [Table("Trials in order of number", trials_shown(study))]),
         Section("differences", "What the best trials are", _settings(study, records)),
-        Section("provenance", "Provenance", [_provenance(study, records, source)]),
+        Section("provenance", "Provenance", [provenance(records, source, seeds_text(study.found.seeds))]),
         Section("repeat", "Repeat it", [Code(source.commands)]),
         Section("downloads", "Downloads", [Files(_files(study))]),
         Section("notes", "How to read it", [Words(how_to_read_study(study))]),
@@ -85,10 +81,6 @@ def _settings(study: Study, records: Sequence[StoredRun]) -> list[Block]:
         if config is not None:
             runs[f"trial {trial.number}"] = config
     return settings(runs) if runs else []
-
-
-def _provenance(study: Study, records: Sequence[StoredRun], source: Source) -> Facts:
-    return provenance(records, source, seeds_text(study.found.seeds))
 
 
 def _files(study: Study) -> dict[str, bytes]:

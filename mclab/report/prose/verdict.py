@@ -96,9 +96,7 @@ def _lost(summary: Summary) -> Iterator[str]:
 
 
 def _evidence(row: Row, gap: Difference) -> str:
-    p = p_text(row.p)
-    holm = f"Holm p < {p[1:]}" if p.startswith("<") else f"Holm p = {p}"
-    return f"95 % interval {signed_interval(gap)}, {holm}, {gap.n} seeds"
+    return f"95 % interval {signed_interval(gap)}, Holm p {_equals(p_text(row.p))}, {gap.n} seeds"
 
 
 def unplanned(summary: Summary) -> Iterator[str]:

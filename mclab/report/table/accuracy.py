@@ -13,7 +13,7 @@ from statistics import fmean, median
 from typing import Any
 
 from mclab.config.outcome import ALL
-from mclab.config.stored import StoredRun, StoredScore
+from mclab.config.stored import StoredRun
 from mclab.plan.select import Curve
 from mclab.report.stats import LEAST_PAIRS, SAME, Spread, exceeds
 
@@ -57,15 +57,12 @@ def scores(records: Mapping[int, StoredRun], part: str = ALL, metric: str = ACCU
 
 
 def same_function(one: StoredRun, other: StoredRun) -> bool:
-    """True where two finished runs agree in accuracy and loss, on all and on each slice that both sat: as one would."""
+    """True where two finished runs agree in accuracy and loss, on all and on each slice that both were tested on."""
     shared = [part for part in one.test if part in other.test]
     if not one.status == other.status == "done" or not shared:
         return False
-    return all(_alike(one.test[part], other.test[part]) for part in shared)
-
-
-def _alike(one: StoredScore, other: StoredScore) -> bool:
-    return _near(one.accuracy, other.accuracy) and _near(one.loss, other.loss)
+    pairs = [(one.test[part], other.test[part]) for part in shared]
+    return all(_near(a.accuracy, b.accuracy) and _near(a.loss, b.loss) for a, b in pairs)
 
 
 def _near(one: float | None, other: float | None) -> bool:

@@ -186,6 +186,7 @@ def row_of(plan: Plan, cell: Cell, lookup: Lookup, curve: Curve | None = None, s
     values = cell_values(cell, plan.axes)
     name = cell.name if plan.named else label(values, axes) or cell.name
     run = next(iter(cell.candidates[0].runs.values()))
+    parts = [*run.task.slices, *(part for variant in run.exams for part in variant.slices)]
     row = Row(
         cell=cell,
         label=name,
@@ -198,7 +199,7 @@ def row_of(plan: Plan, cell: Cell, lookup: Lookup, curve: Curve | None = None, s
         missing=missing,
         status=_status(plan, cell, candidate, wanted, lookup),
         accuracy=spread(list(scores(records).values())),
-        slices={part: spread(list(scores(records, part).values())) for part in _parts(run)},
+        slices={part: spread(list(scores(records, part).values())) for part in parts},
         without_recall=without_recall(records, scores(records)),
         not_learned=not_learned(records.values()),
         starts=starts(records.values(), curve),
@@ -219,11 +220,6 @@ def axis_names(plan: Plan) -> dict[str, str]:
     """The columns of the varied keys."""
     names = column_names_of(plan)
     return {path: names[path] for path in plan.axes}
-
-
-def _parts(run: RunConfig) -> list[str]:
-    """Every slice that the run is tested on."""
-    return [*run.task.slices, *(part for variant in run.exams for part in variant.slices)]
 
 
 def cell_values(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:

@@ -111,19 +111,15 @@ def shortened(summary: Summary, most: int = MOST_ROWS) -> Summary:
     if len(summary.rows) <= most:
         return summary
     scored = [place for place, row in enumerate(summary.rows) if place and row.accuracy.mean is not None]
-    places = sorted(scored, key=lambda place: -_mean(summary.rows[place]))
+    places = sorted(scored, key=lambda place: -(summary.rows[place].accuracy.mean or 0.0))
     places = places or list(range(1, most))  # nothing is stored yet
     low = (most - 1) // 2
     kept = {0, *places[: most - 1 - low], *places[-low:]}
     return replace(summary, rows=tuple(summary.rows[place] for place in sorted(kept)))
 
 
-def _mean(row: Row) -> float:
-    return row.accuracy.mean or 0.0
-
-
 def shortened_text(summary: Summary, every: Summary, where: str) -> str:
-    """How the rows of `summary`, as `ends` left them, stand for those of `every`; nothing where all are there."""
+    """How the rows of `summary`, as `shortened` left them, stand for those of `every`; nothing where all are there."""
     if len(summary.rows) == len(every.rows):
         return ""
     low = (len(summary.rows) - 1) // 2
