@@ -55,7 +55,7 @@ def _how_to_read(summary: Summary) -> Iterator[str]:
         )
         yield from how_to_read_looks(summary, _baseline(summary)) if summary.looks else [fixed]
     yield (
-        f"Solved: seeds with accuracy of at least {SOLVED}. Steps to 99 %: median over seeds, on valid, a seed that "
+        f"Solved: seeds with accuracy of at least {SOLVED}. Steps to 99 %: median over seeds, on valid; a seed that "
         f"never gets there counts as last. State: its size in floats, fixed + cached."
     )
     if summary.plan.select:
