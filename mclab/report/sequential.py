@@ -72,7 +72,7 @@ class LookResult:
 
     `n` seeds at the last look that it took part in, 0 before the first; `gap`, `p` and `share` of that look, where it
     was tested then. `why` says what keeps a row without a verdict; `kind` why it is not compared, or that it is the
-    same function as the baseline, in the words of `stats.Difference`.
+    same function as the baseline, as in `stats.Difference.kind`.
     """
 
     state: LookState

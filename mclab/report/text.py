@@ -32,7 +32,7 @@ _PAIR = re.compile(r"\w+=")
 
 
 def column_names(paths: Iterable[str]) -> dict[str, str]:
-    """The column of each dotted path: its last word, or the full path where two would clash."""
+    """The column of each dotted path: its last name, or the full path where two would clash."""
     distinct = list(dict.fromkeys(paths))
     last = [path.rpartition(".")[2] for path in distinct]
     return {

@@ -1,6 +1,6 @@
-"""What trains in this process, written down while it does, so that the next command knows at what the last one died.
+"""Which run trains in this process, in a file, so that the next command knows at which run the last one died.
 
-A run can end its process without a word: out of memory, a fault in a module. So can a `kill -9` from outside, which
+A run can end its process without any message: out of memory, a fault in a module. So can a `kill -9` from outside, which
 looks the same. What counts against a run is a death of the process while it trained; against each run of its pack, and
 these train alone from then on. No death is an interrupt, which ends the process in order, nor a restart of the machine,
 by its boot id. A run that gets further than at its last death is counted anew: with a newer checkpoint, or with a tenth

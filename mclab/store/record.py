@@ -22,7 +22,7 @@ FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("c
 _YOUNG = ("without_recall", "value_accuracy", "values_found")
 #: Without these a record says nothing. Others may be younger than the record and then read as null.
 _NEEDED = ("run_id", "science", "seed", "config", "status", "steps", "valid", "test")
-#: What the run's parts and words were, where they were not as at first.
+#: The versions of the run's parts and names, where they are not the first ones.
 _MOVED = ("versions", "words")
 #: Figures that are scores by slice.
 _SPLITS = ("valid", "test")

@@ -18,7 +18,7 @@ from mclab.sweep.storage import ConnectionLostError
 
 _POLL = 0.02
 #: What libpq does where the address says nothing else: seconds in which a server must take a connection, and when one
-#: is lost whose server has vanished without a word: half a minute (the last in milliseconds).
+#: is lost whose server has vanished without an answer: half a minute (the last in milliseconds).
 _PATIENCE = {
     "connect_timeout": 10,
     "keepalives_idle": 10,

@@ -35,7 +35,7 @@ class Seen:
 
 
 def status(trial: FrozenTrial) -> Status:
-    """How a trial ended, in our words; Optuna's where somebody else ended it."""
+    """How a trial ended, as our status; Optuna's where somebody else ended it."""
     if trial.state == TrialState.RUNNING:
         return "running"
     if trial.state == TrialState.WAITING:

@@ -11,7 +11,7 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import full_label, natural, plain, value_text
 
-#: A word of a slice's name, up to the next one.
+#: A key and its value in a slice's name, up to the next key.
 _WORD = re.compile(r"([\w.]+)=(.*?)(?=\s[\w.]+=|$)")
 
 

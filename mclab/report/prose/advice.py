@@ -16,9 +16,11 @@ MORE_SEEDS = "More seeds may tell: --seeds "
 
 
 def more_seeds_may_tell(summary: Summary, unclear: Sequence[Row]) -> bool:
-    """True where more seeds may tell rows from the first one: not at the ceiling, not where all diverged, and not where
-    both are at what can be had without recall, and no row that must be mended first. A sequential grid adds its seeds
-    itself."""
+    """True where one of the `unclear` rows may differ from the first row and more seeds may show it.
+
+    Not a row at the ceiling, one whose runs all diverged, or one that must be mended first (at chance, still
+    improving). A sequential grid adds its seeds itself.
+    """
     first = summary.rows[0]
     return not (first.lost or summary.looks) and any(not (row.ceiling or row.lost or row.unmended) for row in unclear)
 

@@ -16,7 +16,7 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import MOST_LISTED, listed, reason, seeds_text, value_text
 
-#: What a table must not mix in silence: the words for it, and what a record says of it.
+#: What a table must not mix without saying so: its name, and its value in a record.
 MIXABLE: tuple[tuple[str, Callable[[StoredRun], str | None]], ...] = (
     ("devices", lambda record: record.fact("device_name", "device")),
     ("torch versions", lambda record: record.fact("torch")),

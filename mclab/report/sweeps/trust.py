@@ -69,7 +69,7 @@ def _at_chance(study: Study) -> Iterator[str]:
 
 
 def _learn(study: Study) -> str:
-    """More steps and another learning rate, as words of a command or a line of the space."""
+    """More steps and another learning rate, as a part of a command or a line of the space."""
     axes = {axis.path for axis in study.found.axes}
     last = max((step for looks in study.found.looks.values() for step in looks), default=None)
     if STEPS in axes:
