@@ -1,10 +1,10 @@
 """Which run trains in this process, in a file, so that the next command knows at which run the last one died.
 
-A run can end its process without any message: out of memory, a fault in a module. So can a `kill -9` from outside, which
-looks the same. What counts against a run is a death of the process while it trained; against each run of its pack, and
-these train alone from then on. No death is an interrupt, which ends the process in order, nor a restart of the machine,
-by its boot id. A run that gets further than at its last death is counted anew: with a newer checkpoint, or with a tenth
-of its steps more. At `DEATHS` in a row without that it is to be stored as failed.
+A run can end its process without any message: out of memory, a fault in a module. So can a `kill -9` from outside,
+which looks the same. What counts against a run is a death of the process while it trained; against each run of its
+pack, and these train alone from then on. An interrupt does not count, since it ends the process in order, nor does a
+restart of the machine, known by its boot id. A run that gets further than at its last death is counted anew: with a
+newer checkpoint, or with a tenth of its steps more. After `DEATHS` in a row without that it is stored as failed.
 """
 
 import json
