@@ -1,6 +1,6 @@
-"""On how many seeds the cells of a plan are wanted, where seeds are added until every row is told.
+"""How many seeds each cell of a plan needs, where seeds are added until every row is told.
 
-Imports scipy for such a plan alone: a dry run of any other must start fast.
+scipy is imported for such a plan alone: a dry run of any other must start fast.
 """
 
 from mclab.config.run import RunConfig
@@ -9,7 +9,7 @@ from mclab.plan.select import Curve, Lookup, Wanted, runs_needed
 
 
 def wanted_by(plan: Plan, curve: Curve | None = None) -> Wanted | None:
-    """On how many seeds each cell is wanted, by what is stored; `None` for a plan whose seeds are fixed."""
+    """How many seeds each cell needs, by what is stored; `None` for a plan whose seeds are fixed."""
     if plan.until is None:
         return None
     from mclab.report.table.planned_looks import looks_so_far
