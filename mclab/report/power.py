@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from mclab.plan.plan import Plan
+from mclab.plan.seeds import ERROR, Until
 from mclab.plan.select import Lookup
-from mclab.plan.until import ERROR, Until
 from mclab.report.sequential import GIVE_UP_FROM, HOPELESS, power_of
 from mclab.report.table.baseline import baselines_of, difference_of
 from mclab.report.table.row import row_of

@@ -19,7 +19,7 @@ from typing import Generic, Literal, TypeVar
 
 from scipy.special import gammaln, nctdtr, nctdtrinc, ndtr, ndtri, stdtr, stdtrit
 
-from mclab.plan.until import Until
+from mclab.plan.seeds import Until
 
 #: What a look says of a row: told apart from the baseline, even with it within the margin, not separable by the last
 #: look, or still open.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mclab.config.guess import nearest, suggestion
+from mclab.config.error import nearest, suggestion
 from mclab.config.strict import ConfigError
 from mclab.store.folder import Records
 

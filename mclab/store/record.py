@@ -6,9 +6,9 @@ from dataclasses import asdict, fields
 from typing import Any, get_args
 
 from mclab import digest
-from mclab.config.model.canonical import moved_words
+from mclab.config.ids import SCIENCE, canonical, id_as_of, moved_defaults, run_id
 from mclab.config.outcome import Outcome, Score
-from mclab.config.run import SCIENCE, RunConfig, Status, canonical, id_as_of, run_id
+from mclab.config.run import RunConfig, Status
 from mclab.config.stored import StoredRun, StoredScore, restored
 from mclab.config.strict import leaves
 from mclab.config.versions import versions
@@ -39,7 +39,7 @@ def record_of(run: RunConfig, outcome: Outcome) -> dict[str, Any]:
         known["error"] = without_passwords(outcome.error)
     config = canonical(run)
     known |= {"run_id": run_id(run), "science": SCIENCE, "seed": run.seed}
-    known |= {"versions": versions(config), "words": moved_words(config.model)}
+    known |= {"versions": versions(config), "words": moved_defaults(config.model)}
     known[_CURVE] = digest.of_bytes(curve_bytes(outcome.curve))
     return signed(as_record(StoredRun(**known, keys=dict(leaves(config)), config=config)))
 

@@ -20,7 +20,7 @@ from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import FrozenTrial, create_trial
 
 from mclab.config.strict import Scalar
-from mclab.plan.evidence import FEWEST_GOOD, evidence, meaningless
+from mclab.plan.comparable import FEWEST_GOOD, comparable, meaningless
 from mclab.plan.space_trials import Direction, Resampled, Trial, Trials
 from mclab.sweep.samplers import distribution
 
@@ -40,12 +40,12 @@ def weighed(found: Trials, sampler: str, resamples: int = RESAMPLES) -> Trials:
     """The study with its importances, their intervals and, where Optuna's default disagrees, what that one says.
 
     Of trials that are done or pruned, each distinct one once, at a step that nearly all have come to
-    (`mclab.plan.evidence`). Nothing where they are few, and where nearly all of them are at chance. An axis that
+    (`mclab.plan.comparable`). Nothing where they are few, and where nearly all of them are at chance. An axis that
     changes nothing at a point counts as absent there, as under a condition that does not hold. Good trials are compared
     with all others where a sampler drew any of them that moves towards what is good, else with the space itself: what
     chance draws too often of 24 points is no finding. `sampler` drew the trials that do not name theirs.
     """
-    judged = evidence(found).trials
+    judged = comparable(found).trials
     if len(judged) < LEAST or meaningless(found):
         return found
     moved = any((trial.sampler or sampler) not in UNMOVED for trial in judged)

@@ -6,7 +6,7 @@ from typing import Any
 
 from mclab.config.outcome import ALL
 from mclab.config.stored import StoredRun
-from mclab.plan.evidence import recalls
+from mclab.plan.comparable import recalls
 from mclab.plan.space_trials import Objective, Status, Trial
 from mclab.sweep.pruning import evaluations
 from mclab.sweep.study import End

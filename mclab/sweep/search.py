@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from optuna.trial import TrialState
 
-from mclab.config.keep import Keep
-from mclab.config.options import AUTO, RunOptions
+from mclab.config.ids import run_id
+from mclab.config.options import AUTO, Keep, RunOptions
 from mclab.config.outcome import FINAL, Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.runner import Ahead, Progress
 from mclab.runner.card import free
 from mclab.runner.execute import before_runs

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mclab.config.run import RunConfig, run_id
+from mclab.config.ids import run_id
+
+from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.plan.plan import Candidate, Cell, Plan, Select
 from mclab.plan.select import Lookup

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.sequential import sequential
-from mclab.plan.until import Until
+from mclab.plan.seeds import Until
 from mclab.report.power import Simulated, plan_power
 from tests.report.plans import gates
 

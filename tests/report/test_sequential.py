@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.sequential import PROCEDURES, simulate
-from mclab.plan.until import Until
+from mclab.plan.seeds import Until
 from mclab.report.sequential import gap_of, look, needed, power_of, seeds_to_tell
 
 RULE = Until(step=1e-4)

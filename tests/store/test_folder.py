@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mclab.config.ids import run_id
 
-from mclab.config.keep import checkpoint
+from mclab.config.options import checkpoint
 from mclab.config.outcome import ALL, Outcome, Score
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.store import Records, Store, StoreError
 from tests.stored import alter, altered, done, measured
 

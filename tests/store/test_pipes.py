@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mclab.config.ids import run_id
 
 import mclab
-from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.store import Records, Store

@@ -5,9 +5,10 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from mclab.config.ids import SCIENCE, canonical, run_id
 
 from mclab.config.outcome import ALL, Outcome, Score
-from mclab.config.run import SCIENCE, RunConfig, canonical, run_id
+from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.show import Found, as_dict, figures, idle_keys, keys_of
 from mclab.store.files import json_bytes

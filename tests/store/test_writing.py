@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from mclab.config.ids import run_id
 
 from mclab.config.outcome import Outcome
-from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.store import Records, Store, StoreError
 from tests.store.test_folder import DONE, run_of

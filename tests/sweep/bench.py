@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+from mclab.config.ids import run_id
 from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial
 
 from mclab.config.outcome import ALL, Outcome, Score
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.plan.space import Space
 from mclab.plan.space_load import load_space
 from mclab.sweep.journal import Journal

@@ -6,10 +6,10 @@ from random import Random
 
 import optuna
 import pytest
+from mclab.plan.comparable import comparable
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import create_trial
 
-from mclab.plan.evidence import evidence
 from mclab.plan.space_trials import Objective, Resampled, SpaceAxis, Trial, Trials, as_dict, from_dict
 from mclab.sweep.importance import LEAST, weighed
 from mclab.sweep.pruning import medians
@@ -92,7 +92,7 @@ def test_an_axis_whose_bad_values_were_pruned_is_seen_to_decide(seed):
     assert first(of_the_survivors(survivors)) != GATE.path
     whole = weighed(found, "tpe", resamples=0)
     assert first(whole.importances["valid.accuracy"]) == GATE.path
-    judged = evidence(whole)
+    judged = comparable(whole)
     assert (judged.step, len(judged.trials), judged.left) == (100, 40, 0)
     assert judged.pruned == 40 - len(survivors)
 
@@ -102,14 +102,14 @@ def test_a_step_that_nearly_all_have_come_to_will_do():
     done = [Trial(n, "done", {}, (n / 20,), run_ids=(f"r{n}",)) for n in range(19)]
     looks = {n: {100: 0.1, 200: n / 20} for n in range(19)} | {19: {100: 0.05}}
     found = study(*done, Trial(19, "pruned", {}, run_ids=("r19",)), looks=looks)
-    judged = evidence(found)
+    judged = comparable(found)
     assert (judged.step, len(judged.trials), judged.left) == (200, 19, 1)
     half = study(*done[:10], *(replace(t, status="pruned", values=None) for t in done[10:]), looks={
         n: {100: 0.1} | ({200: 0.2} if n < 10 else {}) for n in range(19)
     })  # fmt: skip
-    assert (evidence(half).step, len(evidence(half).trials)) == (100, 19)
+    assert (comparable(half).step, len(comparable(half).trials)) == (100, 19)
     unknown = replace(half, looks={})  # as stored before looks were
-    assert (evidence(unknown).step, len(evidence(unknown).trials), evidence(unknown).left) == (None, 10, 9)
+    assert (comparable(unknown).step, len(comparable(unknown).trials), comparable(unknown).left) == (None, 10, 9)
 
 
 def test_what_the_points_are_compared_with_is_how_they_were_drawn_not_the_sampler_of_today():

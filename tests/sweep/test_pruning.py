@@ -95,7 +95,7 @@ def test_training_stops_whom_it_is_told_to_and_its_mate_is_unharmed() -> None:
 
 
 def test_a_stopped_run_is_stopped_after_a_resume(tmp_path: Path) -> None:
-    from mclab.config.keep import Keep
+    from mclab.config.options import Keep
 
     def interrupted(step: int, steps: int) -> None:
         if step == 4:
@@ -147,7 +147,7 @@ def test_a_trial_that_repeats_a_stopped_one_is_stopped(here: Path, training: Fak
 
 def test_a_resumed_run_is_judged_by_the_looks_before_as_well(tmp_path: Path) -> None:
     """The second one's best look came before its checkpoint: without it the run would be behind at the next."""
-    from mclab.config.keep import Keep
+    from mclab.config.options import Keep
 
     def interrupted(step: int, steps: int) -> None:
         if step == 4:

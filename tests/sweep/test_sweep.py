@@ -7,8 +7,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from mclab.config.ids import run_id
 
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.plan.space_load import load_space
 from mclab.plan.space_trials import from_dict
 from mclab.store import StoreError

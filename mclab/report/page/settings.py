@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from mclab.config.ids import inert, written
 from mclab.config.keys import shown
-from mclab.config.run import RunConfig, inert, written
+from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.config.strict import leaves
 from mclab.report.page.html import Block, Facts, Source, Table

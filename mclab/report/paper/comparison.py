@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from mclab.config.cost import multiply_adds
+from mclab.config.params import multiply_adds
 from mclab.config.stored import StoredRun, clashing
 from mclab.config.strict import leaves
 from mclab.plan.conditions import Condition

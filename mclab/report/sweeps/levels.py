@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mclab.plan.evidence import evidence
+from mclab.plan.comparable import comparable
 from mclab.plan.space_trials import SpaceAxis, Trial, Trials
 from mclab.report.stats import Spread, spread
 from mclab.report.text import NOTHING, value_text
@@ -18,7 +18,7 @@ LOST = ("pruned", "diverged", "oom", "failed")
 
 @dataclass(frozen=True)
 class Level:
-    """A value of an axis, or a part of its range: the trials that are judged there (`mclab.plan.evidence`), and how
+    """A value of an axis, or a part of its range: the trials that are judged there (`mclab.plan.comparable`), and how
     many were lost.
 
     `there` is false for the level of the trials in which the axis does not exist or changes nothing.
@@ -45,7 +45,7 @@ def levels_of(found: Trials, axis: SpaceAxis) -> tuple[Level, ...]:
     done = {label: list[Trial]() for label, _, _ in cuts}
     lost = dict.fromkeys(done, 0)
     without, lost_without = list[Trial](), 0
-    judged = evidence(found).trials
+    judged = comparable(found).trials
     known = {trial.number for trial in judged}
     for trial in judged:
         label = level_at(axis, trial)

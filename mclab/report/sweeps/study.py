@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from mclab.plan.evidence import Evidence, evidence, meaningless
+from mclab.plan.comparable import Comparable, comparable, meaningless
 from mclab.plan.space_trials import COUNTED, Objective, Resampled, SpaceAxis, Trial, Trials
 from mclab.report.sweeps.levels import Level, levels_of
 from mclab.report.text import column_names, listed, reason, seeds_text
@@ -60,9 +60,9 @@ class Study:
         return self.found.question or self.found.study
 
     @cached_property
-    def judged(self) -> Evidence:
+    def judged(self) -> Comparable:
         """The trials that importances, marginals and contour are of, and at which step."""
-        return evidence(self.found)
+        return comparable(self.found)
 
     def measured(self, objective: Objective) -> str:
         """An objective's name over what the judged trials came to: `valid accuracy at step 300`."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import fill
 
 from mclab.config.strict import Scalar
-from mclab.plan.evidence import meaningless
+from mclab.plan.comparable import meaningless
 from mclab.plan.space_trials import Objective, Trial, Trials
 from mclab.report.stats import Spread
 from mclab.report.sweeps.levels import number_text

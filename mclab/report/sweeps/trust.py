@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mclab.plan.evidence import MOST, begun, meaningless
+from mclab.plan.comparable import MOST, begun, meaningless
 from mclab.plan.space_trials import SpaceAxis, Trial
 from mclab.report.sweeps.levels import BINS
 from mclab.report.sweeps.study import Study, metric_name

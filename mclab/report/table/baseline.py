@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
 from mclab.config.stored import clashing
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import CHANGE, Cell, Plan

@@ -7,8 +7,9 @@ from math import inf
 from statistics import fmean, median
 from typing import Any
 
+from mclab.config.ids import UNSCIENTIFIC, inert
 from mclab.config.outcome import ALL
-from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
+from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.config.strict import leaves
 from mclab.plan.plan import Candidate, Cell, Plan

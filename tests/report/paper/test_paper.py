@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 import pytest
+from mclab.config.ids import run_id
 
 from mclab.config.outcome import ALL
-from mclab.config.run import run_id
 from mclab.config.stored import StoredRun
 from mclab.plan.grid import plan_from
 from mclab.plan.loader import parse_value

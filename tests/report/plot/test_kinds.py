@@ -5,9 +5,9 @@ from dataclasses import replace
 from statistics import fmean
 
 import pytest
+from mclab.config.ids import run_id
 
 from mclab.config.outcome import ALL
-from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.report.plot.curves import curves_figure, track
 from mclab.report.plot.heat import heat_figure, heat_map

@@ -4,8 +4,8 @@ from dataclasses import replace
 from math import log2
 
 import pytest
+from mclab.config.ids import run_id
 
-from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.report.plot.state import front, paths, state_figure, state_of, styles
 from mclab.report.table.summary import summarise

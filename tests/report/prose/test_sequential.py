@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mclab.config.outcome import ALL
-from mclab.plan.until import Until
+from mclab.plan.seeds import Until
 from mclab.report.prose.advice import commands
 from mclab.report.prose.verdict import verdict
 from mclab.report.sequential import gap_of, needed, seeds_to_tell

@@ -10,7 +10,7 @@ import pytest
 
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import CHANGE
-from mclab.plan.until import Until
+from mclab.plan.seeds import Until
 from mclab.report.plot.effects import effects_figure
 from mclab.report.prose.effects import effect_sentences, same_runs
 from mclab.report.stats import holm, paired

@@ -4,8 +4,8 @@ from math import sqrt
 
 import polars as pl
 import pytest
+from mclab.config.ids import run_id
 
-from mclab.config.run import run_id
 from mclab.report.table.frames import cells_frame
 from tests.report.plans import AGGREGATE, GATE, SEGMENT, gates, make_plan, mapped, record, store
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from mclab.config.ids import run_id
 
-from mclab.config.run import run_id
 from mclab.report.prose.notes import notes
 from mclab.report.table.accuracy import same_function
 from mclab.report.table.frames import cells_frame, runs_frame
@@ -119,8 +119,9 @@ def test_token_accuracy_where_an_answer_is_several_tokens(monkeypatch):
 
 
 def niah_run(settings, seed):
+    from mclab.plan.dotted import nested
+
     from mclab.config.parse import parse_run
-    from mclab.plan.settings import nested
 
     return parse_run({"seed": seed, **nested(dict(settings))})
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from mclab.config.ids import run_id
 
 from mclab.config.outcome import ALL
 from mclab.config.parse import parse_run
-from mclab.config.run import run_id
 from mclab.plan.plan import Candidate, Cell, Plan
 from mclab.report.plot.kinds import figure_of
 from mclab.report.prose.advice import commands
