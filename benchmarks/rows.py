@@ -84,7 +84,7 @@ def measure(what: str, rows: int) -> tuple[float, int]:
 
         terminal_table(plan, lookup)
     elif what.startswith("plots"):
-        from mclab.report.plots import write_plots
+        from mclab.report.plot.kinds import write_plots
 
         with tempfile.TemporaryDirectory() as folder:
             write_plots(plan, lookup, Path(folder))

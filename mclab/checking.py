@@ -10,7 +10,7 @@ from mclab.config.own import parts_of
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.store import Store
-from mclab.store.flight import Flights
+from mclab.store.crashes import Flights
 
 Runs = list[RunConfig]
 

@@ -13,7 +13,7 @@ from mclab.config.strict import leaves
 from mclab.loading import trial_of
 from mclab.plan.plan import Plan
 from mclab.plan.space_trials import Trials
-from mclab.report.names import column_names
+from mclab.report.text import column_names
 from mclab.store import Records
 
 #: What a record says of its run beside the scores, under the names that runs.csv gives it.

@@ -31,7 +31,7 @@ def frame(folder: str | Path) -> "pl.DataFrame":
     plan = records.plan()
     if plan is None:
         return _with_trials(records.scan_frame(), trials(records.path))
-    from mclab.report.runs import runs_frame
+    from mclab.report.table.frames import runs_frame
 
     return runs_frame(plan, records.lookup)
 

@@ -13,7 +13,7 @@ from mclab.config.strict import ConfigError
 from mclab.plan import plan_json
 from mclab.plan.plan import Cell, Plan, Workload, workload
 from mclab.plan.plan_diff import plan_diff, renewal
-from mclab.report.wanted import needed
+from mclab.report.seeds import needed
 from mclab.runner.history import FRESH, MOST, History
 from mclab.runner.room import Need, doubts, machine, needs, refuse, trains_here
 from mclab.runner.span import Span, planned_device, planned_workers, whole_command

@@ -9,7 +9,7 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.config.task import TaskConfig
 from mclab.plan.grid import plan_from
-from mclab.report.align import aligned
+from mclab.report.text import aligned
 from mclab.tasks import NO_ANSWER, NO_SLICE, TASKS, Role
 from mclab.tasks.baseline import LESSONS, fitted_on, scored
 from mclab.tasks.predictors import Lesson, predictors

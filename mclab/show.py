@@ -10,7 +10,8 @@ from mclab.config.outcome import ALL
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import ConfigError
 from mclab.loading import trial_of, trials
-from mclab.store import Records, ids
+from mclab.store import Records
+from mclab.store.find import Stored, find_run
 from mclab.store.record import figures_of
 
 
@@ -25,8 +26,8 @@ class Found:
 
 
 def find(run: str, folder: Path | None, say: Callable[[str], None]) -> Found:
-    """The one run whose id begins with `run` (see `mclab.store.ids.find`). Raises `ConfigError`."""
-    stored = ids.find(run, folder, say)
+    """The one run whose id begins with `run` (see `mclab.store.find.find_run`). Raises `ConfigError`."""
+    stored = find_run(run, folder, say)
     records = Records(stored.folder, say=say)
     record = records.lookup(stored.run_id)
     if record is None:
@@ -34,7 +35,7 @@ def find(run: str, folder: Path | None, say: Callable[[str], None]) -> Found:
     return Found(stored.folder, record, records.curve(stored.run_id), _trial(stored, say))
 
 
-def _trial(stored: ids.Stored, say: Callable[[str], None]) -> int | None:
+def _trial(stored: Stored, say: Callable[[str], None]) -> int | None:
     try:
         study = trials(stored.folder)
     except ConfigError as error:

@@ -100,7 +100,7 @@ def fine(*words: object) -> Done:
 
 def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands in this process draw nothing: that takes longer than to train the tiny grid."""
-    monkeypatch.setattr("mclab.report.plots.write_plots", lambda *_, **__: [])
+    monkeypatch.setattr("mclab.report.plot.kinds.write_plots", lambda *_, **__: [])
 
 
 def one_line(done: Done, *pieces: str) -> None:

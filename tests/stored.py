@@ -10,7 +10,7 @@ from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import RunConfig, Status
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import leaves
-from mclab.store.plain import json_bytes
+from mclab.store.files import json_bytes
 from mclab.store.record import signed
 
 

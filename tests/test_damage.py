@@ -14,7 +14,7 @@ from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.runner import execute
 from mclab.store import Records, Store
-from mclab.store.plain import json_bytes
+from mclab.store.files import json_bytes
 from mclab.store.record import as_record, read_record
 from mclab.train.weights import load_model
 from tests.commands import fine, mclab, one_line

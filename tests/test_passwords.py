@@ -14,7 +14,7 @@ from mclab.passwords import command_line, without_password, without_passwords
 from mclab.store import Store, StoreError
 from mclab.workers import Failure
 from mclab.workers.work import work
-from tests.test_store import run_of
+from tests.store.test_folder import run_of
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from mclab.config.strict import ConfigError
 from mclab.printable import one_line, printable
-from mclab.report.plots import figure_of, render
-from mclab.report.summary import summarise
+from mclab.report.plot.kinds import figure_of, render
+from mclab.report.table.summary import summarise
 from tests.commands import TINY, fine, grid_file, mclab, no_plots, snapshot
 from tests.commands import one_line as is_one_line
 

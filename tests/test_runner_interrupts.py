@@ -21,7 +21,7 @@ from mclab.config.run import RunConfig
 from mclab.plan.grid import plan_from
 from mclab.runner import execute
 from mclab.store import Store, StoreError
-from mclab.store.flight import NAME
+from mclab.store.crashes import NAME
 from tests.test_runner import GATES, SELECTED, Trainer, outcome_of, records, run
 
 # ---- what interrupts ----

@@ -15,9 +15,9 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Plan
-from mclab.report.course import Course, course
-from mclab.report.summary import summarise
-from mclab.report.tables import cells_of
+from mclab.report.table.frames import cells_of
+from mclab.report.table.planned_looks import LooksSoFar, looks_so_far
+from mclab.report.table.summary import summarise
 from mclab.store import Records
 from tests.commands import no_plots
 from tests.stored import done
@@ -70,11 +70,11 @@ def go(monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def way(out: Path) -> Course:
+def way(out: Path) -> LooksSoFar:
     records = Records(out)
     plan = records.plan()
     assert plan is not None
-    return course(plan, records.lookup, records.curve)
+    return looks_so_far(plan, records.lookup, records.curve)
 
 
 def plan_of(**more: Any) -> Plan:
@@ -88,8 +88,8 @@ def test_rows_that_are_told_stop_and_the_baseline_goes_on_while_one_is_open(tmp_
     assert train.seeds == {"base": 12, "near": 12, "far": 5}
     assert (report.summary.missing, report.exit_code) == (0, 0)
     found = way(tmp_path)
-    assert {place: stand.state for place, stand in found.standings.items()} == {1: "open", 2: "worse"}
-    assert [stand.n for stand in found.standings.values()] == [12, 5]
+    assert {place: result.state for place, result in found.results.items()} == {1: "open", 2: "worse"}
+    assert [result.n for result in found.results.values()] == [12, 5]
     frame = cells_of(summarise(report.plan, report.lookup, report.curve))
     assert frame["n"].to_list() == [12, 12, 5]
 
@@ -97,11 +97,11 @@ def test_rows_that_are_told_stop_and_the_baseline_goes_on_while_one_is_open(tmp_
 def test_an_even_row_stops_and_with_it_the_grid(tmp_path: Path, go: Any) -> None:
     train = Trainer({"base": 0.80, "near": [0.8 - n for n in NOISE], "far": 0.5})
     go(plan_of(), tmp_path, train)
-    assert {stand.state for stand in way(tmp_path).standings.values()} == {"identical", "worse"}
+    assert {result.state for result in way(tmp_path).results.values()} == {"identical", "worse"}
     even = Trainer({"base": 0.80, "near": [0.8001 - n for n in NOISE], "far": 0.5})
     go(plan_of(), tmp_path / "even", even)
     assert even.seeds == {"base": 5, "near": 5, "far": 5}
-    assert {stand.state for stand in way(tmp_path / "even").standings.values()} == {"even", "worse"}
+    assert {result.state for result in way(tmp_path / "even").results.values()} == {"even", "worse"}
 
 
 @pytest.mark.parametrize("stop", [3, 15, 24])
@@ -132,15 +132,15 @@ def test_a_row_at_chance_gets_no_verdict_and_no_more_seeds(tmp_path: Path, go: A
     train = Trainer({"base": 0.80, "near": 0.79, "far": 0.14})
     go(plan_of(), tmp_path, train)
     assert train.seeds["far"] == 5
-    stand = way(tmp_path).standings[2]
-    assert (stand.state, stand.why, stand.p) == ("unmended", "at chance", None)
+    result = way(tmp_path).results[2]
+    assert (result.state, result.why, result.p) == ("unmended", "at chance", None)
 
 
 def test_where_the_baseline_is_at_chance_nothing_follows(tmp_path: Path, go: Any) -> None:
     train = Trainer({"base": 0.14, "near": 0.79, "far": 0.5})
     go(plan_of(), tmp_path, train)
     assert train.seeds == {"base": 5, "near": 5, "far": 5}
-    assert {stand.why for stand in way(tmp_path).standings.values()} == {"the baseline: at chance"}
+    assert {result.why for result in way(tmp_path).results.values()} == {"the baseline: at chance"}
 
 
 def test_no_row_is_settled_at_the_first_look_with_a_seed_that_did_not_learn(tmp_path: Path, go: Any) -> None:
@@ -148,7 +148,7 @@ def test_no_row_is_settled_at_the_first_look_with_a_seed_that_did_not_learn(tmp_
     mixed = [0.15, *[0.9 + n for n in NOISE[1:]]]
     learning = Trainer({"base": 0.3, "near": mixed, "far": [0.9 + n for n in NOISE]})
     go(plan_of(), tmp_path, learning)
-    found = way(tmp_path).standings
+    found = way(tmp_path).results
     assert (found[2].state, found[2].n) == ("better", 5)
     assert found[1].n > 5
 
@@ -164,11 +164,11 @@ def test_a_row_whose_run_failed_does_not_keep_the_others(tmp_path: Path, go: Any
     failing = Failing(means)
     go(plan_of(), tmp_path, failing)
     assert failing.seeds == {"base": 12, "near": 12, "far": 4}
-    assert way(tmp_path).standings[2].state == "failed"
+    assert way(tmp_path).results[2].state == "failed"
     mended = Trainer(means)
     go(plan_of(), tmp_path, mended, retry_failed=True)
     assert mended.seeds == {"far": 1}
-    assert way(tmp_path).standings[2].state == "worse"
+    assert way(tmp_path).results[2].state == "worse"
 
 
 def test_other_looks_are_refused_and_fixed_seeds_are_marked(tmp_path: Path, go: Any) -> None:

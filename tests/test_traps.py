@@ -46,7 +46,7 @@ ELSEWHERE = {
     ),
     # ---- running, failing, resuming ----
     "hydra#1817: two grids in one folder": (
-        "test_store_plan.py: test_a_folder_belongs_to_one_grid",
+        "store/test_plan.py: test_a_folder_belongs_to_one_grid",
         "cli/test_running.py: test_another_grid_needs_leave_and_so_do_other_seeds",
     ),
     "hydra#2824: stop at once, or go on": (
@@ -55,7 +55,7 @@ ELSEWHERE = {
     ),
     "trackio#448: a shared log locks": (
         "test_runner_interrupts.py: test_two_workers_store_what_one_stores",
-        "test_store_writing.py: test_a_kill_in_the_middle_of_a_write_leaves_nothing_torn",
+        "store/test_writing.py: test_a_kill_in_the_middle_of_a_write_leaves_nothing_torn",
     ),
     "optuna#1224: one run's shortage poisons the next": (
         "test_workers.py: test_what_counts_as_out_of_memory test_torch_itself_is_out_of_memory",
@@ -143,7 +143,7 @@ ELSEWHERE = {
     ),
     "titans-pytorch#53, #29: NaN, and no gradient norm to see it coming": (
         "train/test_loop.py: test_a_diverged_run_says_where_and_its_mate_is_unharmed test_an_outcome_says_everything",
-        "report/test_tables.py: test_a_diverged_run_counts_as_zero",
+        "report/table/test_frame_of_cells.py: test_a_diverged_run_counts_as_zero",
     ),
     "flash-linear-attention#1142, #88: lengths off the block, and short ones": (
         "kernels/test_linear.py: test_weighted_read_equals_recurrence"
@@ -153,7 +153,7 @@ ELSEWHERE = {
     "pytorch#79496: CPU and CUDA draw differently": (
         "models/test_lm.py: test_a_parameter_starts_from_its_own_name_alone",
         "tasks/test_purity.py: test_a_gpu_makes_the_same_bits test_only_integers_are_computed_with",
-        "report/test_words.py: test_mixtures_are_said",
+        "report/prose/test_verdict.py: test_mixtures_are_said",
     ),
 }
 

@@ -7,9 +7,9 @@ from mclab.config.stored import clashing
 from mclab.config.strict import ConfigError
 from mclab.config.versions import VERSIONS
 from mclab.plan.grid import load_plan
-from mclab.report.notes import notes
-from mclab.report.summary import summarise
-from mclab.report.verdict import verdict
+from mclab.report.prose.notes import notes
+from mclab.report.prose.verdict import verdict
+from mclab.report.table.summary import summarise
 from mclab.store import Records
 from mclab.train.weights import load_model
 from tests.commands import TINY, fine, grid_file, no_plots, one_line, records, snapshot

@@ -21,7 +21,7 @@ from mclab.cli.sampling import sample
 from mclab.cli.streams import remark, result, traceback_without_passwords
 from mclab.cli.sweeping import sweep
 from mclab.passwords import command_line
-from mclab.report.signs import in_plain_signs
+from mclab.report.characters import in_plain_signs
 
 #: Exit codes beside 0: the user's input, runs that failed (set by the verb), an interrupt, a SIGTERM.
 USER, INTERRUPTED, TERMINATED = 2, 130, 143

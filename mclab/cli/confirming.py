@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mclab.plan.confirm import Confirmation
     from mclab.plan.space import Space
     from mclab.plan.space_trials import Trials
-    from mclab.report.sweeps.confirmed import Confirmed
+    from mclab.report.sweeps.confirmation import Confirmed
 
 #: The page with search and confirmation side by side, in the sweep's folder.
 PAGE = "confirm.md"
@@ -54,9 +54,9 @@ def confirm(
 
 def _told(found: "Trials", asked: "Confirmation", report: "Report", out: Path, as_json: bool) -> dict[str, Any]:
     from mclab.files import write_whole
-    from mclab.report.summary import summarise
-    from mclab.report.sweeps.confirmed import confirmed, page, text
+    from mclab.report.sweeps.confirmation import confirmed, page, text
     from mclab.report.sweeps.study import Study
+    from mclab.report.table.summary import summarise
     from mclab.store.files import plainly
 
     summary = summarise(report.plan, report.lookup, report.curve)
@@ -73,7 +73,7 @@ def _told(found: "Trials", asked: "Confirmation", report: "Report", out: Path, a
 
 
 def _verdicts(both: "Confirmed") -> list[dict[str, Any]]:
-    from mclab.report.sweeps.confirmed import verdict_of
+    from mclab.report.sweeps.confirmation import verdict_of
 
     return [
         {

@@ -27,14 +27,14 @@ def file(text: str) -> Path:
     """A file's name; an empty one would stand for the folder one stands in."""
     if not text.strip():
         raise typer.BadParameter("is empty; give a file")
-    from mclab.store.paths import BESIDE
+    from mclab.store.files import BESIDE
 
     return _usable(text, BESIDE)
 
 
 def _usable(text: str, beside: int = 0) -> Path:
     from mclab.config.strict import ConfigError
-    from mclab.store.paths import usable
+    from mclab.store.files import usable
 
     try:
         return usable(Path(text), "given", beside)

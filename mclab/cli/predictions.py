@@ -4,21 +4,20 @@ from collections.abc import Iterator
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from mclab.report.align import padded
-from mclab.report.signs import BLOCKS, Marks
-from mclab.report.strip import Strip, cells
+from mclab.report.characters import BLOCKS, Characters, Strip, cells
+from mclab.report.text import padded
 
 if TYPE_CHECKING:
     from mclab.predict import Head, Predicted, Query, Sample
 
 
-def predictions_text(found: "Predicted", marks: Marks) -> str:
+def predictions_text(found: "Predicted", marks: Characters) -> str:
     """Every sequence with its answers marked and its gates' strips, how to read them, and the summary."""
     samples = ["\n".join(_sample(found, sample, marks)) for sample in found.samples]
     return "\n\n".join([*samples, "\n".join(_legend(found, marks)), "\n".join(_summary(found))])
 
 
-def _sample(found: "Predicted", sample: "Sample", marks: Marks) -> Iterator[str]:
+def _sample(found: "Predicted", sample: "Sample", marks: Characters) -> Iterator[str]:
     from mclab.sample import row_text
 
     yield row_text(sample.row, {query.at: verdict(found, query, marks) for query in sample.queries})
@@ -32,14 +31,14 @@ def _sample(found: "Predicted", sample: "Sample", marks: Marks) -> Iterator[str]
             yield from _strip(f"       {text}", query, head, marks)
 
 
-def verdict(found: "Predicted", query: "Query", marks: Marks) -> str:
+def verdict(found: "Predicted", query: "Query", marks: Characters) -> str:
     """` ✓`, or ` ✗` and what the model says instead."""
     from mclab.sample import words
 
     return marks.right if query.right else f"{marks.wrong}{words(found.task, [query.predicted])[0]}"
 
 
-def label(found: "Predicted", sample: "Sample", query: "Query", marks: Marks) -> str:
+def label(found: "Predicted", sample: "Sample", query: "Query", marks: Characters) -> str:
     """A query as in the sequence, after its position: `12 ?k2=v17 ✓`."""
     from mclab.sample import marked
 
@@ -52,7 +51,7 @@ def name_of(found: "Predicted", head: "Head") -> str:
     return f"layer {head.layer}" + f", head {head.head}" * (found.run.model.heads > 1)
 
 
-def _answer(found: "Predicted", answer: "tuple[Query, ...]", marks: Marks) -> str:
+def _answer(found: "Predicted", answer: "tuple[Query, ...]", marks: Characters) -> str:
     from mclab.sample import words
 
     right = all(query.right for query in answer)
@@ -62,7 +61,7 @@ def _answer(found: "Predicted", answer: "tuple[Query, ...]", marks: Marks) -> st
     return f"       answer{marks.right if right else marks.wrong}  {wanted}" + f"  said {said}" * (not right)
 
 
-def _strip(before: str, query: "Query", head: "Head", marks: Marks) -> Iterator[str]:
+def _strip(before: str, query: "Query", head: "Head", marks: Characters) -> Iterator[str]:
     strip = query.strips[head]
     first, *more = cells(strip, marks)
     share = f"  {strip.share:4.2f}" if strip.held else ""
@@ -70,7 +69,7 @@ def _strip(before: str, query: "Query", head: "Head", marks: Marks) -> Iterator[
     yield from (f"{'':{len(before)}}  {line}".rstrip() for line in more)
 
 
-def _legend(found: "Predicted", marks: Marks) -> Iterator[str]:
+def _legend(found: "Predicted", marks: Characters) -> Iterator[str]:
     from mclab.sample import LEGEND
 
     yield LEGEND
@@ -146,7 +145,7 @@ def _gate_json(head: "Head", strip: Strip) -> dict[str, Any]:
 
 def picture(found: "Predicted", form: str) -> bytes:
     """The gates' weights as a picture's content: a panel for each head, a row for each query."""
-    from mclab.report.gate_map import GatePanel, gate_map
+    from mclab.report.plot.gates import GatePanel, gate_map
 
     asked = [(sample, query) for sample in found.samples for query in sample.queries]
     several = len(found.samples) > 1

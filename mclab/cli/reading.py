@@ -14,7 +14,7 @@ from mclab.cli.texts import listing_text, written
 if TYPE_CHECKING:
     from mclab.plan.plan import Plan
     from mclab.plan.space_trials import Trials
-    from mclab.report.layout import Layout
+    from mclab.report.plot.layout import Layout
     from mclab.store import Records
 
 FORMATS = ("png", "svg", "pdf")
@@ -67,12 +67,12 @@ def _only_grids(baseline: str | None, folder: Path) -> None:
 def _table(folder: Path, form: str, out: Path, as_json: bool, baseline: str | None, underline: bool) -> None:
     from mclab.ablate import write_tables
     from mclab.loading import opened
-    from mclab.report.rebase import with_baseline
+    from mclab.report.table.baseline import with_baseline
 
     records = opened(folder, *_REPORTED, say=remark)
     plan = with_baseline(_plan(records), baseline)
     if as_json:
-        from mclab.report.tables import cells_frame
+        from mclab.report.table.frames import cells_frame
 
         result_json(cells_frame(plan, records.lookup, records.curve).to_dicts())
     elif (name := TABLES[form]) is not None:
@@ -136,7 +136,7 @@ def _look(width: str | None, title: str | None) -> "Layout":
     """The layout that was asked for."""
     from dataclasses import replace
 
-    from mclab.report.layout import Layout, inches, printed
+    from mclab.report.plot.layout import Layout, inches, printed
 
     look = Layout() if width is None else printed(inches(width))
     return look if title is None else replace(look, heading="" if title == "none" else title)
@@ -153,8 +153,8 @@ def _plot(
 ) -> None:
     from mclab.config.strict import ConfigError
     from mclab.loading import opened
-    from mclab.report.plots import refuse_empty, write_plots
-    from mclab.report.rebase import with_baseline
+    from mclab.report.plot.kinds import refuse_empty, write_plots
+    from mclab.report.table.baseline import with_baseline
     from mclab.store.files import plainly
 
     records = opened(folder, *_REPORTED, say=remark)

@@ -11,7 +11,7 @@ from mclab.cli.streams import remark, result
 
 if TYPE_CHECKING:
     from mclab.plan.space_trials import Trials
-    from mclab.report.page.parts import Source
+    from mclab.report.page.html import Source
 
 #: The page's name in a run folder.
 PAGE = "report.html"
@@ -56,7 +56,7 @@ def _page(folder: Path) -> bytes:
         return sweep_page(study, records.scan(), _of_sweep(folder, study))
     from mclab.again import command
     from mclab.report.page.grid import grid_page
-    from mclab.report.page.parts import Source
+    from mclab.report.page.html import Source
 
     plan = records.plan()
     assert plan is not None, "the folder holds a plan"
@@ -68,7 +68,7 @@ def _page(folder: Path) -> bytes:
 
 
 def _of_sweep(folder: Path, study: "Trials") -> "Source":
-    from mclab.report.page.parts import Source
+    from mclab.report.page.html import Source
     from mclab.store import SPACE
 
     space = folder / SPACE

@@ -97,8 +97,8 @@ def _again(plan: "Plan", folder: Path, as_json: bool, given: list[str]) -> None:
 
 
 def _tell(plan: "Plan", lookup: "Lookup", curve: "Curve | None", out: Path, as_json: bool) -> None:
-    from mclab.report.paper_files import frame
-    from mclab.report.paper_text import terminal_text
+    from mclab.report.paper.files import frame
+    from mclab.report.paper.text import terminal_text
     from mclab.reproduce import reproduction, write
 
     found = reproduction(plan, lookup, curve)

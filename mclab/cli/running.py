@@ -109,7 +109,7 @@ def train(
 
 def default_out(name: str, smoke: bool) -> Path:
     """The run folder of a plan with this name where none is given."""
-    from mclab.store.paths import usable
+    from mclab.store.files import usable
 
     return usable(Path("runs") / (f"{name}-smoke" if smoke else name), "the run folder, named after the grid")
 

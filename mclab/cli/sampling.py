@@ -97,7 +97,7 @@ def _of_run(
     from mclab.cli.predictions import predictions_json, predictions_text
     from mclab.config.strict import ConfigError
     from mclab.predict import chosen, find, load_model, predicted
-    from mclab.report.signs import marks_for
+    from mclab.report.characters import marks_for
 
     form = _form(plot)
     stored = find(digits, within, remark)

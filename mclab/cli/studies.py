@@ -9,7 +9,7 @@ from mclab.cli.texts import written
 
 if TYPE_CHECKING:
     from mclab.plan.space_trials import Trials
-    from mclab.report.layout import Layout
+    from mclab.report.plot.layout import Layout
     from mclab.report.sweeps.study import Study
 
 #: What `table --format` prints, and the file that holds the same.
@@ -33,7 +33,7 @@ def table(found: "Trials", folder: Path, form: str, out: Path, as_json: bool) ->
     elif (name := TABLES[form]) is not None:
         content(_file(found, name), name)
     else:
-        from mclab.report.sweeps.terminal import terminal_text
+        from mclab.report.sweeps.tables import terminal_text
 
         result(terminal_text(found, width()).rstrip("\n"))
     with plainly(out / "tables"):
@@ -45,7 +45,7 @@ def _file(found: "Trials", name: str) -> bytes:
     """One of the files that `write_tables` writes."""
     from mclab.report.sweeps.study import Study
     from mclab.report.sweeps.write import page, trials_frame
-    from mclab.report.write import as_csv, as_parquet
+    from mclab.report.table.export import as_csv, as_parquet
 
     if name == "sweep.md":
         return page(Study(found)).encode()
@@ -64,11 +64,11 @@ def plot(
 ) -> None:
     """Write the kinds that were asked for, by default all that have something to show. Raises `ConfigError`."""
     from mclab.config.strict import ConfigError
-    from mclab.report.layout import laid_out
-    from mclab.report.plots import drawn, with_labels
+    from mclab.report.plot.kinds import drawn, with_labels
+    from mclab.report.plot.layout import using_layout
     from mclab.report.sweeps.plots import figures_of
     from mclab.report.sweeps.study import Study
-    from mclab.report.write import write_files
+    from mclab.report.table.export import write_files
     from mclab.store.files import plainly
 
     if strange := [kind for kind in kinds if kind not in KINDS]:
@@ -78,7 +78,7 @@ def plot(
     kinds = kinds or tuple(figures) or KINDS
     if missing := [kind for kind in kinds if kind not in figures]:
         raise ConfigError(f"{folder}: {_why_not(missing[0], study)}")
-    with laid_out(with_labels(look, labels, [figures[kind] for kind in kinds])):
+    with using_layout(with_labels(look, labels, [figures[kind] for kind in kinds])):
         files = {f"{kind}.{form}": drawn(figures[kind], form) for kind in kinds for form in formats}
     with plainly(out / "plots"):
         paths = write_files(out / "plots", files)

@@ -14,7 +14,8 @@ from mclab.config.options import AUTO, RunOptions
 
 if TYPE_CHECKING:
     from mclab.plan.space import Space
-    from mclab.sweep.command import Options, Report
+    from mclab.sweep.command import Options
+    from mclab.sweep.report import Report
 
 SpaceFile = Annotated[Path, typer.Option("--space", metavar="FILE", help="YAML search space.")]
 Trials = Annotated[
@@ -86,7 +87,7 @@ def sweep(
     """Search a space by an Optuna study. The same command again goes on; others may share a study in a database."""
     from mclab.plan.loader import read
     from mclab.plan.space_load import load_space
-    from mclab.store.paths import usable
+    from mclab.store.files import usable
 
     content = read(space)
     words = [*(overrides or []), *(set_ or [])]
@@ -94,7 +95,7 @@ def sweep(
     how = RunOptions(device, workers, scheduler, pack, threads, fail_fast, max_failures, retry_failed, kernels=kernels)
     where = out or usable(Path("runs") / found.name, "the run folder, named after the space")
     if dry_run:
-        from mclab.sweep.outlook import finished
+        from mclab.sweep.cost import finished
 
         done = 0 if storage else finished(where, study or found.name)
         return _preview(found, where, trials, min(done, trials), how, as_json)
@@ -110,7 +111,7 @@ def _run(space: "Space", out: Path, asked: "Options", content: bytes, as_json: b
         report = sweep(space, out, asked, content=content, say=say, progress=show)
     if not report.interrupted and not as_json:
         _tell(report, not then_confirm)
-    remark(report.told())
+    remark(report.in_words())
     for line in report.unwritten:
         remark(line)
     code, found = report.exit_code, report.as_dict() if as_json else {}
@@ -126,7 +127,7 @@ def _run(space: "Space", out: Path, asked: "Options", content: bytes, as_json: b
 
 def _tell(report: "Report", to_confirm: bool) -> None:
     from mclab.passwords import command_line
-    from mclab.report.sweeps.terminal import terminal_text
+    from mclab.report.sweeps.tables import terminal_text
 
     again = command_line(["mclab", *sys.argv[1:], "--confirm"]) if to_confirm else None
     result(terminal_text(report.found, width(), again).rstrip("\n"))
@@ -141,7 +142,7 @@ def _preview(space: "Space", out: Path, trials: int, done: int, options: RunOpti
     from mclab.runner.room import doubts, machine, needs, refuse, trains_here
     from mclab.runner.span import in_words, planned_device, planned_workers, whole_command
     from mclab.store import Records
-    from mclab.sweep.outlook import work_of
+    from mclab.sweep.cost import work_of
 
     ends = list(space.ends())
     base, large = needs(ends[:1])[0], needs(ends)

@@ -6,7 +6,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from mclab.printable import one_line
-from mclab.report.align import NOTHING, aligned, cut
+from mclab.report.text import NOTHING, aligned, cut
 
 if TYPE_CHECKING:
     from mclab.preview import Preview
@@ -55,7 +55,7 @@ def _rest(found: "Preview") -> Iterator[str]:
 
 
 def _work(found: "Preview") -> Iterator[str]:
-    from mclab.report.names import seeds_text
+    from mclab.report.text import seeds_text
     from mclab.runner.room import told
     from mclab.runner.span import in_words
 

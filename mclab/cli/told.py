@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mclab.cli.texts import in_columns, section
-from mclab.report.align import NOTHING
-from mclab.report.signs import level, marks_for
+from mclab.report.characters import level, marks_for
+from mclab.report.text import NOTHING
 
 if TYPE_CHECKING:
     from mclab.compare import Comparison
@@ -90,11 +90,11 @@ def _provenance(record: "StoredRun") -> str:
 
 
 def _curves(curve: Sequence[Mapping[str, Any]]) -> str:
-    from mclab.report.looks import looks_of
+    from mclab.report.table.accuracy import evaluations
 
     lines = []
     for metric, top in (("accuracy", 1.0), ("loss", None)):
-        looks = list(looks_of(curve, metric))
+        looks = list(evaluations(curve, metric))
         if looks:
             values = [value for _, value in looks]
             lines.append((metric, sparkline(values, top), f"{values[0]:.3f} to {values[-1]:.3f}"))
@@ -116,7 +116,7 @@ def sparkline(values: Sequence[float], top: float | None = None) -> str:
 
 def comparison_text(found: "Comparison") -> str:
     """Both sides on every slice, the difference with its interval and p, and what else is not equal."""
-    from mclab.report.display import mean_std, p_text
+    from mclab.report.text import mean_std, p_text
 
     first, second = found.first, found.second
     extra = any(row.slices.keys() - set(row.own) for row in (*first.rows, *second.rows))
@@ -139,7 +139,7 @@ def comparison_text(found: "Comparison") -> str:
 
 
 def _gap(gap: Any) -> str:
-    from mclab.report.display import signed, signed_interval
+    from mclab.report.text import signed, signed_interval
 
     if gap.mean is None:
         return "no seed in common"

@@ -19,7 +19,7 @@ from mclab.config.task import TaskConfig
 from mclab.models.lm import LM
 from mclab.predict.columns import strip
 from mclab.predict.needed import needed
-from mclab.report.strip import Strip
+from mclab.report.characters import Strip
 from mclab.sample import rows_of
 from mclab.tasks import NO_ANSWER, TASKS, Batch
 from mclab.train.evaluate import as_examined

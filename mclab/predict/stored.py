@@ -7,16 +7,16 @@ from pathlib import Path
 from mclab.config.ids import written
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError, as_texts
-from mclab.store import Records, ids
-from mclab.store.ids import Stored
+from mclab.store import Records
+from mclab.store.find import Stored, find_run
 
 
 def find(digits: str, folder: Path | None, say: Callable[[str], None]) -> Stored:
-    """The one run whose id begins with `digits` (see `mclab.store.ids.find`), with weights.
+    """The one run whose id begins with `digits` (see `mclab.store.find.find_run`), with weights.
 
     Raises `ConfigError` also for a run without weights.
     """
-    stored = ids.find(digits, folder, say, weights=True)
+    stored = find_run(digits, folder, say, weights=True)
     if stored.weights.is_file():
         return stored
     raise ConfigError(_without_weights(stored))

@@ -16,8 +16,9 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from mclab.plan.plan import Plan
 from mclab.plan.seeds import ERROR, Until
 from mclab.plan.select import Lookup
-from mclab.report.rows import baselines_of, difference_of, row_of
 from mclab.report.sequential import GIVE_UP_FROM, HOPELESS, power_of
+from mclab.report.table.baseline import baselines_of, difference_of
+from mclab.report.table.row import row_of
 
 #: The powers for which the least difference is told.
 USUAL = (0.8, 0.9)

@@ -21,12 +21,12 @@ from scipy.special import gammaln, nctdtr, nctdtrinc, ndtr, ndtri, stdtr, stdtri
 
 from mclab.plan.seeds import Until
 
-#: How a row stands: told apart from the baseline, even with it within the margin, not separable by the last look, or
-#: still open.
+#: What a look says of a row: told apart from the baseline, even with it within the margin, not separable by the last
+#: look, or still open.
 State = Literal["open", "better", "worse", "even", "not separable"]
 #: Beside them: the first look is not taken yet; the same function as the baseline; a mark that must be mended before
 #: anything follows (of the row or of its baseline); runs that failed; rows that are not compared.
-Stand = State | Literal["waiting", "identical", "unmended", "failed", "not compared"]
+LookState = State | Literal["waiting", "identical", "unmended", "failed", "not compared"]
 #: Rows are given up from this part of the last look on, where the chance to be told is below `HOPELESS`.
 GIVE_UP_FROM, HOPELESS = 0.6, 0.1
 #: The power that is asked of a number of seeds, and how sure the safe number is.
@@ -67,15 +67,15 @@ class Settled:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a row stands after the looks so far.
+class LookResult:
+    """What the looks so far say of a row.
 
     `n` seeds at the last look that it took part in, 0 before the first; `gap`, `p` and `share` of that look, where it
     was tested then. `why` says what keeps a row without a verdict; `kind` why it is not compared, or that it is the
-    same function as the baseline, in the words of `stats.Difference`.
+    same function as the baseline, as in `stats.Difference.kind`.
     """
 
-    state: Stand
+    state: LookState
     n: int = 0
     gap: Gap | None = None
     p: float | None = None
@@ -105,7 +105,7 @@ def look(
     """One look: the paired differences of every row that is open, all over the same number of seeds.
 
     `rows` is how many rows the plan compares, `told` how many earlier looks have told apart; even and given-up rows
-    stay counted. Holm's step-down goes on while the smallest p is at most the share over the rows that are left.
+    stay counted. Holm's step-down continues while the smallest p is at most the share over the rows that are left.
     Earlier p values are not looked at again. A row in `held` stays open whatever its p. Raises `ValueError` for a
     number of seeds at which the rule does not look.
     """

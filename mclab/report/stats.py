@@ -17,6 +17,9 @@ SAME = 1e-9
 
 Kind = Literal["tested", "identical", "same", "constant", "few", "slices", "versions", "lost", "alone", "waiting"]
 
+#: Kinds of differences that are none: nothing is compared and nothing counted.
+NOT_COMPARED = ("slices", "versions", "alone")
+
 
 @dataclass(frozen=True)
 class Spread:

@@ -5,22 +5,16 @@ from textwrap import fill
 
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
-from mclab.printable import printable
-from mclab.report.advice import MORE_SEEDS, commands
-from mclab.report.align import GAP, beside, cut, cut_middle, padded
-from mclab.report.display import Shown, row_heads, shown_columns, slice_columns
-from mclab.report.effects import effects
-from mclab.report.effects_shown import effect_columns, most_telling
-from mclab.report.effects_shown import reading as reading_effects
-from mclab.report.effects_shown import told as told_of
-from mclab.report.many import ends, told
-from mclab.report.notes import alarms
-from mclab.report.row import SOLVED
-from mclab.report.summary import Summary, summarise
-from mclab.report.verdict import verdict
+from mclab.report.prose.advice import MORE_SEEDS, commands
+from mclab.report.prose.effects import effect_sentences, how_to_read_effects
+from mclab.report.prose.notes import alarms
+from mclab.report.prose.verdict import verdict
+from mclab.report.table.accuracy import SOLVED
+from mclab.report.table.columns import Shown, row_heads, shown_columns, slice_columns
+from mclab.report.table.effects import effect_columns, effects, most_telling
+from mclab.report.table.grids import fit, text_grid, width_of, wrapped
+from mclab.report.table.summary import Summary, shortened, shortened_text, summarise
 
-#: Names and values longer than this are cut; the files hold all of them.
-LONGEST = 28
 #: More blocks of slices than this are left to the files.
 MOST_BLOCKS = 4
 #: Sentences and alarms under a table.
@@ -38,7 +32,7 @@ READING = {
     "p": "paired t test, Holm over the rows compared",
     "first mend": "what keeps a row without a verdict",
     "solved": f"seeds at {SOLVED} or more",
-    "state": "floats kept per sequence, fixed + cached",
+    "state": "size in floats, fixed + cached",
     "steps to 99 %": "median over seeds, on valid",
 }
 #: The same of a grid whose seeds are added until every row is told.
@@ -61,21 +55,25 @@ def terminal_table(
 
 def terminal_of(summary: Summary, width: int = 120, again: str | None = None) -> str:
     """`terminal_table` of a summary. Of many rows the table has the first, the best and the worst."""
-    rows = ends(summary)
+    rows = shortened(summary)
     every = shown_columns(rows)
     columns = fit(every, width)
     left = [column.head for column in every if column not in columns]
     under = [
-        *[wrapped(line, width) for line in [told(rows, summary, "all are in table.md and table.csv")] if line],
-        reading(columns, width, summary.crossed, sequential=summary.way is not None),
-        *[wrapped(f"left out for width: {', '.join(left)}; see table.md", width)] * bool(left),
+        *[
+            wrapped(line, width)
+            for line in [shortened_text(rows, summary, "all are in table.md and table.csv")]
+            if line
+        ],
+        column_notes(columns, width, summary.crossed, sequential=summary.looks is not None),
+        *[wrapped(f"hidden columns: {', '.join(left)}; see table.md", width)] * bool(left),
     ]
     if summary.unmeasured:
         under.append("no baseline without recall: these records are from before it was stored")
     words = [line for line in verdict(summary) if again is None or not line.startswith(MORE_SEEDS)]
     lines = [wrapped(line, width) for line in _most([*words, *(f"! {line}" for line in alarms(summary))])]
     lines += commands(summary, again) if again else []
-    parts = [wrapped(summary.plan.question or summary.plan.name, width), grid(columns), "\n".join(under)]
+    parts = [wrapped(summary.plan.question or summary.plan.name, width), text_grid(columns), "\n".join(under)]
     parts += [*_slices(rows, width), *_effects(summary, width)]
     return "\n\n".join([*parts, *["\n".join(lines)] * bool(lines)]) + "\n"
 
@@ -94,12 +92,12 @@ def _slices(summary: Summary, width: int) -> list[str]:
     heads, rest = columns[:count], columns[count:]
     blocks = [heads]
     for column in rest:
-        if len(blocks[-1]) > len(heads) and _width([*blocks[-1], column]) > width:
+        if len(blocks[-1]) > len(heads) and width_of([*blocks[-1], column]) > width:
             blocks.append(heads)
         blocks[-1] = [*blocks[-1], column]
     if len(blocks) > MOST_BLOCKS:
         return [f"test accuracy by slice: {len(rest)} columns; see table.md, or mclab plot --kind heat or slices"]
-    return ["\n\n".join(["test accuracy by slice", *map(grid, blocks)])]
+    return ["\n\n".join(["test accuracy by slice", *map(text_grid, blocks)])]
 
 
 def _effects(summary: Summary, width: int) -> list[str]:
@@ -108,57 +106,14 @@ def _effects(summary: Summary, width: int) -> list[str]:
         return []
     shown = most_telling(found)
     left = [f"{len(shown)} of {len(found)} effects; all are in effects.csv"] * (len(shown) < len(found))
-    lines = [*told_of(found), *left, *reading_effects(summary)]
-    return ["effects of the axes", grid(effect_columns(shown)), "\n".join(wrapped(line, width) for line in lines)]
+    lines = [*effect_sentences(found), *left, *how_to_read_effects(summary)]
+    return ["effects of the axes", text_grid(effect_columns(shown)), "\n".join(wrapped(line, width) for line in lines)]
 
 
-def wrapped(text: str, width: int) -> str:
-    """A sentence in lines of `width` letters, those after the first set in."""
-    return fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
-def fit(columns: Sequence[Shown], width: int) -> list[Shown]:
-    """The columns that must stand, and of the others, least expendable first, those that still fit."""
-    kept = {place for place, column in enumerate(columns) if not column.expendable}
-    for place in sorted(set(range(len(columns))) - kept, key=lambda place: columns[place].expendable):
-        if _width([columns[p] for p in sorted(kept | {place})]) <= width:
-            kept.add(place)
-    return [columns[place] for place in sorted(kept)]
-
-
-def grid(columns: Sequence[Shown]) -> str:
-    """Head, rule and rows, each column as wide as its widest text."""
-    body = []
-    for column in columns:
-        top, *rest = padded(_texts(column), column.right)
-        body.append([top, "-" * len(top), *rest])
-    return beside(body)
-
-
-def reading(columns: Sequence[Shown], width: int, crossed: bool = False, sequential: bool = False) -> str:
+def column_notes(columns: Sequence[Shown], width: int, crossed: bool = False, sequential: bool = False) -> str:
     """What the columns say, in lines of `width` letters."""
     said = READING | SEQUENTIAL if sequential else READING
     words = [f"{column.head}: {said[column.head]}" for column in columns if column.head in said]
     if crossed:
         words = [word.replace("to the first row", "to the first change with the same other values") for word in words]
     return fill("; ".join(words) + ".", width, break_on_hyphens=False)
-
-
-def _width(columns: Sequence[Shown]) -> int:
-    return sum(max(map(len, _texts(column))) for column in columns) + len(GAP) * (len(columns) - 1)
-
-
-def _texts(column: Shown) -> list[str]:
-    """Head and texts, each on one line; those that lean left are names and may be cut."""
-    texts = [" ".join(printable(text).split()) for text in (column.head, *column.texts)]
-    return texts if column.right else [cut(texts[0], LONGEST), *cut_apart(texts[1:])]
-
-
-def cut_apart(texts: Sequence[str]) -> list[str]:
-    """Texts cut to `LONGEST`, at the end or else in the middle; longer where two would come to the same text."""
-    for length in range(LONGEST, max(map(len, texts), default=0)):
-        for shorten in (cut, cut_middle):
-            short = [shorten(text, length) for text in texts]
-            if len(set(short)) == len(set(texts)):
-                return short
-    return list(texts)

@@ -1,21 +1,19 @@
-"""Report files: made whole in memory, then put in place in one step; the same records give the same bytes."""
+"""The files of a table: made whole in memory, then put in place in one step; the same records give the same bytes."""
 
-from collections.abc import Mapping
-from io import BytesIO
 from pathlib import Path
 
-import polars as pl
-
-from mclab.files import write_whole
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
-from mclab.report.effects import effects
-from mclab.report.effects_shown import effects_frame
-from mclab.report.markdown import effects_page, markdown
-from mclab.report.runs import runs_of
-from mclab.report.summary import summarise
-from mclab.report.tables import cells_of
-from mclab.report.tex import tex
+from mclab.report.prose.effects import effect_sentences, how_to_read_effects
+from mclab.report.prose.notes import notes
+from mclab.report.prose.verdict import verdict
+from mclab.report.table.columns import shown_columns, slice_columns
+from mclab.report.table.effects import effect_columns, effects, effects_frame
+from mclab.report.table.export import as_csv, as_parquet, write_files
+from mclab.report.table.frames import cells_of, runs_of
+from mclab.report.table.grids import markdown_escape, markdown_grid
+from mclab.report.table.summary import Summary, summarise
+from mclab.report.table.tex import tex
 
 
 def write_tables(
@@ -36,28 +34,36 @@ def table_files(plan: Plan, lookup: Lookup, curve: Curve | None = None, underlin
         "table.csv": as_csv(cells),
         "table.parquet": as_parquet(cells),
         "table.md": markdown(summary).encode(),
-        "table.tex": tex(summary, underline).encode(),
+        "table.tex": tex(summary, underline, notes(summary)).encode(),
         "runs.csv": as_csv(runs),
         "runs.parquet": as_parquet(runs),
         **more,
     }
 
 
-def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Put every file whole into `folder`, which is made when missing, or leave what was there. Raises `OSError`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_whole(folder / name, content)
-    return [folder / name for name in files]
+def markdown(summary: Summary) -> str:
+    """The table as a page: question, table, verdict, slices, effects, notes."""
+    parts = [f"# {markdown_escape(summary.plan.question or summary.plan.name)}", markdown_grid(shown_columns(summary))]
+    words = verdict(summary)
+    if words:
+        parts.append("\n".join(f"- {markdown_escape(line)}" for line in words))
+    slices = slice_columns(summary)
+    if slices:
+        parts += ["Test accuracy by slice:", markdown_grid(slices)]
+    parts += _effects(summary)
+    parts += ["Notes:", "\n".join(f"- {markdown_escape(line)}" for line in notes(summary))]
+    return "\n\n".join(parts) + "\n"
 
 
-def as_csv(frame: pl.DataFrame) -> bytes:
-    """Comma-separated, UTF-8, floats in the shortest form that reads back exactly, nothing for null."""
-    return frame.write_csv().encode()
+def effects_page(summary: Summary) -> str:
+    """The effects of a whole grid as a page of their own."""
+    return "\n\n".join([f"# {markdown_escape(summary.plan.question or summary.plan.name)}", *_effects(summary)]) + "\n"
 
 
-def as_parquet(frame: pl.DataFrame) -> bytes:
-    """Parquet; it holds no time of writing."""
-    buffer = BytesIO()
-    frame.write_parquet(buffer)
-    return buffer.getvalue()
+def _effects(summary: Summary) -> list[str]:
+    """Title, table, sentences; nothing for what is no grid of two axes."""
+    if not (found := effects(summary)):
+        return []
+    lines = [*effect_sentences(found), *how_to_read_effects(summary)]
+    words = "\n".join(f"- {markdown_escape(line[0].upper() + line[1:])}" for line in lines)
+    return ["Effects of the axes:", markdown_grid(effect_columns(found)), words]

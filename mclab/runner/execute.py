@@ -20,7 +20,7 @@ from mclab.runner.needs import Needs
 from mclab.runner.packing import cost, halves, packs_of
 from mclab.runner.span import ENDING, Span, span, starting
 from mclab.store import Store
-from mclab.store.flight import Flights
+from mclab.store.crashes import Flights
 from mclab.workers import Failure, Pack, Pool, Result, Train, open_pool, worker_count
 from mclab.workers.cores import processors
 

@@ -23,12 +23,9 @@ from mclab.plan.plan import Plan
 from mclab.plan.plan_diff import looked, plan_diff, renewal
 from mclab.plan.plan_json import as_dict, from_dict
 from mclab.printable import one_line
-from mclab.store.curve import curve_bytes, read_curve
-from mclab.store.files import StoreError, move_aside, plainly, write_whole
-from mclab.store.foreign import is_own_folder, refuse_foreign, remove_leftovers
-from mclab.store.lock import Lock
-from mclab.store.plain import json_bytes
-from mclab.store.record import read_record, record_of
+from mclab.store.files import StoreError, json_bytes, move_aside, plainly, write_whole
+from mclab.store.lock import Lock, is_own_folder, refuse_foreign, remove_leftovers
+from mclab.store.record import curve_bytes, read_curve, read_record, record_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -133,22 +130,22 @@ class Records:
             )
 
     def curve(self, run: str) -> list[dict[str, Any]]:
-        """The looks of a run's curve, in order. What is missing or damaged is left out, and said once."""
+        """The evaluations of a run's curve, in order. What is missing or damaged is left out, and said once."""
         path, record = self._curve(run), self.lookup(run)
         try:
-            looks, fault = read_curve(read_whole(path), record.curve_sha256 if record else None)
-            if not (looks or fault) and record and record.status == "done" and record.curve_sha256 is None:
+            found, fault = read_curve(read_whole(path), record.curve_sha256 if record else None)
+            if not (found or fault) and record and record.status == "done" and record.curve_sha256 is None:
                 fault = "the curve is empty"
         except FileNotFoundError:
-            looks, fault = [], "there is no such file; the curve is left out"
+            found, fault = [], "there is no such file; the curve is left out"
             if not path.parent.is_dir():
                 path, fault = path.parent, "there is no such folder; curves are left out"
         except OSError as error:
-            looks, fault = [], f"cannot read: {error.strerror or error}; the curve is left out"
+            found, fault = [], f"cannot read: {error.strerror or error}; the curve is left out"
         if fault and str(path) not in self._told:
             self._told.add(str(path))
             self._say(f"{path}: {fault}")
-        return looks
+        return found
 
     def plan(self) -> Plan | None:
         """The plan that the folder was last used with; `None` where it never was. Raises `ConfigError` when damaged."""
@@ -175,7 +172,7 @@ class Records:
         return self.path / "curves" / f"{run}.ndjson"
 
     def weights(self, run: str) -> Path:
-        """Where the weights of the run with this id stand, if they were saved."""
+        """The file with the weights of the run with this id, if they were saved."""
         return self.path / "weights" / f"{run}.safetensors"
 
     @property
@@ -187,7 +184,7 @@ class Records:
         """Run id -> the step to which its checkpoints reach, by the files' names alone.
 
         Of several the oldest: a pack that was killed while it saved has the newer ones of some of its runs alone, and
-        goes on together at the step before.
+        continues together from the step before.
         """
         with plainly(self.checkpoints, "read"):
             return {run: min(steps) for run, steps in checkpoints(self.checkpoints).items()}
@@ -217,7 +214,7 @@ class Store(Records):
     def _tidy(self) -> None:
         """Remove what killed writers left, and checkpoints of runs that are over, which nothing will resume.
 
-        Nothing is removed from a folder that lies elsewhere, behind a link: others may use it too.
+        Nothing is removed from a folder that is elsewhere, behind a link: others may use it too.
         """
         remove_leftovers(self.path)
         for name in _OWN:
@@ -246,7 +243,7 @@ class Store(Records):
         if changed and changed.needs_extend and not extend:
             raise StoreError(
                 f"{self.path} holds another grid, this one is {changed}; "
-                f"give --extend to go on with this one here, or another --out"
+                f"give --extend to continue with this one here, or another --out"
             )
         if before and (line := renewal(before, plan)):
             self._say(f"{self.path}: {line}")

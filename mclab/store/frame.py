@@ -41,5 +41,5 @@ def _flat(run: StoredRun) -> Iterator[tuple[str, object]]:
     yield from ((f"provenance.{key}", value) for key, value in (run.provenance or {}).items())
 
 
-#: What stands in the frame under other names, or has been yielded already.
+#: What is in the frame under other names, or has been yielded already.
 _SPREAD = frozenset({"status", "valid", "test", "without_recall", "provenance"})

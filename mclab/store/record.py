@@ -1,4 +1,4 @@
-"""A run and its outcome as JSON, and back: what a record holds and when it counts as damaged."""
+"""A run and its outcome as JSON, and back: what record and curve hold, and when they count as damaged."""
 
 import json
 from collections.abc import Mapping
@@ -13,17 +13,16 @@ from mclab.config.stored import StoredRun, StoredScore, restored
 from mclab.config.strict import leaves
 from mclab.config.versions import versions
 from mclab.passwords import without_passwords
-from mclab.store.curve import curve_bytes
-from mclab.store.figures import check_figures, check_whole
-from mclab.store.plain import plain
+from mclab.store.checks import check_figures, check_whole
+from mclab.store.files import json_bytes, plain
 
-#: The outcome's figures; the curve and the weights stand in files of their own.
+#: The outcome's figures; the curve and the weights are in files of their own.
 FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("curve", "weights"))
 #: Figures and metrics that are not written as null where a record lacks them: old records are written as they were.
 _YOUNG = ("without_recall", "value_accuracy", "values_found")
 #: Without these a record says nothing. Others may be younger than the record and then read as null.
 _NEEDED = ("run_id", "science", "seed", "config", "status", "steps", "valid", "test")
-#: What the run's parts and words were, where they were not as at first.
+#: The versions of the run's parts and names, where they are not the first ones.
 _MOVED = ("versions", "words")
 #: Figures that are scores by slice.
 _SPLITS = ("valid", "test")
@@ -76,7 +75,7 @@ def figures_of(stored: StoredRun) -> dict[str, Any]:
 
 
 def read_record(data: bytes, name: str) -> StoredRun:
-    """The run whose record is `data`, that stands under the run id `name`.
+    """The run whose record is `data`, which is stored under the run id `name`.
 
     Raises `ValueError` with the reason when it is damaged: torn, no record, not the run that its name says, with
     figures that no run can have, or not what its checksum says. The keys of another science version may describe no
@@ -152,3 +151,38 @@ def _check_sum(record: dict[str, Any]) -> None:
         return
     if record[_OWN] != digest.of_values({key: value for key, value in record.items() if key != _OWN}):
         raise ValueError(digest.CHANGED)
+
+
+def curve_bytes(curve: tuple[dict[str, Any], ...]) -> bytes:
+    """One JSON object per evaluation, one a line."""
+    return b"".join(json_bytes(evaluation, indent=None) for evaluation in curve)
+
+
+def read_curve(data: bytes, sha256: str | None) -> tuple[list[dict[str, Any]], str | None]:
+    """The evaluations, and what is wrong with the file, if anything.
+
+    `sha256` is the checksum of the whole file: with another there are none, since none can be trusted. Without one
+    (`None`, from before there were any) they are those before the first line that is none.
+    """
+    found: list[dict[str, Any]] = []
+    if sha256 is not None and digest.of_bytes(data) != sha256:
+        return found, "the curve is not the one that was stored with the run's record; left out"
+    try:
+        for line in data.decode().splitlines():
+            found.append(_evaluation(line))
+    except (ValueError, RecursionError):
+        return found, f"the curve is damaged after {len(found)} lines; the rest is left out"
+    return found, None
+
+
+def _evaluation(line: str) -> dict[str, Any]:
+    """Raises `ValueError` for what no run writes."""
+    evaluation = json.loads(line)
+    try:
+        metrics = [metric for score in (evaluation.get("valid") or {}).values() for metric in score.values()]
+        whole = type(evaluation["step"]) is int and all(isinstance(metric, int | float | None) for metric in metrics)
+    except (AttributeError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        raise ValueError("is no evaluation")
+    return dict(evaluation)

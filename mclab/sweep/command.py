@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import optuna
 from optuna.exceptions import StorageInternalError
@@ -21,30 +20,25 @@ from mclab.config.strict import ConfigError
 from mclab.passwords import without_password
 from mclab.plan.space import Space
 from mclab.plan.space_trials import Trials, as_dict
-from mclab.report.align import cut
+from mclab.report.text import cut
 from mclab.runner import Progress
 from mclab.runner.devices import here, resolved
 from mclab.runner.room import machine, needs, refuse
 from mclab.store import SPACE, Store
-from mclab.store.files import StoreError, plainly, write_whole
-from mclab.store.foreign import refuse_foreign
-from mclab.store.paths import told_as_given
+from mclab.store.files import StoreError, named_as_given, plainly, write_whole
+from mclab.store.lock import refuse_foreign
 from mclab.sweep import samplers
-from mclab.sweep.facts import Seen, seen_of
+from mclab.sweep.cost import TRIALS
 from mclab.sweep.importance import RESAMPLES, weighed
 from mclab.sweep.journal import NAME, Journal
-from mclab.sweep.opening import open_study
-from mclab.sweep.outlook import TRIALS
-from mclab.sweep.patience import ConnectionLostError
-from mclab.sweep.place import Place, Say
+from mclab.sweep.open_study import open_study
 from mclab.sweep.postgres import Postgres
+from mclab.sweep.report import Report
 from mclab.sweep.search import Search
+from mclab.sweep.storage import ConnectionLostError, Say, StudyStorage
 from mclab.sweep.study import Shared
-from mclab.sweep.tally import Tally
+from mclab.sweep.trials import Seen, seen_of
 from mclab.workers.signals import interrupts_held
-
-#: Exit codes: all done; files that could not be written; some trials failed, diverged or are missing; interrupted.
-DONE, UNWRITTEN, FAILED, INTERRUPTED = 0, 2, 3, 130
 
 #: Seconds in which a study must take a goodbye.
 GOODBYE = 2.0
@@ -67,77 +61,12 @@ class Options:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class Report:
-    """What came of a command: the study's trials, what this command did itself, and the files that tell of it.
-
-    `unwritten` are the faults, a line each, that kept a file from being written.
-    """
-
-    found: Trials
-    out: Path
-    tally: Tally
-    wall_s: float
-    interrupted: bool
-    files: tuple[Path, ...]
-    unwritten: tuple[str, ...] = ()
-
-    @property
-    def finished(self) -> int:
-        """Trials of the study that count; one that another took over does not."""
-        return len(_counted(self.found))
-
-    @property
-    def exit_code(self) -> int:
-        """The command's exit code."""
-        if self.interrupted:
-            return INTERRUPTED
-        if self.unwritten:
-            return UNWRITTEN
-        fine = all(trial.status in ("done", "pruned") for trial in _counted(self.found))
-        return DONE if fine and self.finished >= self.found.asked else FAILED
-
-    def told(self) -> str:
-        """What this command did and how far the study is, in a line."""
-        ran = ", ".join(f"{number} {status}" for status, number in sorted(self.tally.ran.items()))
-        answered = f" ({self.tally.answered} of them measured before)" * (self.tally.answered > 0)
-        distinct = len({trial.run_ids for trial in _counted(self.found)})
-        parts = [f"this command: {ran or 'no trial'}{answered}"]
-        done, asked = self.finished, self.found.asked
-        far = f"{done} of {asked} trials" if done <= asked else f"{done} trials ({asked} asked for)"
-        parts += [f"study {self.found.study}: {far}, {distinct} distinct points"]
-        refused = sum(trial.status == "refused" for trial in self.found.trials)
-        parts += [f"{refused} points refused by the rules between keys"] * (refused > 0)
-        parts += [self.tally.stopped] if self.tally.stopped else []
-        if any(trial.status in ("failed", "oom") for trial in _counted(self.found)):
-            parts.append("what failed runs again with --retry-failed")
-        return "; ".join([*parts, f"{self.wall_s:.0f} s"])
-
-    def as_dict(self) -> dict[str, Any]:
-        """The study as `trials.json` has it, and what this command did."""
-        return {
-            "out": str(self.out),
-            **as_dict(self.found),
-            "finished": self.finished,
-            "ran": dict(self.tally.ran),
-            "answered": self.tally.answered,
-            "stopped": self.tally.stopped,
-            "wall_s": self.wall_s,
-            "files": [str(path) for path in self.files],
-        }
-
-
-def _counted(found: Trials) -> list[Any]:
-    taken = {trial.retry_of for trial in found.trials}
-    return [trial for trial in found.trials if trial.counts and trial.number not in taken]
-
-
 def sweep(
     space: Space, out: Path, options: Options, *, content: bytes, say: Say, progress: Callable[[Progress], None]
 ) -> Report:
-    """Search until the study has so many finished trials; the same command again goes on.
+    """Search until the study has so many finished trials; the same command again continues.
 
-    `content` is the space's file. An interrupt gives this process's trials up, for whoever goes on. Raises
+    `content` is the space's file. An interrupt gives this process's trials up, for whoever continues. Raises
     `ConfigError` for a package that is missing, a folder or a study that is another's, a database that does not answer.
     """
     options = replace(options, how=resolved(options.how))
@@ -146,7 +75,7 @@ def sweep(
     _refuse_a_grid(out)
     on_cpu = options.how.device == "cpu" and options.how.scheduler is None
     refuse(needs([("base", space.base_point().runs[0])])[0], machine() if on_cpu else None)
-    with told_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
+    with named_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
         points, device = _points(space), here(options.how)
         check_modules(points, place, device, say_so, refuse=True, forget=options.how.retry_failed)
         report = _swept(space, place, options, content, say_so, progress)
@@ -160,20 +89,20 @@ def _swept(
 ) -> Report:
     """`sweep` in a folder by its absolute path."""
     with Store(out, say=say) as store:
-        place: Place = _place(options.storage, out, say)
+        place: StudyStorage = _place(options.storage, out, say)
         with closing(place):
             try:
                 return _searched(space, place, store, options, content, say, progress)
             except (StorageInternalError, SQLAlchemyError) as error:
                 reason = cut(" ".join(str(error.__cause__ or error).split()), 200)
                 raise ConfigError(
-                    f"{place.told}: {reason}; what is stored stays, the same command goes on from there"
+                    f"{place.where}: {reason}; what is stored stays, the same command continues from there"
                 ) from error
 
 
 def _searched(
     space: Space,
-    place: Place,
+    place: StudyStorage,
     store: Store,
     options: Options,
     content: bytes,
@@ -214,7 +143,7 @@ def _searched(
 def _given_up(shared: Shared) -> bool:
     """Whether this process's trials were given up in time: a lock or a database that hangs does not hold up the end.
 
-    Whoever goes on finds their owner dead.
+    Whoever continues finds their owner dead.
     """
     given = threading.Event()
     shared.me.retire()
@@ -259,7 +188,7 @@ def write(found: Trials, out: Path) -> tuple[list[Path], list[str]]:
     return files, faults
 
 
-def _place(storage: str | None, out: Path, say: Say) -> Place:
+def _place(storage: str | None, out: Path, say: Say) -> StudyStorage:
     """Where the study is kept. Raises `ConfigError`."""
     if storage is None:
         return Journal(out / NAME, say)

@@ -2,7 +2,7 @@
 
 Two changes, both measured on simulated responses in which one axis decides (LOG.md): the best third of the trials is
 called good, where the paper and Optuna take a tenth, which is too few to tell a choice from chance; and what shuffled
-values give is taken off, since few good trials lie unevenly on every axis, most so on a continuous one.
+values give is taken off, since few good trials are spread unevenly along every axis, most so on a continuous one.
 
 How far that can be trusted: the same for bootstrap resamples of the trials (Efron 1979), and by Optuna's own estimator.
 """
@@ -22,7 +22,7 @@ from optuna.trial import FrozenTrial, create_trial
 from mclab.config.strict import Scalar
 from mclab.plan.comparable import FEWEST_GOOD, comparable, meaningless
 from mclab.plan.space_trials import Direction, Resampled, Trial, Trials
-from mclab.sweep.suggest import distribution
+from mclab.sweep.samplers import distribution
 
 #: Samplers that draw from the space alone, whatever was found before.
 UNMOVED = ("random", "qmc", "grid")
@@ -106,7 +106,7 @@ class _Scale:
         return _less(found, dict.fromkeys(found, 0.0))
 
     def _divergence(self, places: Sequence[int], values: Sequence[float]) -> Shares:
-        """How far good and other trials lie apart on each axis, of the trials at `places` with these values."""
+        """How differently good and other trials are spread along each axis, of those at `places` with these values."""
         drawn = [copy.copy(self._trials[place]) for place in places]
         for number, (trial, place) in enumerate(zip(drawn, places, strict=True)):
             trial._trial_id, trial.value = number, values[place]

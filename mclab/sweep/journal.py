@@ -75,7 +75,7 @@ class Journal:
         self._append, self._claims = _Append(path, say), FileLock(f"{path}.claim", thread_local=False)
 
     @property
-    def told(self) -> str:
+    def where(self) -> str:
         """Where the study is."""
         return str(self.path)
 

@@ -1,7 +1,11 @@
-"""Who holds a trial, and whether that process still lives: Optuna's heartbeat knows neither ask and tell nor journals.
+"""Who holds a trial, whether that process still lives, and how often it died at one.
 
-A process on the same machine is looked up by its id. One elsewhere is watched: it counts up a number in the study every
-few seconds, and whoever sees the number stand still for long enough, by their own clock, takes it for dead.
+Optuna's heartbeat knows neither ask and tell nor journals. A process on the same machine is looked up by its id. One
+elsewhere is watched: it counts up a number in the study every few seconds, and whoever sees the number unchanged for
+long enough, by their own clock, takes it for dead.
+
+Trials that end the process that trains them are counted as in a run folder (`mclab.store.crashes`), but in the study,
+along the trials that take them over: a process on another machine may do so, and the study is all that both see.
 """
 
 import os
@@ -9,19 +13,23 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, SIGTERM, pthread_sigmask
 from typing import Any
 
-from mclab.store.flight import boot
+from optuna.trial import FrozenTrial
+
+from mclab.store.crashes import DEATHS, Death, boot_id, reason
 
 #: Seconds between two signs of life, and of silence until a process elsewhere is given up.
 BEAT, LEASE = 10.0, 90.0
 #: Names of owners that were this very process and have ended their search: it may live on, as a notebook's does.
 _retired = set[str]()
+#: Attributes of a trial: the share of its steps at which its owner's own process trains it, and what came before it.
+TRAINING, BEFORE = "training", "deaths"
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ class Owner:
         boots = [each.place.partition(" ")[0] for each in (self, me)]
         return self.host == me.host and all(boots) and boots[0] != boots[1]
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The process in words."""
         return f"process {self.pid} on {self.host}"
 
@@ -72,7 +80,7 @@ class Owner:
 def _place() -> str:
     """Where process ids mean what they mean here."""
     try:
-        return f"{boot()} {os.readlink('/proc/self/ns/pid')}" if boot() else ""
+        return f"{boot_id()} {os.readlink('/proc/self/ns/pid')}" if boot_id() else ""
     except OSError:
         return ""
 
@@ -136,3 +144,27 @@ class Watch:
             self._seen[owner.name] = (beat, now)
             return False
         return now - before[1] > LEASE
+
+
+def deaths_before(trial: FrozenTrial) -> Death:
+    """The deaths of the owners of the trials whose parameters this one took over."""
+    told = trial.user_attrs.get(BEFORE)
+    return Death(**told) if told else Death()
+
+
+def deaths_now(trial: FrozenTrial, owner: Owner | None, me: Owner) -> Death:
+    """Those, and its own owner's, where that counts: it trained the trial, and its machine has not started again."""
+    share = trial.user_attrs.get(TRAINING)
+    if share is None or (owner is not None and owner.restarted(me)):
+        return deaths_before(trial)
+    return deaths_before(trial).again(float(share), 0)
+
+
+def death_attrs(death: Death) -> Mapping[str, Any]:
+    """What the trial is told that takes another one over."""
+    return {BEFORE: asdict(death)} if death.times else {}
+
+
+def given_up(death: Death) -> str | None:
+    """Why nobody takes it over; `None` while somebody does."""
+    return reason(death.times, death.share) if death.times >= DEATHS else None

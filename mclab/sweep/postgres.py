@@ -13,12 +13,12 @@ from optuna.storages import BaseStorage, RDBStorage
 
 from mclab.config.strict import ConfigError
 from mclab.passwords import HIDDEN, without_password, without_passwords
-from mclab.report.align import cut
-from mclab.sweep.patience import ConnectionLostError
+from mclab.report.text import cut
+from mclab.sweep.storage import ConnectionLostError
 
 _POLL = 0.02
 #: What libpq does where the address says nothing else: seconds in which a server must take a connection, and when one
-#: is lost whose server has vanished without a word: half a minute (the last in milliseconds).
+#: is lost whose server has vanished without an answer: half a minute (the last in milliseconds).
 _PATIENCE = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -57,7 +57,7 @@ class Postgres:
         sqlalchemy.event.listen(self._engine, "handle_error", self._noticed)
 
     @property
-    def told(self) -> str:
+    def where(self) -> str:
         """Where the study is, without the password."""
         return self._url.set(drivername="postgresql").render_as_string(hide_password=True)
 
@@ -78,7 +78,7 @@ class Postgres:
             raise ConnectionLostError(self.reason(context.original_exception))
 
     def _still_locked(self, *_: object) -> None:
-        """Who holds a lock goes on only while its connection lives: the server lets the lock go with it.
+        """Who holds a lock continues only while its connection lives: the server lets the lock go with it.
 
         Where a server has started again, Optuna's connections are replaced in silence. Raises `ConnectionLostError`.
         """
@@ -111,7 +111,7 @@ class Postgres:
         try:
             yield
         except sqlalchemy.exc.SQLAlchemyError as error:
-            raise ConfigError(f"--storage: {self.told}: {self.reason(error)}") from error
+            raise ConfigError(f"--storage: {self.where}: {self.reason(error)}") from error
 
     def reason(self, error: BaseException) -> str:
         """What a driver says, in a line. It may quote the parts of an address, and so the password by itself."""

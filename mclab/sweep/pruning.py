@@ -1,6 +1,6 @@
 """Median pruning: a run that does worse than half of the trials before it, at the same step, is stopped.
 
-The rule is Optuna's `MedianPruner` (five trials first; a run's best look so far against the median of the others' looks
+The rule is Optuna's `MedianPruner` (five trials first; a run's best evaluation so far against the median of the others'
 at that step), but only from the step on at which most of them recall more than is had without. Before it all are on the
 plateau that learning starts from, and who is stopped there is stopped by chance. The medians travel with the run, so
 that one in a worker process or on another machine is stopped too; they are those of the moment when it was handed in.
@@ -43,8 +43,8 @@ def bars(curves: Sequence[Mapping[int, float]], begun: Sequence[int | None]) -> 
 
 
 class Judge:
-    """Says at each look which replicas go on. A look that is no number says nothing: divergence has a status of its
-    own."""
+    """Says at each evaluation which replicas continue. One that is no number says nothing: divergence has a status of
+    its own."""
 
     def __init__(self, metric: str, bars: Mapping[int, float], replicas: int) -> None:
         self._metric, self._bars = metric.removeprefix("valid."), bars
@@ -52,10 +52,10 @@ class Judge:
         self._best: list[float | None] = [None] * replicas
 
     def __call__(self, step: int, scores: Sequence[Mapping[str, Score]]) -> list[bool]:
-        """False for a replica whose best look so far is behind the median."""
-        return [self._goes_on(r, step, getattr(score[ALL], self._metric)) for r, score in enumerate(scores)]
+        """False for a replica whose best evaluation so far is worse than the median."""
+        return [self._continues(r, step, getattr(score[ALL], self._metric)) for r, score in enumerate(scores)]
 
-    def _goes_on(self, r: int, step: int, value: float) -> bool:
+    def _continues(self, r: int, step: int, value: float) -> bool:
         own = self._sign * value
         best = self._best[r]
         if not isnan(own) and (best is None or own > best):
@@ -77,12 +77,12 @@ class Pruned:
         """As `mclab.workers.Train`."""
         from mclab.train import train_pack
 
-        look = Judge(self.metric, self.bars, len(runs))
-        return train_pack(runs, device=device, progress=progress, keep=keep, look=look)
+        judge = Judge(self.metric, self.bars, len(runs))
+        return train_pack(runs, device=device, progress=progress, keep=keep, look=judge)
 
 
-def looks(curves: Iterable[Sequence[Mapping[str, object]]], metric: str) -> dict[int, float]:
-    """Step -> mean over the seeds' curves, for the steps that all of them have; NaN where a look is none."""
+def evaluations(curves: Iterable[Sequence[Mapping[str, object]]], metric: str) -> dict[int, float]:
+    """Step -> mean over the seeds' curves, for the steps that all of them have; NaN where a value is missing."""
     rows = [dict(_values(curve, metric.removeprefix("valid."))) for curve in curves]
     if not rows:
         return {}
@@ -91,10 +91,10 @@ def looks(curves: Iterable[Sequence[Mapping[str, object]]], metric: str) -> dict
 
 
 def _values(curve: Sequence[Mapping[str, object]], metric: str) -> Iterable[tuple[int, float]]:
-    for look in curve:
-        valid = look.get("valid")
+    for evaluation in curve:
+        valid = evaluation.get("valid")
         score = valid.get(ALL) if isinstance(valid, Mapping) else None
         value = score.get(metric) if isinstance(score, Mapping) else None
-        step = look["step"]
+        step = evaluation["step"]
         assert isinstance(step, int)
         yield step, float(value) if isinstance(value, int | float) else float("nan")

@@ -1,12 +1,20 @@
-"""Samplers by name. What they lack is said before the first trial; Optuna notices when it first needs it."""
+"""Samplers by name, and what they are asked for: a point of the space, axis by axis.
+
+What a sampler lacks is said before the first trial; Optuna notices when it first needs it.
+"""
 
 import hashlib
 import warnings
 from importlib.util import find_spec
 
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, QMCSampler, RandomSampler, TPESampler
 
-from mclab.config.strict import ConfigError
+from mclab.config.strict import ConfigError, Scalar
+from mclab.plan.space import Space
+from mclab.plan.space_axes import Axis
+from mclab.plan.space_trials import SpaceAxis
 
 #: Packages that a sampler imports when it first needs them, and how pip calls them.
 NEEDS = {"gp": {"torch": "torch", "scipy": "scipy"}, "qmc": {"scipy": "scipy"}, "cmaes": {"cmaes": "mclab[cmaes]"}}
@@ -46,3 +54,36 @@ def sampler(name: str, seed: int, number: int) -> BaseSampler:
 
 def _mixed(seed: int, number: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {number}".encode()).digest()[:4])
+
+
+def suggest(trial: optuna.Trial, space: Space) -> dict[str, Scalar]:
+    """The trial's value on every axis that exists there."""
+    params: dict[str, Scalar] = {}
+    for axis in space.axes:
+        if space.asked(axis, params):
+            params[axis.path] = _value(trial, axis)
+    return params
+
+
+def _value(trial: optuna.Trial, axis: Axis) -> Scalar:
+    told = axis.spec
+    if told.kind == "choice":
+        value: Scalar = trial.suggest_categorical(axis.path, told.values)
+        return value
+    assert told.low is not None
+    assert told.high is not None
+    if told.kind == "int":
+        step = int(told.step or 1)
+        return trial.suggest_int(axis.path, int(told.low), int(told.high), step=step, log=told.log)
+    return trial.suggest_float(axis.path, told.low, told.high, step=told.step, log=told.log)
+
+
+def distribution(told: SpaceAxis) -> BaseDistribution:
+    """What Optuna takes the axis for."""
+    if told.kind == "choice":
+        return CategoricalDistribution(told.values)
+    assert told.low is not None
+    assert told.high is not None
+    if told.kind == "int":
+        return IntDistribution(int(told.low), int(told.high), log=told.log, step=int(told.step or 1))
+    return FloatDistribution(told.low, told.high, log=told.log, step=told.step)

@@ -19,20 +19,20 @@ from mclab.runner.kernels import unmet
 from mclab.runner.packing import cost, halves, packs_of
 from mclab.runner.span import Countdown, Span, span, starting
 from mclab.store import Store
-from mclab.sweep.facts import BEGUN
-from mclab.sweep.measure import end_as, end_of
-from mclab.sweep.outlook import work_of
+from mclab.sweep.cost import work_of
 from mclab.sweep.owner import BEAT
-from mclab.sweep.patience import UnansweredError
 from mclab.sweep.pruning import Pruned, bars
+from mclab.sweep.report import Tally, failure_text
+from mclab.sweep.results import end_of, same_end_as
+from mclab.sweep.storage import UnansweredError
 from mclab.sweep.study import Claim, End, Shared
-from mclab.sweep.tally import Tally, wrong
+from mclab.sweep.trials import BEGUN
 from mclab.workers import Failure, Pack, Pool, Result, open_pool, worker_count
 from mclab.workers.cores import processors
 
 #: Trials that one worker of a GPU is asked for at once: those of one shape train together.
 BATCH = 16
-#: Seconds between two looks at what other processes do.
+#: Seconds after which it is asked again what other processes do.
 _POLL = 0.5
 
 
@@ -78,7 +78,7 @@ class Search:
         self._predicted = Countdown(self._span(processes))
         self._stage = before_runs(processes)
         if self._stage:
-            self._tell()
+            self._show_progress()
         with open_pool(
             how,
             self._count,
@@ -90,13 +90,13 @@ class Search:
             while self.tally.stopped is None:
                 self._advance(pool)
                 for pack, result in pool.finished():
-                    self._take(pool, pack, result)
+                    self._store_outcomes(pool, pack, result)
                     self._advance(pool)
                     if self.tally.stopped is not None:
                         return
                 if self._unanswered is not None:
                     raise self._unanswered
-                if self.tally.stopped is None and not self._others():
+                if self.tally.stopped is None and not self._wait_for_others():
                     return
 
     def _span(self, processes: int) -> Span | None:
@@ -107,7 +107,7 @@ class Search:
         work, here = work_of(self._shared.space, self._shared.left(), history), processors()
         return span(work, history, processes, self._how.threads, here, starting(processes, here))
 
-    def _others(self) -> bool:
+    def _wait_for_others(self) -> bool:
         """Wait a little for trials that other processes hold; `False` where there are none."""
         if not self._shared.open():
             return False
@@ -123,7 +123,7 @@ class Search:
         While it is silent for too long nothing is claimed, but what is begun is trained to its end and stored.
         """
         try:
-            self._settle()
+            self._tell_study()
             if self.tally.stopped is None:
                 self._fill(pool)
             self._unanswered = None
@@ -143,19 +143,19 @@ class Search:
             self._submit(pool, wanted, alone)
             raise
         self._submit(pool, wanted, alone)
-        self._tell()
+        self._show_progress()
 
     def _claim(self, wanted: list[RunConfig], alone: list[RunConfig]) -> None:
         """Claim trials while there is room, and add the runs that have to be trained for them."""
         while len(self._awaited) < self._width and self.tally.stopped is None:
             claim = self._shared.claim(self._stored)
-            self._bury()
+            self._store_poisoned()
             self.tally.catch_up(self._shared.caught_up.values())
             self._shared.caught_up.clear()
             if claim is None:
                 return
             (alone if claim.suspect else wanted).extend(self._begin(claim))
-            self._settle()
+            self._tell_study()
 
     def _submit(self, pool: Pool, wanted: list[RunConfig], alone: list[RunConfig]) -> None:
         begun = self._store.begun()
@@ -173,7 +173,7 @@ class Search:
         for pack in [*packs, *((run,) for run in alone)]:
             pool.submit(pack, priority=cost(pack))
 
-    def _bury(self) -> None:
+    def _store_poisoned(self) -> None:
         """Store as failed what ended the processes that trained it, here or elsewhere."""
         while self._shared.poisoned:
             point, error = self._shared.poisoned.pop()
@@ -211,7 +211,7 @@ class Search:
         record = self._store.lookup(name)
         return record is not None and (record.status in FINAL or not retry)
 
-    def _take(self, pool: Pool, pack: Pack, result: Result) -> None:
+    def _store_outcomes(self, pool: Pool, pack: Pack, result: Result) -> None:
         """Store a pack's outcomes; the trials that waited for them are over."""
         if isinstance(result, Failure):
             if result.status == "oom" and len(pack) > 1:
@@ -228,16 +228,16 @@ class Search:
                 if all(number not in numbers for numbers in self._awaited.values()):
                     self._over.append((self._claims.pop(number), False))
                 elif self._in_process:
-                    self._trains([number], None)
+                    self._note_training([number], None)
 
-    def _settle(self) -> None:
+    def _tell_study(self) -> None:
         """Tell the study how the trials ended that are over; one that it does not take remains."""
         while self._over:
             claim, answered = self._over[0]
             own, twin = self._own.get(claim.number, []), claim.twin
             if not own and not answered:  # another trial had the same runs in training
                 twin, answered = self._shared.twin(claim), True
-            end = end_as(twin) if twin else self._measured(claim.point.run_ids)
+            end = same_end_as(twin) if twin else self._measured(claim.point.run_ids)
             if own:
                 spent = sum(self._spent.get(name, 0.0) for name in own)
                 end = replace(end, facts={**(end.facts or {}), "duration_s": spent})
@@ -251,10 +251,10 @@ class Search:
             self._say(f"trial {claim.number} was given up meanwhile and another has its parameters; its runs stay")
             return
         self.tally.count(end.status, answered, self._how.limit)
-        line = wrong(claim, end)
+        line = failure_text(claim, end)
         if line and not answered:
             self._say(line)
-        self._tell()
+        self._show_progress()
 
     def _stored(self, names: Sequence[str], retry: bool) -> End | None:
         """How a trial ended all of whose runs the store has."""
@@ -273,21 +273,21 @@ class Search:
         if self._stage:
             self._stage, self._began = "", time.monotonic()
         if self._in_process and (not steps or time.monotonic() - self._noted > BEAT):
-            self._trains({number for run in pack for number in self._awaited[run_id(run)]}, step / max(1, steps))
+            self._note_training({number for run in pack for number in self._awaited[run_id(run)]}, step / max(1, steps))
         if steps and self._width == 1:
-            self._tell(step, steps)
+            self._show_progress(step, steps)
 
     @property
     def _in_process(self) -> bool:
         """Whether this process trains: a worker's death is not its own."""
         return self._count == 1 and not self._how.scheduler
 
-    def _trains(self, numbers: Iterable[int], share: float | None) -> None:
+    def _note_training(self, numbers: Iterable[int], share: float | None) -> None:
         self._noted = time.monotonic()
         for number in numbers:
-            self._shared.trains(self._claims[number], share)
+            self._shared.note_training(self._claims[number], share)
 
-    def _tell(self, step: int = 0, steps: int = 0) -> None:
+    def _show_progress(self, step: int = 0, steps: int = 0) -> None:
         own, most = self.tally.ran.total(), self._shared.most
         done = self._done = self._done if steps else most - self._shared.left()
         seconds = time.monotonic() - self._began

@@ -18,14 +18,11 @@ from optuna.trial import FrozenTrial, TrialState
 from mclab.config.strict import ConfigError
 from mclab.plan.space import Point, Space
 from mclab.plan.space_trials import Status, Trial
-from mclab.store.flight import Death
-from mclab.sweep import deaths
-from mclab.sweep.facts import BEAT, STATES, counted, ours, retried, status, twin
-from mclab.sweep.owner import Owner, Watch, beating
-from mclab.sweep.patience import Patience
-from mclab.sweep.place import Place, Say
-from mclab.sweep.samplers import sampler
-from mclab.sweep.suggest import suggest
+from mclab.store.crashes import Death
+from mclab.sweep.owner import BEFORE, TRAINING, Owner, Watch, beating, death_attrs, deaths_before, deaths_now, given_up
+from mclab.sweep.samplers import sampler, suggest
+from mclab.sweep.storage import Retrying, Say, StudyStorage
+from mclab.sweep.trials import BEAT, STATES, counted, ours, retried, status, twin
 from mclab.workers.signals import interrupts_held
 
 #: Refused points in a row after which a point is drawn at random, and after which the search is given up.
@@ -53,7 +50,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class End:
-    """How a claimed trial ended, and what is written beside it. `looks` are steps and what valid was there."""
+    """How a claimed trial ended, and what is written beside it. `looks`: the first objective on valid by step."""
 
     status: Status
     values: tuple[float, ...] | None = None
@@ -70,7 +67,14 @@ class Shared:
     """One process's hold on a study in which `asked` trials are to be finished."""
 
     def __init__(
-        self, study: optuna.Study, space: Space, place: Place, asked: int, seed: int, say: Say, patiently: Patience
+        self,
+        study: optuna.Study,
+        space: Space,
+        place: StudyStorage,
+        asked: int,
+        seed: int,
+        say: Say,
+        patiently: Retrying,
     ) -> None:
         self.study, self.space, self.asked = study, space, asked
         self._place, self._seed, self._say, self._patiently = place, seed, say, patiently
@@ -114,7 +118,7 @@ class Shared:
     def claim(self, stored: Stored = lambda *_: None) -> Claim | None:
         """Take on a trial; `None` where all are finished or taken by others. Ask again while `open` says so.
 
-        The trial of a dead process whose runs are `stored` here is ended with them, and stands in `caught_up`.
+        The trial of a dead process whose runs are `stored` here is ended with them, and is in `caught_up`.
         """
         for refused in range(HOPELESS):
             drawn, claim = self._patiently(partial(self._drawn, stored, refused >= STUBBORN))
@@ -175,7 +179,7 @@ class Shared:
         if point.inert:
             trial.set_user_attr("inert", list(point.inert))
         before, again = twin(point.run_ids, trials), "retry_of" in trial.user_attrs
-        suspect = deaths.BEFORE in trial.user_attrs
+        suspect = BEFORE in trial.user_attrs
         return Claim(trial, point, again, ours(before, set()) if before else None, suspect)
 
     def twin(self, claim: Claim) -> Trial | None:
@@ -220,13 +224,13 @@ class Shared:
             owner = Owner.of(trial.user_attrs.get("owner"))
             if trial.state != TrialState.RUNNING or owner is None or not self._watch.dead(owner):
                 continue
-            gone = f"trial {trial.number}: {owner.told()} is gone"
-            runs, death = trial.user_attrs.get("run_ids"), deaths.now(trial, owner, self.me)
+            gone = f"trial {trial.number}: {owner.in_words()} is gone"
+            runs, death = trial.user_attrs.get("run_ids"), deaths_now(trial, owner, self.me)
             if runs and (end := stored(runs, "retry_of" in trial.user_attrs)):
                 self.caught_up[trial.number] = end.status
                 self._end(trial.number, trial._trial_id, end)
                 self._say(f"{gone}; what it trained is stored, and the study is told: {end.status}")
-            elif error := deaths.error(death):
+            elif error := given_up(death):
                 self.poisoned.append((self.space.point(trial.params), error))
                 self._end(trial.number, trial._trial_id, End("failed", facts={"error": error}))
                 self._say(f"trial {trial.number}: failed: {error}")
@@ -234,19 +238,19 @@ class Shared:
                 self._pass_on(trial, death)
                 self._say(f"{gone}; another trial takes over its parameters")
 
-    def trains(self, claim: Claim, share: float | None) -> None:
+    def note_training(self, claim: Claim, share: float | None) -> None:
         """Write down that this very process trains a trial and how far it is; `None`: it does so no more."""
         if self._silent:
             return
         with interrupts_held(), suppress(Exception):  # as a sign of life: no reason to stop training
-            self.study._storage.set_trial_user_attr(claim.trial._trial_id, deaths.TRAINING, share)
+            self.study._storage.set_trial_user_attr(claim.trial._trial_id, TRAINING, share)
 
     def _pass_on(self, trial: FrozenTrial, death: Death, ended: bool = False) -> None:
         """A new trial with the same parameters, then the end of the old one: killed between, the next sees it."""
         params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
         if trial.number not in retried(self._frozen()):
             cell = {"cell": trial.user_attrs["cell"]} if "cell" in trial.user_attrs else {}
-            self.study.enqueue_trial(params, user_attrs={"retry_of": trial.number, **cell, **deaths.attrs(death)})
+            self.study.enqueue_trial(params, user_attrs={"retry_of": trial.number, **cell, **death_attrs(death)})
         if not ended:
             self._end(trial.number, trial._trial_id, End("lost"))
 
@@ -256,7 +260,7 @@ class Shared:
             own = [trial for trial in self._frozen() if trial.state == TrialState.RUNNING]
             own = [trial for trial in own if trial.user_attrs.get("owner") == self.me.as_dict()]
             for trial in own:
-                self._pass_on(trial, deaths.before(trial))
+                self._pass_on(trial, deaths_before(trial))
             return len(own)
 
     def retry_failed(self) -> int:

@@ -55,7 +55,7 @@ BAD_WORDS = {
     "override without value": ("--set train.lr", "train.lr: is no override; write key=value"),
     "override of an axis": ("model.mixer.gate=none", "tiny.yaml:8 varies model.mixer.gate; edit the file instead"),
     "override twice": ("train.lr=1e-3 --set train.lr=1e-2", "train.lr is given twice; keep one"),
-    "file as folder": ("--out tiny.yaml", "tiny.yaml: cannot make the folder, a file stands where"),
+    "file as folder": ("--out tiny.yaml", "tiny.yaml: cannot make the folder, there is a file where"),
     "folder in a file": ("--out tiny.yaml/x", "tiny.yaml/x: cannot make the folder"),
 }
 

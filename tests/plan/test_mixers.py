@@ -8,7 +8,7 @@ from mclab.config.model import AttentionMixer, MemoryMixer
 from mclab.config.strict import ConfigError
 from mclab.plan.dotted import nested
 from mclab.plan.grid import plan_from
-from mclab.report.names import label
+from mclab.report.text import label
 from tests.plan.conftest import Fault, Make
 
 PLUS = AttentionMixer(rotary=True, conv=0)

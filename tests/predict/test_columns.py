@@ -9,8 +9,7 @@ from mclab.cli.predictions import predictions_text
 from mclab.config.model import MemoryMixer
 from mclab.predict import Head, load_model
 from mclab.predict.columns import strip
-from mclab.report.signs import DIGITS
-from mclab.report.strip import cells
+from mclab.report.characters import DIGITS, cells
 from mclab.tasks import TASKS
 from tests.predict.bench import small_run
 from tests.predict.test_answers import look

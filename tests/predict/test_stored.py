@@ -12,7 +12,7 @@ from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.predict import stored as room
 from mclab.predict.stored import training
-from mclab.store.ids import Stored
+from mclab.store.find import Stored
 from tests.predict.bench import small_run, stored
 from tests.stored import alter, done
 

@@ -9,7 +9,7 @@ from scipy import stats
 from benchmarks.sequential import sequential
 from mclab.plan.seeds import Until
 from mclab.report.power import Simulated, plan_power
-from tests.report.bench import gates
+from tests.report.plans import gates
 
 BASE = [0.80, 0.81, 0.79, 0.80, 0.82]
 

@@ -8,9 +8,10 @@ import sys
 import polars as pl
 import pytest
 
-from mclab.report.tables import cells_frame
-from mclab.report.write import write_files, write_tables
-from tests.report.bench import gates
+from mclab.report.table.export import write_files
+from mclab.report.table.frames import cells_frame
+from mclab.report.write import write_tables
+from tests.report.plans import gates
 
 GIVEN = ([0.5, 0.6, 0.7], [0.6, "diverged", 1.0], [0.5, None, 0.7])
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from mclab.sweep.place import Place
 from mclab.sweep.postgres import Postgres
+from mclab.sweep.storage import StudyStorage
 from tests.sweep.bench import FakeTraining, journal
 
 _NUMBERS = count()
@@ -130,16 +130,16 @@ def database(lasting: Server) -> str:
     return lasting.fresh()
 
 
-Where = Callable[[], Place]
+Where = Callable[[], StudyStorage]
 
 
 @pytest.fixture(params=["journal", "postgres"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Where]:
     """Gives, each time, another hold on the same place for studies: as another process has one."""
     address = request.getfixturevalue("database") if request.param == "postgres" else None
-    made: list[Place] = []
+    made: list[StudyStorage] = []
 
-    def hold() -> Place:
+    def hold() -> StudyStorage:
         made.append(Postgres(address) if address else journal(tmp_path))
         return made[-1]
 

@@ -13,7 +13,7 @@ from mclab.plan.comparable import comparable
 from mclab.plan.space_trials import Objective, Resampled, SpaceAxis, Trial, Trials, as_dict, from_dict
 from mclab.sweep.importance import LEAST, weighed
 from mclab.sweep.pruning import medians
-from mclab.sweep.suggest import distribution
+from mclab.sweep.samplers import distribution
 
 GATE = SpaceAxis("model.mixer.gate", "choice", ("context", "input", "none"))
 INIT = SpaceAxis("model.mixer.init", "choice", ("restart", "checkpoint"))

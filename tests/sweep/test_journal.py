@@ -88,7 +88,7 @@ def test_what_no_search_writes_beside_a_trial_is_a_line(here: Path, training: Fa
 
 def test_a_place_that_cannot_be_written_is_a_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises((StoreError, ConfigError), match="a file stands where a folder must be"):
+    with pytest.raises((StoreError, ConfigError), match="there is a file where a folder must be"):
         shared(Journal(tmp_path / "file" / "journal.log", print), a_space(tmp_path))
 
 

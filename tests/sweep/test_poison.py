@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mclab.store.flight import reason
-from mclab.sweep import deaths
+from mclab.store.crashes import reason
+from mclab.sweep.owner import deaths_before, deaths_now
 from mclab.sweep.study import Claim, Shared
 from tests.commands import mclab, records, started
 from tests.sweep.bench import SIX, a_space, done, elsewhere, frozen, journal, shared, space_file, trials
@@ -23,7 +23,7 @@ def died(folder: Path, share: float | None = 0.0, boot: str = "another boot") ->
     claim = study.claim()
     assert claim is not None
     if share is not None:
-        study.trains(claim, share)
+        study.note_training(claim, share)
     return study, claim
 
 
@@ -43,7 +43,7 @@ def test_a_trial_whose_owners_died_twice_is_failed_and_passed_on_no_more(
     said: list[str] = []
     second, taken = next_one(here, monkeypatch, said)
     assert (taken.trial.params, taken.suspect) == (lost.trial.params, True)
-    second.trains(taken, 0.0)
+    second.note_training(taken, 0.0)
     third, other = next_one(here, monkeypatch, said)
     assert (other.trial.params != lost.trial.params, other.suspect) == (True, False)
     assert said[-1] == f"trial {taken.number}: failed: {reason(2, 0.0)}"
@@ -69,7 +69,7 @@ def test_whose_owner_did_not_train_it_or_got_further_is_innocent(
     for share in others:
         study, claim = next_one(here, monkeypatch, [])
         if share is not None:
-            study.trains(claim, share)
+            study.note_training(claim, share)
     study, claim = next_one(here, monkeypatch, [])
     assert (claim.trial.params != lost.trial.params) == given_up == bool(study.poisoned)
 
@@ -77,21 +77,21 @@ def test_whose_owner_did_not_train_it_or_got_further_is_innocent(
 def test_an_interrupt_forgets_no_death_and_adds_none(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     died(here)
     study, claim = next_one(here, monkeypatch, [])
-    study.trains(claim, 0.0)
+    study.note_training(claim, 0.0)
     assert study.release() == 1
     (waiting,) = [each for each in frozen(journal(here)) if each.user_attrs.get("retry_of") == claim.number]
-    assert deaths.before(waiting).times == 1
+    assert deaths_before(waiting).times == 1
 
 
 def test_a_machine_that_started_again_is_no_fault_of_the_trial(here: Path) -> None:
     study = shared(journal(here), a_space(here, SIX))
     claim = study.claim()
     assert claim is not None
-    study.trains(claim, 0.3)
+    study.note_training(claim, 0.3)
     (trial,) = [each for each in frozen(journal(here)) if each.number == claim.number]
-    assert deaths.now(trial, study.me, study.me).times == 1
+    assert deaths_now(trial, study.me, study.me).times == 1
     before = type(study.me)(**{**study.me.as_dict(), "place": "another boot"})
-    assert deaths.now(trial, before, study.me).times == (0 if study.me.place else 1)
+    assert deaths_now(trial, before, study.me).times == (0 if study.me.place else 1)
 
 
 # ---- processes ----

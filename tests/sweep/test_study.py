@@ -14,9 +14,9 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
 from mclab.config.strict import ConfigError
-from mclab.sweep.facts import counted, status
 from mclab.sweep.owner import LEASE, Owner, Watch
 from mclab.sweep.study import Claim, End
+from mclab.sweep.trials import counted, status
 from tests.sweep.bench import BASE, SIX, SPACE, a_space, done, elsewhere, frozen, journal, shared, together, work_off
 from tests.sweep.conftest import Where
 

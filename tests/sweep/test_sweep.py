@@ -280,7 +280,7 @@ def test_a_dry_run_goes_by_stored_times_and_counts_what_is_finished(here: Path, 
 def test_a_database_that_is_gone_is_a_line_and_what_was_measured_stays(
     here: Path, training: FakeTraining, server: str, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mclab.sweep.patience.PATIENCE", 0.0)
+    monkeypatch.setattr("mclab.sweep.storage.PATIENCE", 0.0)
 
     def drop(run: RunConfig) -> None:
         if len(training.asked) == 2:
@@ -292,7 +292,7 @@ def test_a_database_that_is_gone_is_a_line_and_what_was_measured_stays(
     assert done.code == 2
     last = done.err.splitlines()[-1]
     assert last.startswith(f"{database} has not answered for 0 s (")
-    assert last.endswith("what is stored stays, the study is told of it, and the search goes on")
+    assert last.endswith("what is stored stays, the study is told of it, and the search continues")
     assert "Traceback" not in done.err
     assert len(records(here / "o")) == 3
 

@@ -1,6 +1,7 @@
-"""One self-contained HTML page of a run folder: the answer, tables, plots, configuration, provenance, downloads.
+"""One self-contained HTML page of a run folder (`mclab report`):
 
-For callers:
-    `grid.grid_page(plan, lookup, curve, source) -> bytes`: of a grid, and of a grid with a published table beside it.
-    `sweep.sweep_page(found, source) -> bytes`: of a search.
+grid.py      of a grid, with its published table where it has one
+sweep.py     of a search
+settings.py  what the rows are: keys, provenance
+html.py      what a page is made of, and the page as HTML (page.html, page.css, page.js)
 """

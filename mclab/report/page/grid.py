@@ -7,37 +7,32 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
-from mclab.report.advice import commands
-from mclab.report.axis import numeric_axis
-from mclab.report.curves import MOST_LINES
-from mclab.report.display import row_heads, shown_columns, slice_columns
-from mclab.report.effects import effects
-from mclab.report.effects_shown import effect_columns, effects_frame, reading, told
-from mclab.report.many import ends
-from mclab.report.many import told as told_of
-from mclab.report.names import seeds_text
-from mclab.report.notes import alarms, notes
-from mclab.report.page.html import html
-from mclab.report.page.parts import Block, Code, Files, Page, Plot, Section, Source, Table, Words
-from mclab.report.page.runs import provenance, settings
-from mclab.report.paper import Reproduction, reproduction
-from mclab.report.paper_files import frame as paper_frame
-from mclab.report.paper_text import reading as reading_paper
-from mclab.report.paper_text import tables as paper_tables
-from mclab.report.paper_text import verdicts
-from mclab.report.places import own_key
-from mclab.report.plots import figure_of
-from mclab.report.row import Row
-from mclab.report.runs import runs_of
-from mclab.report.slices import CAPACITY
-from mclab.report.state import state_of
-from mclab.report.summary import Summary, summarise
-from mclab.report.svg import NARROW, WIDE, drawing
-from mclab.report.tables import cells_of
-from mclab.report.terminal import reading as reading_columns
-from mclab.report.tex import tex
-from mclab.report.verdict import verdict
-from mclab.report.write import as_csv
+from mclab.report.page.html import Block, Code, Files, Page, Plot, Section, Source, Table, Words, html
+from mclab.report.page.settings import provenance, settings
+from mclab.report.paper.comparison import Reproduction, reproduction
+from mclab.report.paper.files import frame as paper_frame
+from mclab.report.paper.text import how_to_read_paper, verdicts
+from mclab.report.paper.text import tables as paper_tables
+from mclab.report.plot.curves import MOST_LINES
+from mclab.report.plot.kinds import figure_of
+from mclab.report.plot.lines import numeric_axis
+from mclab.report.plot.slice_cells import own_key
+from mclab.report.plot.slices import CAPACITY
+from mclab.report.plot.state import state_of
+from mclab.report.plot.svg import NARROW, WIDE, drawing
+from mclab.report.prose.advice import commands
+from mclab.report.prose.effects import effect_sentences, how_to_read_effects
+from mclab.report.prose.notes import alarms, notes
+from mclab.report.prose.verdict import verdict
+from mclab.report.table.columns import row_heads, shown_columns, slice_columns
+from mclab.report.table.effects import effect_columns, effects, effects_frame
+from mclab.report.table.export import as_csv
+from mclab.report.table.frames import cells_of, runs_of
+from mclab.report.table.row import Row
+from mclab.report.table.summary import Summary, shortened, shortened_text, summarise
+from mclab.report.table.tex import tex
+from mclab.report.terminal import column_notes
+from mclab.report.text import seeds_text
 
 #: Wide enough for a paragraph that the page breaks itself.
 _UNBROKEN = 10**6
@@ -50,7 +45,7 @@ ALT = {
     "slices": "Test accuracy along the slices of the test, a line for each row",
     "capacity": "Test accuracy against the number of things to be kept, a line for each row",
     "heat": "Test accuracy as a map of two keys of the test, a panel for each row",
-    "state": "Test accuracy against the floats that a row keeps of a sequence",
+    "state": "Test accuracy against the state size in floats",
     "effects": "Effects of the axes and their interactions with their intervals",
     "curves": "Accuracy and loss on valid against training steps, a line for each row",
 }
@@ -108,12 +103,12 @@ def _paper(found: Reproduction) -> list[Block]:
     made: list[Block] = [
         Table(title or f"Ours beside {found.paper.source}", columns) for title, columns in paper_tables(found)
     ]
-    return [*made, Words(reading_paper(found))]
+    return [*made, Words(how_to_read_paper(found))]
 
 
 def _table(summary: Summary) -> Table:
     columns = shown_columns(summary)
-    how = reading_columns(columns, _UNBROKEN, summary.crossed, sequential=summary.way is not None)
+    how = column_notes(columns, _UNBROKEN, summary.crossed, sequential=summary.looks is not None)
     return Table("Every row", columns, len(list(row_heads(summary))), under=how)
 
 
@@ -126,10 +121,10 @@ def _slices(summary: Summary) -> list[Block]:
 
 def _plots(summary: Summary, curve: Curve) -> Iterator[Block]:
     """Every kind that has something to show; of many rows the first, the best and the worst."""
-    few = ends(summary, MOST_LINES)
+    few = shortened(summary, MOST_LINES)
     for kind in _kinds(summary):
         whole = summary if kind in ("accuracy", "points", "heat", "effects") else few
-        left = told_of(few, summary, "the tables hold all.") if whole is few else ""
+        left = shortened_text(few, summary, "the tables hold all.") if whole is few else ""
         draw = partial(figure_of, whole, kind, curve)
         alt = f"{ALT[kind]}. {summary.plan.question or summary.plan.name}"
         try:
@@ -154,7 +149,7 @@ def _kinds(summary: Summary) -> Iterator[str]:
 def _effects(summary: Summary) -> list[Block]:
     if not (found := effects(summary)):
         return []
-    lines = [line[0].upper() + line[1:] for line in (*told(found), *reading(summary))]
+    lines = [line[0].upper() + line[1:] for line in (*effect_sentences(found), *how_to_read_effects(summary))]
     return [Table("Main effects and interactions", effect_columns(found), 2), Words(lines)]
 
 
@@ -177,4 +172,4 @@ def _files(summary: Summary, lookup: Lookup, found: Reproduction | None) -> dict
         files["effects.csv"] = as_csv(effects_frame(known))
     if found:
         files["paper.csv"] = as_csv(paper_frame(found))
-    return {**files, "table.tex": tex(summary).encode()}
+    return {**files, "table.tex": tex(summary, notes=notes(summary)).encode()}

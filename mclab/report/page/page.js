@@ -43,7 +43,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     count.textContent = wanted ? `${shown} of ${rows.length} rows` : "";
   });
 }
-// What a point says stands beside the pointer at once, for the nearest point within a finger's reach.
+// The text of a point is shown beside the pointer at once, for the nearest point within a finger's reach.
 const tip = document.getElementById("tip"), REACH = 14;
 for (const svg of document.querySelectorAll(".plot svg")) {
   const points = [...svg.querySelectorAll("use > title")].map((title) => {

@@ -6,18 +6,16 @@ from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.config.strict import ConfigError
 from mclab.plan.space_trials import Trials
-from mclab.report.names import seeds_text
-from mclab.report.page.html import html
-from mclab.report.page.parts import Block, Code, Facts, Files, Page, Plot, Section, Source, Table, Words
-from mclab.report.page.runs import provenance, settings
-from mclab.report.svg import NARROW, WIDE, drawing
-from mclab.report.sweeps.columns import importance_columns, marginal_columns, trial_columns
+from mclab.report.page.html import Block, Code, Files, Page, Plot, Section, Source, Table, Words, html
+from mclab.report.page.settings import provenance, settings
+from mclab.report.plot.svg import NARROW, WIDE, drawing
 from mclab.report.sweeps.plots import figures_of
-from mclab.report.sweeps.study import Study, metric_name, reading, told
-from mclab.report.sweeps.terminal import head
+from mclab.report.sweeps.study import Study, how_to_read_study, metric_name, status_lines
+from mclab.report.sweeps.tables import head, importance_columns, marginal_columns, trial_columns
 from mclab.report.sweeps.trust import trust
 from mclab.report.sweeps.write import importances_frame, marginals_frame, trials_frame, trials_shown
-from mclab.report.write import as_csv
+from mclab.report.table.export import as_csv
+from mclab.report.text import seeds_text
 
 ALT = {
     "importances": "Importance of every axis as a bar",
@@ -36,12 +34,8 @@ def sweep_page(found: Trials, records: Sequence[StoredRun], source: Source) -> b
     study = Study(found)
     goals = " and ".join(f"{each.direction} {metric_name(each.metric)}" for each in found.objectives)
     kicker = f"search {found.study}: {goals}, seeds {seeds_text(found.seeds)}"
-    return html(Page(study.title, kicker, _answer(study), _sections(study, records, source)))
-
-
-def _answer(study: Study) -> list[str]:
-    """The sentences that the terminal prints, the best trial first."""
-    return [*_best(study), *told(study), *trust(study)]
+    answer = [*_best(study), *status_lines(study), *trust(study)]
+    return html(Page(study.title, kicker, answer, _sections(study, records, source)))
 
 
 def _best(study: Study) -> list[str]:
@@ -62,10 +56,10 @@ def _sections(study: Study, records: Sequence[StoredRun], source: Source) -> lis
         Section("plots", "Plots", _plots(study)),
         Section("trials", "Every trial", [Table("Trials in order of number", trials_shown(study))]),
         Section("differences", "What the best trials are", _settings(study, records)),
-        Section("provenance", "Provenance", [_provenance(study, records, source)]),
+        Section("provenance", "Provenance", [provenance(records, source, seeds_text(study.found.seeds))]),
         Section("repeat", "Repeat it", [Code(source.commands)]),
         Section("downloads", "Downloads", [Files(_files(study))]),
-        Section("notes", "How to read it", [Words(reading(study))]),
+        Section("notes", "How to read it", [Words(how_to_read_study(study))]),
     ]
 
 
@@ -87,10 +81,6 @@ def _settings(study: Study, records: Sequence[StoredRun]) -> list[Block]:
         if config is not None:
             runs[f"trial {trial.number}"] = config
     return settings(runs) if runs else []
-
-
-def _provenance(study: Study, records: Sequence[StoredRun], source: Source) -> Facts:
-    return provenance(records, source, seeds_text(study.found.seeds))
 
 
 def _files(study: Study) -> dict[str, bytes]:

@@ -1,9 +1,10 @@
-"""What a sweep found, from its trials alone (`mclab.plan.space_trials.Trials`): tables, page, plots, terminal text.
+"""What a search found, from its trials alone (`mclab.plan.space_trials.Trials`):
 
-For callers:
-    `write.write_tables(found, folder) -> list[Path]`: sweep.md, trials.csv and .parquet, importances.csv,
-        marginals.csv; front.csv where there are two objectives.
-    `plots.write_plots(found, folder, formats=("png", "svg")) -> list[Path]`: importances, marginals, contour, front;
-        each left out where there is nothing to draw.
-    `terminal.terminal_text(found, width=120) -> str`: best trials or front, importances, what is unusual.
+study.py         the study: axes by importance, counts, edges, troubles
+levels.py        an axis cut into levels, and what the trials at each came to
+tables.py        best trials, importances and marginals as columns; the text at the end of a command
+trust.py         what importances rest on, and how far they can be trusted
+write.py         sweep.md, trials.csv and .parquet, importances.csv, marginals.csv, front.csv
+plots.py         importances, marginals, front; contour.py: the two strongest axes together
+confirmation.py  the search beside the grid around its best point (`--confirm`)
 """

@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from mclab.report.heat import COLOUR_MAP, INK, PALE
-from mclab.report.layout import layout, named
-from mclab.report.marks import GREY
-from mclab.report.sheet import page
+from mclab.report.plot.figure import page
+from mclab.report.plot.heat import COLOUR_MAP, INK, PALE
+from mclab.report.plot.layout import layout, named
+from mclab.report.plot.style import GREY
 from mclab.report.sweeps.levels import level_at
 from mclab.report.sweeps.study import Ranked, Study, metric_text
 

@@ -7,9 +7,8 @@ from itertools import pairwise
 
 from mclab.plan.comparable import comparable
 from mclab.plan.space_trials import SpaceAxis, Trial, Trials
-from mclab.report.align import NOTHING
-from mclab.report.names import value_text
 from mclab.report.stats import Spread, spread
+from mclab.report.text import NOTHING, value_text
 
 #: A range with at most so many values is shown by value, any other in so many parts of equal width.
 MOST_VALUES, BINS = 8, 5

@@ -8,16 +8,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from mclab.plan.space_trials import Objective, Trial, Trials
-from mclab.report.align import cut
-from mclab.report.layout import layout, named
-from mclab.report.marks import COLOURS, GREY, draw_seeds, say
-from mclab.report.plots import METADATA, drawn
-from mclab.report.sheet import page
+from mclab.report.plot.figure import page
+from mclab.report.plot.kinds import METADATA, drawn
+from mclab.report.plot.layout import layout, named
+from mclab.report.plot.style import COLOURS, GREY, draw_seeds, set_hover_texts
 from mclab.report.stats import LEAST_PAIRS
 from mclab.report.sweeps.contour import contour_axes, contour_figure
 from mclab.report.sweeps.levels import Level
 from mclab.report.sweeps.study import Ranked, Study, clipped, metric_name, metric_text
-from mclab.report.write import write_files
+from mclab.report.table.export import write_files
+from mclab.report.text import cut
 
 #: Inches of a row.
 ROW = 0.24
@@ -122,7 +122,7 @@ def _marginals(axes: Axes, study: Study, rows: Sequence[Ranked | Level], place: 
 
 def _level(axes: Axes, objective: Objective, level: Level, at: int, colour: str, place: int) -> None:
     values, spread = _values(level.trials, place), level.objective(place)
-    told = [_told(trial, objective.metric, place) for trial in level.trials if trial.values is not None]
+    told = [_trial_text(trial, objective.metric, place) for trial in level.trials if trial.values is not None]
     draw_seeds(axes, values, [at + 0.2] * len(values), colour, told)
     if spread.mean is None:
         return
@@ -132,10 +132,10 @@ def _level(axes: Axes, objective: Objective, level: Level, at: int, colour: str,
     if spread.n < LEAST_PAIRS:
         arms = [[0.0], [0.0]]
     bars = axes.errorbar(x, y, xerr=arms, fmt="o", color=colour, markersize=4.6, elinewidth=1.1, capsize=2)
-    say(bars[0], [f"{level.label}: {metric_text(objective.metric, spread.mean)} ({spread.n} trials)"])
+    set_hover_texts(bars[0], [f"{level.label}: {metric_text(objective.metric, spread.mean)} ({spread.n} trials)"])
 
 
-def _told(trial: Trial, metric: str, place: int) -> str:
+def _trial_text(trial: Trial, metric: str, place: int) -> str:
     assert trial.values is not None
     return f"trial {trial.number}: {metric_text(metric, trial.values[place])}"
 
@@ -176,12 +176,14 @@ def front_figure(study: Study) -> Figure:
     )
     sheet = page(study.title, foot, 3.6, [""])
     axes = sheet.panels[0]
-    (dots,) = axes.plot(*_at(study.found.done), "o", color=GREY, alpha=0.5, markersize=4, markeredgewidth=0)
+    (dots,) = axes.plot(*_points(study.found.done), "o", color=GREY, alpha=0.5, markersize=4, markeredgewidth=0)
     ordered = sorted(study.found.done, key=lambda trial: (trial.values or ())[::-1])
     metrics = first.metric, second.metric
-    say(dots, [", ".join(_told(trial, metrics[place], place) for place in (0, 1)) for trial in ordered])
+    set_hover_texts(
+        dots, [", ".join(_trial_text(trial, metrics[place], place) for place in (0, 1)) for trial in ordered]
+    )
     where = "steps-post" if second.direction == "minimize" else "steps-pre"
-    axes.plot(*_at(front), "o", color=COLOURS[0], markersize=5.5, linestyle="-", linewidth=1.2, drawstyle=where)
+    axes.plot(*_points(front), "o", color=COLOURS[0], markersize=5.5, linestyle="-", linewidth=1.2, drawstyle=where)
     for place in sorted({trial.values for trial in front if trial.values}):
         same = ", ".join(str(trial.number) for trial in front if trial.values == place)
         axes.annotate(same, (place[1], place[0]), xytext=(4, 5), textcoords="offset points", fontsize=layout().foot)
@@ -191,7 +193,7 @@ def front_figure(study: Study) -> Figure:
     return sheet.figure
 
 
-def _at(trials: Sequence[Trial]) -> tuple[list[float], list[float]]:
+def _points(trials: Sequence[Trial]) -> tuple[list[float], list[float]]:
     """Second and first objective, by the second."""
     pairs = sorted(zip(_values(trials, 1), _values(trials, 0), strict=True))
     return [x for x, _ in pairs], [y for _, y in pairs]

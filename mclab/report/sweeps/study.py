@@ -8,11 +8,10 @@ from functools import cached_property
 
 from mclab.plan.comparable import Comparable, comparable, meaningless
 from mclab.plan.space_trials import COUNTED, Objective, Resampled, SpaceAxis, Trial, Trials
-from mclab.report.align import reason
-from mclab.report.names import column_names, listed, seeds_text
 from mclab.report.sweeps.levels import Level, levels_of
+from mclab.report.text import column_names, listed, reason, seeds_text
 
-#: A number nearer than this share of its range to one of its ends lies at the edge.
+#: A number nearer than this share of its range to one of its ends is at the edge.
 EDGE = 0.05
 #: More troubles of a kind than this are only counted.
 MOST_TOLD = 4
@@ -135,13 +134,13 @@ def metric_text(metric: str, value: float) -> str:
 
 
 def clipped(objective: Objective, value: float | None) -> float | None:
-    """The end of an interval as it is shown: no accuracy lies outside [0, 1], and nothing else below 0."""
+    """The end of an interval as it is shown: no accuracy is outside [0, 1], and nothing else below 0."""
     if value is None:
         return None
     return min(1.0 if objective.metric.endswith("accuracy") else value, max(0.0, value))
 
 
-def told(study: Study) -> list[str]:
+def status_lines(study: Study) -> list[str]:
     """What has become of the trials, and what a reader must know; a line each."""
     return [_counts(study), *_nothing(study), *_edges(study), *_troubles(study)]
 
@@ -174,14 +173,14 @@ def _nothing(study: Study) -> Iterator[str]:
 
 
 def _edges(study: Study) -> Iterator[str]:
-    """Numbers of the best trial that lie at an end of their range: a better value may lie beyond."""
+    """Numbers of the best trial that are at an end of their range: a better value may be beyond it."""
     best = study.found.best()
     if study.several or len(best) < 2:
         return
     at = [name for each in study.ranked if (name := each.name) and _at_edge(each.axis, best[0])]
     if at:
-        lie = "lie" if len(at) > 1 else "lies"
-        yield f"In the best trial {listed(at)} {lie} at an end of the range: a better value may lie beyond."
+        be = "are" if len(at) > 1 else "is"
+        yield f"In the best trial {listed(at)} {be} at an end of the range: a better value may be beyond it."
 
 
 def _at_edge(axis: SpaceAxis, trial: Trial) -> bool:
@@ -209,7 +208,7 @@ def _reason(trial: Trial) -> str:
     return reason(str(trial.error or ""))
 
 
-def reading(study: Study) -> list[str]:
+def how_to_read_study(study: Study) -> list[str]:
     """How to read the tables and plots."""
     found = study.found
     seeds = f"means over seeds {seeds_text(found.seeds)}" if len(found.seeds) > 1 else f"of seed {found.seeds[0]} alone"

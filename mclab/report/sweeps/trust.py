@@ -4,31 +4,41 @@ from collections.abc import Iterator
 
 from mclab.plan.comparable import MOST, begun, meaningless
 from mclab.plan.space_trials import SpaceAxis, Trial
-from mclab.report.names import listed
 from mclab.report.sweeps.levels import BINS
 from mclab.report.sweeps.study import Study, metric_name
+from mclab.report.text import listed
 
-#: Good trials that each value of the widest axis shall have, if good ones lay evenly.
+#: Good trials that each value of the widest axis shall have, if good ones were spread evenly.
 PER_VALUE = 3
 #: A share of resamples from which an axis is said to come first.
 CLEAR = 0.95
 #: What of training counts as its end, and a gain in accuracy over it that is no noise.
 LAST, GAIN = 0.2, 0.02
-#: Best trials that are looked at for whether they were still improving.
+#: Best trials that are checked for whether they were still improving.
 LOOKED_AT = 10
 LR, STEPS = "train.lr", "train.steps"
 
 
 def trust(study: Study) -> list[str]:
     """Sentences: which trials and which step; whether anything follows at all; what more trials would give."""
-    return [*_rests_on(study), *_at_chance(study), *_improving(study), *_few(study), *_first(study), *_differs(study)]
+    return [
+        *_rests_on(study),
+        *_at_chance(study),
+        *_improving(study),
+        *_too_few_trials(study),
+        *_first(study),
+        *_differs(study),
+    ]
 
 
 def _rests_on(study: Study) -> Iterator[str]:
     judged = study.judged
     if judged.step is None:
         if judged.left:
-            yield f"{_trials(judged.left)} pruned and left out of importances and means: their looks are not stored."
+            yield (
+                f"{_trials(judged.left)} pruned and left out of importances and means: their evaluations are not "
+                f"stored."
+            )
         return
     left = f"; {_trials(judged.left)} stopped before and left out" if judged.left else ""
     yield (
@@ -59,7 +69,7 @@ def _at_chance(study: Study) -> Iterator[str]:
 
 
 def _learn(study: Study) -> str:
-    """More steps and another learning rate, as words of a command or a line of the space."""
+    """More steps and another learning rate, as a part of a command or a line of the space."""
     axes = {axis.path for axis in study.found.axes}
     last = max((step for looks in study.found.looks.values() for step in looks), default=None)
     if STEPS in axes:
@@ -91,7 +101,7 @@ def _gain(study: Study, trial: Trial) -> float | None:
     return looks[end] - looks[max(before)] if before else None
 
 
-def _few(study: Study) -> Iterator[str]:
+def _too_few_trials(study: Study) -> Iterator[str]:
     if not study.weighed or study.found.good is None:
         return
     widest = max(study.found.axes, key=_values)

@@ -6,16 +6,13 @@ from pathlib import Path
 import polars as pl
 
 from mclab.plan.space_trials import SpaceAxis, Trial, Trials
-from mclab.report.align import NOTHING
-from mclab.report.display import Shown
-from mclab.report.markdown import escape
-from mclab.report.markdown import grid as pipes
-from mclab.report.sweeps.columns import importance_columns, marginal_columns, shown_value, trial_columns
-from mclab.report.sweeps.study import Study, clipped, metric_name, metric_text, reading, told
-from mclab.report.sweeps.terminal import head
+from mclab.report.sweeps.study import Study, clipped, how_to_read_study, metric_name, metric_text, status_lines
+from mclab.report.sweeps.tables import head, importance_columns, marginal_columns, shown_value, trial_columns
 from mclab.report.sweeps.trust import trust
-from mclab.report.tables import Column, series
-from mclab.report.write import as_csv, as_parquet, write_files
+from mclab.report.table.columns import Shown
+from mclab.report.table.export import Column, as_csv, as_parquet, series, write_files
+from mclab.report.table.grids import markdown_escape, markdown_grid
+from mclab.report.text import NOTHING
 
 
 def write_tables(found: Trials, folder: Path) -> list[Path]:
@@ -37,14 +34,19 @@ def write_tables(found: Trials, folder: Path) -> list[Path]:
 
 def page(study: Study) -> str:
     """The study as a page of markdown."""
-    parts = [f"# {escape(study.title)}"]
+    parts = [f"# {markdown_escape(study.title)}"]
     if study.found.done:
-        parts += [f"{head(study)[0].upper()}{head(study)[1:]}:", pipes(trial_columns(study))]
+        parts += [f"{head(study)[0].upper()}{head(study)[1:]}:", markdown_grid(trial_columns(study))]
     if weights := importance_columns(study):
-        parts += ["What matters:", pipes(weights)]
+        parts += ["What matters:", markdown_grid(weights)]
     if marginals := marginal_columns(study):
-        parts += ["Value by value:", pipes(marginals)]
-    parts += ["Notes:", "\n".join(f"- {escape(line)}" for line in (*told(study), *trust(study), *reading(study)))]
+        parts += ["Value by value:", markdown_grid(marginals)]
+    parts += [
+        "Notes:",
+        "\n".join(
+            f"- {markdown_escape(line)}" for line in (*status_lines(study), *trust(study), *how_to_read_study(study))
+        ),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -91,7 +93,7 @@ def _text(value: object) -> str:
 
 
 def _last_looks(study: Study, rows: Sequence[Trial]) -> Iterator[Column]:
-    """Where trials were pruned: the last step at which each was looked at, and the first objective there."""
+    """Where trials were pruned: the last step at which each was evaluated, and the first objective there."""
     looks = study.found.looks
     if any(trial.status == "pruned" and looks.get(trial.number) for trial in study.found.trials):
         last = [max(looks.get(trial.number, {}), default=None) for trial in rows]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from mclab.report.page.grid import grid_page
-from mclab.report.page.parts import Source
+from mclab.report.page.html import Source
 from tests.cli.conftest import here  # an autouse fixture
-from tests.report.bench import GATE, make_plan, store
+from tests.report.plans import GATE, make_plan, store
 
 __all__ = ["here", "large"]
 

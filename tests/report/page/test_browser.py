@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from mclab.report.page.grid import grid_page
-from mclab.report.page.parts import Source
+from mclab.report.page.html import Source
 from mclab.report.page.sweep import sweep_page
 from mclab.store import Records
 from tests.commands import ROOT
-from tests.report.bench import GATE, make_plan, store
 from tests.report.page.test_page import NASTY
-from tests.report.sweeps import SEVERAL, study, weights
-from tests.report.test_print import look
+from tests.report.plans import GATE, make_plan, store
+from tests.report.plot.test_layout import look
+from tests.report.sweeps.trials import SEVERAL, study, weights
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")

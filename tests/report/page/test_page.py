@@ -8,13 +8,13 @@ import pytest
 
 from mclab.config.strict import ConfigError
 from mclab.report.page.grid import grid_page
-from mclab.report.page.parts import Source
+from mclab.report.page.html import Source
 from mclab.report.page.sweep import sweep_page
-from mclab.report.summary import summarise
-from mclab.report.verdict import verdict
+from mclab.report.prose.verdict import verdict
+from mclab.report.table.summary import summarise
 from tests.commands import ROOT, fine, mclab, one_line
-from tests.report.bench import GATE, gates, make_plan, store
-from tests.report.sweeps import SEVERAL, study, weights
+from tests.report.plans import GATE, gates, make_plan, store
+from tests.report.sweeps.trials import SEVERAL, study, weights
 
 NASTY = "\"><script>alert(1)</script> 'q' <b> & &amp; | $x$ {{ 7*7 }} 😀 " + "long" * 50
 

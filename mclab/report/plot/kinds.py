@@ -1,0 +1,146 @@
+"""The figures of a grid, by kind. The only module that a caller of plots needs."""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib.style
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
+
+from mclab.config.strict import ConfigError
+from mclab.plan.plan import Plan
+from mclab.plan.select import Curve, Lookup
+from mclab.printable import printable
+from mclab.report.plot.curves import curves_figure
+from mclab.report.plot.effects import effects_figure
+from mclab.report.plot.heat import heat_figure, heat_map
+from mclab.report.plot.layout import Layout, Names, layout, renamed, using_layout
+from mclab.report.plot.lines import lines_figure, numeric_axis
+from mclab.report.plot.points import points_figure
+from mclab.report.plot.slices import capacity_figure, slices_figure
+from mclab.report.plot.state import state_figure
+from mclab.report.plot.style import STYLE
+from mclab.report.table.effects import effects
+from mclab.report.table.export import write_files
+from mclab.report.table.summary import Summary, summarise
+
+#: Per format, the metadata that would hold the time of writing, switched off.
+METADATA: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+#: The kinds of figure, each also the name of its file.
+KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state", "effects")
+
+
+def write_plots(
+    plan: Plan,
+    lookup: Lookup,
+    folder: Path,
+    formats: Sequence[str] = ("png", "svg"),
+    kinds: Sequence[str] = (),
+    curve: Curve | None = None,
+    wanted: Layout | None = None,
+    labels: Sequence[str] = (),
+) -> list[Path]:
+    """Write `<kind>.<format>` into `folder` for each kind and format (png, svg, pdf); return the paths.
+
+    Without `kinds`: `accuracy`, `heat` where the slices are a grid of depth by length, and `effects` of a grid of two
+    axes or more. `curve` finds the evaluations of a run by its id, for the kind `curves`. `wanted` is the layout, by
+    default the screen's; `labels` rename rows, keys and slices (`OLD=NEW`). Needs no display. Raises `ValueError` for
+    another format or kind, and `ConfigError` for a kind that has nothing to draw or a name that is not drawn.
+    """
+    for what, given, known in (("format", formats, tuple(METADATA)), ("kind", kinds, KINDS)):
+        unknown = [word for word in given if word not in known]
+        if unknown:
+            raise ValueError(f"{what}: {unknown[0]} is not one of {', '.join(known)}")
+    summary = summarise(plan, lookup, curve)
+    figures = {kind: partial(figure_of, summary, kind, curve) for kind in kinds or fitting(summary)}
+    with using_layout(with_labels(wanted or layout(), labels, figures.values())):
+        files = {f"{kind}.{form}": drawn(figure, form) for kind, figure in figures.items() for form in formats}
+    return write_files(folder, files)
+
+
+def with_labels(wanted: Layout, labels: Sequence[str], figures: Iterable[Callable[[], Figure]]) -> Layout:
+    """The layout with its names: which ones there are to rename is known once the figures were drawn."""
+    if not labels:
+        return wanted
+    first = replace(wanted, names=Names())
+    with using_layout(first):
+        for figure in figures:
+            figure()
+    return replace(wanted, names=Names(renamed(labels, first.names.seen)))
+
+
+def refuse_empty(plan: Plan, lookup: Lookup) -> None:
+    """Raise `ConfigError` where no run has a result yet, so that every figure would be empty."""
+    if not any(row.accuracy.n for row in summarise(plan, lookup).rows):
+        raise ConfigError(f"{plan.name}: no run has a result yet, so there is nothing to draw")
+
+
+def fitting(summary: Summary) -> list[str]:
+    """The kinds that are drawn unasked."""
+    return ["accuracy", *["heat"] * (heat_map(summary) is not None), *["effects"] * bool(effects(summary))]
+
+
+def render(summary: Summary, form: str, kind: str = "accuracy", curve: Curve | None = None) -> bytes:
+    """The figure as a file's content; the same summary gives the same bytes, whatever matplotlibrc the user has."""
+    return drawn(lambda: figure_of(summary, kind, curve), form)
+
+
+def drawn(
+    figure: Callable[[], Figure],
+    form: str,
+    style: Mapping[str, Any] | None = None,
+    before: Callable[[Figure], None] = lambda made: None,
+) -> bytes:
+    """What `figure` draws in the house's style and the present layout, as a file's content.
+
+    `style` is added to the house's; `before` sees the figure before it is saved.
+    """
+    buffer = BytesIO()
+    house: dict[str, Any] = {**STYLE, **layout().style, **(style or {})}
+    with matplotlib.style.context(["default", house]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # shown as a box; not the user's to mend
+        made = figure()
+        _show_hidden(made)
+        before(made)
+        made.savefig(buffer, format=form, metadata=METADATA[form])
+    return buffer.getvalue()
+
+
+def _show_hidden(figure: Figure) -> None:
+    """Write out hidden characters in every text, and in the labels of ticks, which are made when it is drawn."""
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        text.set_text(printable(text.get_text()))
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        if isinstance(axis.get_major_locator(), FixedLocator):
+            texts = [label.get_text() for label in axis.get_ticklabels()]
+            if any(printable(text) != text for text in texts):
+                axis.set_ticks(axis.get_ticklocs(), list(map(printable, texts)))
+
+
+def figure_of(summary: Summary, kind: str, curve: Curve | None = None) -> Figure:
+    """One figure. Raises `ConfigError` where there is nothing to draw."""
+    if kind == "curves":
+        return curves_figure(summary, curve or (lambda run: []))
+    figures = {
+        "accuracy": accuracy_figure,
+        "points": points_figure,
+        "slices": slices_figure,
+        "heat": heat_figure,
+        "capacity": capacity_figure,
+        "state": state_figure,
+        "effects": effects_figure,
+    }
+    return figures[kind](summary)
+
+
+def accuracy_figure(summary: Summary) -> Figure:
+    """Lines along a numeric key where the grid has one, else one row of points per cell."""
+    axis = numeric_axis(summary)
+    return points_figure(summary) if axis is None else lines_figure(summary, axis)

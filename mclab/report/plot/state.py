@@ -1,0 +1,180 @@
+"""Accuracy against state size: what a row's recall costs in memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log2
+from statistics import fmean
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mclab.config.strict import ConfigError
+from mclab.report.plot.figure import legend, legend_columns, seeds_caption, sheet, wrapped_label
+from mclab.report.plot.layout import layout, named
+from mclab.report.plot.style import (
+    COLOURS,
+    DASHES,
+    GREY,
+    MARKERS,
+    MOST_DASHES,
+    draw_line,
+    limits,
+    panels,
+    spread_in,
+    thinned,
+)
+from mclab.report.table.row import Row
+from mclab.report.table.summary import Summary
+from mclab.report.text import cut_middle, full_label, is_number, plain, value_text
+
+#: More lines than colours times dashes cannot be told apart.
+MOST_LINES = len(COLOURS) * MOST_DASHES
+#: How far a row's seeds are drawn to the right of its mean, in doublings of the state.
+ASIDE = 0.06
+#: A row of the front is named where it is this much above the one that was named before.
+RISE = 0.05
+#: Letters of its name there.
+LONGEST = 22
+#: What the broad grey line is.
+FRONT = "Grey: the front, rows that none beats with as little state."
+
+
+@dataclass(frozen=True)
+class Path:
+    """Rows that differ in one numeric key alone, by the size of their state."""
+
+    label: str
+    rows: tuple[Row, ...]
+
+
+def state_of(row: Row) -> int | None:
+    """State size in floats, fixed and cached; `None` where no record has it."""
+    fixed, cached = row.state_fixed, row.state_cached
+    return None if fixed is None or cached is None else fixed + cached
+
+
+def state_figure(summary: Summary) -> Figure:
+    """One panel per slice, state on a logarithmic axis, a line per group of rows. Raises `ConfigError`."""
+    found = paths(summary)
+    sizes = [size for path in found for row in path.rows if (size := state_of(row))]
+    if len(set(sizes)) < 2:
+        raise ConfigError("state: needs two rows whose finished runs have states of different size")
+    if len(found) > MOST_LINES:
+        raise ConfigError(f"state: {len(found)} lines cannot be told apart, the most is {MOST_LINES}")
+    across = legend_columns([named(path.label) for path in found])
+    caption = f"{seeds_caption(summary)} {FRONT}" if len(found) > 1 else None
+    height = 2.8 if summary.has_slices else 3.4
+    page = sheet(summary, height, -(-len(found) // across), caption=caption, across=2, dotted=False)
+    ticks = {float(power): _tick(power) for power in range(floor(log2(min(sizes))), ceil(log2(max(sizes))) + 1)}
+    for place, (panel, part) in enumerate(zip(page.panels, panels(summary), strict=True)):
+        _panel(panel, found, part, ticks, page.across)
+        panel.set_ylim(*limits(summary))
+        if place % page.across == 0:
+            panel.set_ylabel("test accuracy")
+        if page.lowest(place):
+            panel.set_xlabel(wrapped_label("state size (floats), fixed and cached", page.across))
+            panel.tick_params(labelbottom=True)
+    legend(page, across)
+    return page.figure
+
+
+def paths(summary: Summary) -> list[Path]:
+    """The rows that keep something, gathered; a key that says nothing but how large a model is makes no line."""
+    along = _along(summary)
+    names = {path: name for path, name in summary.names.items() if path in summary.plan.axes and path != along}
+    gathered: dict[str, list[Row]] = {}
+    for row in summary.rows:
+        if state_of(row):
+            told = {path: value for path, value in row.values.items() if path != along}
+            name = row.label if summary.plan.named else full_label(told, names) or row.label
+            gathered.setdefault(name, []).append(row)
+    return [Path(name, tuple(sorted(rows, key=lambda row: state_of(row) or 0))) for name, rows in gathered.items()]
+
+
+def _along(summary: Summary) -> str | None:
+    """The numeric key with the most values, two at least, along which lines run."""
+    counts: dict[str, int] = {}
+    for path in summary.plan.axes:
+        known = [row.values[path] for row in summary.rows if path in row.values]
+        if known and all(map(is_number, known)):
+            counts[path] = len({value_text(plain(value)) for value in known})
+    best = max(counts, key=lambda path: counts[path], default=None)
+    return best if best is not None and counts[best] > 1 else None
+
+
+def styles(found: Sequence[Path]) -> list[tuple[int, int, int]]:
+    """Colour, dash and marker of each line: a family of mixers has a colour, its members markers and dashes of their
+    own. Where all are of one family, or each is alone, every line has a colour."""
+    families = [_family(path.rows[0]) for path in found]
+    names = list(dict.fromkeys(families))
+    most = max(map(families.count, names), default=0)
+    if not 1 < len(names) <= len(COLOURS) or most == 1 or most > len(MARKERS):
+        return [(number % len(COLOURS), number // len(COLOURS), number % len(COLOURS)) for number in range(len(found))]
+    members = [families[:number].count(family) for number, family in enumerate(families)]
+    return [
+        (names.index(family), member % len(DASHES), (names.index(family) + member) % len(MARKERS))
+        for family, member in zip(families, members, strict=True)
+    ]
+
+
+def _family(row: Row) -> str:
+    """The update rule of the first layer, or the kind of its mixer."""
+    first = row.run.model.pattern[0] if row.run.model.pattern else row.run.model.mixer
+    if isinstance(first, str):
+        return first.partition("/")[0]
+    own = (getattr(first, key, None) for key in ("memory", "rule", "name"))
+    return str(next((word for word in own if word), ""))
+
+
+def front(found: Sequence[Path], part: str) -> list[tuple[float, float, Path]]:
+    """State, accuracy and line of the rows that no other beats with as little state, by state (Pareto's front)."""
+    points = [
+        (float(size), mean, path)
+        for path in found
+        for row in path.rows
+        if (size := state_of(row)) and (mean := spread_in(row, part).mean) is not None
+    ]
+    kept: list[tuple[float, float, Path]] = []
+    for point in sorted(points, key=lambda each: (each[0], -each[1])):
+        if not kept or point[1] > kept[-1][1]:
+            kept.append(point)
+    return kept
+
+
+def _draw_front(panel: Axes, found: Sequence[Path], part: str) -> None:
+    """The front as a broad grey step, with the names of those that make it where it rises."""
+    points = front(found, part)
+    xs, ys = [log2(size) for size, _, _ in points], [mean for _, mean, _ in points]
+    panel.plot(xs, ys, color=GREY, alpha=0.22, linewidth=6, drawstyle="steps-post", zorder=0.5)
+    named_already, last = set[str](), -1.0
+    middle = fmean(log2(size) for path in found for row in path.rows if (size := state_of(row)))
+    for x, y, (_, _, path) in zip(xs, ys, points, strict=True):
+        if path.label not in named_already and y - last >= RISE:
+            left = x < middle
+            text = panel.annotate(
+                cut_middle(named(path.label), LONGEST),
+                (x, y),
+                (3 if left else -3, 5),
+                textcoords="offset points",
+                ha="left" if left else "right",
+                fontsize=layout().number,
+            )
+            text.set_in_layout(False)  # a long name is no reason for a narrow panel
+            named_already.add(path.label)
+            last = y
+
+
+def _panel(panel: Axes, found: Sequence[Path], part: str, ticks: Mapping[float, str], across: int) -> None:
+    if len(found) > 1:
+        _draw_front(panel, found, part)
+    for path, (colour, dash, marker) in zip(found, styles(found), strict=True):
+        at = [log2(state_of(row) or 1) for row in path.rows]
+        draw_line(panel, path.label, (colour, dash), at, [(row, part) for row in path.rows], ASIDE, marker)
+    panel.set_xticks(list(ticks), thinned(ticks, 0.9 * layout().width / across))
+    panel.yaxis.set_major_formatter("{x:g}")
+
+
+def _tick(power: int) -> str:
+    """256, 4k, 2M: powers of two in units of 1024."""
+    unit = min(power // 10, 3)
+    return f"{2 ** (power - 10 * unit):g}{('', 'k', 'M', 'G')[unit]}"

@@ -1,0 +1,136 @@
+"""What to do next, as a command or a line of the grid that can be pasted."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mclab.config.keys import shown
+from mclab.report.stats import ALPHA
+from mclab.report.table.accuracy import AT_CHANCE, FEW_STARTED, IMPROVING
+from mclab.report.table.row import LR, Row
+from mclab.report.table.summary import Summary
+from mclab.report.text import seeds_text
+
+#: What the seeds to ask for follow.
+MORE_SEEDS = "More seeds may tell: --seeds "
+
+
+def more_seeds_may_tell(summary: Summary, unclear: Sequence[Row]) -> bool:
+    """True where one of the `unclear` rows may differ from the first row and more seeds may show it.
+
+    Not a row at the ceiling, one whose runs all diverged, or one that must be mended first (at chance, still
+    improving). A sequential grid adds its seeds itself.
+    """
+    first = summary.rows[0]
+    return not (first.lost or summary.looks) and any(not (row.ceiling or row.lost or row.unmended) for row in unclear)
+
+
+def commands(summary: Summary, again: str) -> list[str]:
+    """What to do next, to be pasted. What mends a row comes first: longer training, a choice of the learning rate where
+    a row has not begun to recall, a wider range where its end won; then more seeds where rows cannot be told apart.
+
+    `again` is the command that made the table, without its seeds.
+    """
+    if not summary.rows:
+        return []
+    marks = {mark for row in summary.rows for mark in row.marks}
+    found = list(_longer(summary, again)) if marks & {AT_CHANCE, FEW_STARTED, IMPROVING} else []
+    if marks & {AT_CHANCE, FEW_STARTED}:
+        found += _rates(summary, again)
+    if any(row.edges for row in summary.rows):
+        found.append(f"widen the range, in the grid: {wider(summary)}")
+        found.append(f"and then: {again}{_same_seeds(summary)} --extend")
+    if wants_seeds(summary):
+        found.append(f"add seeds: {again} --seeds {more_seeds(summary.plan.seeds)}")
+    return found
+
+
+def _longer(summary: Summary, again: str) -> Iterator[str]:
+    """Twice the steps, into a folder of its own, where no row varies them. Where the command line had lowered them,
+    twice the grid's own."""
+    steps = {row.run.train.steps for row in summary.rows}
+    if len(steps) == 1 and not any(path in ("train", "train.steps") for path in summary.plan.axes):
+        rest = re.sub(r" train\.steps=\S+", "", again)
+        out = f"{rest}-longer" if " --out " in rest else f"{rest} --out runs/{summary.plan.name}-longer"
+        own = (summary.plan.given and summary.plan.given.steps) or 0
+        yield f"train longer: {out}{_same_seeds(summary)} train.steps={2 * max(own, steps.pop())}"
+
+
+def _rates(summary: Summary, again: str) -> Iterator[str]:
+    """Candidates for the learning rate, where nothing chooses or varies it."""
+    if LR not in summary.plan.axes and not summary.plan.select:
+        rates = {row.run.train.lr for row in summary.rows}
+        values = sorted({float(f"{rate * factor:.2g}") for rate in rates for factor in (0.3, 1, 3)})
+        over = f"{{{LR}: [{', '.join(map(_number, values))}]}}"
+        seeds = min(2, len(summary.plan.seeds))
+        yield f"choose the learning rate, in the grid: select: {{over: {over}, seeds: {seeds}}}"
+        yield f"and then: {again}{_same_seeds(summary)} --extend"
+
+
+def _same_seeds(summary: Summary) -> str:
+    """The seeds of the table; a sequential grid has its own."""
+    return "" if summary.looks else f" --seeds {_seeds(summary.plan.seeds)}"
+
+
+def wants_seeds(summary: Summary) -> bool:
+    """True where a row can be compared with the first one and no test settles it."""
+    return bool(summary.rows) and more_seeds_may_tell(summary, [row for row in summary.rows if _not_settled(row)])
+
+
+def _not_settled(row: Row) -> bool:
+    gap = row.difference
+    return bool(
+        gap
+        and not row.unmended
+        and gap.mean is not None
+        and (gap.kind == "few" or (row.p is not None and row.p >= ALPHA))
+    )
+
+
+def wider(summary: Summary) -> str:
+    """The grid's `select` line with one more value beyond each end that a row chose, a step of the range further."""
+    select = summary.plan.select
+    assert select is not None
+    ranges = [f"{path}: [{', '.join(map(_number, _widened(summary, path)))}]" for path in select.over]
+    return f"select: {{over: {{{', '.join(ranges)}}}, by: {select.by}, seeds: {select.seeds}}}"
+
+
+def _widened(summary: Summary, path: str) -> list[Any]:
+    """The candidates of a key, in order, and one more value beyond each end that was chosen."""
+    every = [own.values[path] for row in summary.rows for own in row.cell.candidates if path in own.values]
+    values: list[Any] = list(dict.fromkeys(every))
+    chosen = {row.picked[path] for row in summary.rows if path in row.edges}
+    if not chosen:
+        return values
+    values.sort()
+    below = [_beyond(values[1], values[0])] if values[0] in chosen else []
+    above = [_beyond(values[-2], values[-1])] if values[-1] in chosen else []
+    return [value for value in (*below, *values, *above) if value is not None]
+
+
+def _beyond(inner: float, end: float) -> float | int | None:
+    """As far from the end as the end is from its neighbour, by ratio; `None` where a key above 0 has nothing there."""
+    if inner > 0 and end > 0:
+        value = end * end / inner
+        return (
+            float(f"{value:.2g}")
+            if isinstance(end, float)
+            else (round(value) if round(value) not in (0, end) else None)
+        )
+    return 2 * end - inner if end > inner else None
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    """As the command line reads them."""
+    return f"{seeds[0]}..{seeds[0]}" if len(seeds) == 1 else seeds_text(seeds).replace(" ", "")
+
+
+def _number(value: Any) -> str:
+    """As YAML 1.2 reads a number back."""
+    return f"{value:.10g}" if isinstance(value, float) else shown(value)
+
+
+def more_seeds(seeds: Sequence[int]) -> str:
+    """A range that keeps the seeds there are and holds at least twice as many, at least five."""
+    first = min(seeds)
+    return seeds_text(range(first, max(*seeds, first + max(2 * len(seeds), 5) - 1) + 1))

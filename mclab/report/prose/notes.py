@@ -1,0 +1,257 @@
+"""What a reader must know beside the numbers: marks, seeds, what went wrong, what was mixed."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from mclab.config.outcome import ALL
+from mclab.config.own import written_versions
+from mclab.config.stored import StoredRun, clashing
+from mclab.config.versions import differing, versions
+from mclab.plan.plan import CHANGE
+from mclab.report.prose.sequential import how_to_read_looks
+from mclab.report.stats import ALPHA, NOT_COMPARED
+from mclab.report.table.accuracy import ABOVE, AT_CHANCE, FEW_STARTED, IMPROVING, LATE, RISE, SOLVED, STARTED
+from mclab.report.table.columns import baselines
+from mclab.report.table.row import Row
+from mclab.report.table.summary import Summary
+from mclab.report.text import MOST_LISTED, listed, reason, seeds_text, value_text
+
+#: What a table must not mix without saying so: its name, and its value in a record.
+MIXABLE: tuple[tuple[str, Callable[[StoredRun], str | None]], ...] = (
+    ("devices", lambda record: record.fact("device_name", "device")),
+    ("torch versions", lambda record: record.fact("torch")),
+    ("Python versions", lambda record: record.fact("python")),
+    ("mclab versions", lambda record: record.fact("mclab")),
+    ("science versions", lambda record: str(record.science)),
+)
+
+#: A seed this far below solved did something else than the seeds that solved.
+FAR = 0.2
+
+
+def alarms(summary: Summary) -> list[str]:
+    """What is unusual in these records; empty when all is well. Printed in the terminal too."""
+    kinds = (_mixed, _versions, _sources, _edges, _without_baseline, _all_or_nothing, _troubles, _retry)
+    return [*summary.plan.warnings, *(line for kind in kinds for line in kind(summary))]
+
+
+def notes(summary: Summary) -> list[str]:
+    """How to read the table, then what is unusual, then what the plan itself has to say."""
+    return [*_how_to_read(summary), _overlap(summary), *alarms(summary), *summary.plan.notes]
+
+
+def _how_to_read(summary: Summary) -> Iterator[str]:
+    seeds = summary.plan.seeds
+    said = f"Seeds {seeds_text(seeds)}" + (", added until every row is told" if summary.looks else "")
+    yield (
+        f"{said}. Accuracy: mean ± standard deviation over seeds (number of seeds), on test; a "
+        f"diverged run counts as 0. 95 %: Student's t interval of the mean, clipped to [0, 1]."
+    )
+    yield from _scored(summary)
+    if others := sum(row.difference is not None and row.difference.kind not in NOT_COMPARED for row in summary.rows):
+        fixed = (
+            f"Difference: row less {_baseline(summary)}, paired by seed, with its 95 % t interval "
+            f"(per row, not adjusted). p: paired t test, Holm-adjusted over {others} row{'s' * (others > 1)}."
+        )
+        yield from how_to_read_looks(summary, _baseline(summary)) if summary.looks else [fixed]
+    yield (
+        f"Solved: seeds with accuracy of at least {SOLVED}. Steps to 99 %: median over seeds, on valid; a seed that "
+        f"never gets there counts as last. State: its size in floats, fixed + cached."
+    )
+    if summary.plan.select:
+        yield _selection(summary)
+    yield from _in_place_of_a_difference(summary)
+    yield from _without_recall(summary)
+    if any(row.ceiling for row in summary.rows):
+        yield f"(ceiling), in csv ceiling: row and baseline both reach {SOLVED} on average, so a gap says little."
+    if edged := [
+        f"{summary.names[path]}_edge" for path in summary.selected if any(path in r.edges for r in summary.rows)
+    ]:
+        yield f"(edge), in csv {', '.join(edged)}: the chosen value is an end of its range; a better one may be beyond."
+
+
+def _without_recall(summary: Summary) -> Iterator[str]:
+    """What the baseline is, which predictor it is on which slice, and which rows are not above it."""
+    if not (found := baselines(summary)):
+        return
+    yield (
+        "Without recall: the best of the predictors that look at no key, fitted on training sequences and scored on "
+        "the same test. (not above), in csv above_without_recall: by a one-sided paired t test over seeds "
+        f"(p < {ALPHA}, not adjusted) the row is not above it; with fewer than three seeds, by its mean."
+    )
+    for label, each in found.items():
+        named: dict[str, list[str]] = {}
+        for part, best in each.best.items():
+            named.setdefault(best.name, []).append("the mean" if part == ALL else part)
+        told = "; ".join(f"{name} ({_parts(parts)})" for name, parts in named.items())
+        yield f"The best without recall{f', {label}' * bool(label)}: {told}."
+        if given := [part for part, best in each.best.items() if part != ALL and best.accuracy >= SOLVED]:
+            yield f"On {_parts(given)} it is right by construction: the slice itself says which value is wanted."
+    if any(row.not_learned for row in summary.rows):
+        yield f"Did not learn: runs no more than {ABOVE} above the best predictor without recall of their own test."
+    yield from _mend(summary)
+    if rows := [row.in_text for row in summary.rows if row.guessing]:
+        yield f"Not above a predictor that does not recall: {listed(rows)}."
+
+
+def _mend(summary: Summary) -> Iterator[str]:
+    """What the marks mean that keep a row without a verdict."""
+    words = {
+        AT_CHANCE: "not above the best predictor without recall",
+        FEW_STARTED: f"less than {100 * STARTED:.0f} % of the runs learned",
+        IMPROVING: f"accuracy on valid rose by more than {RISE} in the last {100 * (1 - LATE):.0f} % of the steps, "
+        f"on average over seeds and by a one-sided t test",
+    }
+    found = [f"{mark}: {meaning}" for mark, meaning in words.items() if any(mark in row.marks for row in summary.rows)]
+    if found:
+        yield f"First mend, before the row gets a verdict: {'; '.join(found)}."
+
+
+def _parts(parts: Sequence[str]) -> str:
+    return listed(parts) if len(parts) <= MOST_LISTED else f"{parts[0]} to {parts[-1]}"
+
+
+def _scored(summary: Summary) -> Iterator[str]:
+    """What accuracy is over, where it is not all that the columns show."""
+    if summary.extras:
+        own = [part for part in summary.slices if part not in summary.extras]
+        yield (
+            f"Accuracy is the mean over the task's own slices ({_parts(own)}); those that eval.task adds have columns "
+            f"of their own and are in no mean, no difference and no choice."
+        )
+    if summary.long_answers:
+        yield (
+            "Accuracy: share of answers that are right as a whole; token accuracy: share of their tokens, each after "
+            "the right ones before it."
+        )
+    if summary.several_values:
+        yield "Value accuracy: share of single values that are right as a whole, each after the right ones before it."
+    if any(row.free_answers for row in summary.rows):
+        yield "Values found: share of values that a freely generated answer holds in any place, RULER's own score."
+
+
+def _in_place_of_a_difference(summary: Summary) -> Iterator[str]:
+    """The words in the column of differences where there is no difference."""
+    kinds = {row.difference.kind for row in summary.rows if row.difference}
+    if "identical" in kinds:
+        yield "identical: accuracy and test loss agree on every seed and slice, so it is the same function; no p."
+    if "same" in kinds:
+        yield "same accuracy: equal on every seed, but the test losses or slices are not; nothing to test, no p."
+    if "alone" in kinds:
+        yield "no baseline: the first change has no cell with the same other values."
+    if "slices" in kinds:
+        yield "other slices: not scored on the slices of the baseline, so not compared, and not counted by Holm."
+    if "versions" in kinds:
+        yield "other version: of a formula, than the baseline was made with; so not compared, and not counted by Holm."
+
+
+def _baseline(summary: Summary) -> str:
+    if summary.crossed:
+        return f"{value_text(summary.rows[0].values[CHANGE])} with the same other values"
+    own = summary.rows[0].in_text
+    return f"{own} (the baseline)" if own == summary.baseline else f"{summary.baseline} ({own})"
+
+
+def _selection(summary: Summary) -> str:
+    select = summary.plan.select
+    assert select is not None
+    candidates = max(len(row.cell.candidates) for row in summary.rows)
+    keys = ", ".join(summary.names[path] for path in select.over)
+    return (
+        f"{keys}: chosen in every row among {candidates} candidates, by the mean {select.by} of the first "
+        f"{select.seeds} seeds."
+    )
+
+
+def _overlap(summary: Summary) -> str:
+    known = [record.overlap for record in _records(summary.rows) if record.overlap is not None]
+    if not known:
+        return "Overlap of test with train: not measured."
+    return f"Largest measured overlap of test with train: {max(known):.2%} of the test sequences."
+
+
+def _records(rows: Sequence[Row]) -> Iterator[StoredRun]:
+    for row in rows:
+        yield from row.records.values()
+
+
+def _mixed(summary: Summary) -> Iterator[str]:
+    for words, told in MIXABLE:
+        found = Counter(told(record) for record in _records(summary.rows))
+        found.pop(None, None)
+        if len(found) > 1:
+            parts = sorted(f"{value} ({n} run{'s' * (n > 1)})" for value, n in found.items())
+            yield f"Mixed {words}: {', '.join(parts)}."
+
+
+def _versions(summary: Summary) -> Iterator[str]:
+    """Formulas that have changed since, and what was made before and after."""
+    records = list(_records(summary.rows))
+    for part, several in clashing(records).items():
+        yield f"Mixed versions of {part}: {' and '.join(several)}; rows that differ in it are not compared."
+    old = Counter(
+        moved for record in records if record.config and (moved := differing(record.versions, versions(record.config)))
+    )
+    for moved, n in sorted(old.items()):
+        yield f"{n} run{'s' * (n > 1)} made with {moved} now: the same command trains {'them' if n > 1 else 'it'} anew."
+
+
+def _sources(summary: Summary) -> Iterator[str]:
+    """Parts of the user's own whose file was changed, and whose version was not."""
+    found: dict[tuple[str, int], Counter[str]] = {}
+    for record in _records(summary.rows):
+        sources = (record.provenance or {}).get("sources")
+        if record.config is None or not isinstance(sources, dict):
+            continue
+        for path, version in written_versions(record.config).items():
+            found.setdefault((path, version), Counter())[str(sources.get(path, "unknown"))] += 1
+    for (path, version), hashes in found.items():
+        if len(hashes) > 1:
+            parts = sorted(f"{value} ({n} run{'s' * (n > 1)})" for value, n in hashes.items())
+            yield (
+                f"Mixed sources of {path}, all of them version {version}: {', '.join(parts)}. If what changed in the "
+                f"file matters, raise its version, and the same command trains its runs anew."
+            )
+
+
+def _edges(summary: Summary) -> Iterator[str]:
+    for path in summary.selected:
+        rows = [row.in_text for row in summary.rows if path in row.edges]
+        if rows:
+            yield f"{summary.names[path]} was chosen at the edge of its range in: {listed(rows)}. Widen the range."
+
+
+def _without_baseline(summary: Summary) -> Iterator[str]:
+    """Rows from before it was stored beside rows that have it."""
+    rows = [row.in_text for row in summary.rows if row.accuracy.n and not row.without_recall]
+    if rows and summary.baselined:
+        yield f"No baseline without recall in: {listed(rows)}. Some records there are from before it was stored."
+
+
+def _all_or_nothing(summary: Summary) -> Iterator[str]:
+    """Cells where some seeds solve the task and another is far off: no bell curve, and a t interval misleads."""
+    for row in summary.rows:
+        if row.solved and (row.accuracy.min or 0.0) < SOLVED - FAR:
+            yield (
+                f"{row.in_text}: {row.solved} of {row.accuracy.n} seeds solve the task, the lowest reaches "
+                f"{row.accuracy.min:.3f}; a t interval misleads there, look at the seeds."
+            )
+
+
+def _troubles(summary: Summary) -> Iterator[str]:
+    """Every run that is not done, by row."""
+    for row in summary.rows:
+        for seed, record in row.records.items():
+            if record.status == "diverged":
+                yield f"{row.in_text}, seed {seed}: diverged at step {record.diverged_step}."
+            elif record.status != "done":
+                yield f"{row.in_text}, seed {seed}: {record.status}{reason(record.error)}."
+        if row.missing:
+            yield f"{row.in_text}: no record yet of seed {seeds_text(row.missing)}."
+        if row.candidate is None:
+            yield f"{row.in_text}: nothing chosen yet ({row.status})."
+
+
+def _retry(summary: Summary) -> Iterator[str]:
+    if any(word in row.status for row in summary.rows for word in ("oom", "failed")):
+        yield "Runs that failed or ran out of memory run again with --retry-failed."

@@ -1,0 +1,48 @@
+"""Frames as csv and parquet, and files put in place whole; the same records give the same bytes."""
+
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from mclab.files import write_whole
+from mclab.report.text import is_number, plain, value_text
+
+#: Name, type (`None`: as the values have it), values.
+Column = tuple[str, Any, Sequence[Any]]
+
+
+def series(name: str, dtype: Any, values: Sequence[Any]) -> pl.Series:
+    """A column of one type: without `dtype` numbers where all are numbers, else text; null where there is nothing."""
+    if dtype is not None:
+        return pl.Series(name, values, dtype=dtype)
+    values = [plain(value) for value in values]
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, bool) for value in known):
+        return pl.Series(name, values, dtype=pl.Boolean)
+    if known and all(map(is_number, known)):
+        whole = all(isinstance(value, int) for value in known)
+        return pl.Series(name, values, dtype=pl.Int64 if whole else pl.Float64)
+    return pl.Series(name, [None if value is None else value_text(value) for value in values], dtype=pl.String)
+
+
+def as_csv(frame: pl.DataFrame) -> bytes:
+    """Comma-separated, UTF-8, floats in the shortest form that reads back exactly, nothing for null."""
+    return frame.write_csv().encode()
+
+
+def as_parquet(frame: pl.DataFrame) -> bytes:
+    """Parquet; it holds no time of writing."""
+    buffer = BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
+    """Put every file whole into `folder`, which is made when missing, or leave what was there. Raises `OSError`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        write_whole(folder / name, content)
+    return [folder / name for name in files]

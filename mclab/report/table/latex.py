@@ -1,0 +1,210 @@
+"""LaTeX: escaped text in ASCII, and tables of any columns. Needs booktabs and nothing else."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+from mclab.printable import printable
+from mclab.report.table.columns import Shown
+
+#: What LaTeX reads as its own, and signs that its default encoding lacks.
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "{''}",
+    "`": r"\textasciigrave{}",
+    "–": "--",
+    "—": "---",
+    "‘": "`",
+    "’": "'",
+    "“": "``",
+    "”": "''",
+    "…": r"\ldots{}",
+    "ß": r"\ss{}",
+    "ø": r"\o{}",
+    "Ø": r"\O{}",
+    "æ": r"\ae{}",
+    "Æ": r"\AE{}",
+    "œ": r"\oe{}",
+    "ł": r"\l{}",
+    "Ł": r"\L{}",
+    "ı": r"\i{}",
+    "§": r"\S{}",
+    "©": r"\copyright{}",
+    "\u00a0": " ",
+}
+#: Signs that are set in mathematics.
+MATHS = {
+    "−": "-", "±": r"\pm", "×": r"\times", "÷": r"\div", "·": r"\cdot", "°": r"{}^\circ", "∞": r"\infty",
+    "≤": r"\leq", "≥": r"\geq", "≠": r"\neq", "≈": r"\approx", "∝": r"\propto", "√": r"\surd", "∂": r"\partial",
+    "→": r"\to", "←": r"\leftarrow", "↑": r"\uparrow", "↓": r"\downarrow", "⇒": r"\Rightarrow", "∈": r"\in",
+    "Σ": r"\Sigma", "∑": r"\sum", "∏": r"\prod", "⊙": r"\odot", "⊕": r"\oplus", "⟨": r"\langle", "⟩": r"\rangle",
+    "²": "{}^2", "³": "{}^3", "¹": "{}^1", "⁰": "{}^0", "ᵀ": "{}^T", "½": r"\frac12", "¼": r"\frac14", "μ": r"\mu",
+    "µ": r"\mu", "✓": r"\surd", "†": r"\dagger",
+}  # fmt: skip
+#: The Greek letters; the capitals of the first look like Latin ones, and LaTeX has no names for them.
+_ALIKE = frozenset(
+    ("ALPHA", "BETA", "EPSILON", "ZETA", "ETA", "IOTA", "KAPPA", "MU", "NU", "OMICRON", "RHO", "TAU", "CHI")
+)
+_LETTERS = _ALIKE | {"GAMMA", "DELTA", "THETA", "LAMBDA", "XI", "PI", "SIGMA", "UPSILON", "PHI", "PSI", "OMEGA"}
+#: Accents by the combining mark that Unicode takes a letter apart into.
+ACCENTS = {
+    "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0306": "u", "\u0307": ".",
+    "\u0308": '"', "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0327": "c", "\u0328": "k", "\u0331": "b",
+}  # fmt: skip
+#: Pairs that LaTeX would join: two hyphens to a dash, a question and a backquote to a Spanish mark.
+_JOINED = re.compile(r"(?<=-)(?=-)")
+#: Sizes of type, the larger first, with the letters that a line of an article holds; what a column's gap takes of them.
+SIZES = {"footnotesize": 82, "scriptsize": 88}
+GAP = 2
+#: Lines that a page holds; what is beyond them goes into a table of its own.
+PAGE, NOTE = 52, 110
+
+#: A sign before a number.
+_MINUS = re.compile(r"(?<![\w.\-])([-+])(?=\d)")
+
+
+def latex_escape(text: str) -> str:
+    """Text that LaTeX sets as it is, on one line, in ASCII. What no macro stands for is named: `[U+4E2D]`."""
+    parts = _JOINED.split(" ".join(printable(text).split()))
+    return "{}".join("".join(map(_sign, part)) for part in parts)
+
+
+def _sign(sign: str) -> str:
+    if sign in SPECIAL:
+        return SPECIAL[sign]
+    if " " <= sign <= "~":
+        return sign
+    if maths := MATHS.get(sign) or _greek(sign):
+        return f"${maths}$"
+    return _accented(sign) or ("" if unicodedata.category(sign)[0] == "C" else f"[U+{ord(sign):04X}]")
+
+
+def _greek(sign: str) -> str | None:
+    """`\\gamma` for γ, after the letter's name in Unicode."""
+    found = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (FINAL )?(\w+)", unicodedata.name(sign, ""))
+    if found is None:
+        return None
+    size, name = found[1], {"LAMDA": "LAMBDA"}.get(found[3], found[3])
+    if found[2]:
+        return r"\varsigma"
+    if name not in _LETTERS:
+        return None
+    if name == "OMICRON" or (size == "CAPITAL" and name in _ALIKE):
+        latin = {"ETA": "H", "NU": "N", "RHO": "P", "CHI": "X"}.get(name, name[0])
+        return rf"\mathrm{{{latin}}}" if size == "CAPITAL" else "o"
+    return rf"\{name.lower() if size == 'SMALL' else name.capitalize()}"
+
+
+def _accented(sign: str) -> str | None:
+    base, marks = (apart := unicodedata.normalize("NFD", sign))[0], apart[1:]
+    if marks not in ACCENTS or not (base.isascii() and base.isalpha()):
+        return None
+    return rf"\{ACCENTS[marks]}{{{base}}}"
+
+
+def typeset(caption: str, name: str, tables: Sequence[Sequence[Shown]], notes: Sequence[str], heads: int = 1) -> str:
+    """Tables with a caption and how to read them; the first `heads` columns name the rows.
+
+    What does not fit side by side is set below, with the rows' names again, and what does not fit on a page in a
+    further table.
+    """
+    sized = (_sized(tables, size, heads) for size in SIZES)
+    size, blocks = min(sized, key=lambda found: len(found[1]))
+    words = [latex_escape(line) for line in notes]
+    room = PAGE - sum(len(line) // NOTE + 1 for line in words)
+    pages: list[list[str]] = [[]]
+    for block in blocks:
+        lines = len(block[0].texts) + 3
+        if pages[-1] and room < lines:
+            pages.append([])
+            room = PAGE
+        pages[-1].append(_tabular(block))
+        room -= lines
+    floats = [_float(caption, name, size, page, place, words) for place, page in enumerate(pages)]
+    return "\n".join([r"% needs \usepackage{booktabs}", *floats]) + "\n"
+
+
+def _float(caption: str, name: str, size: str, tables: Sequence[str], place: int, words: Sequence[str]) -> str:
+    """One table environment; the notes are below the first one."""
+    under = [r"\par\medskip", r"\begin{minipage}{\linewidth}\footnotesize", *words, r"\end{minipage}"]
+    return "\n".join(
+        [
+            r"\begin{table}[tbp]",
+            r"\centering",
+            rf"\caption{{{latex_escape(caption)}{' (continued)' * (place > 0)}}}",
+            rf"\label{{{anchor(name, place)}}}",
+            rf"\{size}",
+            r"\setlength{\tabcolsep}{3pt}",
+            "\n\\par\\medskip\n".join(tables),
+            *(under if place == 0 else []),
+            r"\end{table}",
+        ]
+    )
+
+
+def anchor(name: str, place: int = 0) -> str:
+    """The label of a table; `place` counts its continuations."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "table"
+    return f"tab:{plain}{f'-{place + 1}' if place else ''}"
+
+
+def _sized(tables: Sequence[Sequence[Shown]], size: str, heads: int) -> tuple[str, list[list[Shown]]]:
+    """A size and the blocks of columns that it comes to."""
+    return size, [block for columns in tables for block in _blocks(columns[:heads], columns[heads:], SIZES[size])]
+
+
+def _blocks(heads: Sequence[Shown], columns: Sequence[Shown], line: int) -> Iterator[list[Shown]]:
+    """As many columns side by side as a line holds, at least one, each time behind the rows' names."""
+    block: list[Shown] = []
+    for column in columns:
+        if block and _width([*heads, *block, column]) > line:
+            yield [*heads, *block]
+            block = []
+        block.append(column)
+    yield [*heads, *block]
+
+
+def _width(columns: Sequence[Shown]) -> int:
+    return sum(max(map(len, (column.head, *column.texts))) + GAP for column in columns)
+
+
+def _tabular(columns: Sequence[Shown]) -> str:
+    sides = "".join("r" if column.right else "l" for column in columns)
+    head, *rows = zip(*([column.head, *column.texts] for column in columns), strict=True)
+    return "\n".join([
+        rf"\begin{{tabular}}{{{sides}}}",
+        r"\toprule",
+        table_row([latex_escape(text) for text in head]),
+        r"\midrule",
+        *(table_row([_cell(column, text) for column, text in zip(columns, row, strict=True)]) for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ])  # fmt: skip
+
+
+def _cell(column: Shown, text: str) -> str:
+    """Escaped; in a column of numbers a sign is set as one, not as a hyphen."""
+    return numeric(text) if column.right else latex_escape(text)
+
+
+def numeric(text: str) -> str:
+    """Escaped, a sign set as one."""
+    return _MINUS.sub(r"$\1$", latex_escape(text))
+
+
+def table_row(cells: Sequence[str]) -> str:
+    """A row; behind the row before it, an opening bracket or a star would be read as an option of its end."""
+    line = " & ".join(cells)
+    return ("{}" if line[:1] in ("[", "*") else "") + line + r" \\"

@@ -1,0 +1,129 @@
+"""A plan and its records, summed up: what every table, sentence and plot is drawn from."""
+
+from dataclasses import dataclass, replace
+
+from mclab.plan.plan import CHANGE, Plan
+from mclab.plan.select import Curve, Lookup
+from mclab.report.table.accuracy import BITS, FOUND, TOKENS, VALUES
+from mclab.report.table.baseline import compared
+from mclab.report.table.planned_looks import LooksSoFar, compared_at_looks, looks_so_far
+from mclab.report.table.row import Row, column_names_of, row_of
+from mclab.report.text import natural, value_text
+
+#: Rows of a table at a terminal and of a plot with a line or a place for each.
+MOST_ROWS = 50
+#: Letters of a name that a sentence can bear several times.
+SHORT = 24
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All rows in the plan's order. `names`: the column of each key by path.
+
+    `slices`: the union over the cells, the tasks' own first, then those that `eval.task` adds. `looks`: how
+    far a sequential grid is.
+    """
+
+    plan: Plan
+    rows: tuple[Row, ...]
+    slices: tuple[str, ...]
+    names: dict[str, str]
+    looks: LooksSoFar | None = None
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """Paths of the selected keys."""
+        return self.plan.select.over if self.plan.select else ()
+
+    @property
+    def baseline(self) -> str:
+        """The baseline in a sentence: the first row by its own name where that is short, else the first change."""
+        if self.crossed:
+            return f"{value_text(self.rows[0].values[CHANGE])} there"
+        told = self.rows[0].in_text
+        return told if len(told) <= SHORT else "the baseline"
+
+    @property
+    def crossed(self) -> bool:
+        """True where changes are crossed with other axes, so that each of their cells has a baseline of its own."""
+        return CHANGE in self.plan.axes
+
+    @property
+    def has_slices(self) -> bool:
+        """True where some cell is scored on more than one slice, so that "all" hides something."""
+        return any(len(row.slices) > 1 for row in self.rows)
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The slices that are no task's own: `eval.task` adds them, and they are in no mean."""
+        own = {part for row in self.rows for part in row.own}
+        return tuple(part for part in self.slices if part not in own)
+
+    @property
+    def several_values(self) -> bool:
+        """True where the share of single values says more than accuracy, in some cell."""
+        return any(row.several_values for row in self.rows)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Metrics beside accuracy that say more than it in some cell."""
+        bits, free = any(row.bytewise for row in self.rows), any(row.free_answers for row in self.rows)
+        return (*[TOKENS] * self.long_answers, *[VALUES] * self.several_values, *[FOUND] * free, *[BITS] * bits)
+
+    @property
+    def unmeasured(self) -> bool:
+        """True where there are scores and all are from before baselines without recall were stored."""
+        return not self.baselined and any(row.accuracy.n for row in self.rows)
+
+    @property
+    def baselined(self) -> list[Row]:
+        """The rows that have a baseline without recall."""
+        return [row for row in self.rows if row.without_recall]
+
+    @property
+    def long_answers(self) -> bool:
+        """True where token accuracy says more than accuracy, in some cell."""
+        return any(row.long_answers for row in self.rows)
+
+
+def summarise(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Summary:
+    """Sum up every cell of the plan from the records that `lookup` finds; cells without any stay, empty.
+
+    `curve` finds the evaluations of a run by its id; without it nothing is said of rows that still improve. The rows of
+    a sequential grid are over the seeds of the last look that they took part in.
+    """
+    looks = looks_so_far(plan, lookup, curve) if plan.until else None
+    rows = [
+        row_of(plan, cell, lookup, curve, looks.shown[place] if looks else None)
+        for place, cell in enumerate(plan.cells)
+    ]
+    own = {part for row in rows for part in row.own}
+    parts = sorted({part for row in rows for part in row.slices}, key=lambda part: (part not in own, natural(part)))
+    rows = compared_at_looks(rows, looks) if looks else compared(rows)
+    return Summary(plan, tuple(rows), tuple(parts), column_names_of(plan), looks)
+
+
+def shortened(summary: Summary, most: int = MOST_ROWS) -> Summary:
+    """The summary with the first row and those of the highest and the lowest accuracy alone, where there are many.
+
+    Rows stay in the plan's order; what is compared and adjusted is as over all of them.
+    """
+    if len(summary.rows) <= most:
+        return summary
+    scored = [place for place, row in enumerate(summary.rows) if place and row.accuracy.mean is not None]
+    places = sorted(scored, key=lambda place: -(summary.rows[place].accuracy.mean or 0.0))
+    places = places or list(range(1, most))  # nothing is stored yet
+    low = (most - 1) // 2
+    kept = {0, *places[: most - 1 - low], *places[-low:]}
+    return replace(summary, rows=tuple(summary.rows[place] for place in sorted(kept)))
+
+
+def shortened_text(summary: Summary, every: Summary, where: str) -> str:
+    """How the rows of `summary`, as `shortened` left them, stand for those of `every`; nothing where all are there."""
+    if len(summary.rows) == len(every.rows):
+        return ""
+    low = (len(summary.rows) - 1) // 2
+    return (
+        f"{len(summary.rows)} of {len(every.rows):,} rows: the first, the {len(summary.rows) - 1 - low} of highest and "
+        f"the {low} of lowest accuracy; {where}"
+    )

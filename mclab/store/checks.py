@@ -1,0 +1,103 @@
+"""What the figures of a record may be. A file that was edited by hand must not end up in a table as 750 %."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mclab.config.outcome import ALL
+
+#: The largest whole number that a table's column holds.
+MOST = 2**63 - 1
+#: Metrics of `all` that are means over the task's own slices, and how far rounding may take them from it.
+_MEANS = ("accuracy", "loss", "token_accuracy")
+_ROUNDING = 1e-9
+
+
+def check_figures(record: Mapping[str, Any]) -> None:
+    """Raise `ValueError`, naming the figure, where one has a wrong type or an accuracy is outside [0, 1]."""
+    for split in ("valid", "test"):
+        _check_scores(split, record[split])
+    for key, (right, words) in FIGURES.items():
+        value = record.get(key)
+        if value is not None and not right(value):
+            raise ValueError(f"has {key} {_short(value)}, not {words}")
+
+
+def _check_scores(split: str, scores: Any) -> None:
+    if not isinstance(scores, dict):
+        raise ValueError(f"has {split} {_short(scores)}, not an object")
+    for part, score in scores.items():
+        if not isinstance(score, dict):
+            raise ValueError(f"has {split} {part} {_short(score)}, not an object")
+        if not _share(score.get("accuracy")):
+            raise ValueError(f"has {split} {part} accuracy {_short(score.get('accuracy'))}, not a number from 0 to 1")
+        for metric in ("token_accuracy", "value_accuracy", "values_found"):
+            value = score.get(metric)
+            if value is not None and not _share(value):
+                raise ValueError(f"has {split} {part} {metric} {_short(value)}, not a number from 0 to 1")
+        for metric, value in score.items():
+            if value is not None and not _number(value):
+                raise ValueError(f"has {split} {part} {metric} {_short(value)}, not a number")
+
+
+def check_whole(record: Mapping[str, Any], own: Sequence[str]) -> None:
+    """Raise `ValueError` where a run is done and lacks a score, or where `all` is not the mean over its own slices.
+
+    For figures that `check_figures` lets pass.
+    """
+    for split in ("valid", "test"):
+        scores = record[split]
+        missing = [part for part in (ALL, *own) if part not in scores]
+        if missing and record["status"] == "done":
+            raise ValueError(f"is done and has no score of {split} {missing[0]}")
+        for metric in () if missing else _MEANS:
+            whole, *parts = (scores[part].get(metric) for part in (ALL, *own))
+            if whole is None or None in parts:
+                continue
+            mean = sum(value / len(own) for value in parts)
+            if not math.isclose(whole, mean, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
+                raise ValueError(f"has {split} all {metric} {_short(whole)}, and the mean of its slices is {mean:.6g}")
+
+
+def _number(value: Any) -> bool:
+    """A finite number; `true` is none, and one beyond floats is none either."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= MOST if isinstance(value, int) else math.isfinite(value)
+
+
+def _share(value: Any) -> bool:
+    return _number(value) and 0 <= value <= 1
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and _number(value) and value >= 0
+
+
+def _shares(value: Any) -> bool:
+    """Shares by name, by name of a slice; the names are shown."""
+    inner = value.values() if isinstance(value, dict) else [None]
+    return all(
+        isinstance(named, dict) and all(name.isprintable() and _share(share) for name, share in named.items())
+        for named in inner
+    )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+_COUNT, _NUMBER = (_count, "a whole number"), (_number, "a number")
+
+#: Each figure beside the scores: what it must be where it is not null.
+FIGURES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(
+        ("science", "seed", "steps", "steps_to_99", "params", "state_fixed", "state_cached", "diverged_step"), _COUNT
+    ),
+    **dict.fromkeys(("tokens_per_s", "wall_s"), _NUMBER),
+    "overlap": (_share, "a number from 0 to 1"),
+    "error": (lambda value: isinstance(value, str), "text"),
+    "without_recall": (_shares, "an object of objects of numbers from 0 to 1"),
+    "provenance": (lambda value: isinstance(value, dict), "an object"),
+}

@@ -1,0 +1,80 @@
+"""A stored run by the first digits of its id, in one run folder or in any under runs/."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mclab.config.error import nearest, suggestion
+from mclab.config.strict import ConfigError
+from mclab.store.folder import Records
+
+#: Where run folders are unless one is named.
+_RUNS = Path("runs")
+#: Ids that are named where one of them was probably meant.
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A run and the run folder that holds it."""
+
+    folder: Path
+    run_id: str
+
+    @property
+    def weights(self) -> Path:
+        """The file with its weights, if they were kept."""
+        return Records(self.folder).weights(self.run_id)
+
+
+def find_run(digits: str, folder: Path | None, say: Callable[[str], None], *, weights: bool = False) -> Stored:
+    """The one run whose id begins with `digits`, in `folder` or in any folder under runs/.
+
+    Of a run in several folders it is the first copy, of those with weights where `weights` asks for them and there are
+    any; `say` hears which, unless that leaves one. Raises `ConfigError` where there is no such run, or more than one,
+    naming those that may have been meant.
+    """
+    prefix = digits.strip().lower().removesuffix(".json")
+    if not re.fullmatch(r"[0-9a-f]{1,16}", prefix):
+        raise ConfigError(
+            f"{digits!r} is no run id; one is up to 16 hexadecimal digits (mclab list FOLDER prints them)"
+        )
+    stored = {path: _ids(path) for path in _folders(folder)}
+    found = [Stored(path, name) for path, names in stored.items() for name in names if name.startswith(prefix)]
+    names = sorted({each.run_id for each in found})
+    if len(names) > 1:
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        named = f"{', '.join(names[:_MOST_NAMED])}{more}"
+        raise ConfigError(f"{prefix}: {len(names)} runs in {folder or _RUNS} begin so: {named}; give more digits")
+    if not names:
+        raise _unknown(prefix, stored, folder)
+    copies = [each for each in found if weights and each.weights.is_file()] or found
+    if len(copies) > 1:
+        places = " and ".join(str(each.folder) for each in copies)
+        say(f"run {names[0]} is stored in {places}; this is the one in {copies[0].folder}")
+    return copies[0]
+
+
+def _folders(folder: Path | None) -> list[Path]:
+    if folder is None:
+        return sorted(path.parent for path in _RUNS.glob("*/records"))
+    Records(folder)  # says what is wrong with a folder that is none
+    if not (folder / "records").is_dir():
+        raise ConfigError(f"{folder}: holds no records; give the folder of an ablate, train or sweep command")
+    return [folder]
+
+
+def _ids(folder: Path) -> list[str]:
+    names = (path.stem for path in (folder / "records").glob("*.json"))
+    return sorted(name for name in names if re.fullmatch("[0-9a-f]{16}", name))
+
+
+def _unknown(prefix: str, stored: Mapping[Path, Iterable[str]], folder: Path | None) -> ConfigError:
+    where, every = folder or _RUNS, sorted({name for ids in stored.values() for name in ids})
+    if not every:
+        return ConfigError(f"{prefix}: no run is stored in {where}" + ("; give a folder" if folder is None else ""))
+    heads = {name[: max(4, len(prefix))]: name for name in every}
+    near = suggestion([heads[head] for head in nearest(prefix, heads, _MOST_NAMED)])
+    hint = near or f"mclab list {folder or 'FOLDER'} prints the ids"
+    return ConfigError(f"{prefix}: no run in {where} begins so; {hint}")

@@ -1,0 +1,113 @@
+"""What one command did of a search: trials by status, the files that it wrote, its exit code, in words and as data."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mclab.config.keys import shown
+from mclab.plan.space_trials import Status, Trials, as_dict
+from mclab.sweep.study import Claim, End
+
+#: Exit codes: all done; files that could not be written; some trials failed, diverged or are missing; interrupted.
+DONE, UNWRITTEN, FAILED, INTERRUPTED = 0, 2, 3, 130
+_BAD = ("failed", "diverged", "oom")
+
+
+@dataclass
+class Tally:
+    """What one command did: its finished trials by status, how many of them were answered without training."""
+
+    ran: Counter[str] = field(default_factory=Counter)
+    answered: int = 0
+    stopped: str | None = None
+
+    def count(self, status: Status, answered: bool, limit: int | None) -> None:
+        """One more; so many that went wrong stop the search."""
+        self.ran[status] += 1
+        self.answered += answered
+        bad = sum(self.ran[word] for word in _BAD)
+        if limit is not None and bad >= limit:
+            self.stopped = f"stopped after {bad} failed trial{'s' * (bad != 1)}"
+
+    def catch_up(self, found: Iterable[Status]) -> None:
+        """Trials that ended with what a process before this one has stored."""
+        for status in found:
+            self.count(status, answered=True, limit=None)
+
+
+def failure_text(claim: Claim, end: End) -> str | None:
+    """What went wrong with a trial, in a line; `None` where nothing did."""
+    if end.status not in _BAD:
+        return None
+    facts = end.facts or {}
+    step = facts.get("diverged_step")
+    why = f"diverged at step {step}" if end.status == "diverged" else f"{end.status}: {facts.get('error')}"
+    params = ", ".join(f"{path.rpartition('.')[2]}={shown(value)}" for path, value in claim.trial.params.items())
+    return f"trial {claim.number} ({params}): {why}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a command: the study's trials, what this command did itself, and the files that tell of it.
+
+    `unwritten` are the faults, a line each, that kept a file from being written.
+    """
+
+    found: Trials
+    out: Path
+    tally: Tally
+    wall_s: float
+    interrupted: bool
+    files: tuple[Path, ...]
+    unwritten: tuple[str, ...] = ()
+
+    @property
+    def finished(self) -> int:
+        """Trials of the study that count; one that another took over does not."""
+        return len(_counted(self.found))
+
+    @property
+    def exit_code(self) -> int:
+        """The command's exit code."""
+        if self.interrupted:
+            return INTERRUPTED
+        if self.unwritten:
+            return UNWRITTEN
+        fine = all(trial.status in ("done", "pruned") for trial in _counted(self.found))
+        return DONE if fine and self.finished >= self.found.asked else FAILED
+
+    def in_words(self) -> str:
+        """What this command did and how far the study is, in a line."""
+        ran = ", ".join(f"{number} {status}" for status, number in sorted(self.tally.ran.items()))
+        answered = f" ({self.tally.answered} of them measured before)" * (self.tally.answered > 0)
+        distinct = len({trial.run_ids for trial in _counted(self.found)})
+        parts = [f"this command: {ran or 'no trial'}{answered}"]
+        done, asked = self.finished, self.found.asked
+        far = f"{done} of {asked} trials" if done <= asked else f"{done} trials ({asked} asked for)"
+        parts += [f"study {self.found.study}: {far}, {distinct} distinct points"]
+        refused = sum(trial.status == "refused" for trial in self.found.trials)
+        parts += [f"{refused} points refused by the rules between keys"] * (refused > 0)
+        parts += [self.tally.stopped] if self.tally.stopped else []
+        if any(trial.status in ("failed", "oom") for trial in _counted(self.found)):
+            parts.append("what failed runs again with --retry-failed")
+        return "; ".join([*parts, f"{self.wall_s:.0f} s"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The study as `trials.json` has it, and what this command did."""
+        return {
+            "out": str(self.out),
+            **as_dict(self.found),
+            "finished": self.finished,
+            "ran": dict(self.tally.ran),
+            "answered": self.tally.answered,
+            "stopped": self.tally.stopped,
+            "wall_s": self.wall_s,
+            "files": [str(path) for path in self.files],
+        }
+
+
+def _counted(found: Trials) -> list[Any]:
+    taken = {trial.retry_of for trial in found.trials}
+    return [trial for trial in found.trials if trial.counts and trial.number not in taken]

@@ -1,0 +1,101 @@
+"""From the records of a trial's runs to how the trial ended."""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import fsum, isfinite
+from typing import Any
+
+from mclab.config.outcome import ALL
+from mclab.config.stored import StoredRun
+from mclab.plan.comparable import recalls
+from mclab.plan.space_trials import Objective, Status, Trial
+from mclab.sweep.pruning import evaluations
+from mclab.sweep.study import End
+from mclab.sweep.trials import BEGUN, WITHOUT
+
+#: What a run takes, whatever it came to.
+_COSTS = ("state_floats", "params", "tokens_per_s")
+#: Of several runs that did not end well the first of these names the trial.
+_WORST: tuple[Status, ...] = ("failed", "oom", "diverged", "pruned")
+
+
+def metrics(records: Sequence[StoredRun]) -> dict[str, float]:
+    """Means over the seeds of what a trial may be judged and shown by; what is no number is left out."""
+    found = [dict(_figures(record)) for record in records]
+    names = [name for name in found[0] if all(name in each for each in found)]
+    return {name: fsum(each[name] for each in found) / len(found) for name in names}
+
+
+def _figures(record: StoredRun) -> dict[str, float]:
+    valid, test = record.valid[ALL], record.test[ALL]
+    scores = {
+        "valid.accuracy": valid.accuracy,
+        "valid.loss": valid.loss,
+        "test.accuracy": test.accuracy,
+        "test.loss": test.loss,
+    }
+    known = {name: float(value) for name, value in scores.items() if value is not None and isfinite(value)}
+    return {**known, **_costs(record)}
+
+
+def _costs(record: StoredRun) -> dict[str, float]:
+    fixed, cached = record.state_fixed, record.state_cached
+    state = fixed + cached if fixed is not None and cached is not None else None
+    found = zip(_COSTS, (state, record.params, record.tokens_per_s), strict=True)
+    return {name: float(value) for name, value in found if value is not None and isfinite(value)}
+
+
+def end_of(
+    records: Sequence[StoredRun], curve: Callable[[str], Sequence[Mapping[str, Any]]], objectives: Sequence[Objective]
+) -> End:
+    """How a trial with these records ended, with the facts that are written beside it.
+
+    Its metrics are there twice, as one mapping and each by its own name: Optuna's dashboard plots numbers alone.
+    """
+    statuses = {record.status for record in records}
+    ended: Status = next((word for word in _WORST if word in statuses), "done")
+    metric = objectives[0].metric
+    curves = [curve(record.run_id) for record in records]
+    seen, chance = evaluations(curves, metric), _without_recall(records)
+    told = {WITHOUT: chance, BEGUN: _begun(curves, chance)}
+    if ended == "done":
+        found = metrics(records)
+        lacking = [each.metric for each in objectives if each.metric not in found]
+        if lacking:
+            return End("failed", looks=seen, facts={"error": f"{lacking[0]} is no number"})
+        return End("done", tuple(found[each.metric] for each in objectives), seen, {"metrics": found, **found, **told})
+    bad = next(record for record in records if record.status == ended)
+    facts = {"diverged_step": bad.diverged_step, "error": bad.error}
+    return End(ended, looks=seen, facts={**facts, **_so_far(records, curves), **told})
+
+
+def _so_far(records: Sequence[StoredRun], curves: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, float]:
+    """What is known of runs that did not come to their end: their last evaluation on valid, and what they cost."""
+    costs = [dict(_costs(record)) for record in records]
+    known = {name: [each[name] for each in costs if name in each] for name in _COSTS}
+    found = {name: fsum(values) / len(values) for name, values in known.items() if values}
+    for metric in ("valid.accuracy", "valid.loss"):
+        seen = evaluations(curves, metric)
+        if seen and isfinite(value := seen[max(seen)]):
+            found[metric] = value
+    return found
+
+
+def _without_recall(records: Sequence[StoredRun]) -> float | None:
+    """What the best predictor without recall scores, mean over the seeds; `None` where a record lacks it."""
+    best = [max((record.without_recall or {}).get(ALL, {}).values(), default=None) for record in records]
+    known = [value for value in best if value is not None]
+    return fsum(known) / len(known) if known and len(known) == len(best) else None
+
+
+def _begun(curves: Sequence[Sequence[Mapping[str, Any]]], chance: float | None) -> int | None:
+    """The first step at which the runs recall more than is had without; `None` where they never do."""
+    if chance is None:
+        return None
+    accuracies = evaluations(curves, "valid.accuracy")
+    return min((step for step, value in accuracies.items() if recalls(value, chance)), default=None)
+
+
+def same_end_as(trial: Trial) -> End:
+    """How a trial ends that has the same runs as one before it."""
+    own = {"metrics": trial.metrics or None, "diverged_step": trial.diverged_step, "repeat_of": trial.number}
+    return End(trial.status, trial.values, facts={**own, **trial.metrics})

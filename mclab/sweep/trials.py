@@ -1,0 +1,93 @@
+"""What mclab writes beside a trial in the study, and a trial of Optuna's as a trial of ours."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from mclab.plan.space_trials import COUNTED, Status, Trial, trial_from
+
+#: The attribute of a study that says what is searched, and the one under which a process counts up.
+SPACE, BEAT = "mclab:space", "mclab:beat:"
+#: The attributes of a trial that say what is had without recall, and from which step on it did better.
+WITHOUT, BEGUN = "without_recall", "begun"
+#: Statuses that the same runs would have again.
+FINAL: tuple[Status, ...] = ("done", "pruned", "diverged")
+#: What is written beside a trial in the study under the name that `Trial` has for it.
+_FIELDS = ("inert", "run_ids", "repeat_of", "retry_of", "diverged_step", "error", "duration_s", "sampler")
+STATES: dict[Status, TrialState] = {
+    "done": TrialState.COMPLETE,
+    "pruned": TrialState.PRUNED,
+    "refused": TrialState.PRUNED,
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All trials, their evaluations on valid (trial -> step -> the first objective), and what the best predictor
+    without recall scores: all trials are tested on the same sequences."""
+
+    trials: tuple[Trial, ...]
+    looks: dict[int, dict[int, float]]
+    without_recall: float | None
+
+
+def status(trial: FrozenTrial) -> Status:
+    """How a trial ended, as our status; Optuna's where somebody else ended it."""
+    if trial.state == TrialState.RUNNING:
+        return "running"
+    if trial.state == TrialState.WAITING:
+        return "waiting"
+    if trial.state == TrialState.COMPLETE:
+        return "done"
+    usual: Status = "pruned" if trial.state == TrialState.PRUNED else "failed"
+    found: Status = trial.user_attrs.get("status", usual)
+    return found
+
+
+def retried(trials: Sequence[FrozenTrial]) -> set[int]:
+    """Numbers of the trials whose parameters another took over."""
+    return {trial.user_attrs["retry_of"] for trial in trials if "retry_of" in trial.user_attrs}
+
+
+def counted(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    """The trials that are over and count towards the number that was asked for."""
+    gone = retried(trials)
+    return [trial for trial in trials if status(trial) in COUNTED and trial.number not in gone]
+
+
+def twin(run_ids: Sequence[str], trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
+    """The first trial that has measured the same runs."""
+    for trial in trials:
+        attrs = trial.user_attrs
+        if attrs.get("run_ids") == list(run_ids) and status(trial) in FINAL and "repeat_of" not in attrs:
+            return trial
+    return None
+
+
+def ours(trial: FrozenTrial, gone: set[int]) -> Trial:
+    """The trial as reports see it. Raises `ConfigError` where the study holds what no mclab has written."""
+    attrs: dict[str, Any] = trial.user_attrs
+    ended = status(trial)
+    if ended == "failed" and trial.number in gone:
+        ended = "lost"
+    values: dict[str, Any] = {name: attrs[name] for name in _FIELDS if name in attrs}
+    values |= {"number": trial.number, "status": ended, "params": dict(trial.params)}
+    if ended == "done":
+        values["values"] = trial.values
+        values["metrics"] = attrs.get("metrics", {})
+    return trial_from(values, f"trial {trial.number} of the study")
+
+
+def seen_of(trials: Sequence[FrozenTrial]) -> Seen:
+    """The study as reports see it. Raises `ConfigError` where it holds what no mclab has written."""
+    gone = retried(trials)
+    known = [value for trial in trials if isinstance(value := trial.user_attrs.get(WITHOUT), int | float)]
+    looks = {trial.number: _numbers(trial.intermediate_values) for trial in trials if trial.intermediate_values}
+    return Seen(tuple(ours(trial, gone) for trial in trials), looks, max(known, default=None))
+
+
+def _numbers(looks: Mapping[int, float]) -> dict[int, float]:
+    return {step: value for step, value in sorted(looks.items()) if isfinite(value)}
