@@ -11,6 +11,7 @@ from mclab.config.keys import Key, adapter, by_path, choices, default_name, room
 from mclab.config.model.attention import PRESETS
 from mclab.config.model.mixers import mixer_heads
 from mclab.config.model.pattern import words_schema
+from mclab.config.one_of import PATH
 from mclab.config.variants import MOST_WEIGHT, WEIGHT, holds_variants
 from mclab.plan.grid import KEYS
 from mclab.plan.over import METRICS
@@ -222,7 +223,9 @@ def _presets() -> Iterator[Schema]:
 
 
 def _word() -> Schema:
-    return words_schema(mixer_heads()) | {"description": "a mixer by its word, other keys at their defaults"}
+    words: Schema = words_schema(mixer_heads())
+    words["anyOf"].append({"type": "string", "pattern": PATH})
+    return words | {"description": "a mixer by its word, or your own by its path; other keys at their defaults"}
 
 
 def _leaf(path: str, keys: dict[str | None, Key]) -> Schema:

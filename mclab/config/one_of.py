@@ -11,7 +11,7 @@ from pydantic_core.core_schema import CoreSchema, no_info_plain_validator_functi
 from mclab.config.args import is_path
 
 #: A dotted path, for editors.
-_PATH = r"^[^\W\d]\w*(\.[^\W\d]\w*)+$"
+PATH = r"^[^\W\d]\w*(\.[^\W\d]\w*)+$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class OneOf:
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         words: dict[str, Any] = {"enum": list(self.words), "type": "string"}
-        return {"anyOf": [words, {"type": "string", "pattern": _PATH}]} if self.or_path else words
+        return {"anyOf": [words, {"type": "string", "pattern": PATH}]} if self.or_path else words
 
     def _checked(self, value: Any) -> Any:
         if isinstance(value, str) and (value in self.words or (self.or_path and is_path(value))):

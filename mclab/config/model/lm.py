@@ -36,7 +36,8 @@ class ModelConfig(Strict):
     )
     mixer: Mixer = Field(
         default_factory=MemoryMixer,
-        description="the sequence mixer, a mapping or a word: its name, transformer++, or a memory such as titans",
+        description="the sequence mixer, a mapping or a word: its name, transformer++, a memory such as titans, or "
+        "your own my_mixers.Mixer",
     )
     pattern: Pattern = Field(
         (),

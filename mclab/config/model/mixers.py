@@ -1,4 +1,5 @@
-"""Every mixer by its name, and the words that name one with its keys: `titans`, `attention/16`, `transformer++`."""
+"""Every mixer by its name, and the words that name one with its keys: `titans`, `attention/16`, `transformer++`; or the
+dotted path of the user's own."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -6,6 +7,7 @@ from typing import Annotated, Any, cast, get_args
 
 from pydantic import BeforeValidator, Field
 
+from mclab.config.args import is_path
 from mclab.config.guess import did_you_mean
 from mclab.config.model.attention import PRESETS, AttentionMixer
 from mclab.config.model.base import MixerConfig
@@ -18,12 +20,13 @@ from mclab.config.strict import cut
 
 
 def opened(value: Any) -> Any:
-    """A mapping with the name of a mixer, from a word or a mapping, also a preset's; anything else is left as it is.
+    """A mapping with the name of a mixer, from a word, a module's dotted path or a mapping, also a preset's; anything
+    else is left as it is.
 
     Raises `ValueError` for a word or a preset that is none.
     """
     if isinstance(value, str):
-        return spelled(value)
+        return {"name": "module", "module": value} if is_path(value) else spelled(value)
     if not isinstance(value, dict):
         return value
     name = value.get("name", "memory")
