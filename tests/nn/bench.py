@@ -3,51 +3,43 @@
 import io
 from itertools import cycle
 from itertools import pairwise as neighbours
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from mclab.caching.activation import ACTIVATIONS
-from mclab.caching.aggregate import AGGREGATES
-from mclab.caching.connector import CONNECTORS
-from mclab.caching.gate import GATES
-from mclab.caching.init import INITS
-from mclab.caching.pool import POOLS
-from mclab.caching.segment import SEGMENTS
 from mclab.config.model import RULES
-from mclab.config.model.memory import DecayTo, MemoryNorm, PoolOf
-from mclab.memories import MEMORIES
 from mclab.nn import Cache, MemoryCaching
 from tests.covering import Row, pairwise
 from tests.layers import comparable
+from tests.registries import axes, words
 
 DIM, B, T = 8, 2, 14
 #: Two prefills, one of them off every segment's end, and pieces of one token and of several.
 PIECES = ((0, 8, 9, 10, 13, 14), (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14))
 LISTED = {"constant": (), "log": (), "listed": (2, 4, 3)}
-#: What each memory, aggregation, init and segmentation is met by, in turn.
-OTHERS = {
-    "gate": list(GATES),
-    "gate_activation": list(ACTIVATIONS),
-    "connector": list(CONNECTORS),
-    "pool": list(POOLS),
-    "pool_of": list(get_args(PoolOf)),
-    "decay_to": list(get_args(DecayTo)),
-    "memory_norm": list(get_args(MemoryNorm)),
-    "depth": [1, 2],
-    "chunk": [1, 2, 16],
-    "renormalise": [True, False],
-    "k": [1, 2, 9],
-    "scale": [None, 0.7],
-    "heads": [1, 2],
-    "conv": [0, 4],
-    "position": ["none", "rotary"],
-    "qk_norm": [True, False],
-    "out_gate": [False, True],
-    "slots": [1, 2, 64],
-}
-TURNS = pairwise(OTHERS)
+
+
+def product_axes() -> dict[str, list[str]]:
+    """What whole, in pieces and token by token have to be the same over."""
+    return axes("memory", "init", "segmentation") | {"aggregate": words("aggregate", but=("none",))}
+
+
+def other_axes() -> dict[str, list[Any]]:
+    """What each of their combinations is met by, in turn."""
+    return axes("gate", "gate_activation", "connector", "pool", "pool_of", "decay_to", "memory_norm") | {
+        "depth": [1, 2],
+        "chunk": [1, 2, 16],
+        "renormalise": [True, False],
+        "k": [1, 2, 9],
+        "scale": [None, 0.7],
+        "heads": [1, 2],
+        "conv": [0, 4],
+        "position": ["none", "rotary"],
+        "qk_norm": [True, False],
+        "out_gate": [False, True],
+        "slots": [1, 2, 64],
+    }
 
 
 def sensible(case: Row) -> Row:
@@ -59,21 +51,14 @@ def sensible(case: Row) -> Row:
     return case | {"qk_norm": True} if RULES[case["memory"]].erases or RULES[case["memory"]].descends else case
 
 
-#: What whole, in pieces and token by token have to be the same over.
-AXES = {
-    "memory": list(MEMORIES),
-    "aggregate": [word for word in AGGREGATES if word != "none"],
-    "init": list(INITS),
-    "segmentation": list(SEGMENTS),
-}
-
-
 def cases(rows: list[Row]) -> list[Row]:
-    """These rows of `AXES`, and each memory without a cache, where init and segmentation mean nothing; with the other
-    keys in turn."""
+    """These rows of `product_axes`, and each memory without a cache, where init and segmentation mean nothing; with the
+    other keys in turn."""
     uncached = {"aggregate": "none", "init": "restart", "segmentation": "constant"}
-    turns = cycle(TURNS)
-    return [sensible({**row, **next(turns)}) for row in [*rows, *({"memory": each, **uncached} for each in MEMORIES)]]
+    turns = cycle(pairwise(other_axes()))
+    return [
+        sensible({**row, **next(turns)}) for row in [*rows, *({"memory": each, **uncached} for each in words("memory"))]
+    ]
 
 
 def made(seed: int = 0, dtype: torch.dtype = torch.float64, **keys: Any) -> MemoryCaching:

@@ -13,7 +13,7 @@ from mclab.caching.segment import SEGMENTS
 from mclab.memories import MEMORIES
 from mclab.models.hybrid import HYBRIDS
 from tests.covering import Row, full, label, pairwise
-from tests.nn.bench import AXES, PIECES, cases, in_pieces, made, tokens
+from tests.nn.bench import PIECES, cases, in_pieces, made, product_axes, tokens
 from tests.tolerances import BF16, FP64
 
 #: A pairwise cover of memories, aggregations, inits and segmentations, and their whole product for make test-all.
@@ -22,7 +22,7 @@ Rows = Callable[[dict[str, list[Any]]], list[Row]]
 
 
 def of(memory: str, rows: Rows) -> Iterator[Row]:
-    return (case for case in cases(rows(AXES)) if case["memory"] == memory)
+    return (case for case in cases(rows(product_axes())) if case["memory"] == memory)
 
 
 @pytest.mark.parametrize("rows", ROWS)
