@@ -16,7 +16,6 @@ from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig, run_id
 from mclab.train import train_pack
 from mclab.train.tensors import read, to_bytes
-from tests.registries import words
 from tests.train.test_loop import run_config
 
 
@@ -70,7 +69,7 @@ PACKS = {
     "fp64 pack": [run_config(seed, checkpoint_every=7, precision="fp64") for seed in range(3)],
     **{
         route: [run_config(mixer={"aggregate": "ssc", "segment": 2, "route": route}, checkpoint_every=7)]
-        for route in words("route")
+        for route in ("explore", "annealed")
     },
     "a stopped and a lost one among them": [
         run_config(checkpoint_every=7),
