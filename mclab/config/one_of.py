@@ -8,7 +8,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import PydanticKnownError
 from pydantic_core.core_schema import CoreSchema, no_info_plain_validator_function
 
-from mclab.config.args import is_path
+from mclab.config.fields import is_path
 
 #: A dotted path, for editors.
 PATH = r"^[^\W\d]\w*(\.[^\W\d]\w*)+$"

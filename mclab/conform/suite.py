@@ -7,10 +7,10 @@ from typing import Any
 
 from mclab.caching.aggregate import AGGREGATES
 from mclab.caching.gate import GATES
-from mclab.config.args import is_path
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
+from mclab.config.fields import is_path
 from mclab.config.model import RULES, MemoryMixer
-from mclab.config.own import KINDS, Part, look, parts_of, weighed
+from mclab.config.own import KINDS, Part, check_part, parts_of, uses_weights
 from mclab.config.parse import parse_run
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
@@ -43,7 +43,7 @@ def suite(axis: str, word: str, args: Mapping[str, Any] | None = None) -> Iterat
 
 def _run_of(axis: str, word: str, args: Mapping[str, Any]) -> RunConfig:
     if is_path(word):
-        look(Part(axis, word, f"{word}, its arguments", word, dict(args)))
+        check_part(Part(axis, word, f"{word}, its arguments", word, dict(args)))
     if axis == "task":
         sizes = {key: value for key, value in args.items() if key in ("vocab", "length")}
         own = {key: value for key, value in args.items() if key not in sizes}
@@ -52,7 +52,7 @@ def _run_of(axis: str, word: str, args: Mapping[str, Any]) -> RunConfig:
     if axis == "mixer":
         return parse_run({"model": {"mixer": {"name": "module", "module": word, "args": dict(args)}}})
     mixer = {axis: word, **({f"{axis}_args": dict(args)} if is_path(word) else {})}
-    if axis == "aggregate" and is_path(word) and not weighed(word):
+    if axis == "aggregate" and is_path(word) and not uses_weights(word):
         mixer["gate"] = "none"
     # What is chosen by score has a gradient of its own on other routes, which is no slope.
     return parse_run({"model": {"mixer": {"segment": 4, "chunk": 3, "k": 1, "route": "hard", **mixer}}})
@@ -128,7 +128,7 @@ def kind_of(word: str) -> str:
         near = did_you_mean(word, known, "; ")
         raise ConfigError(f"{word}: is no memory, gate, aggregation or task, and no dotted path{near}")
     part = Part("mixer", word, word, word, {})
-    look(part)  # it names what was meant
+    check_part(part)  # it names what was meant
     thing = imported(part)
     if callable(getattr(thing, "step", None)):
         return "memory"

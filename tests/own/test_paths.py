@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.parse import parse_run
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Plan

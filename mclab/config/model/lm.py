@@ -5,9 +5,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from mclab.config.model.memory import MemoryMixer
-from mclab.config.model.mixers import Mixer, forms, layer_heads
+from mclab.config.model.mixers import MIXER, MOST_NAMES, Mixer, Pattern, cycled, forms, layer_heads, mixer_of
 from mclab.config.model.module import ModuleMixer
-from mclab.config.model.pattern import MIXER, MOST_WORDS, Pattern, cycled, mixer_of
 from mclab.config.strict import Strict
 
 Position = Literal["none", "rotary", "learned"]
@@ -27,7 +26,7 @@ class ModelConfig(Strict):
     """A language model of `layers` blocks (mixer, then SwiGLU MLP), RMSNorm before each, head tied to the embedding."""
 
     dim: int = Field(32, ge=1, le=2**16, description="model width D")
-    layers: int = Field(2, ge=1, le=MOST_WORDS, description="blocks")
+    layers: int = Field(2, ge=1, le=MOST_NAMES, description="blocks")
     heads: int = Field(1, ge=1, le=4096, description="heads; K = V = dim / heads")
     mlp: int = Field(2, ge=0, le=256, description="hidden width of the SwiGLU MLP in units of dim; 0 leaves it out")
     position: Position = Field("none", description="rotary on q and k, a learned table on the embedding, or none")

@@ -7,8 +7,8 @@ from typing import Annotated, Any, cast, get_args
 
 from pydantic import BeforeValidator, Field
 
-from mclab.config.args import is_path
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
+from mclab.config.fields import is_path
 from mclab.config.model.attention import PRESETS, AttentionMixer
 from mclab.config.model.base import MixerConfig
 from mclab.config.model.conv import ConvMixer
