@@ -27,7 +27,7 @@ PARTS = {
     "rows": (),
     "route": (*MODELS, "tests/train"),
     "sequential": ("tests/report/test_sequential.py",),
-    "decode": ("tests/test_nn.py",),
+    "decode": ("tests/nn",),
     "untrained": ("tests/kernels/test_fastweight.py",),
     "compile": (),
 }

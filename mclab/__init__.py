@@ -1,5 +1,6 @@
 """mclab: a lab bench for rapid architecture ablations on synthetic recall tasks."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,26 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
+def run(
+    grid: str | Path | Mapping[str, Any],
+    out: str | Path | None = None,
+    workers: int | str = "auto",
+    overrides: str | Sequence[str] = (),
+    quiet: bool = False,
+) -> "pl.DataFrame":
+    """Run what `mclab ablate` runs of a grid, in the same folder and with the same records, and load it as `load` does.
+
+    `grid` is a path, YAML text or a mapping; `out` the run folder, by default `runs/` and the file's name, or a name
+    made of what the text or mapping holds; `workers` a number of processes or `auto`; `overrides` such as
+    `train.steps=50`. What is stored is not run again. A bar shows how far it is, unless `quiet`. Raises `ConfigError`.
+    """
+    from importlib import import_module
+
+    # by name: the model side imports mclab for its version, and must not reach polars through it
+    found: pl.DataFrame = import_module("mclab.notebook").run(grid, out, workers, overrides, quiet)
+    return found
+
+
 def load(folder: str | Path) -> "pl.DataFrame":
     """The stored runs of a folder, a row each: what its `tables/runs.csv` holds, read from the records.
 
@@ -21,7 +42,6 @@ def load(folder: str | Path) -> "pl.DataFrame":
     """
     from importlib import import_module
 
-    # by name: the model side imports mclab for its version, and must not reach polars through it
     found: pl.DataFrame = import_module("mclab.loading").frame(folder)
     return found
 

@@ -8,9 +8,10 @@ y, cache = layer(x[:, 100:101], cache=cache)
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Never, overload
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from torch.func import functional_call
 from torch.nn import Module
 
 from mclab.caching.gate import InputGate
-from mclab.config.error import ConfigError
+from mclab.config.error import ConfigError, did_you_mean
 from mclab.config.fields import is_path
 from mclab.config.model import MemoryMixer, ModelConfig, Position
 from mclab.config.model.cache import (
@@ -66,7 +67,7 @@ class MemoryCaching(Module):
     `route` is what an ablation's training does step by step; here "annealed" and "explore" are "straight_through",
     the values of ssc with the gradient of reading all. Without gradients ssc reads k memories.
     Parameters have a leading axis of 1; `load_state_dict` takes them with or without it.
-    Raises `ValueError` that names the argument and what it may be.
+    Raises `ValueError` that names the argument and what it may be, and `TypeError` for an argument that there is not.
     """
 
     def __init__(
@@ -105,7 +106,9 @@ class MemoryCaching(Module):
         generator: torch.Generator | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
+        **unknown: Never,
     ) -> None:
+        _refuse(unknown)
         super().__init__()
         keys = {key: value for key, value in locals().items() if key in MemoryMixer.model_fields}
         for key in ("memory", "gate", "aggregate"):
@@ -232,6 +235,15 @@ class _After(Module):
 
     def forward(self, past: Any, x_RBTD: Tensor) -> tuple[Tensor, Past]:
         return self.mixer.after(past, x_RBTD)
+
+
+def _refuse(unknown: Iterable[str]) -> None:
+    """Python says before 3.13 what is wrong, and not what is right."""
+    known = [name for name in inspect.signature(MemoryCaching).parameters if name != "unknown"]
+    for name in unknown:
+        own = "parts of your own join a grid, not this layer" if name in OWN else ""
+        near = own or did_you_mean(name, known) or f"it takes {', '.join(known)}"
+        raise TypeError(f"{name}: is no argument of MemoryCaching; {near}")
 
 
 def _checked(model: dict[str, Any]) -> ModelConfig:

@@ -7,6 +7,7 @@ those of a range (low below high, a step or log) to `mclab sweep`.
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mclab.config.fields import PATH
 from mclab.config.keys import Key, adapter, by_path, default_name, named_sections, sections, shown
 from mclab.config.model.attention import PRESETS
 from mclab.config.model.mixers import mixer_heads, names_schema
@@ -221,7 +222,9 @@ def _presets() -> Iterator[Schema]:
 
 
 def _word() -> Schema:
-    return names_schema(mixer_heads()) | {"description": "a mixer by its word, other keys at their defaults"}
+    names: Schema = names_schema(mixer_heads())
+    names["anyOf"].append({"type": "string", "pattern": PATH})
+    return names | {"description": "a mixer by its name, or your own by its path; other keys at their defaults"}
 
 
 def _leaf(path: str, keys: dict[str | None, Key]) -> Schema:

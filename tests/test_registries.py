@@ -15,6 +15,7 @@ from mclab.config.model.rules import Rule
 from mclab.models import hybrid, mixers
 from tests.caching import test_chosen, test_layer, test_memories, test_route, test_watch
 from tests.models import test_lm
+from tests.nn import bench
 from tests.registries import REGISTRIES, words
 from tests.tasks import cases
 from tests.train import test_cover, test_words
@@ -30,18 +31,24 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "mixer": test_lm.mixer_axes,
     "memory": test_lm.memory_axes,
     "cover": test_cover.axes,
+    "nn": lambda: bench.product_axes() | bench.other_axes(),
 }
 #: Axis, the registry that it is read from, what is put there, and the suites that have the axis.
 PARTS: list[tuple[str, dict[str, Any], Any, set[str]]] = [
-    ("memory", RULES, Rule(), {"memories", "route", "chosen", "memory", "cover"}),
-    ("aggregate", aggregate.AGGREGATES, aggregate.grm, {"layer", "memories", "watch", "mixer", "memory", "cover"}),
+    ("memory", RULES, Rule(), {"memories", "route", "chosen", "memory", "cover", "nn"}),
+    (
+        "aggregate",
+        aggregate.AGGREGATES,
+        aggregate.grm,
+        {"layer", "memories", "watch", "mixer", "memory", "cover", "nn"},
+    ),
     ("gate", gate.GATES, gate.NoGate, {*SUITES}),
     ("gate_activation", activation.ACTIVATIONS, activation.sigmoid, {*SUITES} - {"chosen", "memory"}),
-    ("connector", connector.CONNECTORS, connector.Shared, {"layer", "route", "watch", "mixer", "cover"}),
+    ("connector", connector.CONNECTORS, connector.Shared, {"layer", "route", "watch", "mixer", "cover", "nn"}),
     ("init", init.INITS, init.Restart(), {*SUITES} - {"memory"}),
     ("pool", pool.POOLS, pool.mean, {*SUITES} - {"chosen", "memory"}),
     ("route", route.ROUTES, route.hard, {"route", "mixer", "cover"}),
-    ("segmentation", segment.SEGMENTS, segment.LogSegments, {"memories", "route", "chosen", "memory", "cover"}),
+    ("segmentation", segment.SEGMENTS, segment.LogSegments, {"memories", "route", "chosen", "memory", "cover", "nn"}),
 ]
 
 

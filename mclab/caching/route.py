@@ -82,7 +82,7 @@ def soft(view: View) -> Tensor:
 def select(scores_GTN: Tensor, past_TN: Tensor, own_TN: Tensor, k: int) -> Tensor:
     """The columns of the k highest scores among the past of each token, its own where the past is shorter, and behind
     them its own: [G, T, J], J = k + 1, or every column where k exceeds them."""
-    own_GT1 = own_TN.byte().argmax(-1, keepdim=True).expand(len(scores_GTN), -1, -1)
+    own_GT1 = own_TN.byte().argmax(-1, keepdim=True).expand(scores_GTN.shape[0], -1, -1)
     masked = scores_GTN.masked_fill(~past_TN, -torch.inf)
     best_GTk = masked.topk(min(k, masked.shape[-1] - 1), dim=-1).indices
     past_GTk = past_TN.expand_as(masked).gather(-1, best_GTk)
@@ -93,7 +93,7 @@ def draw(draws_GT: Tensor, past_TN: Tensor, columns_GTJ: Tensor) -> tuple[Tensor
     """Of each token's past one column that is not among those named, its own where there is none, and how many there
     are, each [G, T, 1]. Number ⌊draw · count / 2^31⌋ of them in their order is taken."""
     named_GTJ = torch.ones_like(columns_GTJ, dtype=torch.bool)
-    free_GTN = past_TN.expand(len(columns_GTJ), -1, -1).scatter(-1, columns_GTJ, ~named_GTJ)
+    free_GTN = past_TN.expand(columns_GTJ.shape[0], -1, -1).scatter(-1, columns_GTJ, ~named_GTJ)
     upto_GTN = free_GTN.cumsum(-1, dtype=torch.int32)
     count_GT1 = upto_GTN[..., -1:]
     place_GT1 = draws_GT.unsqueeze(-1).long() * count_GT1 >> 31

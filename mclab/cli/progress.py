@@ -1,4 +1,4 @@
-"""How far a command is: a bar on a terminal, a plain line now and then elsewhere; both on standard error."""
+"""How far a command is: a bar on a terminal and in a notebook, else a plain line now and then, on standard error."""
 
 import os
 import signal
@@ -25,13 +25,17 @@ Say = Callable[[str], None]
 @contextmanager
 def progress() -> Iterator[tuple[Show, Say]]:
     """What hears of progress, and how to say something meanwhile."""
-    if sys.stderr is not None and sys.stderr.isatty():
+    if _on_a_terminal() or "ipykernel" in sys.modules:
         with _bar() as shown:
             yield shown
     else:
         lines = Lines(remark)
         with _ticking(lines.again):
             yield lines, remark
+
+
+def _on_a_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 class Lines:
@@ -91,7 +95,7 @@ _FORMAT = "{percentage:3.0f} %|{bar}| {desc} [{elapsed}{postfix}]"
 
 @contextmanager
 def _bar() -> Iterator[tuple[Show, Say]]:
-    from tqdm import tqdm
+    from tqdm.auto import tqdm
 
     with tqdm(total=1.0, bar_format=_FORMAT, leave=False, **_size()) as bar:
         drawn = _Drawn(bar)
@@ -102,6 +106,7 @@ def _bar() -> Iterator[tuple[Show, Say]]:
 
         with _ticking(drawn.again):
             yield drawn, say
+        bar.n = bar.total  # a notebook's bar that ends before stays, in red
 
 
 class _Drawn:
@@ -135,7 +140,7 @@ class _Drawn:
 
 def _size() -> dict[str, int]:
     """A terminal that does not know its size (in containers, under `script`) has 0 rows: there tqdm shows nothing."""
-    if all(os.get_terminal_size(sys.stderr.fileno())):
+    if not _on_a_terminal() or all(os.get_terminal_size(sys.stderr.fileno())):
         return {}
     columns, rows = get_terminal_size()
     return {"ncols": columns, "nrows": rows}

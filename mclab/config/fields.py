@@ -61,7 +61,7 @@ def keywords(args: tuple[str, ...]) -> dict[str, Any]:
 
 
 #: A dotted path, for editors.
-_PATH = r"^[^\W\d]\w*(\.[^\W\d]\w*)+$"
+PATH = r"^[^\W\d]\w*(\.[^\W\d]\w*)+$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class OneOf:
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         names: dict[str, Any] = {"enum": list(self.names), "type": "string"}
-        return {"anyOf": [names, {"type": "string", "pattern": _PATH}]} if self.or_path else names
+        return {"anyOf": [names, {"type": "string", "pattern": PATH}]} if self.or_path else names
 
     def _checked(self, value: Any) -> Any:
         if isinstance(value, str) and (value in self.names or (self.or_path and is_path(value))):

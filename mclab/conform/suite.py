@@ -1,5 +1,6 @@
 """The suite of a part by its word or path: one result for each property that parts of its kind have."""
 
+import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from mclab.config.task import TASKS
 from mclab.conform import layer as of_layer
 from mclab.conform import task as of_task
 from mclab.conform.mixer import Say, check_module, lengths_of, silent
+from mclab.own.found import found as imported
 from mclab.own.found import told
 
 #: The words of each kind, as they are registered.
@@ -116,7 +118,8 @@ def _check_part(part: Part, run: RunConfig) -> None:
 
 
 def kind_of(word: str) -> str:
-    """The axis that a part is for, by its word or by what its source names. Raises `ConfigError` where unclear."""
+    """The axis that a part is for, by its word, or by the methods of a path's class and the names that it is called
+    with, its own or inherited. Raises `ConfigError` where unclear."""
     if not is_path(word):
         for axis, words in WORDS.items():
             if word in words:
@@ -124,16 +127,28 @@ def kind_of(word: str) -> str:
         known = [each for words in WORDS.values() for each in words]
         near = did_you_mean(word, known, "; ")
         raise ConfigError(f"{word}: is no memory, gate, aggregation or task, and no dotted path{near}")
-    source, name = check_part(Part("mixer", word, word, word, {})), word.rpartition(".")[2]
-    node = source.definition(name) if source else None
-    if source is None or node is None:
-        raise ConfigError(f"{word}: its source does not say what it is; give --as {', '.join(KINDS)}")
-    if "step" in source.methods(name):
+    part = Part("mixer", word, word, word, {})
+    check_part(part)  # it names what was meant
+    thing = imported(part)
+    if callable(getattr(thing, "step", None)):
         return "memory"
-    names = source.called(name)
+    names = _called(thing)
     if names is None:
         raise ConfigError(f"{word}: does not say what it is called with; give --as {', '.join(KINDS)}")
     for axis, telling in (("task", {"generator", "keys"}), ("aggregate", {"reads"}), ("gate", {"scores", "age"})):
         if names & telling:
             return axis
     return "mixer"
+
+
+def _called(thing: Any) -> set[str] | None:
+    """The names that a function, or an object of a class, takes when it is called; None where that is not said."""
+    if inspect.isclass(thing):
+        own = [vars(base) for base in thing.__mro__]
+        thing = getattr(thing, "forward", None) or next((each["__call__"] for each in own if "__call__" in each), None)
+    try:
+        parameters = inspect.signature(thing).parameters
+    except (TypeError, ValueError):
+        return None
+    free = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    return None if free else set(parameters)

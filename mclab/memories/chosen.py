@@ -85,7 +85,7 @@ def read(
 def _memories(columns_GTJ: Tensor, place: Sequence[int], states: int) -> Tensor:
     """Each choice as a number among the G Q states, G Q where there is none: [G, T, k]."""
     kept, own = columns_GTJ[..., :-1], columns_GTJ[..., -1:]
-    first = counting(len(kept), kept.device)[:, None, None] * states
+    first = counting(kept.shape[0], kept.device)[:, None, None] * states
     # No place is looked up where columns are places; t's own column may lie beyond the kept memories.
     table = None if list(place) == list(range(len(place))) else integers((*place, 0), kept.device)
-    return torch.where(kept == own, len(kept) * states, first + (kept if table is None else table[kept]))
+    return torch.where(kept == own, kept.shape[0] * states, first + (kept if table is None else table[kept]))

@@ -121,7 +121,7 @@ class GradientMemory(Memory):
         """`net` is that of whole sequences."""
         k, v = chunks.cut(tokens.k), chunks.cut(tokens.v)
         if net.gain is not None:
-            each = net.gain.expand(-1, k.shape[1] // len(net.gain), -1)
+            each = net.gain.expand(-1, k.shape[1] // net.gain.shape[0], -1)
             net = replace(net, gain=each.reshape(-1, 1, each.shape[2]))
         # What widens is stored the other way round (states.py): it is copied so at once where a pack has to copy it.
         first = [_folded(w.mT).mT if w.shape[-1] <= w.shape[-2] else _folded(w) for w in self.start]

@@ -89,7 +89,7 @@ def on_writes(weights_GTN: Tensor | None, segments: Segments, init: Init, like: 
     if segments.single:
         return weights_GTN if init.restarts else weights_GTN @ _lower(segments.count, *kind)
     device = weights_GTN.device
-    column_GT1 = segments.own_column(device)[None, :, None].expand(len(weights_GTN), -1, 1)
+    column_GT1 = segments.own_column(device)[None, :, None].expand(weights_GTN.shape[0], -1, 1)
     past_GTN = weights_GTN.scatter(-1, column_GT1, 0.0)[..., :-1]
     past = past_GTN @ holds(segments, init.restarts, *kind)
     return past + weights_GTN.gather(-1, column_GT1) * _online_holds(segments, init.restarts, *kind)

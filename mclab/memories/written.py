@@ -73,7 +73,7 @@ class FastWritten:
         """Whether reading the kept memories named costs less than reading all."""
         if not layers:
             return False
-        G, k, Q = len(columns_GTJ), columns_GTJ.shape[2] - 1, layers[0].shape[1]
+        G, k, Q = columns_GTJ.shape[0], columns_GTJ.shape[2] - 1, layers[0].shape[1]
         size = sum(layer[0, 0].numel() for layer in layers)
         on = costs(columns_GTJ.device.type)
         return chosen.cost_of_chosen(self.segments, G, k, Q, size, on) < chosen.cost_of_all(self.segments, G, size, on)

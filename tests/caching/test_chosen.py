@@ -70,7 +70,7 @@ def test_sorted_reads_of_the_linear_memory_equal_the_definition(case, sorted_rea
     assert sorted_reads
 
 
-@pytest.mark.parametrize("memory", ["dla", "titans", "delta", "memora"])
+@pytest.mark.parametrize("memory", [word for word in words("memory") if RULES[word].shape == "matrix"])
 def test_a_replica_that_is_lost_leaves_the_others_as_they_are(memory, sorted_reads):
     """Blocks of all replicas are read together; the first tokens choose nothing, which is a block of its own."""
     made, inputs = test_memories.layer_and_inputs(

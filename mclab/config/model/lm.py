@@ -35,7 +35,8 @@ class ModelConfig(Strict):
     )
     mixer: Mixer = Field(
         default_factory=MemoryMixer,
-        description="the sequence mixer, a mapping or a name: a mixer, transformer++, or a memory such as titans",
+        description="the sequence mixer, a mapping or a name: a mixer, transformer++, a memory such as titans, or your "
+        "own my_mixers.Mixer",
     )
     pattern: Pattern = Field(
         (),

@@ -1,4 +1,5 @@
-"""Every mixer, and the names that stand for one: alone (`titans`, `attention/16`, `transformer++`) and in a pattern."""
+"""Every mixer, and the names that stand for one: alone (`titans`, `attention/16`, `transformer++`, the dotted path of
+the user's own) and in a pattern."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -8,6 +9,7 @@ from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic_core.core_schema import CoreSchema
 
 from mclab.config.error import cut, did_you_mean
+from mclab.config.fields import is_path
 from mclab.config.model.attention import PRESETS, AttentionMixer
 from mclab.config.model.base import MixerConfig
 from mclab.config.model.conv import ConvMixer
@@ -18,12 +20,13 @@ from mclab.config.model.rules import RULES
 
 
 def with_name(value: Any) -> Any:
-    """The mapping with a mixer's name that a name alone, or a mapping, stands for; anything else is left as it is.
+    """The mapping with a mixer's name that a name or a module's dotted path alone, or a mapping, stands for; anything
+    else is left as it is.
 
     Raises `ValueError` for a name that is none.
     """
     if isinstance(value, str):
-        return from_name(value)
+        return {"name": "module", "module": value} if is_path(value) else from_name(value)
     if not isinstance(value, dict):
         return value
     name = value.get("name", "memory")

@@ -1,0 +1,92 @@
+"""A grid run from Python, as in a notebook (`mclab.run`, docs/library.md): what `mclab ablate` runs, as a frame."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mclab.ablate import ablate
+from mclab.cli.progress import progress
+from mclab.cli.running import default_out
+from mclab.config.options import RunOptions
+from mclab.config.strict import ConfigError
+from mclab.loading import frame
+from mclab.plan.grid import load_plan, plan_from
+from mclab.plan.loader import read
+from mclab.plan.plan import Plan
+from mclab.plan.source import Source
+from mclab.runner import Progress
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: What a grid without a file is called in messages; its plan and folder carry a hash of what it holds beside.
+NAME = "grid"
+
+
+def run(
+    grid: str | Path | Mapping[str, Any],
+    out: str | Path | None,
+    workers: int | str,
+    overrides: str | Sequence[str],
+    quiet: bool,
+) -> "pl.DataFrame":
+    """See `mclab.run`."""
+    plan, content = _planned(grid, [overrides] if isinstance(overrides, str) else list(overrides))
+    where = default_out(plan.name, smoke=False) if out is None else Path(out)
+    try:
+        with _silent() if quiet else progress() as (show, say):
+            report = ablate(plan, where, RunOptions(workers=workers), grid=content, say=say, progress=show)
+            say(report.told())
+    except ConfigError as error:
+        error.renamed("--workers: ", "workers: ")
+        raise
+    if report.summary.interrupted:
+        raise KeyboardInterrupt
+    if report.unwritten:
+        raise ConfigError(*report.unwritten)
+    return frame(where)
+
+
+@contextmanager
+def _silent() -> Iterator[tuple[Callable[[Progress], None], Callable[[str], None]]]:
+    yield (lambda now: None), (lambda line: None)
+
+
+def _planned(grid: str | Path | Mapping[str, Any], overrides: list[str]) -> tuple[Plan, bytes]:
+    """The plan, and the grid as a file holds it."""
+    if isinstance(grid, Path) or (isinstance(grid, str) and not _is_yaml(grid)):
+        content = read(grid)
+        return load_plan(grid, overrides, content=content), content
+    if isinstance(grid, str):
+        content = grid.encode("utf-8", "surrogatepass")  # the loader says where it is no text
+        return _named(load_plan(NAME, overrides, content=content), content, overrides), content
+    if not isinstance(grid, Mapping):
+        raise ConfigError(f"grid: needs a path, YAML text or a mapping, got {type(grid).__name__}")
+    data, content = _as_json(grid)
+    return _named(plan_from(data, NAME, overrides, source=Source(NAME)), content, overrides), content
+
+
+def _is_yaml(text: str) -> bool:
+    """Whether a text is a grid and no path: it has several lines, or a key with its value."""
+    return "\n" in text or ": " in text
+
+
+def _as_json(grid: Mapping[str, Any]) -> tuple[Any, bytes]:
+    """A mapping as JSON, which is YAML too: lists for tuples, texts for keys."""
+    try:
+        text = json.dumps(grid, indent=1, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"{NAME}: needs numbers, texts, true, false, null, lists or mappings of them: {error}"
+        ) from None
+    return json.loads(text), text.encode()
+
+
+def _named(plan: Plan, content: bytes, overrides: Sequence[str]) -> Plan:
+    """Called by what it holds, so that another grid has another folder and the same one goes on in its own."""
+    digest = sha256(b"\0".join([content, *(word.encode() for word in overrides)])).hexdigest()
+    return replace(plan, name=f"{NAME}-{digest[:8]}")
