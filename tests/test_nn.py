@@ -32,8 +32,8 @@ from mclab.models.hybrid import HYBRIDS
 from mclab.nn import OWN, Cache, MemoryCaching
 from tests.covering import Row, label, pairwise
 from tests.layers import comparable
-from tests.predict.bench import small_run, stored
 from tests.tolerances import BF16, FP64
+from tests.verbs.sample.bench import small_run, stored
 
 DIM, B, T = 8, 2, 14
 #: Two prefills, one of them off every segment's end, and pieces of one token and of several.

@@ -11,15 +11,21 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from mclab.cli.inspecting import compare, doctor, show
-from mclab.cli.looking import check, keys
-from mclab.cli.reading import list_, plot, table
-from mclab.cli.reporting import report
-from mclab.cli.reproducing import reproduce
-from mclab.cli.running import ablate, train
-from mclab.cli.sampling import sample
-from mclab.cli.streams import remark, result, traceback_without_passwords
-from mclab.cli.sweeping import sweep
+from mclab.cli.ablate import ablate
+from mclab.cli.check import check
+from mclab.cli.compare import compare
+from mclab.cli.doctor import doctor
+from mclab.cli.keys import keys
+from mclab.cli.list import list_
+from mclab.cli.output import remark, result, traceback_without_passwords
+from mclab.cli.plot import plot
+from mclab.cli.report import report
+from mclab.cli.reproduce import reproduce
+from mclab.cli.sample import sample
+from mclab.cli.show import show
+from mclab.cli.sweep import sweep
+from mclab.cli.table import table
+from mclab.cli.train import train
 from mclab.passwords import command_line
 from mclab.report.signs import in_plain_signs
 

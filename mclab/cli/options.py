@@ -42,6 +42,13 @@ def _usable(text: str, beside: int = 0) -> Path:
         raise typer.BadParameter(str(error).partition(": ")[2]) from None
 
 
+def default_out(name: str, smoke: bool = False, named_after: str = "grid") -> Path:
+    """The run folder of a plan or a space with this name where none is given."""
+    from mclab.store.paths import usable
+
+    return usable(Path("runs") / (f"{name}-smoke" if smoke else name), f"the run folder, named after the {named_after}")
+
+
 def _threads(text: str | int) -> int:
     """A number; OMP_NUM_THREADS may list several, for regions in each other, and the first is the one that counts."""
     try:
@@ -116,36 +123,6 @@ Baseline = Annotated[
 ]
 Extend = Annotated[bool, typer.Option("--extend", help="Allow another grid in a folder that holds one.")]
 
-SampleTask = Annotated[
-    str | None,
-    typer.Argument(metavar="TASK", help="Task, e.g. mqar; with --run the run's own.", show_default=False),
-]
-TaskOverrides = Annotated[
-    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override keys of the task, e.g. pairs=4.")
-]
-StoredRun = Annotated[
-    str | None, typer.Option("--run", metavar="ID", help="A stored run, by the first digits of its id.")
-]
-Within = Annotated[
-    Path | None, typer.Option("--in", metavar="FOLDER", parser=folder, help="Its run folder; by default any in runs.")
-]
-Count = Annotated[int, typer.Option("--count", metavar="N", min=1, max=10_000, help="Sequences.")]
-SampleSeed = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Seed; with --run the run's own. [default: 0]"),
-]
-Split = Annotated[
-    str | None,
-    typer.Option("--split", metavar="SPLIT", help="train, valid or test. [default: train; with --run test]"),
-]
-Slice = Annotated[str | None, typer.Option("--slice", metavar="NAME", help="With --run: one slice, e.g. pairs=4.")]
-Layer = Annotated[int | None, typer.Option("--layer", metavar="N", min=0, max=1023, help="With --run: gates of one.")]
-Head = Annotated[int | None, typer.Option("--head", metavar="N", min=0, max=4095, help="With --run: gates of one.")]
-Plot = Annotated[
-    Path | None,
-    typer.Option("--plot", metavar="FILE", parser=file, help="With --run: draw the gates, png, svg or pdf."),
-]
-
 
 def one_of(what: str, given: str, known: Sequence[str]) -> str:
     """`given`, if it is known. Raises `ConfigError` with the nearest word that is."""
@@ -155,3 +132,9 @@ def one_of(what: str, given: str, known: Sequence[str]) -> str:
         return given
     hint = did_you_mean(given, known, "; ") if len(known) > 1 else ""
     raise ConfigError(f"{what}: {given!r} is not one of {', '.join(known)}{hint}")
+
+
+def only_for_grids(baseline: str | None, folder: Path) -> None:
+    """Raises `ConfigError` where a sweep's folder is to be read with another baseline."""
+    if baseline is not None:
+        raise ConfigError(f"--baseline: is for a grid; {folder} holds a sweep")

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from mclab.cli.streams import remark
+from mclab.cli.output import remark
 
 if TYPE_CHECKING:
     from mclab.runner import Ahead, Progress
@@ -74,15 +74,15 @@ def _share(ahead: "Ahead | None") -> str:
 def _left(ahead: "Ahead | None") -> str:
     """The time left: measured, or the range that was predicted while nothing is measured."""
     from mclab.runner.estimate import duration
-    from mclab.runner.span import between
+    from mclab.runner.time_range import range_text
 
     if ahead is None:
         return ""
     if ahead.least is None:
         return f"{duration(ahead.seconds)} left"
     if not ahead.least:
-        return f"up to {between(ahead.seconds, ahead.seconds)} left"
-    return f"{between(ahead.least, ahead.seconds)} left"
+        return f"up to {range_text(ahead.seconds, ahead.seconds)} left"
+    return f"{range_text(ahead.least, ahead.seconds)} left"
 
 
 #: The bar fills with the work done, where that is known; the runs are counted beside it.

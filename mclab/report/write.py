@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from mclab.files import write_whole
+from mclab.atomic_files import write_whole
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
 from mclab.report.effects import effects

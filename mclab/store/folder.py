@@ -11,12 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from mclab.atomic_files import NoFileError, read_whole
 from mclab.config.keep import checkpoints
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import SCIENCE, RunConfig, run_id
 from mclab.config.stored import StoredRun
 from mclab.config.strict import ConfigError
-from mclab.files import NoFileError, read_whole
 from mclab.passwords import without_passwords
 from mclab.plan.describe import as_dict, from_dict
 from mclab.plan.difference import difference, looked, renewal

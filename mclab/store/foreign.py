@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mclab.store.files import StoreError, plainly
 
-#: What `mclab.files.write_whole` leaves behind where it is killed: `.<name>.<16 hex digits>.tmp`.
+#: What `mclab.atomic_files.write_whole` leaves behind where it is killed: `.<name>.<16 hex digits>.tmp`.
 _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 _RECORD = re.compile(r"[0-9a-f]{16}\.json")
 #: Folders whose files are written again at the end of each command, under names that others may use too.

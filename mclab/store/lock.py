@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from mclab.files import read_whole
+from mclab.atomic_files import read_whole
 from mclab.passwords import command_line, without_passwords
 from mclab.store.files import StoreError, plainly
 

@@ -23,9 +23,9 @@ from distributed.versions import VersionMismatchWarning
 from mclab.config.keep import Keep
 from mclab.config.options import RunOptions
 from mclab.config.strict import ConfigError
-from mclab.workers.inside import TAKEN, train_here
+from mclab.workers.cluster_check import RETRIES, cannot_import, check_cluster
+from mclab.workers.dask_task import TAKEN, train_here
 from mclab.workers.signals import interrupts_held
-from mclab.workers.survey import RETRIES, cannot_import, survey
 from mclab.workers.work import Failure, Pack, PackProgress, Result, Say, Train
 
 #: A level that nothing is logged at: a scheduler calls it critical when a client leaves before a worker's last word.
@@ -164,7 +164,7 @@ def remote(
     Raises `ConfigError` when no scheduler answers, and for workers that cannot run mclab.
     """
     with connected(address) as client:
-        survey(client, address, say or (lambda line: None))
+        check_cluster(client, address, say or (lambda line: None))
         yield DaskPool(client, options, train, progress, keep, say)
 
 

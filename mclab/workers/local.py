@@ -21,8 +21,8 @@ from mclab.config.keep import Keep
 from mclab.config.options import RunOptions
 from mclab.config.strict import ConfigError
 from mclab.workers.cluster import NEVER, DaskPool, quiet
+from mclab.workers.cluster_check import RETRIES, TTL
 from mclab.workers.signals import interrupts_held
-from mclab.workers.survey import RETRIES, TTL
 from mclab.workers.work import PackProgress, Train
 
 _SETTINGS = {

@@ -1,0 +1,55 @@
+"""A published table again: its grid's results beside the figures of the grid's `paper` block."""
+
+from pathlib import Path
+
+from mclab.config.guess import did_you_mean
+from mclab.config.strict import ConfigError
+from mclab.plan.plan import Plan
+from mclab.report.paper import Reproduction, reproduction
+from mclab.store import Records
+from mclab.store.files import plainly
+from mclab.verbs.load import opened
+
+#: Where the grids of published tables and figures lie: below where the command is given, else beside the package.
+GRIDS = Path("ablations/paper")
+_BESIDE = Path(__file__).parents[2] / GRIDS
+
+
+def grid_of(target: str) -> Path:
+    """The grid that a word (`table5`) or a path stands for. Raises `ConfigError` with the nearest word."""
+    if target.endswith((".yaml", ".yml")) or Path(target).is_file():
+        return Path(target)
+    for folder in (GRIDS, _BESIDE):
+        if (path := folder / f"{target}.yaml").is_file() and Path(target).name == target:
+            return path
+    known = sorted({path.stem for folder in (GRIDS, _BESIDE) for path in folder.glob("*.yaml")})
+    hint = did_you_mean(target, known) or f"there are {', '.join(known) or 'none here'}"
+    raise ConfigError(f"{target}: is no grid of a published table, and no grid's file; {hint}")
+
+
+def published(plan: Plan, where: Path) -> Plan:
+    """The plan itself. Raises `ConfigError` for one without a paper block."""
+    if plan.paper is None:
+        raise ConfigError(
+            f"{where}: has no paper block, so there is nothing to hold its results beside; mclab ablate --grid runs it"
+        )
+    return plan
+
+
+def stored(folder: Path) -> tuple[Plan, Records]:
+    """The plan and the records of a run folder. Raises `ConfigError` where it holds none of a published table."""
+    records = opened(folder, "plan.json")
+    plan = records.plan()
+    assert plan is not None, "the folder has a plan"
+    return published(plan, folder / "plan.json"), records
+
+
+def write(found: Reproduction, out: Path) -> list[Path]:
+    """The tables of a reproduction below a run folder. Raises `ConfigError` where they cannot be written."""
+    from mclab.report import paper_files
+
+    with plainly(out / "tables"):
+        return paper_files.write(found, out / "tables")
+
+
+__all__ = ["grid_of", "published", "reproduction", "stored", "write"]
