@@ -7,7 +7,8 @@ import pytest
 from mclab.config.strict import ConfigError
 from mclab.config.task import MqarTask
 from mclab.config.task.niah import PRESETS
-from mclab.verbs.sample.task import LEGEND, as_text, marked, recall_text, row_text, sampled, without_recall, words
+from mclab.verbs.sample.task import sampled, without_recall, words
+from mclab.verbs.sample.text import LEGEND, as_text, marked, recall_text, row_text
 
 SMALL = ("vocab=16", "length=16", "pairs=3")
 
