@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 def ablate(
-    grid: of.Grid,
-    overrides: of.Overrides = None,
+    words: of.GridAndOverrides = None,
+    grid: of.Grid = None,
     set_: of.Set = None,
+    only: of.Only = None,
     out: of.Out = None,
     seeds: of.Seeds = None,
     device: of.Device = AUTO,
@@ -46,10 +47,12 @@ def ablate(
     """Plan a grid, run what is missing, write table and plot. The same command again resumes."""
     from mclab.plan.grid import load_plan
     from mclab.plan.loader import read
+    from mclab.plan.only import narrowed
 
     _check_power(effect, sd, dry_run)
-    content = read(grid)
-    plan = load_plan(grid, [*(overrides or []), *(set_ or [])], seeds, smoke, quick, content)
+    path, overrides = of.file_and_overrides("ablate", "--grid", grid, words or [])
+    content = read(path)
+    plan = narrowed(load_plan(path, [*overrides, *(set_ or [])], seeds, smoke, quick, content), only or [])
     options = RunOptions(
         *(device, workers, scheduler, pack, threads, fail_fast, max_failures),
         retry_failed=retry_failed,

@@ -10,7 +10,7 @@ from mclab.cli.output import result, result_json
 
 def check(
     part: Annotated[
-        str, typer.Argument(metavar="PART", help="Dotted path, e.g. my_rules.Leaky; or a word, e.g. titans.")
+        str, typer.Argument(metavar="PART", help="Dotted path, e.g. my_rules.Leaky; or a name, e.g. titans.")
     ],
     args: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Arguments of its own, e.g. start=0.5.")

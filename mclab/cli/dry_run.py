@@ -25,7 +25,7 @@ def show_preview(
     effect: float | None = None,
     sd: float | None = None,
 ) -> None:
-    """Print what a dry run has to say."""
+    """Print a plan's dry run."""
     from mclab.verbs.dry_run import preview
 
     found = preview(plan, out, options, effect, sd)
@@ -80,7 +80,7 @@ def _work(found: "Preview") -> Iterator[str]:
 
 
 def _power(power: "Power", seeds: int, sequential: bool) -> str:
-    """Which differences the plan tells, and how surely."""
+    """Which differences the plan detects, and how often."""
     low, high = power.stored or (power.sd, power.sd)
     spread = f"{high:.3f}" if low == high else f"{low:.3f} to {high:.3f}, of which the largest is taken"
     source = f"stored: {spread}" if power.stored else f"given: {power.sd:.4g}"
@@ -96,7 +96,7 @@ def _power(power: "Power", seeds: int, sequential: bool) -> str:
 
 
 def _cells(found: "Preview") -> str:
-    """Where cells are gone, in the words of the plan's own note: it knows how many were excluded."""
+    """`6 cells, 4 distinct`; from the plan's own note where it has one, since that also counts excluded cells."""
     listed = _count(found.size.listed, "cell")
     told = [note.partition(":")[0] for note in found.plan.notes if note.startswith(f"{listed}, ")]
     return told[0] if told else f"{listed}, {found.size.cells} distinct"

@@ -1,4 +1,4 @@
-"""The options that several verbs share, each written once, and what their words may be."""
+"""The options that several verbs share, each written once, and checks of what was given."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,19 +12,36 @@ from mclab.config.options import number
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override keys of the base, e.g. train.steps=50.")
 ]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The same, as an option.")]
-Grid = Annotated[Path, typer.Option("--grid", metavar="FILE", help="YAML grid.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An override, as an option.")]
+GridAndOverrides = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="GRID KEY=VALUE",
+        help="The grid's YAML file, and keys of its base with other values, e.g. train.steps=50.",
+        show_default=False,
+    ),
+]
+Grid = Annotated[Path | None, typer.Option("--grid", metavar="FILE", help="The grid, as an option.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="KEY=VALUE",
+        help="Keep the cells with this value, as if the grid had no others; repeat for several. A folder that holds "
+        "the whole grid needs --extend or another --out, and so does the whole grid afterwards.",
+    ),
+]
 
 
 def folder(text: str) -> Path:
-    """A folder's name; an empty one would stand for the folder one stands in."""
+    """A folder's name; an empty one would mean the current folder."""
     if not text.strip():
         raise typer.BadParameter("is empty; give a folder")
     return _usable(text)
 
 
 def file(text: str) -> Path:
-    """A file's name; an empty one would stand for the folder one stands in."""
+    """A file's name; an empty one would mean the current folder."""
     if not text.strip():
         raise typer.BadParameter("is empty; give a file")
     from mclab.store.paths import BESIDE
@@ -125,13 +142,31 @@ Extend = Annotated[bool, typer.Option("--extend", help="Allow another grid in a 
 
 
 def one_of(what: str, given: str, known: Sequence[str]) -> str:
-    """`given`, if it is known. Raises `ConfigError` with the nearest word that is."""
+    """`given`, if it is known. Raises `ConfigError` with the nearest known one."""
     from mclab.config.guess import did_you_mean
 
     if given in known:
         return given
     hint = did_you_mean(given, known, "; ") if len(known) > 1 else ""
     raise ConfigError(f"{what}: {given!r} is not one of {', '.join(known)}{hint}")
+
+
+def file_and_overrides(verb: str, option: str, given: Path | None, words: Sequence[str]) -> tuple[Path, list[str]]:
+    """The file that a verb runs, an option's or the one argument without `=`, and the other arguments.
+
+    Raises `ConfigError` where there is none or more than one.
+    """
+    files = [word for word in words if "=" not in word]
+    overrides = [word for word in words if "=" in word]
+    what = option.removeprefix("--")
+    if not files and given is None:
+        raise ConfigError(f"mclab {verb}: give a {what}, e.g. mclab {verb} my.yaml (see mclab {verb} --help)")
+    if strange := [word for word in files if not word.endswith((".yaml", ".yml")) and not Path(word).exists()]:
+        raise ConfigError(f"{strange[0]}: is no file and no override; write key=value, e.g. train.steps=50")
+    if len(files) + (given is not None) > 1:
+        other = f"{option} {given}" if given is not None else files[1]
+        raise ConfigError(f"{files[0]}: a {what} is given twice, the other is {other}; keep one")
+    return given or Path(files[0]), overrides
 
 
 def only_for_grids(baseline: str | None, folder: Path) -> None:

@@ -1,6 +1,6 @@
-"""Results go to standard output, everything else to standard error; and whoever reads either may leave early.
+"""Results go to standard output, everything else to standard error. Either may be closed early by its reader.
 
-Nothing that a terminal would obey and no password goes through; results for programs are data and stay as they are.
+Control characters are written out and passwords removed; results for programs are data and stay as they are.
 """
 
 import json
@@ -23,7 +23,7 @@ _LONGEST = 60
 
 
 def result(text: str) -> None:
-    """A result to be read. Raises `ConfigError` where it cannot be written; a reader who has left is no error."""
+    """A result for people. Raises `ConfigError` where it cannot be written; a closed pipe is no error."""
     _write(sys.stdout, printable(without_passwords(text)))
 
 
@@ -49,12 +49,12 @@ def content(data: bytes, name: str) -> None:
 
 
 def remark(*lines: str) -> None:
-    """What a person should know beside the results, in so many lines."""
+    """What a person should know besides the results, one line each."""
     _write(sys.stderr, "\n".join(one_line(without_passwords(line)) for line in lines))
 
 
 def traceback_without_passwords(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
-    """In place of Python's own hook for what nobody has caught."""
+    """Replaces `sys.excepthook`."""
     lines = "".join(traceback.format_exception(kind, error, where)).rstrip("\n").split("\n")
     remark(*lines)
 
@@ -74,31 +74,31 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 
 def _drop(stream: TextIO) -> None:
-    """Let what is written from now on go nowhere, so that the runs go on and the interpreter ends without a word."""
+    """Send what is written from now on to /dev/null: runs continue, and the interpreter ends without an error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
-def width() -> int:
-    """Columns of the terminal, or what COLUMNS says; 120 where there is neither."""
+def width(default: int = 120) -> int:
+    """Columns of the terminal, or what COLUMNS says; the default where there is neither."""
     at_terminal = sys.stdout is not None and sys.stdout.isatty()
-    return get_terminal_size().columns if at_terminal or "COLUMNS" in os.environ else 120
+    return get_terminal_size().columns if at_terminal or "COLUMNS" in os.environ else default
 
 
 def in_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Aligned rows, long texts cut except in the last column; each text on one line."""
+    """Aligned rows; each text on one line, long ones cut except in the last column."""
     shown = [[one_line(text) for text in row] for row in rows]
     return aligned([[*(cut(text, _LONGEST) for text in row[:-1]), *row[-1:]] for row in shown], right)
 
 
 def section(head: str, rows: Sequence[Sequence[str]]) -> str:
-    """A head, and aligned rows set in below it; `none` where there is no row."""
+    """A heading, and aligned rows indented below it; `none` where there is no row."""
     return f"{head}\n{indent(in_columns(rows or [('none', '')]), '  ')}"
 
 
 def written(paths: Sequence[Path]) -> list[str]:
-    """`wrote into runs/gating/tables: table.csv, table.md`, a line a folder."""
+    """`wrote into runs/gating/tables: table.csv, table.md`, one line for each folder."""
     folders = dict.fromkeys(path.parent for path in paths)
     names = {folder: [path.name for path in paths if path.parent == folder] for folder in folders}
     return [f"wrote into {folder}: {', '.join(inside)}" for folder, inside in names.items()]

@@ -50,7 +50,7 @@ def plot(
         typer.Option("--labels", metavar="OLD=NEW", help="Rename a row, a key or a slice; repeat for several."),
     ] = None,
 ) -> None:
-    """Write a run folder's plots again, and print where they stand."""
+    """Write a run folder's plots again, and print their paths."""
     from mclab.report.rebase import with_baseline
     from mclab.verbs.load import planned, trials
     from mclab.verbs.plot import draw_grid, draw_sweep

@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 
 @contextmanager
 def progress() -> Iterator[tuple[Show, Say]]:
-    """What hears of progress, and how to say something meanwhile."""
+    """Yields a function that shows progress, and one that prints a line meanwhile."""
     if sys.stderr is not None and sys.stderr.isatty():
         with _bar() as shown:
             yield shown
@@ -37,7 +37,7 @@ def progress() -> Iterator[tuple[Show, Say]]:
 class Lines:
     """A line each tenth of the runs and each 30 seconds, whichever comes first, at most one a second.
 
-    At the start only what has to be done before the first run, nothing at the end: these are told otherwise.
+    At the start only what has to be done before the first run, nothing at the end: other lines say these.
     """
 
     def __init__(self, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
@@ -143,7 +143,7 @@ def _size() -> dict[str, int]:
 
 @contextmanager
 def _ticking(draw: Callable[[], object]) -> Iterator[None]:
-    """Draw once a second, so that the clock goes on while nothing ends. The thread leaves signals to the main one."""
+    """Draw once a second, so that the clock runs while no run ends. The thread leaves signals to the main one."""
     ended = threading.Event()
 
     def tick() -> None:

@@ -22,8 +22,7 @@ def report(
 ) -> None:
     """Write a run folder as one HTML page, to be sent.
 
-    It holds the answer, every table and plot, configuration, provenance and data, needs nothing beside itself and asks
-    for nothing on the network.
+    It holds the answer, every table and plot, configuration, provenance and data, in one file that needs no network.
     """
     from mclab.atomic_files import write_whole
     from mclab.config.strict import ConfigError

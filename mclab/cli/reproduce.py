@@ -27,6 +27,7 @@ def reproduce(
     target: Target,
     overrides: of.Overrides = None,
     set_: of.Set = None,
+    only: of.Only = None,
     out: of.Out = None,
     seeds: of.Seeds = None,
     device: of.Device = AUTO,
@@ -45,20 +46,21 @@ def reproduce(
     retry_failed: of.Retry = False,
     extend: of.Extend = False,
 ) -> None:
-    """Run a published table and hold the results beside it.
+    """Run a published table and compare the results with it.
 
     Each difference gets a verdict by test. The same command again resumes.
     """
     from mclab.plan.grid import load_plan
     from mclab.plan.loader import read
+    from mclab.plan.only import narrowed
     from mclab.verbs.reproduce import grid_of, published
 
     grid, given = grid_of(target), [*(overrides or []), *(set_ or [])]
     content = read(grid)
-    plan = published(load_plan(grid, given, seeds, smoke, quick, content), grid)
+    plan = published(narrowed(load_plan(grid, given, seeds, smoke, quick, content), only or []), grid)
     where = out or of.default_out(plan.name, smoke)
     if from_records:
-        return _from_records(plan, where, as_json, [*given, *([seeds] if seeds is not None else [])])
+        return _from_records(plan, where, as_json, [*given, *(only or []), *([seeds] if seeds is not None else [])])
     options = RunOptions(
         *(device, workers, scheduler, pack, threads, fail_fast, max_failures),
         retry_failed=retry_failed,

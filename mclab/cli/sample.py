@@ -150,7 +150,7 @@ def _of_run(
 
 
 def _draw(found: "Predicted", path: Path, form: str) -> None:
-    """Write the picture and say so; or say why there is none."""
+    """Write the picture. Raises `ConfigError` where there is nothing to draw."""
     from mclab.atomic_files import write_whole
     from mclab.config.strict import ConfigError
     from mclab.verbs.sample.text import picture

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from mclab.config.stored import StoredRun, StoredScore
     from mclab.verbs.show import Found
 
-#: Letters of a curve at most.
+#: The most characters of a printed curve.
 _WIDEST = 60
-#: What there is to say of a run that was stored before records had checksums.
+#: Said of a run that was stored before records had checksums.
 _UNSIGNED = "stored without checksums, by an earlier version: damage to its files may go unnoticed"
 _DIGITS = {"overlap": 4, "tokens_per_s": 0, "wall_s": 1}
 
@@ -119,12 +119,12 @@ def _curves(curve: Sequence[Mapping[str, Any]]) -> str:
             lines.append((metric, sparkline(values, top), f"{values[0]:.3f} to {values[-1]:.3f}"))
     if not lines:
         return ""
-    steps = f"valid, steps {curve[0]['step']} to {curve[-1]['step']} ({len(curve)} looks)"
+    steps = f"valid, steps {curve[0]['step']} to {curve[-1]['step']} ({len(curve)} evaluations)"
     return section(steps, lines)
 
 
 def sparkline(values: Sequence[float], top: float | None = None) -> str:
-    """A letter a value, from 0 to `top` (by default the largest); of many values evenly spaced ones, the last too."""
+    """One character for each value, from 0 to `top` (by default the largest); of many values evenly spaced ones."""
     many = len(values)
     if many > _WIDEST:
         values = [values[round(place * (many - 1) / (_WIDEST - 1))] for place in range(_WIDEST)]

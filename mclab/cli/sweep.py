@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from mclab.plan.space import Space
     from mclab.sweep.command import Options, Report
 
-SpaceFile = Annotated[Path, typer.Option("--space", metavar="FILE", help="YAML search space.")]
+SpaceAndOverrides = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SPACE KEY=VALUE",
+        help="The search space's YAML file, and keys of its base with other values, e.g. train.steps=50.",
+        show_default=False,
+    ),
+]
+SpaceFile = Annotated[Path | None, typer.Option("--space", metavar="FILE", help="The search space, as an option.")]
 Trials = Annotated[
     int, typer.Option("--trials", metavar="N", min=1, max=1_000_000, help="Finished trials that the study shall have.")
 ]
@@ -59,9 +67,9 @@ SweepOut = Annotated[
 
 
 def sweep(
-    space: SpaceFile,
     trials: Trials,
-    overrides: of.Overrides = None,
+    words: SpaceAndOverrides = None,
+    space: SpaceFile = None,
     set_: of.Set = None,
     out: SweepOut = None,
     storage: Storage = None,
@@ -83,13 +91,13 @@ def sweep(
     retry_failed: of.Retry = False,
     confirm: Confirm = False,
 ) -> None:
-    """Search a space by an Optuna study. The same command again goes on; others may share a study in a database."""
+    """Search a space by an Optuna study. The same command again continues; others may share a study in a database."""
     from mclab.plan.loader import read
     from mclab.plan.space_load import load_space
 
-    content = read(space)
-    words = [*(overrides or []), *(set_ or [])]
-    found = load_space(space, words, repeats=repeats, seed=seed, sampler=sampler, pruner=pruner, content=content)
+    path, overrides = of.file_and_overrides("sweep", "--space", space, words or [])
+    content, given = read(path), [*overrides, *(set_ or [])]
+    found = load_space(path, given, repeats=repeats, seed=seed, sampler=sampler, pruner=pruner, content=content)
     how = RunOptions(device, workers, scheduler, pack, threads, fail_fast, max_failures, retry_failed, kernels=kernels)
     where = out or of.default_out(found.name, named_after="space")
     if dry_run:
@@ -159,7 +167,7 @@ def _preview(space: "Space", facts: dict[str, Any], time: str) -> str:
     from mclab.runner.memory_limits import bytes_text
 
     runs = space.base_point().runs
-    points = f"{facts['points']:,} points" if facts["points"] else "a continuum of points"
+    points = f"{facts['points']:,} points" if facts["points"] else "a continuous space"
     lines = [*([space.question, ""] if space.question else [])]
     lines += [in_columns([("searched", "values"), *((axis.path, words(axis)) for axis in space.axes)]), ""]
     lines += [*space.notes, *(f"warning: {line}" for line in facts["warnings"])]

@@ -24,10 +24,10 @@ from mclab.plan.until import ERROR, FEWEST, LOOKS, MOST_SEEDS, SHARES, TOLD
 
 Schema = dict[str, Any]
 
-#: The mapping that a word alone may stand for.
-WORDED = "model.mixer"
+#: The mapping for which a name alone may be given.
+NAMED = "model.mixer"
 
-#: What stands under each key at the top of a grid.
+#: What each key at the top of a grid means.
 MEANING = {
     "question": "what the grid asks; printed above the table",
     "base": "one full run; every key is optional",
@@ -39,10 +39,10 @@ MEANING = {
     "exclude": "every cell that matches one of these is dropped",
     "select": "a value that every cell chooses on valid, from the same candidates",
     "seeds": "0..4 (both ends count), a list, or {until: told}: seeds are added until every row is told",
-    "paper": "what a publication prints of the rows; mclab reproduce holds the results beside it",
+    "paper": "what a publication prints of the rows; mclab reproduce compares the results with it",
     "quick": "the reduced form that --quick runs; each block replaces the grid's own, base is laid over it",
 }
-#: What stands under each key at the top of a space, where that is not as in a grid.
+#: What each key at the top of a space means, where that is not as in a grid.
 SPACE_MEANING = {
     "question": "what the search asks; printed above the table",
     "base": "one full run, the search's first trial; every key is optional",
@@ -92,14 +92,14 @@ def _space_top(key: str) -> Schema:
 
 
 def _searched() -> Iterator[tuple[str, Schema]]:
-    """The mappings of a space: lists and ranges, of all keys but those of the exam."""
+    """The mappings of a space: lists and ranges, of all keys but those of the task and its evaluation."""
     for room in rooms():
         found = _mapping(room, "space", lambda path: _any(_list(_ref(path)), _range(path)))
-        kept = {key: value for key, value in found["properties"].items() if _no_exam(room or key)}
+        kept = {key: value for key, value in found["properties"].items() if _searchable(room or key)}
         yield f"space:{room}", _closed(kept) | {"minProperties": 1}
 
 
-def _no_exam(path: str) -> bool:
+def _searchable(path: str) -> bool:
     return path.partition(".")[0] not in ("task", "eval")
 
 
@@ -175,7 +175,7 @@ def _definitions() -> Iterator[tuple[str, Schema]]:
         yield f"condition:{room}", _mapping(room, "condition", lambda path: _any(_ref(path), _list(_ref(path))))
         yield f"when:{room}", _mapping(room, "when", lambda path: _ref("condition:"))
     over = _mapping("", "axes", lambda path: _list(_ref(path)))
-    kept = {key: value for key, value in over["properties"].items() if _no_exam(key)}
+    kept = {key: value for key, value in over["properties"].items() if _searchable(key)}
     yield "over:", _closed(kept) | {"minProperties": 1}
 
 
@@ -196,7 +196,7 @@ def _room(room: str, way: str) -> Schema:
     if way in ("axes", "space"):
         return _any(_ref(f"{way}:{room}"), _list(_whole(room)))
     opened = _or_null(_ref(f"{way}:{room}"))
-    return _whole(room) if way == "row" else _any(opened, _word()) if (way, room) == ("base", WORDED) else opened
+    return _whole(room) if way == "row" else _any(opened, _word()) if (way, room) == ("base", NAMED) else opened
 
 
 def _whole(room: str) -> Schema:
@@ -210,19 +210,19 @@ def _value(room: str) -> Schema:
         keys = {word: _leaf_of(by_path()[f"{room}.{word}"][name]) for word in model.model_fields if word != "name"}
         required = {} if name == default_name(room) else {"required": ["name"]}
         kinds.append(_closed({"name": {"const": name}, **keys}) | required)
-    return _any(*kinds, *_presets(), _word()) if room == WORDED else _any(*kinds)
+    return _any(*kinds, *_presets(), _word()) if room == NAMED else _any(*kinds)
 
 
 def _presets() -> Iterator[Schema]:
     """A mixer under a name that stands for some of its keys: the others may be given."""
     for preset, meant in PRESETS.items():
-        own = rooms()[WORDED][meant["name"]].model_fields.keys() - meant.keys()
-        keys = {word: _leaf_of(by_path()[f"{WORDED}.{word}"][meant["name"]]) for word in sorted(own)}
+        own = rooms()[NAMED][meant["name"]].model_fields.keys() - meant.keys()
+        keys = {word: _leaf_of(by_path()[f"{NAMED}.{word}"][meant["name"]]) for word in sorted(own)}
         yield _closed({"name": {"const": preset}, **keys}) | {"required": ["name"]}
 
 
 def _word() -> Schema:
-    return words_schema(mixer_heads()) | {"description": "a mixer by its word, other keys at their defaults"}
+    return words_schema(mixer_heads()) | {"description": "a mixer by its name, other keys at their defaults"}
 
 
 def _leaf(path: str, keys: dict[str | None, Key]) -> Schema:
@@ -244,7 +244,7 @@ def _type(key: Key) -> Schema:
     if word != "name" and holds_variants(rooms()[room][key.of].model_fields[word].metadata):
         return _any(_variant(), _list(_variant()))
     kind: Schema = adapter(key.path, key.of).json_schema()
-    if key.path == f"{WORDED}.name":
+    if key.path == f"{NAMED}.name":
         return {"enum": [*kind["enum"], *PRESETS]}
     if kind.get("type") != "array":
         return kind

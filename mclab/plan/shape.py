@@ -49,6 +49,7 @@ class _Given(_Part):
     smoke: bool
     quick: bool
     steps: Whole = 0
+    only: list[str] = []
 
 
 class _Column(_Part):

@@ -1,4 +1,4 @@
-"""What is ahead of a command, from its packs: how they are told to the arithmetic of `eta`."""
+"""The time that a command still needs: its packs, as jobs for the arithmetic of `eta`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,8 +15,8 @@ from mclab.workers import Pack
 class Forecast:
     """Packs as they are handed in, step and end; 0 `processes` are those of a cluster, as many as are seen to run.
 
-    Packs of one shape are of one kind: they cost the same whatever their seeds and rates. Until a pack has told how
-    fast it is, what is ahead is the range that was predicted.
+    Packs of one shape are of one kind: they cost the same whatever their seeds and rates. Until a pack has reported
+    its speed, what is ahead is the range that was predicted.
     """
 
     def __init__(self, runs: PendingRuns, processes: int, history: History, predicted: TimeRange | None = None) -> None:

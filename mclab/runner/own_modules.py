@@ -1,4 +1,4 @@
-"""Modules of the user's, looked at before a command trains with them, where a look may end the process."""
+"""Modules of the user's own, checked before a command trains with them; a check may end the process."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ def check_modules(
 ) -> None:
     """Check the modules of the `wanted` among the runs, noted in the run folder `out`. Raises `ConfigError` as `check`.
 
-    A module that has ended the process too often is not looked at again: its runs are left to those who train them, or
+    A module that has ended the process too often is not checked again: its runs are left to those who train them, or
     with `refuse` it is a `ConfigError`; `forget` begins anew. A refusal leaves no folder that was not there.
     """
     own = [run for run in runs if parts_of(run)]

@@ -1,4 +1,4 @@
-"""Which runs a plan still needs, first all of them and then as each result lets a cell go on."""
+"""Which runs a plan still needs, first all of them, then more as results let cells continue."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from mclab.plan.select import Lookup, Wanted, choose, runs_needed
 
 
 class PendingRuns:
-    """Gives every run once. A cell goes on to its winner's other seeds when its own candidates are known, no later.
+    """Gives every run once. A cell continues with its winner's other seeds as soon as its own candidates are known.
 
     With `retry_failed` the `oom` and `failed` records of earlier commands count as missing. Where the plan's seeds are
     not fixed, `wanted` says how many each cell needs, and is asked again when all that was given is over.
@@ -81,7 +81,7 @@ class PendingRuns:
         return {number: found[number] for number in sorted(found) if found[number]}
 
     def candidates(self, number: int) -> list[RunConfig]:
-        """A run of each candidate of the cell with this number, those that it may still go on with."""
+        """A run of each candidate of the cell with this number, those that it may still continue with."""
         return [next(iter(each.runs.values())) for each in self._plan.cells[number].candidates]
 
     @property

@@ -21,7 +21,7 @@ from mclab.runner.memory_limits import trains_here
 from mclab.workers import worker_count
 from mclab.workers.cores import Processors, processors
 
-#: Seconds that a command takes beside its runs: to load torch and look at the models, to write tables and plots.
+#: Seconds that a command takes beside its runs: to load torch and check the models, to write tables and plots.
 LOADING, ENDING = 2.5, 3.0
 #: To start the scheduler, and seconds of a core for each worker that loads Dask and torch.
 SCHEDULER, WORKER = 1.5, 3.0
@@ -31,7 +31,7 @@ _BESIDE = 1.5
 
 @dataclass(frozen=True)
 class TimeRange:
-    """Between `low` and `high` seconds; `runs` stored ones say so; `busy` where other programs were counted in."""
+    """Between `low` and `high` seconds, from the times of `runs` stored runs; `busy` where other programs slow down."""
 
     low: float
     high: float
@@ -44,7 +44,7 @@ class TimeRange:
 
     @property
     def basis(self) -> str:
-        """What it rests on, in words."""
+        """What the estimate is based on, in words."""
         stored = f"from {self.runs:,} stored run{'s' * (self.runs != 1)}" if self.runs else "no stored runs to go by"
         return f"{stored}; other programs keep this machine busy" if self.busy else stored
 
@@ -92,7 +92,7 @@ def whole_command(work: Work, history: History, workers: int, options: RunOption
 def time_text(whole: TimeRange | None, device: str, workers: int) -> str:
     """A dry run's words: `about 40 s to 2 min on 2 CPU workers (from 24 stored runs)`."""
     if whole is None:
-        return "how long that takes nobody knows: no stored runs tell"
+        return "how long that takes is unknown: no stored run of this device"
     kind = "CPU" if device == "cpu" else "GPU"
     return f"{whole.text()} on {workers} {kind} worker{'s' * (workers != 1)} ({whole.basis})"
 

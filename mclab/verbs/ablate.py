@@ -32,8 +32,8 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a command: what ran, what is stored (`lookup` reads it, `curve` a run's looks), and the files that
-    tell of it.
+    """What came of a command: what ran, what is stored (`lookup` reads it, `curve` a run's
+    evaluations), and the files that were written.
 
     `unwritten` are the faults, a line each, that kept a file from being written.
     """
@@ -64,7 +64,7 @@ class Report:
             parts.append(f"{summary.stored.total()} stored now, {summary.missing} missing")
         elif summary.missing:
             parts += [summary.stopped] if summary.stopped else []
-            parts.append(f"{_runs(summary.missing)} missing; the same command goes on from here")
+            parts.append(f"{_runs(summary.missing)} missing; the same command continues from here")
         elif not set(summary.stored) <= {*FINAL}:
             parts.append("what failed runs again with --retry-failed")
         return "; ".join(parts)

@@ -25,7 +25,7 @@ from mclab.store.paths import usable
 _FILTER = re.compile(r"[\w.]+=.*")
 #: Names that are listed where one of them was probably meant.
 _MOST_NAMED = 6
-#: What a run's machine may be told apart by, beside what a table already watches.
+#: What differs between the machines of runs, in addition to what a table already checks.
 _MACHINE = (*MIXABLE, ("checkouts", lambda record: record.fact("git")))
 
 
@@ -49,7 +49,7 @@ class Group:
 
     @property
     def own(self) -> set[frozenset[str]]:
-        """The slices that the mean is over; more than one set where the rows sat different exams."""
+        """The slices that the mean is over; more than one set where the rows have different test variants."""
         return {frozenset(row.own) for row in self.rows}
 
     @property
@@ -113,7 +113,7 @@ def comparisons(words: Sequence[str], say: Callable[[str], None]) -> list[Compar
 
 
 def _same(sides: Sequence[tuple[Path, str | None]], summaries: Sequence[Summary], place: int) -> str:
-    """A folder without a row beside one with a row: its only row, else the row of the same name."""
+    """The row of a folder that was given without one: its only row, else that with the other folder's row name."""
     rows = summaries[place].rows
     return rows[0].label if len(rows) == 1 else str(sides[1 - place][1])
 
@@ -208,21 +208,21 @@ def _compared(first: Group, second: Group) -> Comparison:
             f"compare: {first.name} and {second.name} were made with other versions of their formulas ({told}), so a "
             f"difference says nothing; train the older again with this version of mclab"
         )
-    same_exam = len(first.own | second.own) == 1
+    same_slices = len(first.own | second.own) == 1
     shared = [part for part in first.parts if part in second.parts and first.by_seed(part) and second.by_seed(part)]
-    parts = [*[ALL] * same_exam, *(shared if len(shared) > 1 or not same_exam else [])]
+    parts = [*[ALL] * same_slices, *(shared if len(shared) > 1 or not same_slices else [])]
     if not parts:
         raise ConfigError(f"compare: {first.name} and {second.name} are scored on no slice in common: nothing to test")
     ours, theirs = _keys(first), _keys(second)
     moved = {path: (ours[path], theirs[path]) for path in ours if path in theirs and ours[path] != theirs[path]}
-    asked = {path for path in moved if _asked(path, first, second)}
+    asked = {path for path in moved if _meant(path, first, second)}
     lines = {path: f"{path} {' or '.join(pair[0])} → {' or '.join(pair[1])}" for path, pair in moved.items()}
     return Comparison(
         first,
         second,
         tuple(_line(first, second, part) for part in parts),
         tuple(text for path, text in lines.items() if path in asked),
-        (*(text for path, text in lines.items() if path not in asked), *_beside(first, second, same_exam)),
+        (*(text for path, text in lines.items() if path not in asked), *_other_differences(first, second, same_slices)),
     )
 
 
@@ -246,7 +246,7 @@ def _keys(group: Group) -> dict[str, list[str]]:
     return {path: sorted(values, key=natural) for path, values in found.items()}
 
 
-def _asked(path: str, first: Group, second: Group) -> bool:
+def _meant(path: str, first: Group, second: Group) -> bool:
     """True for a key that is meant to differ: one that the rows' own tables vary, by itself or in a whole mapping.
 
     In one folder that is every key but those that each row chose for itself: gate none is stored as the residual that
@@ -258,19 +258,19 @@ def _asked(path: str, first: Group, second: Group) -> bool:
     return any(path == own or path.startswith(f"{own}.") for row in rows for own in row.cell.values)
 
 
-def _beside(first: Group, second: Group, same_exam: bool) -> Iterator[str]:
+def _other_differences(first: Group, second: Group, same_slices: bool) -> Iterator[str]:
     """Seeds, slices, machines and versions that are not the same on both sides."""
     one, other = set(first.by_seed(ALL)), set(second.by_seed(ALL))
     if one != other:
         both = seeds_text(sorted(one & other)) if one & other else "none"
         yield f"seeds {seeds_text(sorted(one))} and {seeds_text(sorted(other))}; paired over {both}"
-    if not same_exam:
+    if not same_slices:
         yield "slices, so the means over all of them are not compared"
-    for words, told in _MACHINE:
-        ours, theirs = (_values(group, told) for group in (first, second))
+    for what, fact in _MACHINE:
+        ours, theirs = (_values(group, fact) for group in (first, second))
         if ours != theirs:
-            yield f"{words} {' or '.join(sorted(ours))} and {' or '.join(sorted(theirs))}"
+            yield f"{what} {' or '.join(sorted(ours))} and {' or '.join(sorted(theirs))}"
 
 
-def _values(group: Group, told: Callable[[StoredRun], str | None]) -> set[str]:
-    return {"unknown" if (value := told(record)) is None else value for record in group.records}
+def _values(group: Group, fact: Callable[[StoredRun], str | None]) -> set[str]:
+    return {"unknown" if (value := fact(record)) is None else value for record in group.records}

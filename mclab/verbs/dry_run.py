@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CellSize:
-    """A cell's name and what its first candidate holds: trained numbers, floats of state for one sequence.
+    """A cell's name, and of its first candidate the parameters and the state size (floats) of one sequence.
 
-    `None` where a module of the user's own holds some.
+    `None` where a module of the user's own has some.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Preview:
         return max(0, self.size.runs - self.stored)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plan as `plan.json` has it but for the words that made it, each cell with its size, and the totals."""
+        """The plan as `plan.json` has it without the command line's part, each cell with its size, and the totals."""
         plan = describe.as_dict(self.plan)
         del plan["given"], plan["written"]
         cells = [{**asdict(own), **cell} for own, cell in zip(self.cells, plan.pop("cells"), strict=True)]
@@ -95,7 +95,7 @@ def preview(
 
     With its power for a difference of `effect`, where paired differences vary by `sd`, or as the folder's records do.
 
-    Raises `ConfigError` where a file stands in the folder's place, and for what fits into no memory.
+    Raises `ConfigError` where the folder's name is a file, and for runs that fit into no machine's memory.
     """
     counts, first = size(plan), list(set(plan.first_runs()))
     missing = first
@@ -136,7 +136,7 @@ def preview(
 
 
 def _power(plan: Plan, records: Records | None, effect: float | None, sd: float | None) -> "Power | None":
-    """Raises `ConfigError` where a power is asked for that nothing can tell. Imports scipy where one may be."""
+    """Raises `ConfigError` where a power is asked for that cannot be computed. Imports scipy where it can be."""
     asked = effect is not None or sd is not None
     if len(plan.cells) < 2 or not (asked or records):
         if asked:
@@ -166,10 +166,10 @@ def _conflict(plan: Plan, records: Records | None) -> Iterator[str]:
     try:
         before = records.plan() if records else None
     except ConfigError as error:
-        yield f"{error}; a run keeps it aside and goes on"
+        yield f"{error}; a run moves it aside and continues"
         return
     changed = difference(before, plan) if before else None
     if records and changed and changed.needs_extend:
-        yield f"{records.path} holds another grid, this one is {changed}: it wants --extend or another --out"
+        yield f"{records.path} holds another grid, this one is {changed}: it needs --extend or another --out"
     if before and (line := renewal(before, plan)):
         yield line

@@ -1,8 +1,11 @@
-"""The stored runs of a folder, one object each: what `mclab list` shows."""
+"""`mclab list`: the run folders below `runs`, and the stored runs of one folder, one object each."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from mclab.config.outcome import ALL
@@ -10,9 +13,11 @@ from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import ConfigError, leaves
 from mclab.plan.plan import Plan
+from mclab.plan.size import size
 from mclab.plan.space_trials import Trials
 from mclab.report.names import column_names
-from mclab.store import Records
+from mclab.store import SPACE, Records
+from mclab.sweep.outlook import finished
 from mclab.verbs.load import trial_of, trials
 
 #: What a record says of its run beside the scores, under the names that runs.csv gives it.
@@ -25,6 +30,10 @@ FIGURES: dict[str, Callable[[StoredRun], object]] = {
     "wall_s": lambda record: record.wall_s,
     "error": lambda record: record.error,
 }
+
+
+#: Folders inside a run folder in which no other run folder is.
+_INSIDE = ("records", "curves", "tables", "plots", "weights", "checkpoints")
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,43 @@ def listing(records: Records, plan: Plan | None, study: Trials | None = None) ->
     others = [_Run(record, _live(_config(record))) for name, record in stored.items() if name not in known]
     names = column_names(_varied(_axes(plan, study), [*runs, *others] if others else []))
     return [_row(run, names, bool(plan and plan.named), study is not None) for run in [*runs, *others]]
+
+
+def folders(runs: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Every run folder below `runs`, by name: its kind, its question, how much of what is planned is stored, the day
+    of its last record. What cannot be read is `None`, and said."""
+    found = []
+    for place, names, files in os.walk(runs):
+        if not {"plan.json", "trials.json", SPACE}.isdisjoint(files) or "records" in names:
+            found.append(_folder(Path(place), say))
+        names[:] = sorted(name for name in names if name not in _INSIDE)
+    return found
+
+
+def _folder(path: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    stored = {record.stem: record.stat().st_mtime for record in (path / "records").glob("*.json")}
+    kind, question, done, planned = "runs", None, len(stored), None
+    try:
+        if (study := trials(path)) is not None:
+            kind, question, done, planned = "sweep", study.question, finished(path, study.study), study.asked
+        elif (plan := Records(path, say=say).plan()) is not None:
+            kind = "grid" if (path / "grid.yaml").exists() else "train"
+            ids = {name for cell in plan.cells for each in cell.candidates for name in each.run_ids().values()}
+            question, done, planned = plan.question, len(ids & stored.keys()), size(plan).runs
+        elif (path / SPACE).exists():
+            kind, done = "sweep", 0
+    except ConfigError as error:
+        say(str(error))
+    last = f"{datetime.fromtimestamp(max(stored.values()), UTC):%Y-%m-%d}" if stored else None
+    return {
+        "folder": str(path),
+        "kind": kind,
+        "question": question,
+        "stored": done,
+        "planned": planned,
+        "of": "trials" if kind == "sweep" else "runs",
+        "date": last,
+    }
 
 
 def readable(records: Records, say: Callable[[str], None]) -> tuple[Plan | None, Trials | None]:

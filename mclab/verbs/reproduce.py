@@ -31,7 +31,7 @@ def published(plan: Plan, where: Path) -> Plan:
     """The plan itself. Raises `ConfigError` for one without a paper block."""
     if plan.paper is None:
         raise ConfigError(
-            f"{where}: has no paper block, so there is nothing to hold its results beside; mclab ablate --grid runs it"
+            f"{where}: has no paper block, so there is nothing to compare its results with; mclab ablate runs it"
         )
     return plan
 

@@ -9,6 +9,7 @@ from mclab.config.keys import shown
 from mclab.config.strict import ConfigError, Leaf
 from mclab.plan.difference import difference
 from mclab.plan.grid import load_plan
+from mclab.plan.only import narrowed
 from mclab.plan.overrides import SMOKE_NOTE
 from mclab.plan.plan import Given, Plan
 from mclab.plan.quick import NOTE as QUICK_NOTE
@@ -33,13 +34,15 @@ def command(folder: Path, plan: Plan) -> str | None:
             return None
         grid = _original([given.grid] if given.grid else [], copy)
         overrides = [word for word in given.overrides if word.partition("=")[0].strip() != "seed"]
-        if difference(plan, load_plan(grid, overrides, None if plan.until else _seeds(plan), quick=given.quick)):
+        again = load_plan(grid, overrides, None if plan.until else _seeds(plan), quick=given.quick)
+        if difference(plan, narrowed(again, given.only)):
             return None
     except (ConfigError, OSError):
         return None
     usual = Path("runs") / (f"{grid.stem}-{QUICK}" if given.quick else grid.stem)
     out = [] if folder == usual else ["--out", str(folder)]
-    flags = [*[f"--{QUICK}"] * given.quick, *["--save-weights"] * (folder / "weights").is_dir()]
+    only = [word for text in given.only for word in ("--only", text)]
+    flags = [*only, *[f"--{QUICK}"] * given.quick, *["--save-weights"] * (folder / "weights").is_dir()]
     return shlex.join(["mclab", "ablate", "--grid", str(grid), *overrides, *flags, *out])
 
 

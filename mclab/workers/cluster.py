@@ -28,7 +28,7 @@ from mclab.workers.dask_task import TAKEN, train_here
 from mclab.workers.signals import interrupts_held
 from mclab.workers.work import Failure, Pack, PackProgress, Result, Say, Train
 
-#: A level that nothing is logged at: a scheduler calls it critical when a client leaves before a worker's last word.
+#: A level that nothing is logged at: a scheduler logs as critical when a client leaves before a worker has answered.
 NEVER = logging.CRITICAL + 1
 #: Seconds in which a scheduler must answer, and in which it must take a goodbye.
 _PATIENCE, _GOODBYE = 10, 2
@@ -170,7 +170,7 @@ def remote(
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client, closed at the end even where nobody answers any more. Raises `ConfigError` when no scheduler does.
+    """A client, closed at the end even where the scheduler has gone. Raises `ConfigError` when no scheduler answers.
 
     To a `tls://` address it shows the certificates that Dask's configuration names.
     """

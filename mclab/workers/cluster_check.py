@@ -76,7 +76,7 @@ def size_of(client: Client) -> int:
 
 
 async def facts(gpus: bool) -> Facts:
-    """What a worker is, found out in a thread, so that its heartbeat goes on. `gpus` imports torch."""
+    """What a worker is, found out in a thread, so that its heartbeat continues. `gpus` imports torch."""
     return await asyncio.to_thread(_facts, gpus)
 
 
@@ -145,7 +145,7 @@ def cannot_import(worker: str, error: BaseException) -> str:
 def _open(address: str) -> Iterator[str]:
     """Whether everyone on a network may use the scheduler: Dask asks for no password, without TLS for nothing."""
     if re.match(r"(tcp|ws)://", address) and not _loopback(address):
-        yield f"{address} asks nobody for a key: whoever reaches it can run code as you; start it with TLS ({_GUIDE})"
+        yield f"{address} has no password: whoever reaches it can run code as you; start it with TLS ({_GUIDE})"
 
 
 def _loopback(address: str) -> bool:

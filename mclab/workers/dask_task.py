@@ -1,4 +1,4 @@
-"""Inside a Dask worker: one pack at a time, its progress told, and an end to what nobody waits for any more."""
+"""What a Dask worker runs: one pack at a time, which reports its progress and stops when no one waits for it."""
 
 # mypy: allow-untyped-calls
 import threading
@@ -32,9 +32,9 @@ def train_here(
 
 
 def _tell(topic: str, number: int, step: int, steps: int) -> None:
-    """Tell how far the pack is. Raises `RuntimeError`, which ends the training, where its result would go nowhere."""
+    """Report how far the pack is. Raises `RuntimeError`, which ends the training, where no one takes its result."""
     worker = get_worker()
     task = worker.state.tasks.get(worker.get_current_task())
     if worker.status in _ENDING or task is None or task.state == "cancelled":
-        raise RuntimeError("nobody waits for this pack")
+        raise RuntimeError("no one waits for this pack")
     worker.log_event(topic, (number, step, steps))

@@ -5,13 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.commands import (
-    SCRIPT,
-    VERBS,
-    fine,
-    mclab,
-    records,
-)
+from tests.commands import SCRIPT, VERBS, fine, mclab, records
 
 
 def test_help_of_every_verb() -> None:

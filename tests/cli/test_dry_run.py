@@ -5,12 +5,7 @@ from pathlib import Path
 import pytest
 
 from mclab.workers.cores import Processors
-from tests.commands import (
-    BIG,
-    fine,
-    grid_file,
-    snapshot,
-)
+from tests.commands import BIG, fine, grid_file, snapshot
 
 
 def test_a_dry_run_says_what_would_run_and_writes_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +42,7 @@ def test_a_dry_run_counts_what_is_stored_and_sees_another_grid(finished: Path) -
     assert "4 of the runs stored" in fine(*words, "--seeds", "0..2").out
     other = fine(*words, "model.dim=16").out
     assert (
-        f"warning: {finished} holds another grid, this one is +2 −2 cells (model.dim 8 → 16): it wants --extend"
+        f"warning: {finished} holds another grid, this one is +2 −2 cells (model.dim 8 → 16): it needs --extend"
         in other
     )
     assert "warning" not in fine(*words, "model.dim=16", "--extend").out
@@ -67,3 +62,20 @@ def test_smoke_goes_to_a_folder_of_its_own_and_says_so() -> None:
     done = fine("ablate", "--grid", "tiny.yaml", "--smoke", "--dry-run", "--seeds", "0..4")
     assert "smoke: two steps on small sets" in done.out
     assert "runs/tiny-smoke" in done.out
+
+
+def test_the_grid_is_an_argument_or_an_option_and_overrides_stand_anywhere() -> None:
+    as_option = fine("ablate", "--grid", "tiny.yaml", "--dry-run", "--json", "train.steps=3").out
+    assert fine("ablate", "tiny.yaml", "train.steps=3", "--dry-run", "--json").out == as_option
+    assert fine("ablate", "train.steps=3", "--dry-run", "tiny.yaml", "--json").out == as_option
+
+
+def test_only_some_cells(here: Path, finished: Path) -> None:
+    words = ("ablate", "tiny.yaml", "--only", "gate=none", "--dry-run")
+    text = fine(*words).out
+    assert "gate=none" in text
+    assert "gate=context" not in text
+    assert "--only gate=none: 1 of 2 cells\n1 cell, 1 distinct; 2 runs" in text
+    whole = f"warning: {finished} holds another grid, this one is −1 cells: it needs --extend"
+    assert whole in fine(*words, "--out", finished).out
+    assert "2 of the runs stored" in fine(*words, "--out", finished, "--extend").out

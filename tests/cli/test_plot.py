@@ -2,11 +2,7 @@
 
 from pathlib import Path
 
-from tests.commands import (
-    fine,
-    mclab,
-    one_line,
-)
+from tests.commands import fine, mclab, one_line
 
 
 def test_each_kind_of_plot_has_a_file_of_its_own(finished: Path) -> None:

@@ -152,7 +152,7 @@ def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(
     assert (process.returncode, out) == (code, ""), err
     while still_there(process.pid):  # multiprocessing's own tracker goes a moment after its parent
         time.sleep(0.02)
-    assert err.endswith(f"{word}; to go on: mclab {' '.join(words).replace('two words', repr('two words'))}\n")
+    assert err.endswith(f"{word}; to continue: mclab {' '.join(words).replace('two words', repr('two words'))}\n")
     assert f"{len(stored)} stored now, {10 - len(stored)} missing\n" in err
     assert "Traceback" not in err
     assert "leaked" not in err

@@ -70,7 +70,7 @@ def test_interrupted_and_resumed_it_gives_the_same_table(here: Path, monkeypatch
     monkeypatch.setattr(Store, "put", interrupted)
     stopped = mclab(*WORDS, "--out", "parts")
     assert stopped.code == 130
-    assert "to go on: mclab reproduce five.yaml" in stopped.err
+    assert "to continue: mclab reproduce five.yaml" in stopped.err
     assert not paper_files(here / "parts")
     monkeypatch.setattr(Store, "put", put)
     fine(*WORDS, "--out", "parts")

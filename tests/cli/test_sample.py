@@ -37,7 +37,7 @@ def test_answers_are_marked_in_the_sequence_and_every_query_has_a_strip(run: str
             assert line.endswith(f"  {query['gates'][0]['share']:4.2f}")
     right = [query["right"] for sample in found["samples"] for query in sample["queries"]]
     assert f"{sum(right)} of 4 answers right ({sum(right) / 4:.3f})" in done.out
-    assert "of the weight lies on the segment that holds the answer" in blocks[-1]
+    assert "of the weight is on the segment that holds the answer" in blocks[-1]
 
 
 def test_json_says_all(run: str) -> None:

@@ -6,16 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import (
-    TINY,
-    fine,
-    grid_file,
-    mclab,
-    no_plots,
-    one_line,
-    records,
-    started,
-)
+from tests.commands import TINY, fine, grid_file, mclab, no_plots, one_line, records, started
 
 
 def test_table_and_plot_again(finished: Path) -> None:

@@ -24,4 +24,4 @@ def test_train_gathers_runs_in_one_folder(here: Path) -> None:
 def test_train_leaves_a_grids_folder_alone(here: Path) -> None:
     fine("ablate", "--grid", "tiny.yaml", "--workers", 1, "--smoke", "--out", "out")
     one_line(mclab("train", *SMALL, "--out", "out"), "out holds another grid")
-    assert "wants --extend" in fine("train", *SMALL, "--out", "out", "--dry-run").out
+    assert "needs --extend" in fine("train", *SMALL, "--out", "out", "--dry-run").out

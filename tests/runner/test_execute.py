@@ -214,7 +214,7 @@ def test_a_pack_that_does_not_fit_is_split_until_it_does(tmp_path: Path) -> None
     assert not summary.clean
     assert said[0] == "7 runs together do not fit into memory: training 3 and 4"
     assert ", seed 4 (run " in said[-1]
-    assert "out of memory: MemoryError: 8 GiB (test_runner.py:" in said[-1]
+    assert "out of memory: MemoryError: 8 GiB (test_execute.py:" in said[-1]
 
 
 def test_a_failure_is_kept_with_its_reason_and_runs_again_only_when_asked(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_failure_is_kept_with_its_reason_and_runs_again_only_when_asked(tmp_pa
     summary = run(plan, tmp_path, broken, echo=said.append)
     assert summary.ran == {"done": 4, "failed": 2}
     error = next(each["error"] for each in records(tmp_path).values() if each["status"] == "failed")
-    assert error.startswith("ValueError: no way (test_runner.py:")
+    assert error.startswith("ValueError: no way (test_execute.py:")
     assert len(said) == 2
     assert "\n" not in said[0]
     mended = Trainer()

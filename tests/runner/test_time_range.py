@@ -64,7 +64,7 @@ def test_ranges_in_words() -> None:
     assert said == ["35 s to 2 min", "4 s to 9 s", "40 s", "2 min to 2.5 h", "1 s"]
     assert time_text(TimeRange(40, 120, 24), "cpu", 2) == "about 40 s to 2 min on 2 CPU workers (from 24 stored runs)"
     assert time_text(TimeRange(40, 120, 1), "cuda", 1) == "about 40 s to 2 min on 1 GPU worker (from 1 stored run)"
-    assert time_text(None, "cuda", 1) == "how long that takes nobody knows: no stored runs tell"
+    assert time_text(None, "cuda", 1) == "how long that takes is unknown: no stored run of this device"
 
 
 def test_a_range_that_passes() -> None:

@@ -124,7 +124,7 @@ def test_another_grid_in_the_folder_is_a_warning(tmp_path: Path) -> None:
         store.adopt(PLAN)
     other = plan_from(GRID, "g", ["model.dim=16"])
     one = "this one is +2 −2 cells (model.dim 32 → 16)"
-    told = f"{tmp_path} holds another grid, {one}: it wants --extend or another --out"
+    told = f"{tmp_path} holds another grid, {one}: it needs --extend or another --out"
     assert preview(other, tmp_path).warnings == (told,)
     assert preview(other, tmp_path, replace(ALONE, extend=True)).warnings == ()
     assert preview(PLAN, tmp_path).warnings == ()
@@ -133,7 +133,7 @@ def test_another_grid_in_the_folder_is_a_warning(tmp_path: Path) -> None:
 def test_a_damaged_plan_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("{")
     (line,) = preview(PLAN, tmp_path).warnings
-    assert line == f"{tmp_path}/plan.json: is torn or no JSON; a run keeps it aside and goes on"
+    assert line == f"{tmp_path}/plan.json: is torn or no JSON; a run moves it aside and continues"
 
 
 def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_ctrl_c_frees_the_cluster_and_names_the_command_that_goes_on(
         out, err = process.communicate(timeout=120)
     assert time.monotonic() - began < 5
     assert (process.returncode, out) == (130, "")
-    assert err.endswith(f"interrupted; to go on: mclab {' '.join(words)}\n")
+    assert err.endswith(f"interrupted; to continue: mclab {' '.join(words)}\n")
     assert "Traceback" not in err
     # The one thread of the one worker is free again: the training has ended long before its last step.
     assert cluster.client.submit(os.getpid, pure=False).result(timeout=60) == worker.pid

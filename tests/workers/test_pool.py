@@ -89,7 +89,7 @@ def test_failures_are_one_line(notes: Path) -> None:
     failed = work(pack_of(RAISES), CPU, fake)
     assert isinstance(failed, Failure)
     assert failed.status == "failed"
-    assert failed.error.startswith("KeyError: 'a\\nlong story' (test_workers.py:")
+    assert failed.error.startswith("KeyError: 'a\\nlong story' (test_pool.py:")
     assert work(pack_of(SHORT_OF_MEMORY), CPU, fake).status == "oom"
 
 

@@ -43,9 +43,9 @@ def _guesses(
 ) -> Iterator[dict[str, dict[int, int]]]:
     """For each sequence what each predictor answers: position to token."""
     asked = task.exam()
-    exam = TASKS[task.name].batch(asked, [seed], split, 0, count, "cpu")
-    chosen = {name: predictor(asked, exam, lessons)[0].tolist() for name, predictor in predictors(asked).items()}
-    for i, (places, answers) in enumerate(zip(exam.positions[0].tolist(), exam.answers[0].tolist(), strict=True)):
+    batch = TASKS[task.name].batch(asked, [seed], split, 0, count, "cpu")
+    chosen = {name: predictor(asked, batch, lessons)[0].tolist() for name, predictor in predictors(asked).items()}
+    for i, (places, answers) in enumerate(zip(batch.positions[0].tolist(), batch.answers[0].tolist(), strict=True)):
         at = [place for place, answer in enumerate(answers) if answer != NO_ANSWER]
         yield {
             name: {places[q]: said[i][q] for q in sorted(at, key=places.__getitem__)} for name, said in chosen.items()
@@ -53,7 +53,7 @@ def _guesses(
 
 
 def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[str, dict[str, float]]:
-    """The share of whole answers that predictors which look at no key have right, on training sequences (others than
+    """The share of right answers of predictors that do not read the key, on training sequences (others than
     they were fitted on) and on each slice of the test. Raises `ConfigError` as `sampled`."""
     run = _config(task, overrides)
     asked, named = run.task.exam(), predictors(run.task)
@@ -67,7 +67,7 @@ def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[st
 
 
 def _config(task: str, overrides: Sequence[str]) -> RunConfig:
-    """Evaluation sets of one sequence: a space too small for the default test set can still be looked at."""
+    """Evaluation sets of one sequence: a space too small for the default test set can still be shown."""
     known = ("task", *sections())
     full = [text if text.partition(".")[0] in known else f"task.{text}" for text in overrides]
     try:
@@ -86,7 +86,7 @@ def rows_of(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[
     """The first `count` sequences of a split: tokens, the role and the word of each, what is wanted where.
 
     `answers` and `wanted` map each scored position to the token wanted there and to its word. `contradicted` counts
-    the queries before which their key also stands as filler, with another token behind it. Raises `ValueError` for
+    the queries before which their key is also there as filler, with another token after it. Raises `ValueError` for
     an unknown split and for a task too small for the split.
     """
     task, module = run.task, TASKS[run.task.name]

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 #: Tokens in a printed line.
 LINE = 16
 LEGEND = "k key, v value, . filler; ?x=y where the model is asked: it has read as far as x and must name y next"
-#: What else stands in a task's sequences.
+#: Further marks in a task's sequences.
 MARKS = {
-    "ar": "| ends the pairs; behind it stands the key that is asked",
+    "ar": "| ends the pairs; after it comes the key that is asked",
     "text": "every byte is a token, those that are no letter or sign as \\x0a; after each the next one is wanted",
-    "facts": "a b: a key of two tokens, whose value v is wanted and stands nowhere",
+    "facts": "a b: a key of two tokens, whose value v is wanted and is not in the sequence",
     "niah": "KEY k IS ...: a needle, a key and its value digit by digit; ASK k: the end asks for the value of that "
-    "key, of several values all in the order in which they stood; .w haystack",
+    "key, of several values all, in their order; .w haystack",
 }
 
 
@@ -29,15 +29,17 @@ def recall_text(found: Mapping[str, Mapping[str, float]]) -> str:
     """A line for each predictor, a column for each part."""
     named = [[name, *(f"{part[name]:.3f}" for part in found.values())] for name in found["train"]]
     table = aligned([["", *found], *named], right=range(1, len(found) + 1))
-    return f"share of answers that are right without a look at the key, on train and on the slices of test:\n{table}"
+    return f"share of answers that are right without reading the key, on train and on the slices of test:\n{table}"
 
 
 def as_text(rows: Sequence[Row]) -> str:
     """The sequences in lines of 16 tokens, what the marks mean, and how many queries have no clear answer."""
     contradicted, asked = sum(row["contradicted"] for row in rows), sum(len(row["answers"]) for row in rows)
-    flaw = f"{contradicted} of {asked} queries contradicted: before them their key stands as filler, with another token"
+    flaw = (
+        f"{contradicted} of {asked} queries contradicted: their key is also there as filler before, with another token"
+    )
     marks = [MARKS[row["task"]] for row in rows[:1] if row["task"] in MARKS]
-    legend = [LEGEND, *marks, *[f"{flaw} behind it"] * bool(contradicted)]
+    legend = [LEGEND, *marks, *[f"{flaw} after it"] * bool(contradicted)]
     return "\n\n".join([*map(row_text, rows), "\n".join(legend)])
 
 
@@ -124,7 +126,7 @@ def _strip(before: str, query: "Query", head: "Head", marks: Marks) -> Iterator[
 
 def _legend(found: "Predicted", marks: Marks) -> Iterator[str]:
     yield LEGEND
-    yield f"{marks.right.strip()} the model says so, {marks.wrong.strip()} it says what follows instead"
+    yield f"{marks.right.strip()} the model answers this, {marks.wrong.strip()} it answers what follows instead"
     if found.gateless:
         yield found.gateless
         return
@@ -149,13 +151,13 @@ def _summary(found: "Predicted") -> Iterator[str]:
     for head in found.heads:
         if strips := found.known(head):
             yield (
-                f"{name_of(found, head)}: {mean(strip.share for strip in strips):.2f} of the weight lies on "
+                f"{name_of(found, head)}: {mean(strip.share for strip in strips):.2f} of the weight is on "
                 f"the segment that holds the answer; {mean(strip.even for strip in strips):.2f} if spread evenly"
             )
 
 
 def predictions_json(found: "Predicted", run_id: str, folder: str) -> dict[str, Any]:
-    """The same for programs; shares are null where nobody knows what a query needs."""
+    """The same for programs; shares are null where it is not known what a query needs."""
     return {
         "run_id": run_id,
         "folder": folder,

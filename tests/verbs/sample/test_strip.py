@@ -78,7 +78,7 @@ def test_a_trained_model_with_buckets_is_looked_at(tmp_path):
                 assert len(each.held) == 1
                 (line,) = cells(each, DIGITS)
                 assert line.count("[") == line.count("]") == 1
-    assert "of the weight lies on" in predictions_text(found, DIGITS)
+    assert "of the weight is on" in predictions_text(found, DIGITS)
 
 
 def test_what_is_marked_is_the_column_of_the_pass_that_holds_the_answer(tmp_path):
