@@ -30,7 +30,10 @@ def keys(
         bool, typer.Option("--schema", help="Print a JSON schema for editors: of grids, or with `space` of spaces.")
     ] = False,
 ) -> None:
-    """List every key, or those with a word in them: type, default, meaning."""
+    """List every key: type, default, meaning.
+
+    Or the keys that have a word in their name or meaning.
+    """
     from mclab.config.keys import all_keys
     from mclab.verbs.keys import matching
 

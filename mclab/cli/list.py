@@ -24,10 +24,10 @@ def list_(
     ] = None,
     as_json: of.Json = False,
 ) -> None:
-    """List run folders, or the stored runs of one: status, seed, what varies, metrics.
+    """List the run folders, or the stored runs of one.
 
-    Without a folder those below runs/: kind, runs stored of those planned, the day of the last one, question. In a
-    sweep's folder each run has the number of its trial.
+    Without a folder those below runs/: kind, runs stored of those planned, the day of the last one, question. Of a
+    folder its runs: status, seed, what varies, metrics; in a sweep's folder also the number of the trial.
     """
     if folder is None:
         return _folders(as_json)

@@ -73,16 +73,14 @@ def folders(runs: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
 
 def _folder(path: Path, say: Callable[[str], None]) -> dict[str, Any]:
     stored = {record.stem: record.stat().st_mtime for record in (path / "records").glob("*.json")}
-    kind, question, done, planned = "runs", None, len(stored), None
+    kind = _kind(path)
+    question, done, planned = None, 0 if kind == "sweep" else len(stored), None
     try:
         if (study := trials(path)) is not None:
-            kind, question, done, planned = "sweep", study.question, finished(path, study.study), study.asked
+            question, done, planned = study.question, finished(path, study.study), study.asked
         elif (plan := Records(path, say=say).plan()) is not None:
-            kind = "grid" if (path / "grid.yaml").exists() else "train"
             ids = {name for cell in plan.cells for each in cell.candidates for name in each.run_ids().values()}
             question, done, planned = plan.question, len(ids & stored.keys()), size(plan).runs
-        elif (path / SPACE).exists():
-            kind, done = "sweep", 0
     except ConfigError as error:
         say(str(error))
     last = f"{datetime.fromtimestamp(max(stored.values()), UTC):%Y-%m-%d}" if stored else None
@@ -95,6 +93,13 @@ def _folder(path: Path, say: Callable[[str], None]) -> dict[str, Any]:
         "of": "trials" if kind == "sweep" else "runs",
         "date": last,
     }
+
+
+def _kind(path: Path) -> str:
+    """Which command made a run folder: `ablate` a grid's, `sweep`, `train`; else it holds runs alone."""
+    if (path / "plan.json").exists():
+        return "grid" if (path / "grid.yaml").exists() else "train"
+    return "sweep" if (path / SPACE).exists() or (path / "trials.json").exists() else "runs"
 
 
 def readable(records: Records, say: Callable[[str], None]) -> tuple[Plan | None, Trials | None]:

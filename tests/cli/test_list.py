@@ -44,7 +44,7 @@ def test_without_a_folder_the_run_folders_are_listed(here: Path, finished: Path)
     found = fine("list", "--json")
     assert "runs/broken/plan.json" in found.err
     broken, tiny = found.json
-    assert (broken["folder"], broken["kind"], broken["stored"], broken["planned"]) == ("runs/broken", "runs", 4, None)
+    assert (broken["folder"], broken["kind"], broken["stored"], broken["planned"]) == ("runs/broken", "grid", 4, None)
     assert tiny.pop("date").startswith("20")
     asked = {"question": "Does the gate matter?", "stored": 3, "planned": 4, "of": "runs"}
     assert tiny == {"folder": "runs/sub/tiny", "kind": "grid", **asked}
@@ -54,7 +54,7 @@ def test_without_a_folder_the_run_folders_are_listed(here: Path, finished: Path)
 def test_a_sweeps_folder_counts_trials(here: Path) -> None:
     (here / "runs/mc").mkdir(parents=True)
     (here / "runs/mc/trials.json").write_text(
-        json.dumps(as_dict(study(trial(0, 0.5, {"gate": "none"}), trial(1, "failed", {"gate": "input"}))))
+        json.dumps(as_dict(study(trial(0, 0.5, {"gate": "context"}), trial(1, "failed", {"gate": "input"}))))
     )
     (found,) = fine("list", "--json").json
     assert (found["kind"], found["of"], found["date"]) == ("sweep", "trials", None)
