@@ -91,7 +91,7 @@ def run_plan(
         report = ablate(plan, out, options, grid=grid, say=say, progress=advance, baseline=baseline)
     if not report.summary.interrupted:
         show(report)
-    remark(report.told(), *report.unwritten)
+    remark(report.summary_line(), *report.unwritten)
     raise typer.Exit(report.exit_code)
 
 

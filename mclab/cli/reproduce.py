@@ -1,4 +1,4 @@
-"""`mclab reproduce`: a published table beside its grid's results."""
+"""`mclab reproduce`: a published table, and the results of its grid."""
 
 from functools import partial
 from pathlib import Path

@@ -150,7 +150,7 @@ def _confirm(
     with progress() as (show, say):
         report = run_confirmation(grid, options, say, show)
     if report.summary.interrupted:
-        remark(report.told())
+        remark(report.summary_line())
         return report.exit_code, {}
     both, page = confirmed(found, grid, report, out)
     if not as_json:
@@ -158,7 +158,7 @@ def _confirm(
 
         result(f"\n{text(both, width())}".rstrip("\n"))
         remark(*written((page, *report.files)))
-    remark(report.told())
+    remark(report.summary_line())
     return report.exit_code, {**report.as_dict(), "verdicts": verdicts(both), "page": str(page)}
 
 

@@ -55,7 +55,7 @@ def machine() -> Machine | None:
 
 
 def trains_here(device: str, scheduler: str | None) -> bool:
-    """Whether runs train in this machine's own memory, as far as can be told without torch."""
+    """Whether runs train in this machine's own memory, as far as is known without torch."""
     return scheduler is None and (device == "cpu" or (device == "auto" and not _DRIVER.exists()))
 
 

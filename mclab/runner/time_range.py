@@ -21,12 +21,12 @@ from mclab.runner.memory_limits import trains_here
 from mclab.workers import worker_count
 from mclab.workers.cores import Processors, processors
 
-#: Seconds that a command takes beside its runs: to load torch and check the models, to write tables and plots.
+#: Seconds that a command takes besides its runs: to load torch and check the models, to write tables and plots.
 LOADING, ENDING = 2.5, 3.0
 #: To start the scheduler, and seconds of a core for each worker that loads Dask and torch.
 SCHEDULER, WORKER = 1.5, 3.0
 #: These are good to this factor either way.
-_BESIDE = 1.5
+_OFF = 1.5
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class TimeRange:
 
 
 def time_range(
-    work: Work, history: History, workers: int, threads: int, here: Processors, beside: float = 0.0
+    work: Work, history: History, workers: int, threads: int, here: Processors, overhead: float = 0.0
 ) -> TimeRange:
-    """The time that `workers` need for the work, each with its threads, and for what comes `beside` it."""
+    """The time that `workers` need for the work, each with its threads, and for the `overhead` of the command."""
     own = max(1, min(workers, here.cores // threads)) if history.device == "cpu" else workers
     slower = here.slower(workers * threads)
     down, up = (end / work.seconds if work.seconds else 1.0 for end in (work.low, work.high))
-    low = max(work.low / (workers if history.runs else own), work.longest * down) + beside / _BESIDE
-    high = work.high / own + work.longest * up * (1 - 1 / own) + beside * _BESIDE
+    low = max(work.low / (workers if history.runs else own), work.longest * down) + overhead / _OFF
+    high = work.high / own + work.longest * up * (1 - 1 / own) + overhead * _OFF
     more, most = (1.0, sqrt(slower)) if history.runs else (sqrt(slower), slower)
     low, high = low * more, high * most
     return TimeRange(low, high, history.runs, here.busy)
@@ -69,7 +69,7 @@ def starting(workers: int, here: Processors) -> float:
 
 
 def planned_device(options: RunOptions) -> str:
-    """The kind of device that a command will train on, as far as can be told without torch."""
+    """The kind of device that a command will train on, as far as is known without torch."""
     auto = "cpu" if trains_here(options.device, options.scheduler) else "cuda"
     return auto if options.device == AUTO else options.device
 

@@ -1,4 +1,4 @@
-"""From a plan to a full run folder: the store, the runner, the tables and the plots."""
+"""`mclab ablate`: from a plan to a full run folder, with its tables and plots."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ class Report:
             return UNWRITTEN
         return DONE if self.summary.clean else FAILED
 
-    def told(self) -> str:
+    def summary_line(self) -> str:
         """What this command did and what is left, in a line."""
         summary = self.summary
         ran = ", ".join(f"{number} {status}" for status, number in sorted(summary.ran.items()))

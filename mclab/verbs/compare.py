@@ -1,4 +1,4 @@
-"""Two groups of stored runs, side by side: means, their difference, a paired test, and what else sets them apart."""
+"""`mclab compare`: two groups of stored runs, means, their difference, a paired test, and what else sets them apart."""
 
 import os
 import re

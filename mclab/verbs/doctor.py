@@ -1,4 +1,4 @@
-"""What this machine offers a run: versions, devices, memory, disk; what is missing, and what that costs."""
+"""`mclab doctor`: versions, devices, memory and disk of this machine; what is missing, and what that costs."""
 
 import os
 import platform

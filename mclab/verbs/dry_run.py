@@ -1,4 +1,4 @@
-"""What a plan would run, before anything runs. Imports no torch and writes nothing."""
+"""`--dry-run`: what a plan would run. Imports no torch and writes nothing."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""`mclab keys WORD`: the keys in whose name or meaning a word stands."""
+"""`mclab keys WORD`: the keys that have a word in their name or meaning."""
 
 from mclab.config.guess import nearest, suggestion
 from mclab.config.keys import Key, all_keys

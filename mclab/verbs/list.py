@@ -38,7 +38,7 @@ _INSIDE = ("records", "curves", "tables", "plots", "weights", "checkpoints")
 
 @dataclass(frozen=True)
 class _Run:
-    """A record with its keys as the plan's author wrote them, else as they stand in it; its cell's name, its trial."""
+    """A record, its keys as the plan's author wrote them or else as it has them, its cell's name, its trial."""
 
     record: StoredRun
     keys: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""What a run folder holds, for those that read it: its runs as a frame (`mclab.load`), curves, a sweep's trials."""
+"""`mclab.load`: what a run folder holds, its runs as a frame, its curves, a sweep's trials."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping

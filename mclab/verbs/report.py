@@ -28,7 +28,7 @@ def page(folder: Path, say: Callable[[str], None]) -> bytes:
 def _of_sweep(folder: Path, study: Trials) -> Source:
     space, where = folder / SPACE, shlex.quote(str(folder))
     made = f"mclab sweep --space {shlex.quote(str(space))} --trials {study.asked} --out {where}"
-    lines = [f"{made}  # and the keys that were given beside it"] if space.is_file() else []
+    lines = [f"{made}  # and the keys that were given with it"] if space.is_file() else []
     return Source(folder, _dates(folder), (*lines, *_readers(folder)))
 
 

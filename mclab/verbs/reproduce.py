@@ -1,4 +1,4 @@
-"""A published table again: its grid's results beside the figures of the grid's `paper` block."""
+"""A published table: the results of its grid, with the figures of the grid's `paper` block."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ _BESIDE = Path(__file__).parents[2] / GRIDS
 
 
 def grid_of(target: str) -> Path:
-    """The grid that a word (`table5`) or a path stands for. Raises `ConfigError` with the nearest word."""
+    """The grid of a published table's name (`table5`), or of a path. Raises `ConfigError` with the nearest name."""
     if target.endswith((".yaml", ".yml")) or Path(target).is_file():
         return Path(target)
     for folder in (GRIDS, _BESIDE):

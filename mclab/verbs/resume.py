@@ -1,4 +1,4 @@
-"""The command that would go on with a run folder: same grid, same overrides, other seeds."""
+"""The command that continues a run folder: same grid, same overrides, other seeds."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""One stored run, whole: found by the first digits of its id, and told in an order that a person reads."""
+"""`mclab show`: one stored run, whole, found by the first digits of its id."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def scores(record: StoredRun) -> list[tuple[str, StoredScore | None, StoredScore
 
 
 def figures(record: StoredRun) -> Iterator[tuple[str, float]]:
-    """What was measured beside the scores, where it was."""
+    """What was measured besides the scores."""
     found = {
         "steps": record.steps,
         "steps_to_99": record.steps_to_99,

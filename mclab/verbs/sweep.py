@@ -109,7 +109,7 @@ def run_confirmation(
 
 
 def confirmed(found: Trials, grid: ConfirmingGrid, report: "Report", out: Path) -> tuple["Confirmed", Path]:
-    """What the grid says of each choice beside what the search said, and the page that was written of it."""
+    """What the grid and the search say of each choice, and the page that was written of it."""
     from mclab.report.summary import summarise
     from mclab.report.sweeps.confirmed import confirmed as beside
     from mclab.report.sweeps.confirmed import page

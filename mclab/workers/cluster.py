@@ -110,7 +110,7 @@ class DaskPool:
             try:
                 number, got = self._ready.get(timeout=_QUIET)
             except Empty:
-                self._look()
+                self._warn_if_no_worker()
                 continue
             with interrupts_held():  # a Ctrl-C that meets a future's finaliser is dropped by Python
                 self._sent[number].future.release()
@@ -139,7 +139,7 @@ class DaskPool:
         died = "out of memory, a crash, or no sign of life for longer than worker-ttl"
         return Failure("failed", f"the worker process died {times} times on this pack ({died}), last {last}")
 
-    def _look(self) -> None:
+    def _warn_if_no_worker(self) -> None:
         """Say it once when the last worker has gone: nothing will come until there is another."""
         if self._say is None:
             return

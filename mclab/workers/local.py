@@ -154,7 +154,7 @@ def _environments(workers: int, options: RunOptions) -> list[dict[str, str]]:
 
 
 def gpus(device: str) -> list[str]:
-    """The GPUs that `cuda` (all that are visible) or `cuda:N` stands for, as CUDA_VISIBLE_DEVICES names them."""
+    """The GPUs that `cuda` (all that are visible) or `cuda:N` means, as CUDA_VISIBLE_DEVICES names them."""
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if listed is None:
         import torch

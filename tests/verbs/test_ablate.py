@@ -69,8 +69,8 @@ def test_an_interrupt_writes_no_report_and_keeps_what_is_stored(tmp_path: Path, 
     trained(KeyboardInterrupt())
     report = go(tmp_path)
     assert (report.exit_code, report.files) == (130, ())
-    assert report.told().startswith("this command: nothing run; 2 stored before; ")
-    assert report.told().endswith(" s; 2 stored now, 2 missing")
+    assert report.summary_line().startswith("this command: nothing run; 2 stored before; ")
+    assert report.summary_line().endswith(" s; 2 stored now, 2 missing")
     assert (tmp_path / "tables/table.csv").read_bytes() == before
 
 
@@ -171,4 +171,4 @@ def report_of(stored: dict[str, int], ran: dict[str, int], missing: int = 0, **m
     ],
 )
 def test_one_line_and_an_exit_code(report: Report, code: int, told: str) -> None:
-    assert (report.exit_code, report.told()) == (code, told)
+    assert (report.exit_code, report.summary_line()) == (code, told)

@@ -77,13 +77,13 @@ class Predicted:
 
     @property
     def mixer(self) -> MemoryMixer:
-        """The mixer whose gates were looked at; there must be strips."""
+        """The mixer whose gates are shown; there must be strips."""
         assert isinstance(self.run.model.mixer, MemoryMixer)
         return self.run.model.mixer
 
     @property
     def heads(self) -> list[Head]:
-        """Every head that was looked at, from the bottom."""
+        """Every head that is shown, from the lowest layer."""
         return sorted({head for sample in self.samples for query in sample.queries for head in query.strips})
 
     @property
@@ -93,7 +93,7 @@ class Predicted:
         return sum(answers) / len(answers)
 
     def known(self, *heads: Head) -> list[Strip]:
-        """The strips of these heads for queries of which it is known where the answer stands."""
+        """The strips of these heads for queries of which it is known where the answer is."""
         return [
             query.strips[head]
             for sample in self.samples

@@ -22,7 +22,7 @@ class Pair(NamedTuple):
 
 
 def pairs(tokens: Sequence[int], roles: Sequence[str]) -> list[Pair]:
-    """Every pair of a sequence, in order. Marks belong to what they stand in; anything else ends a pair."""
+    """Every pair of a sequence, in order. Marks belong to the key or value they are in; anything else ends a pair."""
     found: list[Pair] = []
     key: list[int] = []
     value: list[int] = []
@@ -57,7 +57,7 @@ def needed(tokens: Sequence[int], roles: Sequence[str], asked: Sequence[tuple[in
 
 
 def _asked_key(tokens: Sequence[int], roles: Sequence[str], place: int) -> tuple[int, ...]:
-    """The last run of query tokens up to `place`; several keys may stand in it."""
+    """The last run of query tokens up to `place`; it may hold several keys."""
     return tuple(reversed([*_back(tokens, roles, place)]))
 
 
