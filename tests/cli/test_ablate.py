@@ -82,7 +82,7 @@ def test_where_failures_stop_it(option: list[str], ran: int, monkeypatch: pytest
     done = mclab("ablate", "--grid", "tiny.yaml", "--workers", 1, *option)
     assert done.code == 3
     assert len(records(here / "runs/tiny")) == ran
-    assert ("; stopped after 1 failed run (--fail-fast); 2 runs missing; the same command goes" in done.err) == (
+    assert ("; stopped after 1 failed run (--fail-fast); 2 runs missing; the same command continues" in done.err) == (
         ran == 2
     )
 

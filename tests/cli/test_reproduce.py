@@ -90,7 +90,7 @@ def test_a_dry_run_writes_nothing(here: Path) -> None:
 
 def test_what_is_wrong_with_a_command_is_one_line(here: Path) -> None:
     one_line(mclab("reproduce", "table"), "table: is no grid of a published table", "table5")
-    one_line(mclab("reproduce", "tiny.yaml"), "tiny.yaml: has no paper block", "mclab ablate --grid runs it")
+    one_line(mclab("reproduce", "tiny.yaml"), "tiny.yaml: has no paper block", "mclab ablate runs it")
     one_line(mclab(*WORDS, "--from-records"), "runs/five: no such run folder")
     fine(*WORDS)
     one_line(mclab(*WORDS, "--from-records", "train.steps=9"), "leave out train.steps=9")
