@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.runner import execute
 from mclab.store import Records, Store
-from mclab.store.plain import json_bytes
+from mclab.store.files import json_bytes
 from mclab.store.record import as_record, read_record
 from mclab.train.weights import load_model
 from tests.commands import fine, mclab, one_line

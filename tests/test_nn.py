@@ -24,7 +24,7 @@ from mclab.caching.init import INITS
 from mclab.caching.pool import POOLS
 from mclab.caching.segment import SEGMENTS
 from mclab.config.model import RULES, MemoryMixer
-from mclab.config.model.memory import DecayTo, MemoryNorm, PoolOf
+from mclab.config.model.cache import DecayTo, MemoryNorm, PoolOf
 from mclab.config.params import state_floats
 from mclab.config.parse import parse_run
 from mclab.memories import MEMORIES

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import mclab
-from mclab.config.run import run_id
+from mclab.config.ids import run_id
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.store import Records, Store

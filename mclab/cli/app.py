@@ -27,7 +27,7 @@ from mclab.cli.sweep import sweep
 from mclab.cli.table import table
 from mclab.cli.train import train
 from mclab.passwords import command_line
-from mclab.report.signs import in_plain_signs
+from mclab.report.characters import in_plain_signs
 
 #: Exit codes beside 0: the user's input, runs that failed (set by the verb), an interrupt, a SIGTERM.
 USER, INTERRUPTED, TERMINATED = 2, 130, 143

@@ -37,7 +37,7 @@ def compare(
 
 def comparison_text(found: "Comparison") -> str:
     """Both sides on every slice, the difference with its interval and p, and what else is not equal."""
-    from mclab.report.display import mean_std, p_text
+    from mclab.report.text import mean_std, p_text
 
     first, second = found.first, found.second
     extra = any(row.slices.keys() - set(row.own) for row in (*first.rows, *second.rows))
@@ -60,7 +60,7 @@ def comparison_text(found: "Comparison") -> str:
 
 
 def _gap(gap: Any) -> str:
-    from mclab.report.display import signed, signed_interval
+    from mclab.report.text import signed, signed_interval
 
     if gap.mean is None:
         return "no seed in common"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mclab.cli.output import in_columns, result, result_json
 from mclab.config.options import RunOptions
-from mclab.report.align import NOTHING
+from mclab.report.text import NOTHING
 
 if TYPE_CHECKING:
     from mclab.plan.plan import Plan
@@ -58,7 +58,7 @@ def _rest(found: "Preview") -> Iterator[str]:
 
 
 def _work(found: "Preview") -> Iterator[str]:
-    from mclab.report.names import seeds_text
+    from mclab.report.text import seeds_text
     from mclab.runner.memory_limits import memory_text
     from mclab.runner.time_range import time_text
 

@@ -8,7 +8,7 @@ import typer
 
 from mclab.cli import options as of
 from mclab.cli.output import in_columns, remark, result, result_json
-from mclab.report.align import NOTHING
+from mclab.report.text import NOTHING
 
 #: Where commands put their run folders.
 RUNS = Path("runs")

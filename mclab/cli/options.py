@@ -44,14 +44,14 @@ def file(text: str) -> Path:
     """A file's name; an empty one would mean the current folder."""
     if not text.strip():
         raise typer.BadParameter("is empty; give a file")
-    from mclab.store.paths import BESIDE
+    from mclab.store.files import BESIDE
 
     return _usable(text, BESIDE)
 
 
 def _usable(text: str, beside: int = 0) -> Path:
     from mclab.config.strict import ConfigError
-    from mclab.store.paths import usable
+    from mclab.store.files import usable
 
     try:
         return usable(Path(text), "given", beside)
@@ -61,7 +61,7 @@ def _usable(text: str, beside: int = 0) -> Path:
 
 def default_out(name: str, smoke: bool = False, named_after: str = "grid") -> Path:
     """The run folder of a plan or a space with this name where none is given."""
-    from mclab.store.paths import usable
+    from mclab.store.files import usable
 
     return usable(Path("runs") / (f"{name}-smoke" if smoke else name), f"the run folder, named after the {named_after}")
 
@@ -143,7 +143,7 @@ Extend = Annotated[bool, typer.Option("--extend", help="Allow another grid in a 
 
 def one_of(what: str, given: str, known: Sequence[str]) -> str:
     """`given`, if it is known. Raises `ConfigError` with the nearest known one."""
-    from mclab.config.guess import did_you_mean
+    from mclab.config.error import did_you_mean
 
     if given in known:
         return given

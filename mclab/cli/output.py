@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from mclab.passwords import without_passwords
 from mclab.printable import one_line, printable
-from mclab.report.align import aligned, cut
+from mclab.report.text import aligned, cut
 
 #: Longer texts in a column are cut.
 _LONGEST = 60

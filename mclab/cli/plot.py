@@ -9,7 +9,7 @@ from mclab.cli import options as of
 from mclab.cli.output import remark, result
 
 if TYPE_CHECKING:
-    from mclab.report.layout import Layout
+    from mclab.report.plot.layout import Layout
 
 FORMATS = ("png", "svg", "pdf")
 #: What `--kind` draws: of a grid, of a sweep.
@@ -51,7 +51,7 @@ def plot(
     ] = None,
 ) -> None:
     """Write a run folder's plots again, and print their paths."""
-    from mclab.report.rebase import with_baseline
+    from mclab.report.table.baseline import with_baseline
     from mclab.verbs.load import planned, trials
     from mclab.verbs.plot import draw_grid, draw_sweep
 
@@ -81,7 +81,7 @@ def _layout(width: str | None, title: str | None) -> "Layout":
     """The layout that was asked for."""
     from dataclasses import replace
 
-    from mclab.report.layout import Layout, inches, printed
+    from mclab.report.plot.layout import Layout, inches, printed
 
     look = Layout() if width is None else printed(inches(width))
     return look if title is None else replace(look, heading="" if title == "none" else title)

@@ -91,8 +91,8 @@ def _from_records(plan: "Plan", folder: Path, as_json: bool, given: list[str]) -
 
 
 def _show(plan: "Plan", lookup: "Lookup", curve: "Curve | None", out: Path, as_json: bool) -> None:
-    from mclab.report.paper_files import frame
-    from mclab.report.paper_text import terminal_text
+    from mclab.report.paper.comparison.files import frame
+    from mclab.report.paper.comparison.text import terminal_text
     from mclab.verbs.reproduce import reproduction, write
 
     found = reproduction(plan, lookup, curve)

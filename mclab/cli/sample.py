@@ -129,7 +129,7 @@ def _of_run(
     as_json: bool,
 ) -> None:
     from mclab.config.strict import ConfigError
-    from mclab.report.signs import marks_for
+    from mclab.report.characters import marks_for
     from mclab.train.weights import load_model
     from mclab.verbs.sample.answers import predicted
     from mclab.verbs.sample.run import chosen, find

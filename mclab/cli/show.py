@@ -9,8 +9,8 @@ import typer
 
 from mclab.cli import options as of
 from mclab.cli.output import in_columns, remark, result, result_json, section
-from mclab.report.align import NOTHING
-from mclab.report.signs import level, marks_for
+from mclab.report.characters import level, marks_for
+from mclab.report.text import NOTHING
 
 if TYPE_CHECKING:
     from mclab.config.stored import StoredRun, StoredScore
@@ -109,11 +109,11 @@ def _provenance(record: "StoredRun") -> str:
 
 
 def _curves(curve: Sequence[Mapping[str, Any]]) -> str:
-    from mclab.report.looks import looks_of
+    from mclab.report.table.accuracy import evaluations
 
     lines = []
     for metric, top in (("accuracy", 1.0), ("loss", None)):
-        looks = list(looks_of(curve, metric))
+        looks = list(evaluations(curve, metric))
         if looks:
             values = [value for _, value in looks]
             lines.append((metric, sparkline(values, top), f"{values[0]:.3f} to {values[-1]:.3f}"))

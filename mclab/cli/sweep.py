@@ -14,7 +14,8 @@ from mclab.config.options import AUTO, RunOptions
 if TYPE_CHECKING:
     from mclab.plan import space_trials
     from mclab.plan.space import Space
-    from mclab.sweep.command import Options, Report
+    from mclab.sweep.command import Options
+    from mclab.sweep.report import Report
 
 SpaceAndOverrides = Annotated[
     list[str] | None,
@@ -129,7 +130,7 @@ def _run(space: "Space", out: Path, asked: "Options", content: bytes, as_json: b
 
 def _tell(report: "Report", to_confirm: bool) -> None:
     from mclab.passwords import command_line
-    from mclab.report.sweeps.terminal import terminal_text
+    from mclab.report.sweeps.tables import terminal_text
 
     again = command_line(["mclab", *sys.argv[1:], "--confirm"]) if to_confirm else None
     result(terminal_text(report.found, width(), again).rstrip("\n"))
@@ -154,7 +155,7 @@ def _confirm(
         return report.exit_code, {}
     both, page = confirmed(found, grid, report, out)
     if not as_json:
-        from mclab.report.sweeps.confirmed import text
+        from mclab.report.sweeps.confirmation import text
 
         result(f"\n{text(both, width())}".rstrip("\n"))
         remark(*written((page, *report.files)))

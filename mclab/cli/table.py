@@ -49,18 +49,18 @@ def table(
 
 
 def _grid(folder: Path, form: str, out: Path, as_json: bool, baseline: str | None, underline: bool) -> None:
-    from mclab.report.rebase import with_baseline
+    from mclab.report.table.baseline import with_baseline
     from mclab.verbs.load import planned
     from mclab.verbs.table import write_tables
 
     plan, records = planned(folder, say=remark)
     plan = with_baseline(plan, baseline)
     if as_json:
-        from mclab.report.tables import cells_frame
+        from mclab.report.table.frames import cells_frame
 
         result_json(cells_frame(plan, records.lookup, records.curve).to_dicts())
     elif (name := TABLES[form]) is not None:
-        from mclab.report.write import table_files
+        from mclab.report.table.export import table_files
 
         content(table_files(plan, records.lookup, records.curve, underline)[name], name)
     else:
@@ -85,7 +85,7 @@ def _sweep(found: "Trials", folder: Path, form: str, out: Path, as_json: bool) -
     elif (name := SWEEP_TABLES[form]) is not None:
         content(sweep_table(found, name), name)
     else:
-        from mclab.report.sweeps.terminal import terminal_text
+        from mclab.report.sweeps.tables import terminal_text
 
         result(terminal_text(found, width()).rstrip("\n"))
     remark(*written(write_sweep_tables(found, out)))

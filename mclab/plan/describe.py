@@ -5,14 +5,14 @@ from dataclasses import asdict
 from typing import Any
 
 from mclab.config.baselines import completed
+from mclab.config.ids import SCIENCE
 from mclab.config.parse import parse_run
-from mclab.config.run import SCIENCE
 from mclab.config.strict import ConfigError, leaves
 from mclab.plan import paper
+from mclab.plan.dotted import nested
 from mclab.plan.plan import Candidate, Cell, Given, Plan, Select
-from mclab.plan.settings import nested
-from mclab.plan.shape import check
-from mclab.plan.until import Until
+from mclab.plan.plan_json import check
+from mclab.plan.seeds import Until
 
 
 def as_dict(plan: Plan) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
 from mclab.config.keys import by_path, shown
 from mclab.config.strict import ConfigError, leaves
 from mclab.plan.plan import CHANGE, Cell, Plan, row_name

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from mclab.config.run import RunConfig, run_id
+from mclab.config.ids import run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import Leaf
 from mclab.config.versions import versions
 from mclab.plan.paper import Paper
-from mclab.plan.until import Until
+from mclab.plan.seeds import Until
 
 #: The axis that the names of changes make where a grid crosses them with `grid` or `zip`. No key of a run.
 CHANGE = "change"

@@ -7,20 +7,19 @@ those of a range (low below high, a step or log) to `mclab sweep`.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mclab.config.keys import Key, adapter, by_path, choices, default_name, rooms, shown
+from mclab.config.keys import Key, adapter, by_path, default_name, named_sections, sections, shown
 from mclab.config.model.attention import PRESETS
-from mclab.config.model.mixers import mixer_heads
-from mclab.config.model.pattern import words_schema
+from mclab.config.model.mixers import mixer_heads, names_schema
 from mclab.config.variants import MOST_WEIGHT, WEIGHT, holds_variants
 from mclab.plan.grid import KEYS
-from mclab.plan.over import METRICS
-from mclab.plan.paper_block import PAPER, paper_schema
+from mclab.plan.paper import PAPER, paper_schema
 from mclab.plan.quick import KEYS as QUICK_KEYS
 from mclab.plan.quick import QUICK
+from mclab.plan.seeds import ERROR, FEWEST, LOOKS, MOST_SEEDS, SHARES, TOLD
+from mclab.plan.select import METRICS
 from mclab.plan.space import METRICS as OBJECTIVES
 from mclab.plan.space_load import KEYS as SPACE_KEYS
 from mclab.plan.space_load import MOST_REPEATS, PRUNERS, SAMPLERS
-from mclab.plan.until import ERROR, FEWEST, LOOKS, MOST_SEEDS, SHARES, TOLD
 
 Schema = dict[str, Any]
 
@@ -93,7 +92,7 @@ def _space_top(key: str) -> Schema:
 
 def _searched() -> Iterator[tuple[str, Schema]]:
     """The mappings of a space: lists and ranges, of all keys but those of the task and its evaluation."""
-    for room in rooms():
+    for room in sections():
         found = _mapping(room, "space", lambda path: _any(_list(_ref(path)), _range(path)))
         kept = {key: value for key, value in found["properties"].items() if _searchable(room or key)}
         yield f"space:{room}", _closed(kept) | {"minProperties": 1}
@@ -166,9 +165,9 @@ def _definitions() -> Iterator[tuple[str, Schema]]:
     """Each key once, and each mapping once for each of the ways in which a grid uses it."""
     for path, keys in by_path().items():
         yield path, _leaf(path, keys)
-    for room in choices():
+    for room in named_sections():
         yield f"value:{room}", _value(room)
-    for room in rooms():
+    for room in sections():
         yield f"base:{room}", _mapping(room, "base", _ref, seed=True)
         yield f"axes:{room}", _mapping(room, "axes", lambda path: _list(_ref(path)))
         yield f"row:{room}", _mapping(room, "row", _ref)
@@ -185,7 +184,7 @@ def _mapping(room: str, way: str, leaf: Callable[[str], Schema], seed: bool = Fa
     found = {path.removeprefix(inside): leaf(path) for path in by_path() if path.startswith(inside)}
     if not seed:
         found.pop("seed", None)
-    for inner in rooms():
+    for inner in sections():
         if inner and inner != room and inner.startswith(inside):
             found[inner.removeprefix(inside)] = _room(inner, way)
     return _closed(found)
@@ -200,13 +199,13 @@ def _room(room: str, way: str) -> Schema:
 
 
 def _whole(room: str) -> Schema:
-    return _ref(f"value:{room}") if room in choices() else _or_null(_ref(f"row:{room}"))
+    return _ref(f"value:{room}") if room in named_sections() else _or_null(_ref(f"row:{room}"))
 
 
 def _value(room: str) -> Schema:
     """A mixer or a task as one value: the keys of the one that its name says, the default one without a name."""
     kinds = []
-    for name, model in rooms()[room].items():
+    for name, model in sections()[room].items():
         keys = {word: _leaf_of(by_path()[f"{room}.{word}"][name]) for word in model.model_fields if word != "name"}
         required = {} if name == default_name(room) else {"required": ["name"]}
         kinds.append(_closed({"name": {"const": name}, **keys}) | required)
@@ -216,13 +215,13 @@ def _value(room: str) -> Schema:
 def _presets() -> Iterator[Schema]:
     """A mixer under a name that stands for some of its keys: the others may be given."""
     for preset, meant in PRESETS.items():
-        own = rooms()[NAMED][meant["name"]].model_fields.keys() - meant.keys()
+        own = sections()[NAMED][meant["name"]].model_fields.keys() - meant.keys()
         keys = {word: _leaf_of(by_path()[f"{NAMED}.{word}"][meant["name"]]) for word in sorted(own)}
         yield _closed({"name": {"const": preset}, **keys}) | {"required": ["name"]}
 
 
 def _word() -> Schema:
-    return words_schema(mixer_heads()) | {"description": "a mixer by its name, other keys at their defaults"}
+    return names_schema(mixer_heads()) | {"description": "a mixer by its name, other keys at their defaults"}
 
 
 def _leaf(path: str, keys: dict[str | None, Key]) -> Schema:
@@ -241,7 +240,7 @@ def _leaf_of(key: Key) -> Schema:
 
 def _type(key: Key) -> Schema:
     room, _, word = key.path.rpartition(".")
-    if word != "name" and holds_variants(rooms()[room][key.of].model_fields[word].metadata):
+    if word != "name" and holds_variants(sections()[room][key.of].model_fields[word].metadata):
         return _any(_variant(), _list(_variant()))
     kind: Schema = adapter(key.path, key.of).json_schema()
     if key.path == f"{NAMED}.name":

@@ -9,13 +9,11 @@ import polars as pl
 from mclab.atomic_files import write_whole
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
-from mclab.report.effects import effects
-from mclab.report.effects_shown import effects_frame
-from mclab.report.markdown import effects_page, markdown
-from mclab.report.runs import runs_of
-from mclab.report.summary import summarise
-from mclab.report.tables import cells_of
-from mclab.report.tex import tex
+from mclab.report.table.effects import effects, effects_frame
+from mclab.report.table.export import effects_page, markdown
+from mclab.report.table.frames import cells_of, runs_of
+from mclab.report.table.summary import summarise
+from mclab.report.table.tex import tex
 
 
 def write_tables(

@@ -5,10 +5,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mclab.config.keep import Keep
-from mclab.config.options import ALONE, AUTO, RunOptions
+from mclab.config.ids import run_id
+from mclab.config.options import ALONE, AUTO, Keep, RunOptions
 from mclab.config.outcome import FINAL, Outcome
-from mclab.config.run import RunConfig, Status, run_id
+from mclab.config.run import RunConfig, Status
 from mclab.plan.plan import Plan
 from mclab.plan.select import Wanted
 from mclab.runner.devices import unmet
@@ -19,7 +19,7 @@ from mclab.runner.packing import cost, free, halves, packs_of
 from mclab.runner.pending import PendingRuns
 from mclab.runner.time_range import ENDING, TimeRange, starting, time_range
 from mclab.store import Store
-from mclab.store.flight import Flights
+from mclab.store.crashes import Flights
 from mclab.workers import Failure, Pack, Pool, Result, Train, open_pool, worker_count
 from mclab.workers.cores import processors
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from mclab.config.run import RunConfig, shape_key
+from mclab.config.ids import shape_key
+from mclab.config.run import RunConfig
 from mclab.runner.estimate import after_training
 from mclab.runner.eta import Ahead, Eta, Job
 from mclab.runner.history import History

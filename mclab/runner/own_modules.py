@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from mclab.config.ids import run_id
 from mclab.config.own import parts_of
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.store import Store
-from mclab.store.flight import Flights
+from mclab.store.crashes import Flights
 
 Runs = list[RunConfig]
 

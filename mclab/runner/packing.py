@@ -3,10 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+from mclab.config.ids import shape_key
 from mclab.config.options import RunOptions
 from mclab.config.params import rough_parameters
-from mclab.config.run import RunConfig, shape_key
-from mclab.plan.size import tokens
+from mclab.config.run import RunConfig
+from mclab.plan.plan import tokens
 from mclab.runner.memory import memory
 from mclab.workers import Pack
 

@@ -4,8 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from mclab.config.ids import run_id
 from mclab.config.outcome import FINAL
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.plan.plan import Plan
 from mclab.plan.select import Lookup, Wanted, choose, runs_needed

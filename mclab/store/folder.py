@@ -12,22 +12,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from mclab.atomic_files import NoFileError, read_whole
-from mclab.config.keep import checkpoints
+from mclab.config.ids import SCIENCE, run_id
+from mclab.config.options import checkpoints
 from mclab.config.outcome import FINAL, Outcome
-from mclab.config.run import SCIENCE, RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.config.strict import ConfigError
 from mclab.passwords import without_passwords
-from mclab.plan.describe import as_dict, from_dict
-from mclab.plan.difference import difference, looked, renewal
 from mclab.plan.plan import Plan
+from mclab.plan.plan_diff import looked, plan_diff, renewal
+from mclab.plan.plan_json import as_dict, from_dict
 from mclab.printable import one_line
-from mclab.store.curve import curve_bytes, read_curve
-from mclab.store.files import StoreError, move_aside, plainly, write_whole
-from mclab.store.foreign import is_own_folder, refuse_foreign, remove_leftovers
-from mclab.store.lock import Lock
-from mclab.store.plain import json_bytes
-from mclab.store.record import read_record, record_of
+from mclab.store.files import StoreError, json_bytes, move_aside, plainly, write_whole
+from mclab.store.lock import Lock, is_own_folder, refuse_foreign, remove_leftovers
+from mclab.store.record import curve_bytes, read_curve, read_record, record_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -241,7 +239,7 @@ class Store(Records):
             raise StoreError(f"{self.path}: belongs to a search; give another --out")
         refuse_foreign(self.path, [self._plan.name], {"grid.yaml": grid} if grid is not None else {})
         before = self._plan_before()
-        changed = difference(before, plan) if before else None
+        changed = plan_diff(before, plan) if before else None
         if changed and changed.needs_extend and not extend:
             raise StoreError(
                 f"{self.path} holds another grid, this one is {changed}; "

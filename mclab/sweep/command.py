@@ -20,27 +20,25 @@ from mclab.config.strict import ConfigError
 from mclab.passwords import without_password
 from mclab.plan.space import Space
 from mclab.plan.space_trials import Trials, as_dict
-from mclab.report.align import cut
+from mclab.report.text import cut
 from mclab.runner import Progress
 from mclab.runner.devices import here, resolved
 from mclab.runner.memory_limits import machine, needs, refuse
 from mclab.runner.own_modules import check_modules
 from mclab.store import SPACE, Store
-from mclab.store.files import StoreError, plainly, write_whole
-from mclab.store.foreign import refuse_foreign
-from mclab.store.paths import told_as_given
+from mclab.store.files import StoreError, named_as_given, plainly, write_whole
+from mclab.store.lock import refuse_foreign
 from mclab.sweep import samplers
-from mclab.sweep.facts import Seen, seen_of
+from mclab.sweep.cost import TRIALS
 from mclab.sweep.importance import RESAMPLES, weighed
 from mclab.sweep.journal import NAME, Journal
-from mclab.sweep.opening import open_study
-from mclab.sweep.outlook import TRIALS
-from mclab.sweep.patience import ConnectionLostError
-from mclab.sweep.place import Place, Say
+from mclab.sweep.open_study import open_study
 from mclab.sweep.postgres import Postgres
+from mclab.sweep.report import Tally
 from mclab.sweep.search import Search
+from mclab.sweep.storage import ConnectionLostError, Say, StudyStorage
 from mclab.sweep.study import Shared
-from mclab.sweep.tally import Tally
+from mclab.sweep.trials import Seen, seen_of
 from mclab.workers.signals import interrupts_held
 
 #: Exit codes: all done; files that could not be written; some trials failed, diverged or are missing; interrupted.
@@ -146,7 +144,7 @@ def sweep(
     _refuse_a_grid(out)
     on_cpu = options.how.device == "cpu" and options.how.scheduler is None
     refuse(needs([("base", space.base_point().runs[0])])[0], machine() if on_cpu else None)
-    with told_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
+    with named_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
         points, device = _points(space), here(options.how)
         check_modules(points, place, device, say_so, refuse=True, forget=options.how.retry_failed)
         report = _swept(space, place, options, content, say_so, progress)
@@ -160,7 +158,7 @@ def _swept(
 ) -> Report:
     """`sweep` in a folder by its absolute path."""
     with Store(out, say=say) as store:
-        place: Place = _place(options.storage, out, say)
+        place: StudyStorage = _place(options.storage, out, say)
         with closing(place):
             try:
                 return _searched(space, place, store, options, content, say, progress)
@@ -173,7 +171,7 @@ def _swept(
 
 def _searched(
     space: Space,
-    place: Place,
+    place: StudyStorage,
     store: Store,
     options: Options,
     content: bytes,
@@ -259,7 +257,7 @@ def write(found: Trials, out: Path) -> tuple[list[Path], list[str]]:
     return files, faults
 
 
-def _place(storage: str | None, out: Path, say: Say) -> Place:
+def _place(storage: str | None, out: Path, say: Say) -> StudyStorage:
     """Where the study is kept. Raises `ConfigError`."""
     if storage is None:
         return Journal(out / NAME, say)

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from optuna.trial import TrialState
 
-from mclab.config.keep import Keep
-from mclab.config.options import AUTO, RunOptions
+from mclab.config.ids import run_id
+from mclab.config.options import AUTO, Keep, RunOptions
 from mclab.config.outcome import FINAL, Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.runner import Ahead, Progress
 from mclab.runner.devices import unmet
 from mclab.runner.execute import before_runs
@@ -18,14 +18,14 @@ from mclab.runner.history import FRESH, MOST, History
 from mclab.runner.packing import cost, free, halves, packs_of
 from mclab.runner.time_range import Countdown, TimeRange, starting, time_range
 from mclab.store import Store
-from mclab.sweep.facts import BEGUN
-from mclab.sweep.measure import end_as, end_of
-from mclab.sweep.outlook import work_of
+from mclab.sweep.cost import work_of
 from mclab.sweep.owner import BEAT
-from mclab.sweep.patience import UnansweredError
 from mclab.sweep.pruning import Pruned, bars
+from mclab.sweep.report import Tally, failure_text
+from mclab.sweep.results import end_of, same_end_as
+from mclab.sweep.storage import UnansweredError
 from mclab.sweep.study import Claim, End, Shared
-from mclab.sweep.tally import Tally, wrong
+from mclab.sweep.trials import BEGUN
 from mclab.workers import Failure, Pack, Pool, Result, open_pool, worker_count
 from mclab.workers.cores import processors
 
@@ -236,7 +236,7 @@ class Search:
             own, twin = self._own.get(claim.number, []), claim.twin
             if not own and not answered:  # another trial had the same runs in training
                 twin, answered = self._shared.twin(claim), True
-            end = end_as(twin) if twin else self._measured(claim.point.run_ids)
+            end = same_end_as(twin) if twin else self._measured(claim.point.run_ids)
             if own:
                 spent = sum(self._spent.get(name, 0.0) for name in own)
                 end = replace(end, facts={**(end.facts or {}), "duration_s": spent})
@@ -250,7 +250,7 @@ class Search:
             self._say(f"trial {claim.number} was given up meanwhile and another has its parameters; its runs stay")
             return
         self.tally.count(end.status, answered, self._how.limit)
-        line = wrong(claim, end)
+        line = failure_text(claim, end)
         if line and not answered:
             self._say(line)
         self._tell()

@@ -5,21 +5,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mclab.config.ids import run_id
 from mclab.config.options import RunOptions
 from mclab.config.outcome import FINAL
-from mclab.config.run import run_id
 from mclab.config.stored import StoredRun
 from mclab.plan.plan import Plan
 from mclab.plan.select import Curve, Lookup
-from mclab.report.rebase import with_baseline
-from mclab.report.wanted import needed, wanted_by
+from mclab.report.seeds import needed, wanted_by
+from mclab.report.table.baseline import with_baseline
 from mclab.runner import Progress, Start, Summary, execute
 from mclab.runner.devices import here, resolved
 from mclab.runner.memory_limits import machine, needs, refuse
 from mclab.runner.own_modules import check_modules
 from mclab.store import Records, Store
-from mclab.store.files import StoreError
-from mclab.store.paths import told_as_given
+from mclab.store.files import StoreError, named_as_given
 from mclab.verbs.plot import write_plots
 from mclab.verbs.table import write_tables
 
@@ -71,7 +70,7 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The cells as in the tables, and what ran. Imports polars."""
-        from mclab.report.tables import cells_frame
+        from mclab.report.table.frames import cells_frame
 
         return {
             "out": str(self.out),
@@ -98,13 +97,13 @@ def ablate(
     """Run what is missing in `out`, then write tables and plots, unless an interrupt asks to end at once.
 
     `grid` is the grid's file as given, `None` for a plan without one. `baseline` names the row that tables compare with
-    (`mclab.report.rebase`); what is stored does not depend on it. Raises `ConfigError` for a device that is not
+    (`mclab.report.table.baseline`); what is stored does not depend on it. Raises `ConfigError` for a device that is not
     there, for runs that fit into no memory or are far beyond this machine's, and for a folder that cannot be used.
     """
     with_baseline(plan, baseline)  # a wrong one is found before anything is trained
     options = resolved(options)
     check_memory(plan, options)
-    with told_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
+    with named_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
         check_modules(
             plan.first_runs(),
             place,

@@ -8,19 +8,20 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
+from mclab.config.ids import inert
 from mclab.config.keys import by_path, shown
 from mclab.config.outcome import ALL
-from mclab.config.run import inert
 from mclab.config.stored import StoredRun, clashing
 from mclab.config.strict import ConfigError, leaves
-from mclab.report.names import full_label, natural, plain, seeds_text, value_text
-from mclab.report.notes import MIXABLE
-from mclab.report.row import Row, scores
+from mclab.report.prose.notes import MIXABLE
 from mclab.report.stats import Difference, Spread, paired, spread
-from mclab.report.summary import Summary, summarise
+from mclab.report.table.accuracy import scores
+from mclab.report.table.row import Row
+from mclab.report.table.summary import Summary, summarise
+from mclab.report.text import full_label, natural, plain, seeds_text, value_text
 from mclab.store import Records
-from mclab.store.paths import usable
+from mclab.store.files import usable
 
 _FILTER = re.compile(r"[\w.]+=.*")
 #: Names that are listed where one of them was probably meant.

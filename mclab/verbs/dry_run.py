@@ -5,15 +5,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mclab.config.ids import run_id
 from mclab.config.options import ALONE, RunOptions
 from mclab.config.params import parameters, state_floats
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
-from mclab.plan import describe
-from mclab.plan.difference import difference, renewal
-from mclab.plan.plan import Cell, Plan
-from mclab.plan.size import Size, size
-from mclab.report.wanted import needed
+from mclab.plan import plan_json
+from mclab.plan.plan import Cell, Plan, Workload, workload
+from mclab.plan.plan_diff import plan_diff, renewal
+from mclab.report.seeds import needed
 from mclab.runner.history import FRESH, MOST, History
 from mclab.runner.memory_limits import Need, machine, memory_warnings, needs, refuse, trains_here
 from mclab.runner.time_range import TimeRange, planned_device, planned_workers, whole_command
@@ -47,7 +47,7 @@ class Preview:
 
     plan: Plan
     out: Path
-    size: Size
+    workload: Workload
     cells: tuple[CellSize, ...]
     stored: int
     seconds: float
@@ -65,7 +65,7 @@ class Preview:
 
     def as_dict(self) -> dict[str, Any]:
         """The plan as `plan.json` has it without the command line's part, each cell with its size, and the totals."""
-        plan = describe.as_dict(self.plan)
+        plan = plan_json.as_dict(self.plan)
         del plan["given"], plan["written"]
         cells = [{**asdict(own), **cell} for own, cell in zip(self.cells, plan.pop("cells"), strict=True)]
         return {
@@ -97,7 +97,7 @@ def preview(
 
     Raises `ConfigError` where the folder's name is a file, and for runs that fit into no machine's memory.
     """
-    counts, first = size(plan), list(set(plan.first_runs()))
+    counts, first = workload(plan), list(set(plan.first_runs()))
     missing = first
     records = Records(out, say=lambda line: None) if out.exists() else None
     stored = 0
@@ -168,7 +168,7 @@ def _conflict(plan: Plan, records: Records | None) -> Iterator[str]:
     except ConfigError as error:
         yield f"{error}; a run moves it aside and continues"
         return
-    changed = difference(before, plan) if before else None
+    changed = plan_diff(before, plan) if before else None
     if records and changed and changed.needs_extend:
         yield f"{records.path} holds another grid, this one is {changed}: it needs --extend or another --out"
     if before and (line := renewal(before, plan)):

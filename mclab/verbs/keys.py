@@ -1,6 +1,6 @@
 """`mclab keys WORD`: the keys that have a word in their name or meaning."""
 
-from mclab.config.guess import nearest, suggestion
+from mclab.config.error import nearest, suggestion
 from mclab.config.keys import Key, all_keys
 from mclab.config.strict import ConfigError, cut
 

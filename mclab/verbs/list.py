@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from mclab.config.ids import UNSCIENTIFIC, inert
 from mclab.config.outcome import ALL
-from mclab.config.run import UNSCIENTIFIC, RunConfig, inert
+from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import ConfigError, leaves
-from mclab.plan.plan import Plan
-from mclab.plan.size import size
+from mclab.plan.plan import Plan, workload
 from mclab.plan.space_trials import Trials
-from mclab.report.names import column_names
+from mclab.report.text import column_names
 from mclab.store import SPACE, Records
-from mclab.sweep.outlook import finished
+from mclab.sweep.cost import finished
 from mclab.verbs.load import trial_of, trials
 
 #: What a record says of its run beside the scores, under the names that runs.csv gives it.
@@ -80,7 +80,7 @@ def _folder(path: Path, say: Callable[[str], None]) -> dict[str, Any]:
             question, done, planned = study.question, finished(path, study.study), study.asked
         elif (plan := Records(path, say=say).plan()) is not None:
             ids = {name for cell in plan.cells for each in cell.candidates for name in each.run_ids().values()}
-            question, done, planned = plan.question, len(ids & stored.keys()), size(plan).runs
+            question, done, planned = plan.question, len(ids & stored.keys()), workload(plan).runs
     except ConfigError as error:
         say(str(error))
     last = f"{datetime.fromtimestamp(max(stored.values()), UTC):%Y-%m-%d}" if stored else None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mclab.atomic_files import read_whole
-from mclab.config.guess import suggestion
+from mclab.config.error import suggestion
 from mclab.config.outcome import ALL
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import Plan
@@ -32,7 +32,7 @@ def frame(folder: str | Path) -> "pl.DataFrame":
     plan = records.plan()
     if plan is None:
         return _with_trials(records.scan_frame(), trials(records.path))
-    from mclab.report.runs import runs_frame
+    from mclab.report.table.frames import runs_frame
 
     return runs_frame(plan, records.lookup)
 

@@ -11,16 +11,16 @@ from mclab.store import Records
 from mclab.store.files import plainly
 
 if TYPE_CHECKING:
-    from mclab.report.layout import Layout
+    from mclab.report.plot.layout import Layout
     from mclab.report.sweeps.study import Study
 
 
 def write_plots(plan: Plan, records: Records, out: Path) -> list[Path]:
     """The plots that a grid gets unasked, below `out`. Raises `ConfigError` where they cannot be written."""
-    from mclab.report import plots
+    from mclab.report.plot import kinds
 
     with plainly(out / "plots"):
-        return plots.write_plots(plan, records.lookup, out / "plots", curve=records.curve)
+        return kinds.write_plots(plan, records.lookup, out / "plots", curve=records.curve)
 
 
 def draw_grid(
@@ -33,11 +33,11 @@ def draw_grid(
     labels: Sequence[str],
 ) -> list[Path]:
     """The kinds that were asked for, below `out`. Raises `ConfigError` also where nothing has a result yet."""
-    from mclab.report import plots
+    from mclab.report.plot import kinds
 
-    plots.refuse_empty(plan, records.lookup)
+    kinds.refuse_empty(plan, records.lookup)
     with plainly(out / "plots"):
-        return plots.write_plots(plan, records.lookup, out / "plots", formats, kinds, records.curve, layout, labels)
+        return kinds.write_plots(plan, records.lookup, out / "plots", formats, kinds, records.curve, layout, labels)
 
 
 def draw_sweep(
@@ -50,11 +50,11 @@ def draw_sweep(
     labels: Sequence[str],
 ) -> list[Path]:
     """The kinds that were asked for, below `out`; by default all that have something to show. Raises `ConfigError`."""
-    from mclab.report.layout import laid_out
-    from mclab.report.plots import drawn, with_labels
+    from mclab.report.plot.kinds import drawn, with_labels
+    from mclab.report.plot.layout import using_layout
     from mclab.report.sweeps.plots import figures_of
     from mclab.report.sweeps.study import Study
-    from mclab.report.write import write_files
+    from mclab.report.table.export import write_files
 
     study = Study(found)
     figures: Mapping[str, Callable[[], Any]] = figures_of(study)
@@ -63,7 +63,7 @@ def draw_sweep(
     kinds = kinds or tuple(figures)
     if missing := [kind for kind in kinds if kind not in figures]:
         raise ConfigError(f"{folder}: {_why_not(missing[0], study)}")
-    with laid_out(with_labels(layout, labels, [figures[kind] for kind in kinds])):
+    with using_layout(with_labels(layout, labels, [figures[kind] for kind in kinds])):
         files = {f"{kind}.{form}": drawn(figures[kind], form) for kind in kinds for form in formats}
     with plainly(out / "plots"):
         return write_files(out / "plots", files)

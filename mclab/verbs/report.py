@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mclab.plan.space_trials import Trials
 from mclab.report.page.grid import grid_page
-from mclab.report.page.parts import Source
+from mclab.report.page.html import Source
 from mclab.report.page.sweep import sweep_page
 from mclab.store import SPACE, Records
 from mclab.verbs.load import planned, trials

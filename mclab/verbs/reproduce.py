@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from mclab.config.guess import did_you_mean
+from mclab.config.error import did_you_mean
 from mclab.config.strict import ConfigError
 from mclab.plan.plan import Plan
-from mclab.report.paper import Reproduction, reproduction
+from mclab.report.paper.comparison.comparison import Reproduction, reproduction
 from mclab.store import Records
 from mclab.store.files import plainly
 from mclab.verbs.load import opened
@@ -46,10 +46,10 @@ def stored(folder: Path) -> tuple[Plan, Records]:
 
 def write(found: Reproduction, out: Path) -> list[Path]:
     """The tables of a reproduction below a run folder. Raises `ConfigError` where they cannot be written."""
-    from mclab.report import paper_files
+    from mclab.report.paper.comparison import files
 
     with plainly(out / "tables"):
-        return paper_files.write(found, out / "tables")
+        return files.write(found, out / "tables")
 
 
 __all__ = ["grid_of", "published", "reproduction", "stored", "write"]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from mclab.config.keys import shown
 from mclab.config.strict import ConfigError, Leaf
-from mclab.plan.difference import difference
 from mclab.plan.grid import load_plan
 from mclab.plan.only import narrowed
 from mclab.plan.overrides import SMOKE_NOTE
 from mclab.plan.plan import Given, Plan
+from mclab.plan.plan_diff import plan_diff
 from mclab.plan.quick import NOTE as QUICK_NOTE
 from mclab.plan.quick import QUICK
 
@@ -35,7 +35,7 @@ def command(folder: Path, plan: Plan) -> str | None:
         grid = _original([given.grid] if given.grid else [], copy)
         overrides = [word for word in given.overrides if word.partition("=")[0].strip() != "seed"]
         again = load_plan(grid, overrides, None if plan.until else _seeds(plan), quick=given.quick)
-        if difference(plan, narrowed(again, given.only)):
+        if plan_diff(plan, narrowed(again, given.only)):
             return None
     except (ConfigError, OSError):
         return None
@@ -63,7 +63,7 @@ def _before(plan: Plan, copy: Path) -> Given:
     quick = QUICK_NOTE in plan.notes
     name = plan.name.removesuffix(f"-{QUICK}") if quick else plan.name
     grid = _original([f"{place}/{name}.yaml" for place in PLACES], copy)
-    moved = difference(load_plan(grid, seeds=_seeds(plan), quick=quick), plan).changed
+    moved = plan_diff(load_plan(grid, seeds=_seeds(plan), quick=quick), plan).changed
     return Given(str(grid), tuple(f"{path}={_text(value)}" for path, _, value in moved), quick=quick)
 
 

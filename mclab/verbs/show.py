@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mclab.config.ids import inert, written
 from mclab.config.outcome import ALL
-from mclab.config.run import inert, written
 from mclab.config.stored import StoredRun, StoredScore
 from mclab.config.strict import ConfigError
-from mclab.store import Records, ids
+from mclab.store import Records, find
 from mclab.store.record import figures_of
 from mclab.verbs.load import trial_of, trials
 
@@ -25,8 +25,8 @@ class Found:
 
 
 def find(run: str, folder: Path | None, say: Callable[[str], None]) -> Found:
-    """The one run whose id begins with `run` (see `mclab.store.ids.find`). Raises `ConfigError`."""
-    stored = ids.find(run, folder, say)
+    """The one run whose id begins with `run` (see `mclab.store.find.find_run`). Raises `ConfigError`."""
+    stored = find.find(run, folder, say)
     records = Records(stored.folder, say=say)
     record = records.lookup(stored.run_id)
     if record is None:
@@ -34,7 +34,7 @@ def find(run: str, folder: Path | None, say: Callable[[str], None]) -> Found:
     return Found(stored.folder, record, records.curve(stored.run_id), _trial(stored, say))
 
 
-def _trial(stored: ids.Stored, say: Callable[[str], None]) -> int | None:
+def _trial(stored: find.Stored, say: Callable[[str], None]) -> int | None:
     try:
         study = trials(stored.folder)
     except ConfigError as error:

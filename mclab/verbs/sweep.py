@@ -12,11 +12,10 @@ from mclab.atomic_files import write_whole
 from mclab.config.options import RunOptions
 from mclab.config.params import parameters, state_floats
 from mclab.config.strict import ConfigError
+from mclab.plan.comparable import meaningless
 from mclab.plan.confirm import Confirmation, confirmation
-from mclab.plan.evidence import meaningless
 from mclab.plan.grid import load_plan
-from mclab.plan.plan import Plan
-from mclab.plan.size import tokens
+from mclab.plan.plan import Plan, tokens
 from mclab.plan.space import Space
 from mclab.plan.space_trials import Trials
 from mclab.runner.history import FRESH, MOST, History
@@ -24,10 +23,10 @@ from mclab.runner.memory_limits import machine, memory_warnings, needs, refuse, 
 from mclab.runner.time_range import planned_device, planned_workers, time_text, whole_command
 from mclab.store import Records
 from mclab.store.files import plainly
-from mclab.sweep.outlook import finished, work_of
+from mclab.sweep.cost import finished, work_of
 
 if TYPE_CHECKING:
-    from mclab.report.sweeps.confirmed import Confirmed
+    from mclab.report.sweeps.confirmation import Confirmed
     from mclab.runner import Progress
     from mclab.verbs.ablate import Report
 
@@ -110,10 +109,10 @@ def run_confirmation(
 
 def confirmed(found: Trials, grid: ConfirmingGrid, report: "Report", out: Path) -> tuple["Confirmed", Path]:
     """What the grid and the search say of each choice, and the page that was written of it."""
-    from mclab.report.summary import summarise
-    from mclab.report.sweeps.confirmed import confirmed as beside
-    from mclab.report.sweeps.confirmed import page
+    from mclab.report.sweeps.confirmation import confirmed as beside
+    from mclab.report.sweeps.confirmation import page
     from mclab.report.sweeps.study import Study
+    from mclab.report.table.summary import summarise
 
     summary = summarise(report.plan, report.lookup, report.curve)
     both = beside(Study(found), grid.asked.trial, summary, grid.asked.axis_of, grid.asked.refused)
@@ -126,7 +125,7 @@ def confirmed(found: Trials, grid: ConfirmingGrid, report: "Report", out: Path) 
 
 def verdicts(both: "Confirmed") -> list[dict[str, Any]]:
     """Each row of the confirmation for programs."""
-    from mclab.report.sweeps.confirmed import verdict_of
+    from mclab.report.sweeps.confirmation import verdict_of
 
     return [
         {

@@ -13,10 +13,10 @@ def write_tables(plan: Plan, records: Records, out: Path, underline: bool = Fals
 
     Raises `ConfigError` where they cannot be written.
     """
-    from mclab.report import write
+    from mclab.report.table import export
 
     with plainly(out / "tables"):
-        return write.write_tables(plan, records.lookup, out / "tables", records.curve, underline)
+        return export.write_tables(plan, records.lookup, out / "tables", records.curve, underline)
 
 
 def write_sweep_tables(found: Trials, out: Path) -> list[Path]:
@@ -24,14 +24,14 @@ def write_sweep_tables(found: Trials, out: Path) -> list[Path]:
     from mclab.report.sweeps import write
 
     with plainly(out / "tables"):
-        return write.write_tables(found, out / "tables")
+        return export.write_tables(found, out / "tables")
 
 
 def sweep_table(found: Trials, name: str) -> bytes:
     """One of the files that `write_sweep_tables` writes."""
     from mclab.report.sweeps.study import Study
     from mclab.report.sweeps.write import page, trials_frame
-    from mclab.report.write import as_csv, as_parquet
+    from mclab.report.table.export import as_csv, as_parquet
 
     if name == "sweep.md":
         return page(Study(found)).encode()

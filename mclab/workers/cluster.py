@@ -20,8 +20,7 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError
 from distributed.security import Security
 from distributed.versions import VersionMismatchWarning
 
-from mclab.config.keep import Keep
-from mclab.config.options import RunOptions
+from mclab.config.options import Keep, RunOptions
 from mclab.config.strict import ConfigError
 from mclab.workers.cluster_check import RETRIES, cannot_import, check_cluster
 from mclab.workers.dask_task import TAKEN, train_here

@@ -19,7 +19,7 @@ from dask.utils import parse_timedelta
 from distributed import Client
 
 import mclab
-from mclab.config.run import SCIENCE
+from mclab.config.ids import SCIENCE
 from mclab.config.strict import ConfigError
 from mclab.config.versions import moved_parts
 from mclab.workers.work import Say

@@ -8,8 +8,7 @@ from functools import partial
 from distributed import Status, get_worker
 from distributed.utils import sync
 
-from mclab.config.keep import Keep
-from mclab.config.options import RunOptions
+from mclab.config.options import Keep, RunOptions
 from mclab.workers.work import Pack, Result, Train, work
 
 #: In place of a step: a worker has taken the pack up.

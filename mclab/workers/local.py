@@ -17,8 +17,7 @@ import dask
 from distributed import Client, Nanny, Scheduler, SpecCluster, Worker
 from distributed.security import Security
 
-from mclab.config.keep import Keep
-from mclab.config.options import RunOptions
+from mclab.config.options import Keep, RunOptions
 from mclab.config.strict import ConfigError
 from mclab.workers.cluster import NEVER, DaskPool, quiet
 from mclab.workers.cluster_check import RETRIES, TTL

@@ -6,8 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Protocol
 
-from mclab.config.keep import Keep
-from mclab.config.options import AUTO, RunOptions
+from mclab.config.options import AUTO, Keep, RunOptions
 from mclab.workers.cores import cores
 from mclab.workers.work import Pack, PackProgress, Result, Say, Train, work
 

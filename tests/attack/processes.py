@@ -22,7 +22,7 @@ PATIENCE = 120
 
 
 #: What takes as long as a hundred small commands is not drawn unless it is what is attacked.
-_DRAWS = ("mclab.report.plots.write_plots", "mclab.report.sweeps.plots.write_plots")
+_DRAWS = ("mclab.report.plot.kinds.write_plots", "mclab.report.sweeps.plots.write_plots")
 
 
 @contextmanager

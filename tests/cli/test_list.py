@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mclab.plan.space_trials import as_dict
 from tests.commands import fine
-from tests.report.sweeps import study, trial
+from tests.report.sweeps.trials import study, trial
 
 
 def test_a_list_is_aligned_and_its_json_says_all(finished: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mclab.cli.output import result_json
-from mclab.config.run import run_id
+from mclab.config.ids import run_id
 from tests.commands import BIG, SCRIPT, TINY, VERBS, fine, grid_file, mclab, records, started, with_grid
 from tests.stored import done as ended
 

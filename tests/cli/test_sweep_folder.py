@@ -10,17 +10,18 @@ import polars as pl
 import pytest
 
 import mclab as library
+from mclab.config.ids import run_id
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.plan.space_trials import Trials, as_dict
-from mclab.report.sweeps.terminal import terminal_text
+from mclab.report.sweeps.tables import terminal_text
 from mclab.report.sweeps.write import write_tables
 from mclab.runner import execute
 from mclab.store import Store
 from tests.commands import fine, mclab, one_line, snapshot, started
-from tests.report.sweeps import FRONT, SEVERAL, study, trial, weights
+from tests.report.sweeps.trials import FRONT, SEVERAL, study, trial, weights
 from tests.stored import done
 
 LR = 0.0123456

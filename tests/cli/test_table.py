@@ -36,7 +36,7 @@ def test_a_table_in_other_formats_is_the_file_of_that_name(finished: Path) -> No
 
 def test_the_table_ends_with_a_command_that_works_when_pasted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_plots(monkeypatch)
-    monkeypatch.setattr("mclab.report.rows.without_recall", lambda *_: None)  # nothing to recall, nothing to guess
+    monkeypatch.setattr("mclab.report.table.row.without_recall", lambda *_: None)  # nothing to recall, nothing to guess
     fine("ablate", "--grid", "tiny.yaml", "--workers", 1, "train.steps=3", "eval.every=3")
     last = fine("table", "runs/tiny").out.splitlines()[-1]
     assert last == "add seeds: mclab ablate --grid tiny.yaml train.steps=3 eval.every=3 --seeds 0..4"
@@ -75,8 +75,8 @@ def test_a_full_disk_keeps_no_result_back(here: Path, monkeypatch: pytest.Monkey
 
     words = ("ablate", "--grid", "tiny.yaml", "--workers", 1)
     with monkeypatch.context() as patched:
-        patched.setattr("mclab.report.write.write_tables", full)
-        patched.setattr("mclab.report.plots.write_plots", full)
+        patched.setattr("mclab.report.table.export.write_tables", full)
+        patched.setattr("mclab.report.plot.kinds.write_plots", full)
         done = mclab(*words)
     assert done.code == 2
     assert done.out.startswith("Does the gate matter?\n\ngate ")

@@ -13,10 +13,11 @@ import torch
 from jsonschema import Draft7Validator
 
 import mclab.memories
+from mclab.config.ids import inert, run_id
 from mclab.config.keys import all_keys
 from mclab.config.model import RULES, MemoryMixer, Rule
 from mclab.config.parse import parse_run
-from mclab.config.run import RunConfig, inert, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.memories import MEMORIES
 from mclab.memories.base import Memory

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from mclab.config.strict import ConfigError
-from mclab.plan.describe import as_dict, from_dict
 from mclab.plan.grid import plan_from
 from mclab.plan.only import narrowed
+from mclab.plan.plan_json import as_dict, from_dict
 
 AXES: dict[str, list[Any]] = {"model.mixer.gate": ["context", "input", "none"], "model.dim": [16, 32]}
 GRID = {"grid": AXES, "seeds": [0]}

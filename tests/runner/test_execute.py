@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from mclab.config.keep import checkpoint
-from mclab.config.options import RunOptions
+from mclab.config.ids import run_id, shape_key
+from mclab.config.options import RunOptions, checkpoint
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, run_id, shape_key
+from mclab.config.run import RunConfig
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Plan
 from mclab.runner import Ahead, Progress, Start, Summary, execute

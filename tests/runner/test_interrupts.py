@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.plan.grid import plan_from
 from mclab.runner import execute
 from mclab.store import Store, StoreError
-from mclab.store.flight import NAME
+from mclab.store.crashes import NAME
 from tests.runner.test_execute import GATES, SELECTED, Trainer, outcome_of, records, run
 
 # ---- what interrupts ----

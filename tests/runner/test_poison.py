@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.options import RunOptions
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.runner import execute
 from mclab.runner.own_modules import check_modules
 from mclab.store import Store
-from mclab.store.flight import NAME, Flights
+from mclab.store.crashes import NAME, Flights
 from tests.commands import TINY, fine, grid_file, mclab, no_plots, records, started
 from tests.own_modules import GOOD, own, run_of
 from tests.runner.test_execute import outcome_of
@@ -60,7 +61,7 @@ def test_an_end_in_order_and_a_restart_of_the_machine_are_no_deaths(
     assert not Flights(tmp_path, {}).suspect("a")
     died(tmp_path, "a")
     Flights(tmp_path, {}).begin(["a"])
-    monkeypatch.setattr("mclab.store.flight.boot", lambda: "another")
+    monkeypatch.setattr("mclab.store.crashes.boot_id", lambda: "another")
     after = Flights(tmp_path, {})
     assert (after.suspect("a"), after.poison("a")) == (True, None)  # of the first death, the second was none
 

@@ -14,9 +14,9 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Plan
-from mclab.report.course import Course, course
-from mclab.report.summary import summarise
-from mclab.report.tables import cells_of
+from mclab.report.table.frames import cells_of
+from mclab.report.table.planned_looks import LooksSoFar, looks_so_far
+from mclab.report.table.summary import summarise
 from mclab.store import Records
 from mclab.verbs.ablate import ablate
 from tests.commands import no_plots
@@ -70,11 +70,11 @@ def go(monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def way(out: Path) -> Course:
+def way(out: Path) -> LooksSoFar:
     records = Records(out)
     plan = records.plan()
     assert plan is not None
-    return course(plan, records.lookup, records.curve)
+    return looks_so_far(plan, records.lookup, records.curve)
 
 
 def plan_of(**more: Any) -> Plan:

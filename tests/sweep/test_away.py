@@ -19,9 +19,9 @@ from mclab.config.options import RunOptions
 from mclab.config.run import RunConfig
 from mclab.store import Store
 from mclab.sweep.owner import LEASE
-from mclab.sweep.patience import PATIENCE, ConnectionLostError, UnansweredError
 from mclab.sweep.postgres import Postgres
 from mclab.sweep.search import Search
+from mclab.sweep.storage import PATIENCE, ConnectionLostError, UnansweredError
 from mclab.sweep.study import Claim, End, Shared
 from tests.commands import fine, mclab, records
 from tests.sweep.bench import (
@@ -77,7 +77,7 @@ def pausing(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) ->
         meanwhile()
 
     clock = SimpleNamespace(monotonic=lambda: sum(pauses), sleep=sleep)
-    monkeypatch.setattr("mclab.sweep.patience.time", clock)
+    monkeypatch.setattr("mclab.sweep.storage.time", clock)
     return pauses
 
 

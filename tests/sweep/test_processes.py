@@ -10,9 +10,9 @@ from subprocess import Popen
 import pytest
 from optuna.trial import FrozenTrial, TrialState
 
-from mclab.sweep.facts import counted, status
-from mclab.sweep.place import Place
 from mclab.sweep.postgres import Postgres
+from mclab.sweep.storage import StudyStorage
+from mclab.sweep.trials import counted, status
 from tests.cli.test_process import still_there
 from tests.commands import fine, records, started
 from tests.sweep.bench import SPACE, FakeTraining, frozen, journal, space_file, trials
@@ -27,7 +27,7 @@ def of(process: Popen[str], found: list[FrozenTrial]) -> list[FrozenTrial]:
     return [trial for trial in running if trial.user_attrs.get("owner", {}).get("pid") == process.pid]
 
 
-def wait_for_a_trial(place: Place, process: Popen[str], least: int = 0) -> FrozenTrial:
+def wait_for_a_trial(place: StudyStorage, process: Popen[str], least: int = 0) -> FrozenTrial:
     """Until the process runs a trial and at least so many are finished; it is stopped in the middle of that trial."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:

@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from mclab.config.run import RunConfig, run_id
+from mclab.config.ids import run_id
+from mclab.config.run import RunConfig
 from mclab.plan.space_load import load_space
 from mclab.plan.space_trials import from_dict
 from mclab.store import StoreError
@@ -279,7 +280,7 @@ def test_a_dry_run_goes_by_stored_times_and_counts_what_is_finished(here: Path, 
 def test_a_database_that_is_gone_is_a_line_and_what_was_measured_stays(
     here: Path, training: FakeTraining, server: str, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mclab.sweep.patience.PATIENCE", 0.0)
+    monkeypatch.setattr("mclab.sweep.storage.PATIENCE", 0.0)
 
     def drop(run: RunConfig) -> None:
         if len(training.asked) == 2:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from mclab.config.keep import Keep
-from mclab.config.options import RunOptions
+from mclab.config.options import Keep, RunOptions
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.runner import Summary

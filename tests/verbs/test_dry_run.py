@@ -12,7 +12,7 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.plan.plan import Cell
-from mclab.report.wanted import wanted_by
+from mclab.report.seeds import wanted_by
 from mclab.runner import execute
 from mclab.runner.estimate import duration
 from mclab.runner.memory_limits import Machine, needs

@@ -12,7 +12,7 @@ from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
-from mclab.report.write import write_tables
+from mclab.report.table.export import write_tables
 from mclab.runner import execute
 from mclab.store import Store
 from tests.commands import mclab as command

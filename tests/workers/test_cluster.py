@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from mclab.config.keep import Keep
-from mclab.config.options import RunOptions
+from mclab.config.options import Keep, RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError

@@ -17,7 +17,7 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.config.task import TaskConfig
 from mclab.models.lm import LM
-from mclab.report.strip import Strip
+from mclab.report.characters import Strip
 from mclab.tasks import NO_ANSWER, TASKS, Batch
 from mclab.train.evaluate import as_examined
 from mclab.verbs.sample.needed import needed, strip

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mclab.caching.segment import Segments, segments_of
 from mclab.config.model import MemoryMixer
-from mclab.report.strip import Strip
+from mclab.report.characters import Strip
 
 
 class Pair(NamedTuple):

@@ -4,21 +4,22 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mclab.config.guess import did_you_mean
-from mclab.config.run import RunConfig, written
+from mclab.config.error import did_you_mean
+from mclab.config.ids import written
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError, as_texts
 from mclab.config.task import TaskConfig
 from mclab.config.variants import WEIGHT, variants
-from mclab.store import Records, ids
-from mclab.store.ids import Stored
+from mclab.store import Records, find
+from mclab.store.find import Stored
 
 
 def find(digits: str, folder: Path | None, say: Callable[[str], None]) -> Stored:
-    """The one run whose id begins with `digits` (see `mclab.store.ids.find`), with weights.
+    """The one run whose id begins with `digits` (see `mclab.store.find.find_run`), with weights.
 
     Raises `ConfigError` also for a run without weights.
     """
-    stored = ids.find(digits, folder, say, weights=True)
+    stored = find.find(digits, folder, say, weights=True)
     if stored.weights.is_file():
         return stored
     raise ConfigError(_without_weights(stored))

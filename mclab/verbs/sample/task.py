@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mclab.config.keys import sections
+from mclab.config.keys import plain_sections
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.config.task import TaskConfig
@@ -68,7 +68,7 @@ def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[st
 
 def _config(task: str, overrides: Sequence[str]) -> RunConfig:
     """Evaluation sets of one sequence: a space too small for the default test set can still be shown."""
-    known = ("task", *sections())
+    known = ("task", *plain_sections())
     full = [text if text.partition(".")[0] in known else f"task.{text}" for text in overrides]
     try:
         plan = plan_from({"base": {"task": {"name": task}, "eval": {"valid": 1, "test": 1}}}, "sample", full)

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from mclab.report.align import aligned, padded
-from mclab.report.signs import BLOCKS, Marks
-from mclab.report.strip import Strip, cells
+from mclab.report.characters import BLOCKS, Characters, Strip, cells
+from mclab.report.text import aligned, padded
 from mclab.verbs.sample.task import Row, words
 
 if TYPE_CHECKING:
@@ -74,13 +73,13 @@ def _is_asked(row: Row, at: int) -> bool:
     return row["roles"][at] in ("query", "answer")
 
 
-def predictions_text(found: "Predicted", marks: Marks) -> str:
+def predictions_text(found: "Predicted", marks: Characters) -> str:
     """Every sequence with its answers marked and its gates' strips, how to read them, and the summary."""
     samples = ["\n".join(_sample(found, sample, marks)) for sample in found.samples]
     return "\n\n".join([*samples, "\n".join(_legend(found, marks)), "\n".join(_summary(found))])
 
 
-def _sample(found: "Predicted", sample: "Sample", marks: Marks) -> Iterator[str]:
+def _sample(found: "Predicted", sample: "Sample", marks: Characters) -> Iterator[str]:
     yield row_text(sample.row, {query.at: verdict(found, query, marks) for query in sample.queries})
     if found.task.answer_tokens > 1:
         yield from (_answer(found, answer, marks) for answer in sample.answers)
@@ -92,12 +91,12 @@ def _sample(found: "Predicted", sample: "Sample", marks: Marks) -> Iterator[str]
             yield from _strip(f"       {text}", query, head, marks)
 
 
-def verdict(found: "Predicted", query: "Query", marks: Marks) -> str:
+def verdict(found: "Predicted", query: "Query", marks: Characters) -> str:
     """` ✓`, or ` ✗` and what the model says instead."""
     return marks.right if query.right else f"{marks.wrong}{words(found.task, [query.predicted])[0]}"
 
 
-def label(found: "Predicted", sample: "Sample", query: "Query", marks: Marks) -> str:
+def label(found: "Predicted", sample: "Sample", query: "Query", marks: Characters) -> str:
     """A query as in the sequence, after its position: `12 ?k2=v17 ✓`."""
     place = f"{query.at:>{len(str(found.task.length))}}"
     return f"{place} {marked(sample.row)[query.at]}{verdict(found, query, marks)}"
@@ -108,7 +107,7 @@ def name_of(found: "Predicted", head: "Head") -> str:
     return f"layer {head.layer}" + f", head {head.head}" * (found.run.model.heads > 1)
 
 
-def _answer(found: "Predicted", answer: "tuple[Query, ...]", marks: Marks) -> str:
+def _answer(found: "Predicted", answer: "tuple[Query, ...]", marks: Characters) -> str:
     right = all(query.right for query in answer)
     wanted, said = (
         " ".join(words(found.task, [getattr(query, name) for query in answer])) for name in ("wanted", "predicted")
@@ -116,7 +115,7 @@ def _answer(found: "Predicted", answer: "tuple[Query, ...]", marks: Marks) -> st
     return f"       answer{marks.right if right else marks.wrong}  {wanted}" + f"  said {said}" * (not right)
 
 
-def _strip(before: str, query: "Query", head: "Head", marks: Marks) -> Iterator[str]:
+def _strip(before: str, query: "Query", head: "Head", marks: Characters) -> Iterator[str]:
     strip = query.strips[head]
     first, *more = cells(strip, marks)
     share = f"  {strip.share:4.2f}" if strip.held else ""
@@ -124,7 +123,7 @@ def _strip(before: str, query: "Query", head: "Head", marks: Marks) -> Iterator[
     yield from (f"{'':{len(before)}}  {line}".rstrip() for line in more)
 
 
-def _legend(found: "Predicted", marks: Marks) -> Iterator[str]:
+def _legend(found: "Predicted", marks: Characters) -> Iterator[str]:
     yield LEGEND
     yield f"{marks.right.strip()} the model answers this, {marks.wrong.strip()} it answers what follows instead"
     if found.gateless:
@@ -198,7 +197,7 @@ def _gate_json(head: "Head", strip: Strip) -> dict[str, Any]:
 
 def picture(found: "Predicted", form: str) -> bytes:
     """The gates' weights as a picture's content: a panel for each head, a row for each query."""
-    from mclab.report.gate_map import GatePanel, gate_map
+    from mclab.report.plot.gates import GatePanel, gate_map
 
     asked = [(sample, query) for sample in found.samples for query in sample.queries]
     several = len(found.samples) > 1

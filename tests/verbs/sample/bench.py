@@ -4,9 +4,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mclab.config.keep import Keep
+from mclab.config.ids import run_id
+from mclab.config.options import Keep
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.store import Store
 from mclab.train import train_pack
 

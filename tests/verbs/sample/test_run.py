@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
+from mclab.config.ids import run_id
 from mclab.config.outcome import Outcome
-from mclab.config.run import run_id
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
-from mclab.store.ids import Stored
+from mclab.store.find import Stored
 from mclab.verbs.sample import run as of_run
 from mclab.verbs.sample.run import training
 from tests.stored import alter, done

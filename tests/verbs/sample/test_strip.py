@@ -6,8 +6,7 @@ import torch
 from mclab.caching.segment import LogSegments
 from mclab.caching.watch import watching
 from mclab.config.model import MemoryMixer
-from mclab.report.signs import DIGITS
-from mclab.report.strip import cells
+from mclab.report.characters import DIGITS, cells
 from mclab.tasks import TASKS
 from mclab.train.weights import load_model
 from mclab.verbs.sample.answers import Head
