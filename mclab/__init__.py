@@ -42,7 +42,8 @@ def load(folder: str | Path) -> "pl.DataFrame":
     """
     from importlib import import_module
 
-    found: pl.DataFrame = import_module("mclab.loading").frame(folder)
+    # by name: the model side imports mclab for its version, and must not reach polars through it
+    found: pl.DataFrame = import_module("mclab.verbs.load").frame(folder)
     return found
 
 
@@ -55,7 +56,7 @@ def load_curves(folder: str | Path) -> "pl.DataFrame":
     """
     from importlib import import_module
 
-    found: pl.DataFrame = import_module("mclab.loading").curves(folder)
+    found: pl.DataFrame = import_module("mclab.verbs.load").curves(folder)
     return found
 
 

@@ -8,17 +8,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mclab.ablate import ablate
+from mclab.cli.options import default_out
 from mclab.cli.progress import progress
-from mclab.cli.running import default_out
 from mclab.config.options import RunOptions
 from mclab.config.strict import ConfigError
-from mclab.loading import frame
 from mclab.plan.grid import load_plan, plan_from
 from mclab.plan.loader import read
 from mclab.plan.plan import Plan
 from mclab.plan.source import Source
 from mclab.runner import Progress
+from mclab.verbs.ablate import ablate
+from mclab.verbs.load import frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,7 +40,7 @@ def run(
     try:
         with _silent() if quiet else progress() as (show, say):
             report = ablate(plan, where, RunOptions(workers=workers), grid=content, say=say, progress=show)
-            say(report.told())
+            say(report.summary_line())
     except ConfigError as error:
         error.renamed("--workers: ", "workers: ")
         raise

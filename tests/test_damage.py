@@ -155,7 +155,7 @@ def test_a_curve_that_is_missing_or_damaged_is_said_once(folder: Path, damage: s
         path.write_bytes(data)
     shown = fine("show", NAME, folder)
     assert shown.err == f"{path}: {reason}\n"
-    assert ("(1 looks)" in shown.out, "looks)" in shown.out) == (looks == 1, looks > 0)
+    assert ("(1 evaluations)" in shown.out, "evaluations)" in shown.out) == (looks == 1, looks > 0)
 
 
 def test_plot_says_so_once_and_draws_the_others(tmp_path: Path) -> None:

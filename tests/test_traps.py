@@ -38,28 +38,28 @@ ELSEWHERE = {
     "wandb#2977: an empty grid": ("cli/test_input.py: test_a_grid_that_is_none", "plan/test_faults.py: test_shapes"),
     "syne-tune#560: a duplicate is run twice": (
         "plan/test_merge.py: test_equal_values_of_an_axis_run_once_and_are_noted",
-        "test_runner.py: test_equal_cells_share_their_runs",
+        "runner/test_execute.py: test_equal_cells_share_their_runs",
     ),
     "hydra#2759: no way to see what would run": (
-        "cli/test_views.py: test_a_dry_run_says_what_would_run_and_writes_nothing",
-        "test_preview.py: test_nothing_stored_yet",
+        "cli/test_dry_run.py: test_a_dry_run_says_what_would_run_and_writes_nothing",
+        "verbs/test_dry_run.py: test_nothing_stored_yet",
     ),
     # ---- running, failing, resuming ----
     "hydra#1817: two grids in one folder": (
         "store/test_plan.py: test_a_folder_belongs_to_one_grid",
-        "cli/test_running.py: test_another_grid_needs_leave_and_so_do_other_seeds",
+        "cli/test_ablate.py: test_another_grid_needs_leave_and_so_do_other_seeds",
     ),
     "hydra#2824: stop at once, or go on": (
-        "test_runner.py: test_fail_fast_and_max_failures test_a_pack_that_does_not_fit_is_split_until_it_does",
-        "cli/test_running.py: test_where_failures_stop_it",
+        "runner/test_execute.py: test_fail_fast_and_max_failures test_a_pack_that_does_not_fit_is_split_until_it_does",
+        "cli/test_ablate.py: test_where_failures_stop_it",
     ),
     "trackio#448: a shared log locks": (
-        "test_runner_interrupts.py: test_two_workers_store_what_one_stores",
+        "runner/test_interrupts.py: test_two_workers_store_what_one_stores",
         "store/test_writing.py: test_a_kill_in_the_middle_of_a_write_leaves_nothing_torn",
     ),
     "optuna#1224: one run's shortage poisons the next": (
-        "test_workers.py: test_what_counts_as_out_of_memory test_torch_itself_is_out_of_memory",
-        "test_runner.py: test_a_pack_that_does_not_fit_is_split_until_it_does",
+        "workers/test_pool.py: test_what_counts_as_out_of_memory test_torch_itself_is_out_of_memory",
+        "runner/test_execute.py: test_a_pack_that_does_not_fit_is_split_until_it_does",
     ),
     # ---- searches ----
     "optuna#820: a locked database when many start": (
@@ -116,7 +116,7 @@ ELSEWHERE = {
         "tasks/test_conformance.py: test_filler_repeats_no_live_key",
         "tasks/test_mqar.py: test_random_filler_holds_no_live_key"
         " test_distractors_contradict_eight_percent_of_the_queries",
-        "test_sample.py: test_filler_without_distractors_contradicts_nothing_and_with_them_it_is_counted",
+        "verbs/sample/test_task.py: test_filler_without_distractors_contradicts_nothing_and_with_them_it_is_counted",
     ),
     "zoology: filler from the global random state": (
         "tasks/test_purity.py: test_random_states_are_neither_read_nor_written",

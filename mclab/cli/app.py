@@ -1,4 +1,4 @@
-"""The verbs together, and what becomes of a command: its exit code, and what is said where it goes wrong."""
+"""All commands together: their exit codes, and what an error, an interrupt or a bug prints."""
 
 import codecs
 import os
@@ -11,15 +11,21 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from mclab.cli.inspecting import compare, doctor, show
-from mclab.cli.looking import check, keys
-from mclab.cli.reading import list_, plot, table
-from mclab.cli.reporting import report
-from mclab.cli.reproducing import reproduce
-from mclab.cli.running import ablate, train
-from mclab.cli.sampling import sample
-from mclab.cli.streams import remark, result, traceback_without_passwords
-from mclab.cli.sweeping import sweep
+from mclab.cli.ablate import ablate
+from mclab.cli.check import check
+from mclab.cli.compare import compare
+from mclab.cli.doctor import doctor
+from mclab.cli.keys import keys
+from mclab.cli.list import list_
+from mclab.cli.output import remark, result, traceback_without_passwords
+from mclab.cli.plot import plot
+from mclab.cli.report import report
+from mclab.cli.reproduce import reproduce
+from mclab.cli.sample import sample
+from mclab.cli.show import show
+from mclab.cli.sweep import sweep
+from mclab.cli.table import table
+from mclab.cli.train import train
 from mclab.passwords import command_line
 from mclab.report.characters import in_plain_signs
 
@@ -64,9 +70,11 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def common(
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for errors in the input.")] = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
 ) -> None:
-    """Options that stand anywhere."""
+    """Options of every command, before or after its name."""
 
 
 def main() -> NoReturn:
@@ -82,25 +90,25 @@ def main() -> NoReturn:
     with _terminable() as terminated:
         code = _run([word for word in words if word != "--debug"], debug="--debug" in words)
     if code == INTERRUPTED:
-        remark(f"{'terminated' if terminated else 'interrupted'}; {_going_on(words)}")
+        remark(f"{'terminated' if terminated else 'interrupted'}; {_to_continue(words)}")
         code = TERMINATED if terminated else INTERRUPTED
     sys.exit(code)
 
 
-def _going_on(words: list[str]) -> str:
-    """The same command, to be given again; a log is no place for a database's password."""
+def _to_continue(words: list[str]) -> str:
+    """The same command again, without a database's password: this line may be logged."""
     shown = command_line(["mclab", *words])
     hint = "" if shown == shlex.join(["mclab", *words]) else ", the password in PGPASSWORD or ~/.pgpass"
-    return f"to go on{hint}: {shown}"
+    return f"to continue{hint}: {shown}"
 
 
 @contextmanager
 def _terminable() -> Iterator[list[int]]:
-    """SIGTERM (Slurm, docker, timeout) stops a command as Ctrl-C does; what is yielded fills when one came."""
+    """SIGTERM (Slurm, docker, timeout) stops a command as Ctrl-C does; yields a list that holds it once it came."""
     seen: list[int] = []
 
     def stop(number: int, frame: Any) -> None:
-        if not seen:  # whoever sends it twice does not spoil the way out
+        if not seen:  # a second signal does not interrupt the clean-up
             seen.append(number)
             raise KeyboardInterrupt
 
@@ -112,7 +120,7 @@ def _terminable() -> Iterator[list[int]]:
 
 
 def _run(words: list[str], debug: bool) -> int:
-    """The exit code of a command. Lets through what is a bug of ours, and with `debug` everything."""
+    """The exit code of a command. An error that is a bug of ours is raised, and with `debug` every error."""
     try:
         return int(app(words, prog_name="mclab", standalone_mode=False) or 0)
     except KeyboardInterrupt:
@@ -129,7 +137,7 @@ def _run(words: list[str], debug: bool) -> int:
 
 
 def _usage(error: Any) -> str:
-    """What is wrong with the command line, in one line; the help where nothing was asked for."""
+    """What is wrong with the command line, in one line; the help where no command was given."""
     text, context = error.format_message(), error.ctx
     if context is None or (context.command.no_args_is_help and "Usage:" in text):
         return str(text)

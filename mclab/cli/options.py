@@ -1,4 +1,4 @@
-"""The options that several verbs share, each written once, and what their words may be."""
+"""The options that several verbs share, each written once, and checks of what was given."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,19 +12,36 @@ from mclab.config.options import number
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override keys of the base, e.g. train.steps=50.")
 ]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The same, as an option.")]
-Grid = Annotated[Path, typer.Option("--grid", metavar="FILE", help="YAML grid.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An override, as an option.")]
+GridAndOverrides = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="GRID KEY=VALUE",
+        help="The grid's YAML file, and keys of its base with other values, e.g. train.steps=50.",
+        show_default=False,
+    ),
+]
+Grid = Annotated[Path | None, typer.Option("--grid", metavar="FILE", help="The grid, as an option.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="KEY=VALUE",
+        help="Keep the cells with this value, as if the grid had no others; repeat for several. A folder that holds "
+        "the whole grid needs --extend or another --out, and so does the whole grid afterwards.",
+    ),
+]
 
 
 def folder(text: str) -> Path:
-    """A folder's name; an empty one would stand for the folder one stands in."""
+    """A folder's name; an empty one would mean the current folder."""
     if not text.strip():
         raise typer.BadParameter("is empty; give a folder")
     return _usable(text)
 
 
 def file(text: str) -> Path:
-    """A file's name; an empty one would stand for the folder one stands in."""
+    """A file's name; an empty one would mean the current folder."""
     if not text.strip():
         raise typer.BadParameter("is empty; give a file")
     from mclab.store.files import BESIDE
@@ -40,6 +57,13 @@ def _usable(text: str, beside: int = 0) -> Path:
         return usable(Path(text), "given", beside)
     except ConfigError as error:  # Typer takes it for a text that is no path
         raise typer.BadParameter(str(error).partition(": ")[2]) from None
+
+
+def default_out(name: str, smoke: bool = False, named_after: str = "grid") -> Path:
+    """The run folder of a plan or a space with this name where none is given."""
+    from mclab.store.files import usable
+
+    return usable(Path("runs") / (f"{name}-smoke" if smoke else name), f"the run folder, named after the {named_after}")
 
 
 def _threads(text: str | int) -> int:
@@ -116,42 +140,36 @@ Baseline = Annotated[
 ]
 Extend = Annotated[bool, typer.Option("--extend", help="Allow another grid in a folder that holds one.")]
 
-SampleTask = Annotated[
-    str | None,
-    typer.Argument(metavar="TASK", help="Task, e.g. mqar; with --run the run's own.", show_default=False),
-]
-TaskOverrides = Annotated[
-    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override keys of the task, e.g. pairs=4.")
-]
-StoredRun = Annotated[
-    str | None, typer.Option("--run", metavar="ID", help="A stored run, by the first digits of its id.")
-]
-Within = Annotated[
-    Path | None, typer.Option("--in", metavar="FOLDER", parser=folder, help="Its run folder; by default any in runs.")
-]
-Count = Annotated[int, typer.Option("--count", metavar="N", min=1, max=10_000, help="Sequences.")]
-SampleSeed = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Seed; with --run the run's own. [default: 0]"),
-]
-Split = Annotated[
-    str | None,
-    typer.Option("--split", metavar="SPLIT", help="train, valid or test. [default: train; with --run test]"),
-]
-Slice = Annotated[str | None, typer.Option("--slice", metavar="NAME", help="With --run: one slice, e.g. pairs=4.")]
-Layer = Annotated[int | None, typer.Option("--layer", metavar="N", min=0, max=1023, help="With --run: gates of one.")]
-Head = Annotated[int | None, typer.Option("--head", metavar="N", min=0, max=4095, help="With --run: gates of one.")]
-Plot = Annotated[
-    Path | None,
-    typer.Option("--plot", metavar="FILE", parser=file, help="With --run: draw the gates, png, svg or pdf."),
-]
-
 
 def one_of(what: str, given: str, known: Sequence[str]) -> str:
-    """`given`, if it is known. Raises `ConfigError` with the nearest word that is."""
+    """`given`, if it is known. Raises `ConfigError` with the nearest known one."""
     from mclab.config.error import did_you_mean
 
     if given in known:
         return given
     hint = did_you_mean(given, known, "; ") if len(known) > 1 else ""
     raise ConfigError(f"{what}: {given!r} is not one of {', '.join(known)}{hint}")
+
+
+def file_and_overrides(verb: str, option: str, given: Path | None, words: Sequence[str]) -> tuple[Path, list[str]]:
+    """The file that a verb runs, an option's or the one argument without `=`, and the other arguments.
+
+    Raises `ConfigError` where there is none or more than one.
+    """
+    files = [word for word in words if "=" not in word]
+    overrides = [word for word in words if "=" in word]
+    what = option.removeprefix("--")
+    if not files and given is None:
+        raise ConfigError(f"mclab {verb}: give a {what}, e.g. mclab {verb} my.yaml (see mclab {verb} --help)")
+    if strange := [word for word in files if not word.endswith((".yaml", ".yml")) and not Path(word).exists()]:
+        raise ConfigError(f"{strange[0]}: is no file and no override; write key=value, e.g. train.steps=50")
+    if len(files) + (given is not None) > 1:
+        other = f"{option} {given}" if given is not None else files[1]
+        raise ConfigError(f"{files[0]}: a {what} is given twice, the other is {other}; keep one")
+    return given or Path(files[0]), overrides
+
+
+def only_for_grids(baseline: str | None, folder: Path) -> None:
+    """Raises `ConfigError` where a sweep's folder is to be read with another baseline."""
+    if baseline is not None:
+        raise ConfigError(f"--baseline: is for a grid; {folder} holds a sweep")

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from mclab.cli.streams import remark
+from mclab.cli.output import remark
 
 if TYPE_CHECKING:
     from mclab.runner import Ahead, Progress
@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 
 @contextmanager
 def progress() -> Iterator[tuple[Show, Say]]:
-    """What hears of progress, and how to say something meanwhile."""
+    """Yields a function that shows progress, and one that prints a line meanwhile."""
     if _on_a_terminal() or "ipykernel" in sys.modules:
         with _bar() as shown:
             yield shown
@@ -41,7 +41,7 @@ def _on_a_terminal() -> bool:
 class Lines:
     """A line each tenth of the runs and each 30 seconds, whichever comes first, at most one a second.
 
-    At the start only what has to be done before the first run, nothing at the end: these are told otherwise.
+    At the start only what has to be done before the first run, nothing at the end: other lines say these.
     """
 
     def __init__(self, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
@@ -78,15 +78,15 @@ def _share(ahead: "Ahead | None") -> str:
 def _left(ahead: "Ahead | None") -> str:
     """The time left: measured, or the range that was predicted while nothing is measured."""
     from mclab.runner.estimate import duration
-    from mclab.runner.span import between
+    from mclab.runner.time_range import range_text
 
     if ahead is None:
         return ""
     if ahead.least is None:
         return f"{duration(ahead.seconds)} left"
     if not ahead.least:
-        return f"up to {between(ahead.seconds, ahead.seconds)} left"
-    return f"{between(ahead.least, ahead.seconds)} left"
+        return f"up to {range_text(ahead.seconds, ahead.seconds)} left"
+    return f"{range_text(ahead.least, ahead.seconds)} left"
 
 
 #: The bar fills with the work done, where that is known; the runs are counted beside it.
@@ -148,7 +148,7 @@ def _size() -> dict[str, int]:
 
 @contextmanager
 def _ticking(draw: Callable[[], object]) -> Iterator[None]:
-    """Draw once a second, so that the clock goes on while nothing ends. The thread leaves signals to the main one."""
+    """Draw once a second, so that the clock runs while no run ends. The thread leaves signals to the main one."""
     ended = threading.Event()
 
     def tick() -> None:

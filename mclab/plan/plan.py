@@ -70,6 +70,7 @@ class Given:
     """What a command line gave to make a plan, as it was typed; `grid` is the file, `None` for a run without one.
 
     `steps` are the grid's own steps of training, without the overrides; 0 in a plan that was stored before they were.
+    `only` are the values that the cells were narrowed to (`mclab.plan.only`).
     """
 
     grid: str | None = None
@@ -78,6 +79,7 @@ class Given:
     smoke: bool = False
     quick: bool = False
     steps: int = 0
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

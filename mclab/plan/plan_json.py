@@ -29,7 +29,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "question": plan.question,
         "science": SCIENCE,
         **({"versions": dict(plan.made_with)} if plan.made_with else {}),
-        "given": {**asdict(plan.given), "overrides": list(plan.given.overrides)} if plan.given else None,
+        "given": _given_dict(plan.given) if plan.given else None,
         "written": None if plan.written is None else dict(plan.written),
         "axes": list(plan.axes),
         "named": plan.named,
@@ -106,12 +106,16 @@ def _rule(data: Mapping[str, Any] | None) -> Until | None:
     return Until(tuple(data["looks"]), tuple(data["shares"]), data["even"], data["step"]) if data else None
 
 
+def _given_dict(given: Given) -> dict[str, Any]:
+    found = {**asdict(given), "overrides": list(given.overrides), "only": list(given.only)}
+    return found if given.only else {key: value for key, value in found.items() if key != "only"}
+
+
 def _given(data: Mapping[str, Any] | None) -> Given | None:
     if data is None:
         return None
-    return Given(
-        data["grid"], tuple(data["overrides"]), data["seeds"], data["smoke"], data["quick"], data.get("steps", 0)
-    )
+    command = tuple(data["overrides"]), data["seeds"], data["smoke"], data["quick"]
+    return Given(data["grid"], *command, data.get("steps", 0), tuple(data.get("only", ())))
 
 
 def _cell(data: Mapping[str, Any], where: str) -> Cell:
@@ -166,6 +170,7 @@ class _Given(_Part):
     smoke: bool
     quick: bool
     steps: Whole = 0
+    only: list[str] = []
 
 
 class _Column(_Part):

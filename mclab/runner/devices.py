@@ -1,11 +1,14 @@
-"""The device that a command's options stand for, and whether it, or the cluster, is there."""
+"""The device that a command's options mean, whether it or the cluster is there, and what has no kernel on it."""
 
 import re
 import socket
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from mclab.config.error import ConfigError
 from mclab.config.options import AUTO, RunOptions
+from mclab.config.run import RunConfig
+from mclab.kernels.dispatch import choices
 from mclab.workers import device_at
 
 
@@ -47,3 +50,16 @@ def check_scheduler(address: str | None) -> None:
         raise ConfigError(
             f"--scheduler: nothing answers at {address} ({getattr(error, 'strerror', None) or error})"
         ) from error
+
+
+def unmet(runs: Iterable[RunConfig], options: RunOptions) -> Iterator[str]:
+    """A line for each rule of these runs that no Triton kernel computes although one was asked for."""
+    if options.kernels != "triton":
+        return
+    found = {
+        f"--kernels triton: {rule} is computed by torch's forms: {choice.why_not}": None
+        for run in runs
+        for rule, choice in choices(run, options.device, options.kernels).items()
+        if choice.form != "triton"
+    }
+    yield from found

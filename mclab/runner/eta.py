@@ -52,7 +52,7 @@ class _Running:
 
 
 class Eta:
-    """Hears what starts, steps and ends, and says what is ahead. May be told and asked from several threads.
+    """Is told what starts, steps and ends, and estimates what is ahead. Safe to use from several threads.
 
     `processes` work side by side; 0 for so many as are seen to run.
     """

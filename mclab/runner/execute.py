@@ -11,14 +11,13 @@ from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import RunConfig, Status
 from mclab.plan.plan import Plan
 from mclab.plan.select import Wanted
-from mclab.runner.card import free
+from mclab.runner.devices import unmet
 from mclab.runner.eta import Ahead
 from mclab.runner.forecast import Forecast
 from mclab.runner.history import FRESH, MOST, History
-from mclab.runner.kernels import unmet
-from mclab.runner.needs import Needs
-from mclab.runner.packing import cost, halves, packs_of
-from mclab.runner.span import ENDING, Span, span, starting
+from mclab.runner.packing import cost, free, halves, packs_of
+from mclab.runner.pending import PendingRuns
+from mclab.runner.time_range import ENDING, TimeRange, starting, time_range
 from mclab.store import Store
 from mclab.store.crashes import Flights
 from mclab.workers import Failure, Pack, Pool, Result, Train, open_pool, worker_count
@@ -51,12 +50,12 @@ class Progress:
 class Start:
     """What a command sets out to do: about `runs` runs in so many processes here, none where a cluster runs them.
 
-    `span` is how long that takes; `None` on a cluster, and where no stored run tells of a device other than a CPU.
+    `time` is how long that takes; `None` on a cluster, and where no stored run tells of a device other than a CPU.
     """
 
     runs: int
     processes: int
-    span: Span | None
+    time: TimeRange | None
 
 
 @dataclass(frozen=True)
@@ -103,8 +102,8 @@ def execute(
     each cell is wanted where the plan's are not fixed. Raises `StoreError` where a record cannot be written,
     `ConfigError` where no scheduler answers.
     """
-    began, needs = time.monotonic(), Needs(plan, store.lookup, retry_failed=options.retry_failed, wanted=wanted)
-    execution = _Execution(needs, store, options, progress or _nothing, echo or _nothing)
+    began, pending = time.monotonic(), PendingRuns(plan, store.lookup, retry_failed=options.retry_failed, wanted=wanted)
+    execution = _Execution(pending, store, options, progress or _nothing, echo or _nothing)
     interrupted = False
     try:
         stopped = execution.go(train, begin or _nothing)
@@ -112,7 +111,7 @@ def execute(
         interrupted, stopped = True, "interrupted"
     finally:
         execution.flights.end()
-    stored, missing = needs.statuses()
+    stored, missing = pending.statuses()
     return Summary(execution.ran, stored, missing, time.monotonic() - began, interrupted, stopped)
 
 
@@ -125,16 +124,16 @@ class _Execution:
 
     def __init__(
         self,
-        needs: Needs,
+        pending: PendingRuns,
         store: Store,
         options: RunOptions,
         progress: Callable[[Progress], None],
         echo: Echo,
     ) -> None:
-        self.needs, self.store, self.options, self.progress, self.echo = needs, store, options, progress, echo
+        self.pending, self.store, self.options, self.progress, self.echo = pending, store, options, progress, echo
         self.ran: Counter[str] = Counter()
         self.history = History()
-        self.forecast = Forecast(needs, 1, self.history)
+        self.forecast = Forecast(pending, 1, self.history)
         self.alone, self.stage = True, ""
         self.flights = Flights(store.path, store.begun())
         self.flights.acquit(self._is_over)
@@ -159,16 +158,16 @@ class _Execution:
             )
             return packs + [(run,) for run in suspects]
 
-        first = packed(self.needs.all())
+        first = packed(self.pending.all())
         if not first:
             return None
         for line in unmet((run for pack in first for run in pack), options):
             self.echo(line)
-        useful = min(count, len(first) + self.needs.expected)
+        useful = min(count, len(first) + self.pending.expected)
         processes = 0 if options.scheduler else useful
         self.history = History(self.store.sample(FRESH, MOST), options.device, options.threads)
-        begin(Start(self._total, processes, self._span(first, processes, ENDING)))
-        self.forecast = Forecast(self.needs, processes, self.history, self._span(first, processes))
+        begin(Start(self._total, processes, self._time(first, processes, ENDING)))
+        self.forecast = Forecast(self.pending, processes, self.history, self._time(first, processes))
         self.alone, self.stage = processes == 1, before_runs(processes)
         if self.stage:
             self._tell()
@@ -185,14 +184,14 @@ class _Execution:
 
     @property
     def _total(self) -> int:
-        return self.needs.given + self.needs.expected
+        return self.pending.given + self.pending.expected
 
-    def _span(self, first: list[Pack], processes: int, after: float = 0.0) -> Span | None:
+    def _time(self, first: list[Pack], processes: int, after: float = 0.0) -> TimeRange | None:
         """How long all runs take, with the start of the processes before and what comes `after` them."""
         if not processes or not self.history.knows:
             return None
         here, work = processors(), self.history.work((run for pack in first for run in pack), self._total)
-        return span(work, self.history, processes, self.options.threads, here, starting(processes, here) + after)
+        return time_range(work, self.history, processes, self.options.threads, here, starting(processes, here) + after)
 
     def _split(self, pool: Pool, pack: Pack, result: Result) -> bool:
         """Hand in a pack that was too large for the memory again, in two parts; `False` for any other."""
@@ -218,7 +217,7 @@ class _Execution:
         for run, outcome in zip(pack, result, strict=True):
             self._put(run, outcome)
         self.flights.settle(ids(pack))
-        new = [found for run in pack for found in self.needs.done_with(run)]
+        new = [found for run in pack for found in self.pending.done_with(run)]
         self._tell()
         return new
 
@@ -230,9 +229,9 @@ class _Execution:
         self.store.put(run, outcome)
         self.ran[outcome.status] += 1
         for remark in outcome.provenance.get("remarks", ()):
-            self.echo(f"{self.needs.label(run)}: {remark}")
+            self.echo(f"{self.pending.label(run)}: {remark}")
         if outcome.status in _BAD:
-            self.echo(f"{self.needs.label(run)}: {_why(outcome)}")
+            self.echo(f"{self.pending.label(run)}: {_why(outcome)}")
 
     def _sound(self, runs: Sequence[RunConfig]) -> list[RunConfig]:
         """What is to be tried; a run at which the process has died too often is stored as failed."""
@@ -242,7 +241,7 @@ class _Execution:
             if error := self.flights.poison(run_id(run)):
                 self._put(run, Outcome("failed", error=error))
                 self.flights.settle(ids([run]))
-                open_.extend(self.needs.done_with(run))
+                open_.extend(self.pending.done_with(run))
             else:
                 sound.append(run)
         return sound

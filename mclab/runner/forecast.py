@@ -1,4 +1,4 @@
-"""What is ahead of a command, from its packs: how they are told to the arithmetic of `eta`."""
+"""The time that a command still needs: its packs, as jobs for the arithmetic of `eta`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,21 +7,21 @@ from mclab.config.run import RunConfig
 from mclab.runner.estimate import after_training
 from mclab.runner.eta import Ahead, Eta, Job
 from mclab.runner.history import History
-from mclab.runner.needs import Needs
 from mclab.runner.packing import cost
-from mclab.runner.span import Countdown, Span
+from mclab.runner.pending import PendingRuns
+from mclab.runner.time_range import Countdown, TimeRange
 from mclab.workers import Pack
 
 
 class Forecast:
     """Packs as they are handed in, step and end; 0 `processes` are those of a cluster, as many as are seen to run.
 
-    Packs of one shape are of one kind: they cost the same whatever their seeds and rates. Until a pack has told how
-    fast it is, what is ahead is the range that was predicted.
+    Packs of one shape are of one kind: they cost the same whatever their seeds and rates. Until a pack has reported
+    its speed, what is ahead is the range that was predicted.
     """
 
-    def __init__(self, needs: Needs, processes: int, history: History, predicted: Span | None = None) -> None:
-        self._needs, self._eta, self._history = needs, Eta(processes), history
+    def __init__(self, runs: PendingRuns, processes: int, history: History, predicted: TimeRange | None = None) -> None:
+        self._runs, self._eta, self._history = runs, Eta(processes), history
         self._predicted = Countdown(predicted)
         self._jobs: dict[int, list[Job]] = {}
 
@@ -42,9 +42,9 @@ class Forecast:
         return self._eta.ahead(self._later()) or self._predicted.ahead()
 
     def _later(self) -> Iterator[tuple[Sequence[Job], int]]:
-        for number, count in self._needs.later().items():
+        for number, count in self._runs.later().items():
             if number not in self._jobs:
-                self._jobs[number] = [self._job((run,)) for run in self._needs.candidates(number)]
+                self._jobs[number] = [self._job((run,)) for run in self._runs.candidates(number)]
             yield self._jobs[number], count
 
     def _job(self, pack: Sequence[RunConfig]) -> Job:

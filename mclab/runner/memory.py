@@ -50,7 +50,7 @@ class Memory(NamedTuple):
 
 
 def memory(run: RunConfig, replicas: int = 1) -> Memory:
-    """What `replicas` runs of this shape that train as one model take on their device, beside what a process takes."""
+    """What `replicas` runs of this shape that train as one model take on their device, without the process itself."""
     size = 8 if run.train.precision == "fp64" else 4
     most = max(_scored(run), *(_step(run, part.task) for part in run.mix))
     scored = max(run.train.batch * _asked(part.task) for part in run.mix) * run.task.vocab
@@ -104,7 +104,7 @@ def _layers(model: ModelConfig, length: int, sequences: int) -> Iterable[float]:
 
 
 def _mixer(model: ModelConfig, mixer: Mixer, length: int) -> float:
-    """Numbers that a mixer keeps of one sequence, beside those of every mixer."""
+    """Numbers that a mixer keeps of one sequence, in addition to those of every mixer."""
     if isinstance(mixer, AttentionMixer):
         return _window(model, mixer.window or 0, length)
     if isinstance(mixer, LogLinearMixer):

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mclab.files import read_whole, write_whole
+from mclab.atomic_files import read_whole, write_whole
 
 #: The file in the run folder; there while something trains, or while a death is remembered.
 NAME = "in_flight.json"

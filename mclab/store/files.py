@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mclab import files
+from mclab import atomic_files
 from mclab.config.strict import ConfigError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -47,9 +47,9 @@ def _line(error: OSError, path: Path, doing: str) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """As `mclab.files.write_whole`, but raises `StoreError`."""
+    """As `mclab.atomic_files.write_whole`, but raises `StoreError`."""
     with plainly(path):
-        files.write_whole(path, data)
+        atomic_files.write_whole(path, data)
 
 
 def move_aside(path: Path) -> Path:

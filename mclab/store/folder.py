@@ -11,13 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from mclab.atomic_files import NoFileError, read_whole
 from mclab.config.ids import SCIENCE, run_id
 from mclab.config.options import checkpoints
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.config.strict import ConfigError
-from mclab.files import NoFileError, read_whole
 from mclab.passwords import without_passwords
 from mclab.plan.plan import Plan
 from mclab.plan.plan_diff import looked, plan_diff, renewal

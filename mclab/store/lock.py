@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from mclab.files import read_whole
+from mclab.atomic_files import read_whole
 from mclab.passwords import command_line, without_passwords
 from mclab.store.files import StoreError, plainly
 
@@ -24,7 +24,7 @@ from mclab.store.files import StoreError, plainly
 _LONGEST = 160
 #: How a holder's signature begins.
 _HEAD = b'{"pid": '
-#: What `mclab.files.write_whole` leaves behind where it is killed: `.<name>.<16 hex digits>.tmp`.
+#: What `mclab.atomic_files.write_whole` leaves behind where it is killed: `.<name>.<16 hex digits>.tmp`.
 _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 _RECORD = re.compile(r"[0-9a-f]{16}\.json")
 #: Folders whose files are written again at the end of each command, under names that others may use too.

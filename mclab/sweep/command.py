@@ -13,7 +13,6 @@ import optuna
 from optuna.exceptions import StorageInternalError
 from sqlalchemy.exc import SQLAlchemyError
 
-from mclab.checking import check_modules
 from mclab.config.options import RunOptions
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
@@ -23,7 +22,8 @@ from mclab.plan.space_trials import Trials, as_dict
 from mclab.report.text import cut
 from mclab.runner import Progress
 from mclab.runner.devices import here, resolved
-from mclab.runner.room import machine, needs, refuse
+from mclab.runner.memory_limits import machine, needs, refuse
+from mclab.runner.own_modules import check_modules
 from mclab.store import SPACE, Store
 from mclab.store.files import StoreError, named_as_given, plainly, write_whole
 from mclab.store.lock import refuse_foreign

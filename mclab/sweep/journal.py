@@ -12,8 +12,8 @@ from optuna.exceptions import OptunaError
 from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
+from mclab.atomic_files import require_file
 from mclab.config.strict import ConfigError
-from mclab.files import require_file
 from mclab.store.files import plainly
 
 #: The file in the run folder; optuna-dashboard opens it.

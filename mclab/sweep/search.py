@@ -12,12 +12,11 @@ from mclab.config.options import AUTO, Keep, RunOptions
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import RunConfig
 from mclab.runner import Ahead, Progress
-from mclab.runner.card import free
+from mclab.runner.devices import unmet
 from mclab.runner.execute import before_runs
 from mclab.runner.history import FRESH, MOST, History
-from mclab.runner.kernels import unmet
-from mclab.runner.packing import cost, halves, packs_of
-from mclab.runner.span import Countdown, Span, span, starting
+from mclab.runner.packing import cost, free, halves, packs_of
+from mclab.runner.time_range import Countdown, TimeRange, starting, time_range
 from mclab.store import Store
 from mclab.sweep.cost import work_of
 from mclab.sweep.owner import BEAT
@@ -99,13 +98,13 @@ class Search:
                 if self.tally.stopped is None and not self._wait_for_others():
                     return
 
-    def _span(self, processes: int) -> Span | None:
+    def _span(self, processes: int) -> TimeRange | None:
         """How long the trials that are left take, and the start of the processes before them."""
         history = History(self._store.sample(FRESH, MOST), self._how.device, self._how.threads)
         if not processes or not history.knows:
             return None
         work, here = work_of(self._shared.space, self._shared.left(), history), processors()
-        return span(work, history, processes, self._how.threads, here, starting(processes, here))
+        return time_range(work, history, processes, self._how.threads, here, starting(processes, here))
 
     def _wait_for_others(self) -> bool:
         """Wait a little for trials that other processes hold; `False` where there are none."""

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 import mclab
+from mclab.atomic_files import write_whole
 from mclab.config.ids import SCIENCE, run_id
 from mclab.config.options import checkpoint, checkpoints
 from mclab.config.outcome import Score
 from mclab.config.run import RunConfig
-from mclab.files import write_whole
 from mclab.train.replicas import Pack
 from mclab.train.tensors import read, to_bytes
 

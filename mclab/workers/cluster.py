@@ -22,12 +22,12 @@ from distributed.versions import VersionMismatchWarning
 
 from mclab.config.options import Keep, RunOptions
 from mclab.config.strict import ConfigError
-from mclab.workers.inside import TAKEN, train_here
+from mclab.workers.cluster_check import RETRIES, cannot_import, check_cluster
+from mclab.workers.dask_task import TAKEN, train_here
 from mclab.workers.signals import interrupts_held
-from mclab.workers.survey import RETRIES, cannot_import, survey
 from mclab.workers.work import Failure, Pack, PackProgress, Result, Say, Train
 
-#: A level that nothing is logged at: a scheduler calls it critical when a client leaves before a worker's last word.
+#: A level that nothing is logged at: a scheduler logs as critical when a client leaves before a worker has answered.
 NEVER = logging.CRITICAL + 1
 #: Seconds in which a scheduler must answer, and in which it must take a goodbye.
 _PATIENCE, _GOODBYE = 10, 2
@@ -109,7 +109,7 @@ class DaskPool:
             try:
                 number, got = self._ready.get(timeout=_QUIET)
             except Empty:
-                self._look()
+                self._warn_if_no_worker()
                 continue
             with interrupts_held():  # a Ctrl-C that meets a future's finaliser is dropped by Python
                 self._sent[number].future.release()
@@ -138,7 +138,7 @@ class DaskPool:
         died = "out of memory, a crash, or no sign of life for longer than worker-ttl"
         return Failure("failed", f"the worker process died {times} times on this pack ({died}), last {last}")
 
-    def _look(self) -> None:
+    def _warn_if_no_worker(self) -> None:
         """Say it once when the last worker has gone: nothing will come until there is another."""
         if self._say is None:
             return
@@ -163,13 +163,13 @@ def remote(
     Raises `ConfigError` when no scheduler answers, and for workers that cannot run mclab.
     """
     with connected(address) as client:
-        survey(client, address, say or (lambda line: None))
+        check_cluster(client, address, say or (lambda line: None))
         yield DaskPool(client, options, train, progress, keep, say)
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client, closed at the end even where nobody answers any more. Raises `ConfigError` when no scheduler does.
+    """A client, closed at the end even where the scheduler has gone. Raises `ConfigError` when no scheduler answers.
 
     To a `tls://` address it shows the certificates that Dask's configuration names.
     """

@@ -26,7 +26,7 @@ class Processors:
         return self.load > BUSY * self.count
 
     def slower(self, workers: int) -> float:
-        """How many times longer so many workers take beside the programs that run now; 1 where there is room."""
+        """How many times longer so many workers take while other programs run as now; 1 where there is room."""
         return max(1.0, (self.load + workers) / self.count) if self.busy else 1.0
 
 

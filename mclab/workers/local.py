@@ -1,7 +1,7 @@
 """Packs in worker processes on this machine, under a Dask scheduler in this process.
 
-Whoever reaches a port of Dask's can run code here, and loopback is open to every user of the machine: all that listens
-asks for a key that is made for this cluster and stands in the memory of its processes alone. Dask's web pages are off.
+Whoever reaches a port of Dask's can run code here, and loopback is open to every user of the machine: every port needs
+a key that is made for this cluster and kept in the memory of its processes alone. Dask's web pages are off.
 """
 
 # mypy: allow-untyped-calls
@@ -20,8 +20,8 @@ from distributed.security import Security
 from mclab.config.options import Keep, RunOptions
 from mclab.config.strict import ConfigError
 from mclab.workers.cluster import NEVER, DaskPool, quiet
+from mclab.workers.cluster_check import RETRIES, TTL
 from mclab.workers.signals import interrupts_held
-from mclab.workers.survey import RETRIES, TTL
 from mclab.workers.work import PackProgress, Train
 
 _SETTINGS = {
@@ -48,7 +48,7 @@ _ELSE = "--workers 1 trains in this process"
 
 
 class _NoPages:
-    """Without this scheduler and workers each open a port for web pages that asks nobody for a key."""
+    """Without this the scheduler and each worker open a port for web pages that has no password."""
 
     def start_http_server(self, *_: object, **__: object) -> None:
         """In place of Dask's."""
@@ -153,7 +153,7 @@ def _environments(workers: int, options: RunOptions) -> list[dict[str, str]]:
 
 
 def gpus(device: str) -> list[str]:
-    """The GPUs that `cuda` (all that are visible) or `cuda:N` stands for, as CUDA_VISIBLE_DEVICES names them."""
+    """The GPUs that `cuda` (all that are visible) or `cuda:N` means, as CUDA_VISIBLE_DEVICES names them."""
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if listed is None:
         import torch
@@ -173,7 +173,7 @@ def _stop(cluster: SpecCluster) -> None:
 
 
 async def _kill(cluster: SpecCluster) -> None:
-    """End the workers at once: whose pack they still train, nobody takes its result."""
+    """End the workers at once: no one takes the result of a pack that still trains."""
     for nanny in cluster.workers.values():
         nanny.close_gracefully()
         if nanny.process is not None and nanny.process.process is not None:

@@ -74,7 +74,7 @@ def open_pool(
 def device_at(scheduler: str) -> str:
     """The device that the workers of the scheduler at that address have: `cuda` or `cpu`. Raises `ConfigError`."""
     from mclab.workers.cluster import connected
-    from mclab.workers.survey import device_of
+    from mclab.workers.cluster_check import device_of
 
     with connected(scheduler) as client:
         return device_of(client, scheduler)
@@ -89,7 +89,7 @@ def worker_count(options: RunOptions) -> int:
         return int(options.workers)
     if options.scheduler is not None:
         from mclab.workers.cluster import connected
-        from mclab.workers.survey import size_of
+        from mclab.workers.cluster_check import size_of
 
         with connected(options.scheduler) as client:
             return max(1, size_of(client))

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
-    ["torch", "optuna", "polars", "scipy.stats", "matplotlib", "mclab.ablate", "mclab.sweep.command", __name__]
+    ["torch", "optuna", "polars", "scipy.stats", "matplotlib", "mclab.verbs.ablate", "mclab.sweep.command", __name__]
 )
 #: Seconds in which a command must end that is left alone: a guard against hangs.
 PATIENCE = 120

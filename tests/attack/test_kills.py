@@ -1,6 +1,6 @@
 """Commands killed at random moments: given again they come to what they would have come to, and nothing is left over.
 
-Who else may come into a cluster than those with its key is tested in tests/test_workers_start.py.
+Who else may come into a cluster than those with its key is tested in tests/workers/test_local.py.
 """
 
 import json

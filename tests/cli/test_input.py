@@ -35,8 +35,16 @@ def test_a_grid_that_is_none(here: Path, name: str) -> None:
 
 BAD_WORDS = {
     "no folder as grid": ("--grid .", ".: cannot be read: is a directory"),
-    "no grid": ("", "mclab ablate: Missing option '--grid' (see mclab ablate --help)"),
-    "grid as argument": ("tiny.yaml --grid tiny.yaml", "tiny.yaml: is no override; write key=value"),
+    "no grid": ("", "mclab ablate: give a grid, e.g. mclab ablate my.yaml (see mclab ablate --help)"),
+    "grid as both": ("tiny.yaml --grid other.yaml", "tiny.yaml: a grid is given twice, the other is --grid other.yaml"),
+    "grids, two of them": (
+        "tiny.yaml other.yaml",
+        "tiny.yaml: a grid is given twice, the other is other.yaml; keep one",
+    ),
+    "neither file nor override": ("train.lr", "train.lr: is no file and no override; write key=value"),
+    "only without value": ("--only gate", "--only: gate: needs key=value"),
+    "only of a typo": ("--only gats=none", "--only: gats is no key of this grid; the grid varies model.mixer.gate"),
+    "only of another value": ("--only gate=input", "no cell has model.mixer.gate input; there are context, none"),
     "unknown option": ("--gird tiny.yaml", "No such option: --gird"),
     "seeds down": ("--seeds 4..0", "--seeds: 4..0 counts down; write 0..4"),
     "bare seed": ("--seeds 5", "--seeds: 5 could mean seed 5 or 5 seeds"),
@@ -82,6 +90,7 @@ BAD_READS = {
     "no such folder": ("table runs/tinny", "runs/tinny: no such run folder"),
     "a file": ("list tiny.yaml", "tiny.yaml: is a file, not a run folder"),
     "a folder of something": ("table .", ".: holds no plan.json and no trials.json; give the folder of an ablate, "),
+    "no space": ("sweep --trials 1", "mclab sweep: give a space, e.g. mclab sweep my.yaml (see mclab sweep --help)"),
     "nothing to list": ("list .", ".: holds no records; give the folder"),
     "format": ("plot . --format gif", "--format: 'gif' is not one of png, svg, pdf"),
     "nearly a format": ("plot . --format pnj", "--format: 'pnj' is not one of png, svg, pdf; did you mean png?"),
@@ -98,7 +107,10 @@ BAD_READS = {
         "task: holds 2 different sequences, too few for train, valid and test",
     ),
     "something more": ("doctor all", "mclab doctor: Got unexpected extra argument"),
-    "keys of something": ("keys space", "space: goes with --schema; mclab keys alone lists every key"),
+    "keys of nothing": (
+        "keys seqment",
+        "seqment: no key has that in its name or its meaning; did you mean model.mixer",
+    ),
     "a schema of something": (
         "keys --schema spaec",
         "--schema: 'spaec' is not one of grid, space; did you mean space?",

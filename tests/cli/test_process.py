@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mclab.cli.streams import result_json
+from mclab.cli.output import result_json
 from mclab.config.ids import run_id
 from tests.commands import BIG, SCRIPT, TINY, VERBS, fine, grid_file, mclab, records, started, with_grid
 from tests.stored import done as ended
@@ -152,7 +152,7 @@ def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(
     assert (process.returncode, out) == (code, ""), err
     while still_there(process.pid):  # multiprocessing's own tracker goes a moment after its parent
         time.sleep(0.02)
-    assert err.endswith(f"{word}; to go on: mclab {' '.join(words).replace('two words', repr('two words'))}\n")
+    assert err.endswith(f"{word}; to continue: mclab {' '.join(words).replace('two words', repr('two words'))}\n")
     assert f"{len(stored)} stored now, {10 - len(stored)} missing\n" in err
     assert "Traceback" not in err
     assert "leaked" not in err

@@ -22,8 +22,8 @@ from mclab.config.strict import ConfigError
 from mclab.memories import MEMORIES
 from mclab.memories.base import Memory
 from mclab.memories.own import OwnMemory
+from mclab.plan.schema import grid_schema
 from mclab.runner.estimate import seconds
-from mclab.schema import grid_schema
 from mclab.train import train_pack
 from tests.caching import test_memories
 from tests.commands import fine, grid_file, no_plots, records, with_grid

@@ -11,7 +11,7 @@ import mclab
 from mclab.nn import MemoryCaching
 from tests.covering import Row
 from tests.nn.bench import B
-from tests.predict.bench import small_run, stored
+from tests.verbs.sample.bench import small_run, stored
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from mclab.store import Records, Store
 from mclab.sweep.journal import Journal
 from mclab.train.checkpoint import restore
 from mclab.train.weights import load_model
-from tests.test_runner import GATES, outcome_of
-from tests.test_runner import run as execute
+from tests.runner.test_execute import GATES, outcome_of
+from tests.runner.test_execute import run as execute
 
 TOLD = "it is a pipe or a device, not a file"
 

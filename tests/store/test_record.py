@@ -10,10 +10,10 @@ from mclab.config.ids import SCIENCE, canonical, run_id
 from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
-from mclab.show import Found, as_dict, figures, idle_keys, keys_of
 from mclab.store.files import json_bytes
 from mclab.store.frame import frame_of
 from mclab.store.record import as_record, read_record, record_of
+from mclab.verbs.show import Found, as_dict, figures, idle_keys, keys_of
 from tests.stored import altered, done, measured, score, scores, stored_run, unsigned
 
 FIXTURE = Path(__file__).parents[1] / "fixture"

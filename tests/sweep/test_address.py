@@ -27,7 +27,7 @@ def test_how_to_go_on_is_said_without_the_password(here: Path, monkeypatch: pyte
     address = "postgresql://me:hid/den@db:5432/mclab"
     done = mclab("sweep", "--space", space_file(here), "--out", "o", "--trials", 1, "--storage", address)
     assert done.code == 130
-    assert "to go on, the password in PGPASSWORD or ~/.pgpass: mclab sweep " in done.err
+    assert "to continue, the password in PGPASSWORD or ~/.pgpass: mclab sweep " in done.err
     assert "--storage postgresql://me@db:5432/mclab" in done.err
     assert "hid" not in done.err
 

@@ -131,7 +131,7 @@ def test_an_interrupt_acts_while_a_database_is_waited_for(
     own.start()
     assert ended.code == 130
     assert len(waits) == 1
-    assert ended.err.splitlines()[-1].startswith("interrupted; to go on: mclab sweep")
+    assert ended.err.splitlines()[-1].startswith("interrupted; to continue: mclab sweep")
     fine(*words(here / "s.yaml", "--trials", 5, "--storage", away))
     assert [trial["status"] for trial in trials(here / "o")] == ["done"] * 5
     assert len(training.asked) == len(set(training.asked)) == 5

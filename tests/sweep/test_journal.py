@@ -176,5 +176,5 @@ def test_an_interrupt_is_not_held_up_by_who_holds_the_lock(
         training.before = interrupt
         ended = mclab("sweep", "--space", space_file(here), "--trials", 3, "--out", "o", "--workers", 1)
         assert (ended.code, ended.out) == (130, "")
-        assert "interrupted; to go on: mclab sweep " in ended.err
+        assert "interrupted; to continue: mclab sweep " in ended.err
         assert "Traceback" not in ended.err

@@ -86,7 +86,8 @@ def test_an_interrupt_ends_it_says_how_to_go_on_and_it_does(
     while still_there(process.pid):
         time.sleep(0.02)
     assert (
-        err.splitlines()[-1] == f"{'interrupted' if code == 130 else 'terminated'}; to go on: mclab {' '.join(command)}"
+        err.splitlines()[-1]
+        == f"{'interrupted' if code == 130 else 'terminated'}; to continue: mclab {' '.join(command)}"
     )
     assert "Traceback" not in err
     states = [status(trial) for trial in frozen(journal(here / "o"))]

@@ -178,7 +178,7 @@ def test_a_dry_run_says_what_would_be_searched_and_writes_nothing(here: Path) ->
     assert snapshot(here) == before
     for piece in (
         "What matters?", "model.mixer.k          1 to 3 when {model.mixer.aggregate: ssc}", "train.lr",
-        "0.001 to 0.1 (log)", "maximize valid.accuracy; sampler random, pruner none; a continuum of points",
+        "0.001 to 0.1 (log)", "maximize valid.accuracy; sampler random, pruner none; a continuous space",
         "50 trials; 25,600 training tokens if all are like the base", "into o",
     ):  # fmt: skip
         assert piece in done.out

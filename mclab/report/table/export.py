@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from mclab.files import write_whole
+from mclab.atomic_files import write_whole
 from mclab.report.text import is_number, plain, value_text
 
 #: Name, type (`None`: as the values have it), values.

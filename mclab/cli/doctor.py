@@ -1,0 +1,43 @@
+"""`mclab doctor`: what this machine offers, and what a missing piece costs."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from mclab.cli import options as of
+from mclab.cli.output import result, result_json, section
+
+if TYPE_CHECKING:
+    from mclab.verbs.doctor import Finding
+
+_MARKS = {"ok": " ", "note": "-", "broken": "!"}
+
+
+def doctor(as_json: of.Json = False) -> None:
+    """Say what this machine offers, and what a missing piece costs.
+
+    Versions, devices, memory, disk, optional packages and programs.
+    """
+    from mclab.verbs.doctor import broken, examine
+
+    found = examine(Path())
+    if as_json:
+        result_json([vars(finding) for finding in found])
+    else:
+        result(doctor_text(found))
+    if broken(found):
+        raise typer.Exit(2)
+
+
+def doctor_text(found: Sequence["Finding"]) -> str:
+    """A block for each subject; `-` marks what is missing and can be done without, `!` what is broken."""
+    blocks = []
+    for about, group in groupby(found, key=lambda finding: finding.about):
+        rows = [(_MARKS[each.state], each.name, each.value, each.cost) for each in group]
+        blocks.append(section(about, rows))
+    bad = sum(finding.state == "broken" for finding in found)
+    end = f"{bad} broken: mend what is marked !" if bad else "all that mclab needs is there"
+    return "\n".join([*blocks, end])

@@ -1,0 +1,59 @@
+"""`mclab keys`: every key, or those with a word in them, and JSON schemas for editors."""
+
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mclab.cli import options as of
+from mclab.cli.output import result, result_json, width
+
+if TYPE_CHECKING:
+    from mclab.config.keys import Key
+
+#: Columns where there is no terminal that tells, and the fewest that are used.
+_COLUMNS, _FEWEST = 80, 40
+
+
+def keys(
+    word: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="WORD",
+            help="Only keys with this in their name or meaning, in whatever case, e.g. gate. "
+            "With --schema: grid or space. [default: every key; grid]",
+        ),
+    ] = None,
+    as_json: of.Json = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print a JSON schema for editors: of grids, or with `space` of spaces.")
+    ] = False,
+) -> None:
+    """List every key: type, default, meaning.
+
+    Or the keys that have a word in their name or meaning.
+    """
+    from mclab.config.keys import all_keys
+    from mclab.verbs.keys import matching
+
+    if schema:
+        from mclab.plan.schema import grid_schema, space_schema
+
+        schemas = {"grid": grid_schema, "space": space_schema}
+        return result_json(schemas[of.one_of("--schema", word or "grid", tuple(schemas))]())
+    found = all_keys() if word is None else matching(word)
+    if as_json:
+        return result_json([key.as_json() for key in found])
+    columns = max(_FEWEST, width(_COLUMNS))
+    return result("\n".join(line for key in found for line in _lines(key, columns)))
+
+
+def _lines(key: "Key", columns: int) -> Iterator[str]:
+    """Name, type and default, and below them the meaning, each wrapped."""
+    from mclab.config.keys import shown
+
+    owner = f" (of {key.of})" if key.of else ""
+    head = f"{key.path}{owner}: {key.type}; default {shown(key.default)}"
+    yield from wrap(head, columns, subsequent_indent="        ", break_on_hyphens=False)
+    yield from wrap(key.meaning, columns, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)

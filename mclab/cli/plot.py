@@ -1,0 +1,87 @@
+"""`mclab plot`: draw the plots of a grid or a sweep again."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mclab.cli import options as of
+from mclab.cli.output import remark, result
+
+if TYPE_CHECKING:
+    from mclab.report.plot.layout import Layout
+
+FORMATS = ("png", "svg", "pdf")
+#: What `--kind` draws: of a grid, of a sweep.
+KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state", "effects")
+SWEEP_KINDS = ("importances", "marginals", "contour", "front")
+
+
+def plot(
+    folder: of.Folder,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help=f"{', '.join(KINDS)}; of a sweep {', '.join(SWEEP_KINDS)}; repeat for several. "
+            "[default: accuracy, heat where slices are a grid, effects of a grid of axes; of a sweep all]",
+        ),
+    ] = None,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", metavar="FORMAT", help="png, svg or pdf; repeat for several. [default: png, svg]"),
+    ] = None,
+    out: of.Elsewhere = None,
+    baseline: of.Baseline = None,
+    width: Annotated[
+        str | None,
+        typer.Option(
+            "--width",
+            metavar="WIDTH",
+            help="For print, at this width: single (3.3 inches), double (7) or centimetres; text of 8 points.",
+        ),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="Above the figure; none for nothing. [the question]")
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--labels", metavar="OLD=NEW", help="Rename a row, a key or a slice; repeat for several."),
+    ] = None,
+) -> None:
+    """Write a run folder's plots again, and print their paths."""
+    from mclab.report.table.baseline import with_baseline
+    from mclab.verbs.load import planned, trials
+    from mclab.verbs.plot import draw_grid, draw_sweep
+
+    wanted = [of.one_of("--format", given, FORMATS) for given in formats or ("png", "svg")]
+    asked = [of.one_of("--kind", given, (*KINDS, *SWEEP_KINDS)) for given in kinds or ()]
+    look, where = _layout(width, title), out or folder
+    if (study := trials(folder)) is not None:
+        of.only_for_grids(baseline, folder)
+        _refuse_others(asked, SWEEP_KINDS, f"is for a grid; {folder} holds a sweep")
+        paths = draw_sweep(study, folder, where, wanted, asked, look, labels or ())
+    else:
+        plan, records = planned(folder, remark)
+        _refuse_others(asked, KINDS, f"is for a sweep; {folder} holds a grid")
+        paths = draw_grid(with_baseline(plan, baseline), records, where, wanted, asked, look, labels or ())
+    for path in paths:
+        result(str(path))
+
+
+def _refuse_others(asked: Sequence[str], known: Sequence[str], reason: str) -> None:
+    from mclab.config.strict import ConfigError
+
+    if strange := [kind for kind in asked if kind not in known]:
+        raise ConfigError(f"--kind: {strange[0]} {reason}: {', '.join(known)}")
+
+
+def _layout(width: str | None, title: str | None) -> "Layout":
+    """The layout that was asked for."""
+    from dataclasses import replace
+
+    from mclab.report.plot.layout import Layout, inches, printed
+
+    look = Layout() if width is None else printed(inches(width))
+    return look if title is None else replace(look, heading="" if title == "none" else title)

@@ -1,0 +1,165 @@
+"""`mclab sample`: a task's sequences, or those of a stored run with its model's answers."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mclab.cli import options as of
+from mclab.cli.output import remark, result, result_json
+
+if TYPE_CHECKING:
+    from mclab.verbs.sample.answers import Predicted
+
+_PICTURES = ("png", "svg", "pdf")
+_RUN_ONLY = ("--in", "--slice", "--layer", "--head", "--plot")
+
+SampleTask = Annotated[
+    str | None,
+    typer.Argument(metavar="TASK", help="Task, e.g. mqar; with --run the run's own.", show_default=False),
+]
+TaskOverrides = Annotated[
+    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override keys of the task, e.g. pairs=4.")
+]
+StoredRun = Annotated[
+    str | None, typer.Option("--run", metavar="ID", help="A stored run, by the first digits of its id.")
+]
+Within = Annotated[
+    Path | None,
+    typer.Option("--in", metavar="FOLDER", parser=of.folder, help="Its run folder; by default any in runs."),
+]
+Count = Annotated[int, typer.Option("--count", metavar="N", min=1, max=10_000, help="Sequences.")]
+SampleSeed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Seed; with --run the run's own. [default: 0]"),
+]
+Split = Annotated[
+    str | None,
+    typer.Option("--split", metavar="SPLIT", help="train, valid or test. [default: train; with --run test]"),
+]
+Slice = Annotated[str | None, typer.Option("--slice", metavar="NAME", help="With --run: one slice, e.g. pairs=4.")]
+Layer = Annotated[int | None, typer.Option("--layer", metavar="N", min=0, max=1023, help="With --run: gates of one.")]
+Head = Annotated[int | None, typer.Option("--head", metavar="N", min=0, max=4095, help="With --run: gates of one.")]
+Plot = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE", parser=of.file, help="With --run: draw the gates, png, svg or pdf."),
+]
+
+
+def sample(
+    task: SampleTask = None,
+    overrides: TaskOverrides = None,
+    run: StoredRun = None,
+    within: Within = None,
+    count: Count = 3,
+    seed: SampleSeed = None,
+    split: Split = None,
+    slice_: Slice = None,
+    layer: Layer = None,
+    head: Head = None,
+    plot: Plot = None,
+    as_json: of.Json = False,
+) -> None:
+    """Print a task's sequences, or what a trained model answers.
+
+    Keys, values and answers are marked for a person to read; with --run ID the model's answers, and why.
+    """
+    given = [task, *(overrides or [])] if task and "=" in task else list(overrides or [])
+    named = None if task and "=" in task else task
+    _no_options(given)
+    if run is None:
+        asked = dict(zip(_RUN_ONLY, (within, slice_, layer, head, plot), strict=True))
+        _only_with_run([option for option, value in asked.items() if value is not None])
+        return _of_task(named or "mqar", given, seed or 0, split or "train", count, as_json)
+    _no_seed(seed)
+    return _of_run(run, within, named, given, split or "test", slice_, count, layer, head, plot, as_json)
+
+
+def _of_task(task: str, overrides: list[str], seed: int, split: str, count: int, as_json: bool) -> None:
+    from mclab.verbs.sample.task import sampled, without_recall
+    from mclab.verbs.sample.text import as_text, recall_text
+
+    rows = sampled(task, overrides, seed=seed, split=split, count=count)
+    if as_json:
+        return result_json(rows)
+    return result(f"{as_text(rows)}\n\n{recall_text(without_recall(task, overrides, seed=seed))}")
+
+
+def _no_options(overrides: list[str]) -> None:
+    """Raises `ConfigError` where an option of the command is given as a key."""
+    from mclab.config.strict import ConfigError
+
+    for text in overrides:
+        key, _, value = text.partition("=")
+        if key in ("count", "seed", "split", "run", "slice", "layer", "head"):
+            raise ConfigError(f"{text}: is an option here; write --{key} {value}")
+
+
+def _only_with_run(options: list[str]) -> None:
+    from mclab.config.strict import ConfigError
+
+    if options:
+        raise ConfigError(f"{options[0]}: goes with --run ID; a task alone has no model")
+
+
+def _no_seed(seed: int | None) -> None:
+    from mclab.config.strict import ConfigError
+
+    if seed is not None:
+        raise ConfigError(f"--seed: a stored run is shown on sequences of its own seed; leave out --seed {seed}")
+
+
+def _form(plot: Path | None) -> str:
+    """The picture's format, by the end of its name. Raises `ConfigError` for another, before anything is loaded."""
+    return of.one_of("--plot", plot.suffix.removeprefix(".").lower(), _PICTURES) if plot else ""
+
+
+def _of_run(
+    digits: str,
+    within: Path | None,
+    task: str | None,
+    overrides: list[str],
+    split: str,
+    slice_name: str | None,
+    count: int,
+    layer: int | None,
+    head: int | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    from mclab.config.strict import ConfigError
+    from mclab.report.characters import marks_for
+    from mclab.train.weights import load_model
+    from mclab.verbs.sample.answers import predicted
+    from mclab.verbs.sample.run import chosen, find
+    from mclab.verbs.sample.text import predictions_json, predictions_text
+
+    form = _form(plot)
+    stored = find(digits, within, remark)
+    model, run = load_model(stored.folder, stored.run_id)
+    if task not in (None, run.task.name):
+        raise ConfigError(f"{task}: run {stored.run_id} was trained on {run.task.name}; leave the task out")
+    found = predicted(model, run, chosen(run, overrides, slice_name), split, count, layer=layer, head=head)
+    if plot:
+        _draw(found, plot, form)
+    if as_json:
+        return result_json(predictions_json(found, stored.run_id, str(stored.folder)))
+    result(f"run {stored.run_id} of {stored.folder}\n")
+    return result(predictions_text(found, marks_for(sys.stdout.encoding if sys.stdout else None)))
+
+
+def _draw(found: "Predicted", path: Path, form: str) -> None:
+    """Write the picture. Raises `ConfigError` where there is nothing to draw."""
+    from mclab.atomic_files import write_whole
+    from mclab.config.strict import ConfigError
+    from mclab.verbs.sample.text import picture
+
+    if found.gateless:
+        raise ConfigError(f"--plot: nothing to draw; {found.gateless}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, picture(found, form))
+    except OSError as error:
+        raise ConfigError(f"--plot: {path}: cannot be written: {(error.strerror or str(error)).lower()}") from error
+    return remark(f"wrote {path}")

@@ -1,0 +1,62 @@
+"""`--only key=value`: a plan with some of its cells, as if its grid had no others."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mclab.config.error import did_you_mean
+from mclab.config.keys import by_path, shown
+from mclab.config.strict import ConfigError, leaves
+from mclab.plan.plan import CHANGE, Cell, Plan, row_name
+
+
+def narrowed(plan: Plan, only: Sequence[str]) -> Plan:
+    """The plan with the cells that have each of these `key=value`; of one key given twice either value will do.
+
+    A key is one that varies, by its path or its last word; any other key of a run, by its path; or `change`, the name
+    of a row. Raises `ConfigError` for a key or a value that the plan does not have, and where no cell has them all.
+    """
+    if not only:
+        return plan
+    wanted: dict[str, set[str]] = {}
+    for text in only:
+        path, value = _parsed(plan, text)
+        wanted.setdefault(path, set()).add(value)
+    cells = tuple(
+        cell for cell in plan.cells if all(_value(plan, cell, path) in values for path, values in wanted.items())
+    )
+    told = " ".join(f"--only {text}" for text in only)
+    if not cells:
+        raise ConfigError(f"{told}: no cell has all of these")
+    note = f"{told}: {len(cells)} of {len(plan.cells)} cells"
+    given = replace(plan.given, only=tuple(only)) if plan.given else None
+    return replace(plan, cells=cells, listed=len(cells), notes=(*plan.notes, note), given=given)
+
+
+def _parsed(plan: Plan, text: str) -> tuple[str, str]:
+    """Key and value as they are in the plan's cells."""
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not key:
+        raise ConfigError(f"--only: {text}: needs key=value, e.g. --only task.name=mqar")
+    path = _path(plan, key)
+    there = list(dict.fromkeys(found for cell in plan.cells if (found := _value(plan, cell, path)) is not None))
+    if value not in there:
+        raise ConfigError(f"--only: {text}: no cell has {path} {value}; there are {', '.join(there) or 'none'}")
+    return path, value
+
+
+def _path(plan: Plan, key: str) -> str:
+    last = [path for path in plan.axes if key in (path, path.rpartition(".")[2])]
+    if len(last) == 1:
+        return last[0]
+    if key in by_path() or key == CHANGE:
+        return key
+    hint = did_you_mean(key, [*plan.axes, *by_path()]) or f"the grid varies {', '.join(plan.axes) or 'nothing'}"
+    raise ConfigError(f"--only: {key} is no key of this grid; {hint}")
+
+
+def _value(plan: Plan, cell: Cell, path: str) -> str | None:
+    """What a cell has there, as a grid's author writes it; `None` where it has nothing."""
+    if path == CHANGE:
+        return row_name(cell) if plan.named or CHANGE in plan.axes else None
+    found = cell.values if path in plan.axes else dict(leaves(next(iter(cell.candidates[0].runs.values()))))
+    return shown(found[path]) if path in found else None

@@ -1,0 +1,150 @@
+"""Whether runs fit into memory: what the largest of them takes, what this machine has, and what would fit instead."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mclab.config.model import MemoryMixer
+from mclab.config.run import RunConfig
+from mclab.config.strict import ConfigError
+from mclab.runner.memory import PROCESS, Memory, memory
+
+#: Bytes of parameters that no process holds, on whatever machine.
+NOWHERE = 2**40
+#: How far beyond the whole memory a guess must lie before it forbids what it may be wrong about.
+MARGIN = 3
+#: Where NVIDIA's driver shows itself.
+_DRIVER = Path("/dev/nvidiactl")
+
+
+class Machine(NamedTuple):
+    """Bytes of memory that are free and that there are, within the limit of a container where there is one."""
+
+    free: int
+    whole: int
+
+
+class Need(NamedTuple):
+    """The cell that takes the most, one of its runs, and what as many as train together take."""
+
+    name: str
+    run: RunConfig
+    memory: Memory
+    replicas: int
+
+    @property
+    def process(self) -> int:
+        """Bytes of a process that trains them on a CPU."""
+        return self.memory.total + PROCESS
+
+
+def machine() -> Machine | None:
+    """What this machine has; `None` where it does not tell."""
+    try:
+        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        free, whole = (int(lines[key].split()[0]) * 1024 for key in ("MemAvailable", "MemTotal"))
+    except (OSError, ValueError, KeyError):
+        return None
+    try:
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+        free, whole = min(free, limit - used), min(whole, limit)
+    except (OSError, ValueError):  # no container, or none with a limit
+        pass
+    return Machine(free, whole)
+
+
+def trains_here(device: str, scheduler: str | None) -> bool:
+    """Whether runs train in this machine's own memory, as far as is known without torch."""
+    return scheduler is None and (device == "cpu" or (device == "auto" and not _DRIVER.exists()))
+
+
+def needs(runs: Iterable[tuple[str, RunConfig]], replicas: int = 1) -> list[Need]:
+    """What a run of each cell takes, the largest first; one at least. `runs` are names of cells with a run each."""
+    found = [Need(name, run, memory(run, replicas), replicas) for name, run in runs]
+    return sorted(found, key=lambda need: -need.memory.total)
+
+
+def memory_text(need: Need, processes: int) -> str:
+    """What a process takes, and of what, in a line."""
+    parts = zip(("parameters and optimiser", "activations", "logits", "sequences"), need.memory, strict=True)
+    of = ", ".join(f"{name} {bytes_text(number)}" for name, number in parts if number > need.process // 100)
+    several = f" and {processes} of them {bytes_text(processes * need.process)}" * (processes > 1)
+    return f"roughly {bytes_text(need.process)} of memory a process{several} ({of or 'Python and torch'})"
+
+
+def memory_warnings(found: Sequence[Need], processes: int, here: Machine | None, noun: str = "cells") -> Iterator[str]:
+    """A warning where not all may fit into the memory that is free `here`."""
+    if here is None:
+        return
+    large = [need for need in found if need.process * processes > here.free]
+    if not large:
+        return
+    need, room = large[0], here.free // processes
+    several = f", in {processes} processes at once" if processes > 1 else ""
+    yield (
+        f"{len(large)} of {len(found)} {noun} may not fit into memory: {_largest(need)}{several}, "
+        f"{bytes_text(here.free)} of {bytes_text(here.whole)} are free; "
+        f"take {_fewer(need, processes, here)}{_fix(need, room)}"
+    )
+
+
+def _fewer(need: Need, processes: int, here: Machine) -> str:
+    fitting = here.free // need.process
+    return f"--workers {fitting}, or " if processes > 1 and 0 < fitting < processes else ""
+
+
+def refuse(need: Need, here: Machine | None) -> None:
+    """Raise `ConfigError` for what fits nowhere, and for what is far beyond the memory of the machine that trains it
+    (`here`, `None` where that is another one or a GPU)."""
+    if need.memory.parameters > NOWHERE:
+        raise ConfigError(f"memory: {_largest(need)}, which no machine has; take {_fix(need, NOWHERE)}")
+    if here is not None and need.process > MARGIN * here.whole:
+        raise ConfigError(
+            f"memory: {_largest(need)}, this machine has {bytes_text(here.whole)}; take {_fix(need, here.free)}"
+        )
+
+
+def _largest(need: Need) -> str:
+    """The cell, how much, and what most of it is."""
+    parts = dict(zip(("its parameters", "its activations", "its logits", "its sequences"), need.memory, strict=True))
+    most = max(parts, key=lambda name: parts[name])
+    together = f" for {need.replicas} runs together" if need.replicas > 1 else ""
+    return f"{need.name} needs roughly {bytes_text(need.process)}{together}, {most} {bytes_text(parts[most])}"
+
+
+def _fix(need: Need, room: int) -> str:
+    """The nearest change of one key with which it fits into so many bytes."""
+    if need.replicas > 1 and memory(need.run).total + PROCESS <= room:
+        return "a smaller --pack"
+    for text, run in _smaller(need.run):
+        if memory(run, need.replicas).total + PROCESS <= room:
+            return text
+    if need.memory.parameters > need.memory.total // 2:
+        return "a smaller model.dim, model.layers or task.vocab"
+    return "a smaller task.length, or a smaller train.batch and model.dim"
+
+
+def _smaller(run: RunConfig) -> Iterator[tuple[str, RunConfig]]:
+    """The run with its batch halved until nothing is left, then with longer segments."""
+    batch = run.train.batch
+    while batch > 1:
+        batch //= 2
+        yield f"train.batch {batch}", run.model_copy(update={"train": run.train.model_copy(update={"batch": batch})})
+    mixer = run.model.mixer
+    if not isinstance(mixer, MemoryMixer) or mixer.aggregate == "none" or mixer.segmentation == "listed":
+        return
+    segment = mixer.segment
+    while 2 * segment < run.task.length:
+        segment *= 2
+        longer = run.model.model_copy(update={"mixer": mixer.model_copy(update={"segment": segment})})
+        yield f"model.mixer.segment {segment}", run.model_copy(update={"model": longer})
+
+
+def bytes_text(number: float) -> str:
+    """`250 MiB`, `1.2 GiB`, `35 TiB`."""
+    for unit in ("MiB", "GiB", "TiB"):
+        number /= 2**20 if unit == "MiB" else 1024
+        if number < 1000 or unit == "TiB":
+            break
+    return f"{number:,.0f} {unit}" if number >= 10 or unit == "MiB" else f"{number:.1f} {unit}"

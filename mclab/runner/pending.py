@@ -1,0 +1,106 @@
+"""Which runs a plan still needs, first all of them, then more as results let cells continue."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from mclab.config.ids import run_id
+from mclab.config.outcome import FINAL
+from mclab.config.run import RunConfig
+from mclab.config.stored import StoredRun
+from mclab.plan.plan import Plan
+from mclab.plan.select import Lookup, Wanted, choose, runs_needed
+
+
+class PendingRuns:
+    """Gives every run once. A cell continues with its winner's other seeds as soon as its own candidates are known.
+
+    With `retry_failed` the `oom` and `failed` records of earlier commands count as missing. Where the plan's seeds are
+    not fixed, `wanted` says how many each cell needs, and is asked again when all that was given is over.
+    """
+
+    def __init__(self, plan: Plan, lookup: Lookup, *, retry_failed: bool, wanted: Wanted | None = None) -> None:
+        self._plan, self._lookup, self._retry_failed = plan, lookup, retry_failed
+        self._wanted = wanted or (lambda lookup: [len(plan.seeds)] * len(plan.cells))
+        self._given: set[str] = set()
+        self._over: set[str] = set()
+        self._cells: dict[str, list[int]] = defaultdict(list)
+        for number, cell in enumerate(plan.cells):
+            for name in {name for candidate in cell.candidates for name in candidate.run_ids().values()}:
+                self._cells[name].append(number)
+        self._seeds = self._wanted(self.known)
+        self._open = {n for n, cell in enumerate(plan.cells) if plan.select and not choose(plan, cell, self.known)}
+
+    def known(self, name: str) -> StoredRun | None:
+        """The record that counts in this command."""
+        record = self._lookup(name)
+        if record and self._retry_failed and name not in self._over and record.status not in FINAL:
+            return None
+        return record
+
+    def all(self) -> list[RunConfig]:
+        """What is needed now and not stored, in the plan's order."""
+        return list(self._missing(range(len(self._plan.cells))))
+
+    def done_with(self, run: RunConfig) -> list[RunConfig]:
+        """What is needed now that this run's outcome is stored: the other seeds of the cells that chose on it."""
+        name = run_id(run)
+        self._over.add(name)
+        new: list[RunConfig] = []
+        for number in self._open.intersection(self._cells[name]):
+            if choose(self._plan, self._plan.cells[number], self.known):
+                self._open.discard(number)
+                new += self._missing([number])
+        if not new and self._given <= self._over:
+            self._seeds = self._wanted(self.known)
+            new += self.all()
+        return new
+
+    def _missing(self, numbers: Sequence[int]) -> Iterator[RunConfig]:
+        cells = tuple(self._plan.cells[number] for number in numbers)
+        seeds = [self._seeds[number] for number in numbers]
+        for run in runs_needed(replace(self._plan, cells=cells), self.known, seeds):
+            name = run_id(run)
+            if name not in self._given and self.known(name) is None:
+                self._given.add(name)
+                yield run
+
+    @property
+    def expected(self) -> int:
+        """At most so many further runs will be needed by cells that have not chosen yet."""
+        return sum(self.later().values())
+
+    def later(self) -> dict[int, int]:
+        """How many runs will follow at most, by the number of each cell that has not chosen or may get more seeds."""
+        plan = self._plan
+        first, most = len(plan.first_seeds), len(plan.seeds)
+        found = dict.fromkeys(self._open, most - first)
+        if plan.until and self._given - self._over:
+            going = max(self._seeds)  # the look that is under way, or the last one
+            rest = {n: most - seeds for n, seeds in enumerate(self._seeds) if seeds == going and n not in self._open}
+            found |= rest
+        return {number: found[number] for number in sorted(found) if found[number]}
+
+    def candidates(self, number: int) -> list[RunConfig]:
+        """A run of each candidate of the cell with this number, those that it may still continue with."""
+        return [next(iter(each.runs.values())) for each in self._plan.cells[number].candidates]
+
+    @property
+    def given(self) -> int:
+        """How many runs have been given so far."""
+        return len(self._given)
+
+    def label(self, run: RunConfig) -> str:
+        """The run as a person knows it: its cell, its seed, its id."""
+        name = run_id(run)
+        return f"{self._plan.cells[self._cells[name][0]].name}, seed {run.seed} (run {name})"
+
+    def needed(self) -> list[RunConfig]:
+        """What the plan asks for by what is stored, stored or not."""
+        return runs_needed(self._plan, self._lookup, self._wanted(self._lookup))
+
+    def statuses(self) -> tuple[Counter[str], int]:
+        """How many of the runs that the plan asks for are stored, by status, and how many are not."""
+        records = [self._lookup(run_id(run)) for run in self.needed()]
+        stored = Counter[str](record.status for record in records if record)
+        return stored, len(records) - stored.total()

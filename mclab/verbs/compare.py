@@ -1,0 +1,277 @@
+"""`mclab compare`: two groups of stored runs, means, their difference, a paired test, and what else sets them apart."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from mclab.config.error import did_you_mean
+from mclab.config.ids import inert
+from mclab.config.keys import by_path, shown
+from mclab.config.outcome import ALL
+from mclab.config.stored import StoredRun, clashing
+from mclab.config.strict import ConfigError, leaves
+from mclab.report.prose.notes import MIXABLE
+from mclab.report.stats import Difference, Spread, paired, spread
+from mclab.report.table.accuracy import scores
+from mclab.report.table.row import Row
+from mclab.report.table.summary import Summary, summarise
+from mclab.report.text import full_label, natural, plain, seeds_text, value_text
+from mclab.store import Records
+from mclab.store.files import usable
+
+_FILTER = re.compile(r"[\w.]+=.*")
+#: Names that are listed where one of them was probably meant.
+_MOST_NAMED = 6
+#: What differs between the machines of runs, in addition to what a table already checks.
+_MACHINE = (*MIXABLE, ("checkouts", lambda record: record.fact("git")))
+
+
+@dataclass(frozen=True)
+class Group:
+    """One side: a row of a table, or several whose accuracies are averaged seed by seed."""
+
+    name: str
+    folder: Path
+    rows: tuple[Row, ...]
+
+    def by_seed(self, part: str) -> dict[int, float]:
+        """Accuracy of every seed that all rows have, their mean."""
+        every = [scores(row.records, part) for row in self.rows]
+        return {seed: fmean(own[seed] for own in every) for seed in every[0] if all(seed in own for own in every)}
+
+    @property
+    def parts(self) -> list[str]:
+        """The slices that all rows are scored on."""
+        return [part for part in self.rows[0].slices if all(part in row.slices for row in self.rows)]
+
+    @property
+    def own(self) -> set[frozenset[str]]:
+        """The slices that the mean is over; more than one set where the rows have different test variants."""
+        return {frozenset(row.own) for row in self.rows}
+
+    @property
+    def records(self) -> list[StoredRun]:
+        """Every run's record."""
+        return [record for row in self.rows for record in row.records.values()]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One slice: both sides, and the second less the first with an unadjusted p."""
+
+    part: str
+    first: Spread
+    second: Spread
+    gap: Difference
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`differs`: keys that the folders vary and that set the sides apart; `also`: whatever else is not equal."""
+
+    first: Group
+    second: Group
+    lines: tuple[Line, ...]
+    differs: tuple[str, ...]
+    also: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs. The interval of a difference is that of its mean, not clipped."""
+        sides = {
+            word: {"folder": str(group.folder), "rows": [row.label for row in group.rows]}
+            for word, group in (("first", self.first), ("second", self.second))
+        }
+        lines = [
+            {"slice": line.part, **{word: asdict(getattr(line, word)) for word in ("first", "second")}}
+            | {"difference": asdict(line.gap)}
+            for line in self.lines
+        ]
+        return {**sides, "slices": lines, "differs": list(self.differs), "also": list(self.also)}
+
+
+def comparisons(words: Sequence[str], say: Callable[[str], None]) -> list[Comparison]:
+    """What `mclab compare` was asked for.
+
+    `FOLDER A B`: two rows of one folder. `FOLDER:A FOLDER:B`: rows of any two. `FOLDER FOLDER`: each row that both
+    have, by its name. Raises `ConfigError` for anything else, and for rows that are not there.
+    """
+    if len(words) == 3 and not _split(words[1])[1]:
+        found = _summary(Path(words[0]), say)
+        return [_compared(*(_group(found, Path(words[0]), word) for word in words[1:]))]
+    if len(words) != 2:
+        raise ConfigError("compare: write FOLDER ROW ROW, FOLDER:ROW FOLDER:ROW, or FOLDER FOLDER")
+    sides = [_split(word) for word in words]
+    summaries = [_summary(folder, say) for folder, _ in sides]
+    if any(row is not None for _, row in sides):
+        asked = [row if row is not None else _same(sides, summaries, place) for place, (_, row) in enumerate(sides)]
+        groups = [_group(s, folder, row) for s, (folder, _), row in zip(summaries, sides, asked, strict=True)]
+        return [_compared(groups[0], groups[1])]
+    return list(_row_by_row(summaries, [folder for folder, _ in sides]))
+
+
+def _same(sides: Sequence[tuple[Path, str | None]], summaries: Sequence[Summary], place: int) -> str:
+    """The row of a folder that was given without one: its only row, else that with the other folder's row name."""
+    rows = summaries[place].rows
+    return rows[0].label if len(rows) == 1 else str(sides[1 - place][1])
+
+
+def _split(word: str) -> tuple[Path, str | None]:
+    """`runs/a:context` is a row of a folder, where there is such a folder."""
+    if os.path.isdir(word):
+        return Path(word), None
+    for found in re.finditer(":", word):
+        if os.path.isdir(word[: found.start()]) and found.start():
+            return Path(word[: found.start()]), word[found.end() :]
+    return usable(Path(word), "compare"), None
+
+
+def _summary(folder: Path, say: Callable[[str], None]) -> Summary:
+    records = Records(folder, say=say)
+    plan = records.plan()
+    if plan is None:
+        raise ConfigError(f"{folder}: holds no plan.json, so it has no rows; give the folder of an ablate command")
+    return summarise(plan, records.lookup, records.curve)
+
+
+def _row_by_row(summaries: Sequence[Summary], folders: Sequence[Path]) -> Iterator[Comparison]:
+    ours, theirs = ({row.label: row for row in summary.rows} for summary in summaries)
+    if len(ours) == len(theirs) == 1:
+        pairs = [(summaries[0].rows[0], summaries[1].rows[0])]
+    else:
+        pairs = [(row, theirs[label]) for label, row in ours.items() if label in theirs]
+    if not pairs:
+        raise ConfigError(
+            f"compare: {folders[0]} and {folders[1]} have no row of the same name; "
+            f"write {folders[0]}:{next(iter(ours))} {folders[1]}:{next(iter(theirs))}"
+        )
+    for one, other in pairs:
+        groups = [Group(row.label, folder, (row,)) for row, folder in zip((one, other), folders, strict=True)]
+        yield _compared(groups[0], groups[1])
+
+
+def _group(summary: Summary, folder: Path, text: str) -> Group:
+    """The row of that name, or every row whose keys have the values of `key=value,key=value`."""
+    named = [row for row in summary.rows if text in _names(row, summary)]
+    if len(named) == 1:
+        return Group(named[0].label, folder, (named[0],))
+    wanted = _filter(text, summary, folder) if _FILTER.fullmatch(text) else None
+    rows = [row for row in summary.rows if wanted is not None and _matches(row, wanted)]
+    if not rows:
+        raise _unknown(summary, folder, text)
+    return Group(rows[0].label if len(rows) == 1 else f"{text} (mean of {len(rows)} rows)", folder, tuple(rows))
+
+
+def _names(row: Row, summary: Summary) -> set[str]:
+    return {row.label, row.cell.name, full_label(row.values, summary.names)}
+
+
+def _filter(text: str, summary: Summary, folder: Path) -> dict[str, str]:
+    """Path and value of each `key=value`; a comma inside a value is followed by no key."""
+    paths = {name: path for path, name in summary.names.items()} | {path: path for path in summary.names}
+    wanted: dict[str, str] = {}
+    for part in re.split(r",\s*(?=[\w.]+=)", text):
+        key, _, value = part.partition("=")
+        path = paths.get(key.strip())
+        if path is None or path not in summary.plan.axes:
+            known = [name for path, name in summary.names.items() if path in summary.plan.axes]
+            hint = did_you_mean(key, known) or f"{folder} varies {', '.join(known) or 'nothing'}"
+            raise ConfigError(f"{text}: {key} is no varied key; {hint}")
+        wanted[path] = value.strip()
+    return wanted
+
+
+def _matches(row: Row, wanted: Mapping[str, str]) -> bool:
+    return all(
+        path in row.values and value in (value_text(row.values[path]), shown(row.values[path]))
+        for path, value in wanted.items()
+    )
+
+
+def _unknown(summary: Summary, folder: Path, text: str) -> ConfigError:
+    labels = [row.label for row in summary.rows]
+    more = f" and {len(labels) - _MOST_NAMED} more" if len(labels) > _MOST_NAMED else ""
+    rows = "; ".join(labels[:_MOST_NAMED])
+    hint = did_you_mean(text, labels) or f"its rows are {rows}{more}"
+    return ConfigError(f"{folder}: has no row {text!r}; {hint}")
+
+
+def _compared(first: Group, second: Group) -> Comparison:
+    for group in (first, second):
+        if not group.by_seed(ALL):
+            raise ConfigError(f"{group.folder}: {group.name} has no finished run to compare")
+    if mixed := clashing([*first.records, *second.records]):
+        told = ", ".join(f"{part} {' and '.join(several)}" for part, several in mixed.items())
+        raise ConfigError(
+            f"compare: {first.name} and {second.name} were made with other versions of their formulas ({told}), so a "
+            f"difference says nothing; train the older again with this version of mclab"
+        )
+    same_slices = len(first.own | second.own) == 1
+    shared = [part for part in first.parts if part in second.parts and first.by_seed(part) and second.by_seed(part)]
+    parts = [*[ALL] * same_slices, *(shared if len(shared) > 1 or not same_slices else [])]
+    if not parts:
+        raise ConfigError(f"compare: {first.name} and {second.name} are scored on no slice in common: nothing to test")
+    ours, theirs = _keys(first), _keys(second)
+    moved = {path: (ours[path], theirs[path]) for path in ours if path in theirs and ours[path] != theirs[path]}
+    asked = {path for path in moved if _meant(path, first, second)}
+    lines = {path: f"{path} {' or '.join(pair[0])} → {' or '.join(pair[1])}" for path, pair in moved.items()}
+    return Comparison(
+        first,
+        second,
+        tuple(_line(first, second, part) for part in parts),
+        tuple(text for path, text in lines.items() if path in asked),
+        (*(text for path, text in lines.items() if path not in asked), *_other_differences(first, second, same_slices)),
+    )
+
+
+def _line(first: Group, second: Group, part: str) -> Line:
+    one, other = first.by_seed(part), second.by_seed(part)
+    return Line(part, spread(list(one.values())), spread(list(other.values())), paired(other, one))
+
+
+def _keys(group: Group) -> dict[str, list[str]]:
+    """Every value that a key has in the group's runs, as the grid has it; seeds and keys without effect aside."""
+    found: dict[str, dict[str, None]] = {}
+    for row in group.rows:
+        for seed in row.records:
+            assert row.candidate is not None, "a row without a choice has no records"
+            run = row.candidate.runs[seed]
+            own = {path: value for path, value in leaves(run) if path not in inert(run)}
+            own |= {path: value for path, value in row.values.items() if path in by_path()}
+            for path, value in own.items():
+                if path != "seed":
+                    found.setdefault(path, {})[shown(plain(value))] = None
+    return {path: sorted(values, key=natural) for path, values in found.items()}
+
+
+def _meant(path: str, first: Group, second: Group) -> bool:
+    """True for a key that is meant to differ: one that the rows' own tables vary, by itself or in a whole mapping.
+
+    In one folder that is every key but those that each row chose for itself: gate none is stored as the residual that
+    it is, so that another key than the varied one may tell the rows apart.
+    """
+    rows = (*first.rows, *second.rows)
+    if first.folder == second.folder:
+        return not any(row.candidate and path in row.candidate.values for row in rows)
+    return any(path == own or path.startswith(f"{own}.") for row in rows for own in row.cell.values)
+
+
+def _other_differences(first: Group, second: Group, same_slices: bool) -> Iterator[str]:
+    """Seeds, slices, machines and versions that are not the same on both sides."""
+    one, other = set(first.by_seed(ALL)), set(second.by_seed(ALL))
+    if one != other:
+        both = seeds_text(sorted(one & other)) if one & other else "none"
+        yield f"seeds {seeds_text(sorted(one))} and {seeds_text(sorted(other))}; paired over {both}"
+    if not same_slices:
+        yield "slices, so the means over all of them are not compared"
+    for what, fact in _MACHINE:
+        ours, theirs = (_values(group, fact) for group in (first, second))
+        if ours != theirs:
+            yield f"{what} {' or '.join(sorted(ours))} and {' or '.join(sorted(theirs))}"
+
+
+def _values(group: Group, fact: Callable[[StoredRun], str | None]) -> set[str]:
+    return {"unknown" if (value := fact(record)) is None else value for record in group.records}

@@ -1,0 +1,123 @@
+"""`mclab.load`: what a run folder holds, its runs as a frame, its curves, a sweep's trials."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mclab.atomic_files import read_whole
+from mclab.config.error import suggestion
+from mclab.config.outcome import ALL
+from mclab.config.strict import ConfigError
+from mclab.plan.plan import Plan
+from mclab.plan.space_trials import Trials, from_dict
+from mclab.store import SPACE, Records
+from mclab.store.files import plainly
+from mclab.store.folder import to_stderr
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Folders that are named where one of them was probably meant.
+_MOST_NAMED = 3
+
+
+def frame(folder: str | Path) -> "pl.DataFrame":
+    """One row per stored run: the frame of `runs.csv` where the folder has a plan, else every record with its keys.
+
+    The runs of a sweep have the number of their trial beside them. Raises `ConfigError` where there is no such folder,
+    it holds no records, or its plan or its trials are damaged.
+    """
+    records = opened(Path(folder), "records")
+    plan = records.plan()
+    if plan is None:
+        return _with_trials(records.scan_frame(), trials(records.path))
+    from mclab.report.table.frames import runs_frame
+
+    return runs_frame(plan, records.lookup)
+
+
+def curves(folder: str | Path) -> "pl.DataFrame":
+    """One row per look of every stored run's curve, in the order of the runs' ids (see `mclab.load_curves`).
+
+    Raises `ConfigError` where there is no such folder, or it holds no records.
+    """
+    import polars as pl
+
+    records = opened(Path(folder), "records")
+    rows = [
+        {"run_id": run.run_id, "seed": run.seed, **dict(_columns(look))}
+        for run in records.scan()
+        for look in records.curve(run.run_id)
+    ]
+    return pl.from_dicts(rows, infer_schema_length=None, strict=False) if rows else pl.DataFrame()
+
+
+def _columns(look: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    yield from ((key, value) for key, value in look.items() if key != "valid")
+    for name, score in (look.get("valid") or {}).items():
+        suffix = "" if name == ALL else f"[{name}]"
+        yield from ((f"valid_{metric}{suffix}", value) for metric, value in score.items())
+
+
+def opened(folder: Path, *needed: str, say: Callable[[str], None] = to_stderr) -> Records:
+    """The records of a run folder that holds one of the files or folders `needed`.
+
+    Raises `ConfigError` where it is none, with one that may have been meant.
+    """
+    records = Records(folder, say=say)
+    if any((folder / name).exists() for name in needed):
+        return records
+    if "trials.json" in needed and (folder / SPACE).exists():
+        raise ConfigError(f"{folder}: holds no trials.json yet; the sweep writes it when it ends or is interrupted")
+    near = sorted({str(path.parent) for name in needed for path in folder.glob(f"*/{name}")})[:_MOST_NAMED]
+    hint = suggestion(near) or "give the folder of an ablate, train or sweep command"
+    raise ConfigError(f"{folder}: holds no {' and no '.join(needed)}; {hint}")
+
+
+def planned(folder: Path, say: Callable[[str], None]) -> tuple[Plan, Records]:
+    """A grid's plan and records. Raises `ConfigError` for a folder that holds neither a grid nor a sweep."""
+    records = opened(folder, "plan.json", "trials.json", say=say)
+    plan = records.plan()
+    assert plan is not None, "a folder without trials.json holds a plan"
+    return plan, records
+
+
+def _with_trials(found: "pl.DataFrame", study: Trials | None) -> "pl.DataFrame":
+    if study is None or found.is_empty():
+        return found
+    import polars as pl
+
+    of = trial_of(study)
+    numbers = [of.get(run) for run in found["run_id"]]
+    return found.insert_column(found.columns.index("seed") + 1, pl.Series("trial", numbers, dtype=pl.Int64))
+
+
+def trials(folder: Path) -> Trials | None:
+    """The study whose run folder this is, as its last command left it; `None` for a grid's folder, or none at all.
+
+    Raises `ConfigError` where `trials.json` is damaged.
+    """
+    path = folder / "trials.json"
+    if (folder / "plan.json").exists() or not path.exists():
+        return None
+    with plainly(path, "read"):
+        data = read_whole(path)
+    try:
+        return from_dict(json.loads(data.decode()), str(path))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+        raise ConfigError(f"{path}: is torn or no JSON; the same mclab sweep command writes it again") from None
+
+
+def trial_of(study: Trials) -> dict[str, int]:
+    """Run id -> the trial that it was trained for: of several the first that counts and that no other took over."""
+    taken = {trial.retry_of for trial in study.trials}
+    by_right = sorted(
+        study.trials,
+        key=lambda trial: (not trial.counts or trial.number in taken, trial.repeat_of is not None, trial.number),
+    )
+    found: dict[str, int] = {}
+    for trial in by_right:
+        for run in trial.run_ids:
+            found.setdefault(run, trial.number)
+    return found

@@ -1,0 +1,80 @@
+"""`mclab plot`: the files with a run folder's plots, of a grid or of a sweep."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mclab.config.strict import ConfigError
+from mclab.plan.plan import Plan
+from mclab.plan.space_trials import Trials
+from mclab.store import Records
+from mclab.store.files import plainly
+
+if TYPE_CHECKING:
+    from mclab.report.plot.layout import Layout
+    from mclab.report.sweeps.study import Study
+
+
+def write_plots(plan: Plan, records: Records, out: Path) -> list[Path]:
+    """The plots that a grid gets unasked, below `out`. Raises `ConfigError` where they cannot be written."""
+    from mclab.report.plot import kinds
+
+    with plainly(out / "plots"):
+        return kinds.write_plots(plan, records.lookup, out / "plots", curve=records.curve)
+
+
+def draw_grid(
+    plan: Plan,
+    records: Records,
+    out: Path,
+    formats: Sequence[str],
+    kinds: Sequence[str],
+    layout: "Layout",
+    labels: Sequence[str],
+) -> list[Path]:
+    """The kinds that were asked for, below `out`. Raises `ConfigError` also where nothing has a result yet."""
+    from mclab.report.plot.kinds import refuse_empty, write_plots
+
+    refuse_empty(plan, records.lookup)
+    with plainly(out / "plots"):
+        return write_plots(plan, records.lookup, out / "plots", formats, kinds, records.curve, layout, labels)
+
+
+def draw_sweep(
+    found: Trials,
+    folder: Path,
+    out: Path,
+    formats: Sequence[str],
+    kinds: Sequence[str],
+    layout: "Layout",
+    labels: Sequence[str],
+) -> list[Path]:
+    """The kinds that were asked for, below `out`; by default all that have something to show. Raises `ConfigError`."""
+    from mclab.report.plot.kinds import drawn, with_labels
+    from mclab.report.plot.layout import using_layout
+    from mclab.report.sweeps.plots import figures_of
+    from mclab.report.sweeps.study import Study
+    from mclab.report.table.export import write_files
+
+    study = Study(found)
+    figures: Mapping[str, Callable[[], Any]] = figures_of(study)
+    if not kinds and not figures:
+        raise ConfigError(f"{folder}: {_why_not('importances', study)}")
+    kinds = kinds or tuple(figures)
+    if missing := [kind for kind in kinds if kind not in figures]:
+        raise ConfigError(f"{folder}: {_why_not(missing[0], study)}")
+    with using_layout(with_labels(layout, labels, [figures[kind] for kind in kinds])):
+        files = {f"{kind}.{form}": drawn(figures[kind], form) for kind in kinds for form in formats}
+    with plainly(out / "plots"):
+        return write_files(out / "plots", files)
+
+
+def _why_not(kind: str, study: "Study") -> str:
+    """Why there is nothing to draw."""
+    if not study.found.done:
+        return "no trial is done yet, so there is nothing to draw"
+    return {
+        "importances": "no importances are known: too few trials, or trials that are all alike",
+        "contour": "a contour takes two axes of which two values were seen",
+        "front": f"a front takes two objectives, and the study has {study.found.objectives[0].metric} alone",
+    }[kind]

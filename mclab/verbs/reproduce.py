@@ -1,0 +1,55 @@
+"""A published table: the results of its grid, with the figures of the grid's `paper` block."""
+
+from pathlib import Path
+
+from mclab.config.error import did_you_mean
+from mclab.config.strict import ConfigError
+from mclab.plan.plan import Plan
+from mclab.report.paper.comparison import Reproduction, reproduction
+from mclab.store import Records
+from mclab.store.files import plainly
+from mclab.verbs.load import opened
+
+#: Where the grids of published tables and figures lie: below where the command is given, else beside the package.
+GRIDS = Path("ablations/paper")
+_BESIDE = Path(__file__).parents[2] / GRIDS
+
+
+def grid_of(target: str) -> Path:
+    """The grid of a published table's name (`table5`), or of a path. Raises `ConfigError` with the nearest name."""
+    if target.endswith((".yaml", ".yml")) or Path(target).is_file():
+        return Path(target)
+    for folder in (GRIDS, _BESIDE):
+        if (path := folder / f"{target}.yaml").is_file() and Path(target).name == target:
+            return path
+    known = sorted({path.stem for folder in (GRIDS, _BESIDE) for path in folder.glob("*.yaml")})
+    hint = did_you_mean(target, known) or f"there are {', '.join(known) or 'none here'}"
+    raise ConfigError(f"{target}: is no grid of a published table, and no grid's file; {hint}")
+
+
+def published(plan: Plan, where: Path) -> Plan:
+    """The plan itself. Raises `ConfigError` for one without a paper block."""
+    if plan.paper is None:
+        raise ConfigError(
+            f"{where}: has no paper block, so there is nothing to compare its results with; mclab ablate runs it"
+        )
+    return plan
+
+
+def stored(folder: Path) -> tuple[Plan, Records]:
+    """The plan and the records of a run folder. Raises `ConfigError` where it holds none of a published table."""
+    records = opened(folder, "plan.json")
+    plan = records.plan()
+    assert plan is not None, "the folder has a plan"
+    return published(plan, folder / "plan.json"), records
+
+
+def write(found: Reproduction, out: Path) -> list[Path]:
+    """The tables of a reproduction below a run folder. Raises `ConfigError` where they cannot be written."""
+    from mclab.report.paper import files
+
+    with plainly(out / "tables"):
+        return files.write(found, out / "tables")
+
+
+__all__ = ["grid_of", "published", "reproduction", "stored", "write"]

@@ -1,0 +1,202 @@
+"""One pass of a trained model over sequences of a task: answers, and each gate's weights where it was asked.
+
+Shapes: B batch, T time, H heads, N segments, Q scored positions; one replica.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mclab.caching.watch import Watched, watching
+from mclab.config.model import MemoryMixer
+from mclab.config.run import RunConfig
+from mclab.config.strict import ConfigError
+from mclab.config.task import TaskConfig
+from mclab.models.lm import LM
+from mclab.report.characters import Strip
+from mclab.tasks import NO_ANSWER, TASKS, Batch
+from mclab.train.evaluate import as_examined
+from mclab.verbs.sample.needed import needed, strip
+from mclab.verbs.sample.task import rows_of
+
+#: Tokens in one forward pass; the gates' weights of all of them are held at once.
+TOKENS = 2**14
+#: Roles of the tokens after which an answer is wanted; on train ar scores every other token too (`loss: all`).
+_ASKED = ("query", "answer")
+
+
+class Head(NamedTuple):
+    """One head of one layer of the model, both from 0."""
+
+    layer: int
+    head: int
+
+
+class Query(NamedTuple):
+    """One scored position: what is wanted there, what the model says, where the sequence holds it."""
+
+    at: int
+    wanted: int
+    predicted: int
+    needs: tuple[int, ...]
+    """Positions of the wanted value token behind the asked key; empty where there is none."""
+    strips: Mapping[Head, Strip]
+    """Empty without a gate."""
+
+    @property
+    def right(self) -> bool:
+        """True where the model says what is wanted."""
+        return self.wanted == self.predicted
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sequence as `rows_of` gives it, and its answers: the queries that are right or wrong together."""
+
+    row: Mapping[str, Any]
+    answers: tuple[tuple[Query, ...], ...]
+
+    @property
+    def queries(self) -> list[Query]:
+        """All scored positions, from left to right."""
+        return sorted((query for answer in self.answers for query in answer), key=lambda query: query.at)
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Sequences of a task with a model's answers. `gateless` says why there are no strips, where there are none."""
+
+    run: RunConfig
+    task: TaskConfig
+    samples: tuple[Sample, ...]
+    gateless: str | None
+
+    @property
+    def mixer(self) -> MemoryMixer:
+        """The mixer whose gates are shown; there must be strips."""
+        assert isinstance(self.run.model.mixer, MemoryMixer)
+        return self.run.model.mixer
+
+    @property
+    def heads(self) -> list[Head]:
+        """Every head that is shown, from the lowest layer."""
+        return sorted({head for sample in self.samples for query in sample.queries for head in query.strips})
+
+    @property
+    def accuracy(self) -> float:
+        """The share of whole answers that are right."""
+        answers = [all(query.right for query in answer) for sample in self.samples for answer in sample.answers]
+        return sum(answers) / len(answers)
+
+    def known(self, *heads: Head) -> list[Strip]:
+        """The strips of these heads for queries of which it is known where the answer is."""
+        return [
+            query.strips[head]
+            for sample in self.samples
+            for query in sample.queries
+            for head in heads
+            if head in query.strips and query.strips[head].held
+        ]
+
+
+def predicted(
+    model: LM, run: RunConfig, task: TaskConfig, split: str, count: int, *, layer: int | None, head: int | None
+) -> Predicted:
+    """The first `count` sequences of a split, under the run's seed, with the answers that the model is scored for.
+
+    `layer` and `head` keep one of each; None keeps all. Raises `ConfigError` for a layer or head that the model has
+    not, for an unknown split, and for a task too small for the split.
+    """
+    reason = _gateless(run)
+    keep = [] if reason else _kept(run, layer, head)
+    try:
+        rows = list(rows_of(run.model_copy(update={"task": task}), run.seed, split, count))
+        batch = TASKS[task.name].batch(task, [run.seed], split, 0, count, "cpu")
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    per_pass = max(1, TOKENS // task.length)
+    samples: list[Sample] = []
+    with as_examined(model, run, split):
+        for start in range(0, count, per_pass):
+            part = slice(start, start + per_pass)
+            samples += _samples(model, run, task, rows[part], Batch(*(field[:, part] for field in batch)), keep)
+    return Predicted(run, task, tuple(samples), reason)
+
+
+def _gateless(run: RunConfig) -> str | None:
+    """Of `model.mixer`, which alone can have a gate: a memory that a pattern names has no cache."""
+    mixer = run.model.mixer
+    if not isinstance(mixer, MemoryMixer):
+        return f"mixer {mixer.name} has no gate"
+    if mixer.aggregate == "none":
+        if run.eval.post_training is not None:
+            return "no gate: a cache after training averages the memories that a token sees"
+        return "aggregate none: there is one memory and no gate"
+    if mixer.read_gate == "none" and mixer.aggregate != "ssc":
+        return "no gate: every memory that a token sees counts once"
+    return None
+
+
+def _kept(run: RunConfig, layer: int | None, head: int | None) -> list[Head]:
+    gated, every = _gated(run), range(run.model.heads)
+    for name, given, known in (("layer", layer, gated), ("head", head, every)):
+        if given is not None and given not in known:
+            raise ConfigError(f"--{name}: {name} {given} has no gate; give one of {', '.join(map(str, known))}")
+    return [Head(a, b) for a in gated for b in every if layer in (None, a) and head in (None, b)]
+
+
+def _gated(run: RunConfig) -> list[int]:
+    """The layers of `model.mixer`: a pattern may have others between them."""
+    return [place for place, mixer in enumerate(run.model.mixers) if mixer == run.model.mixer]
+
+
+def _watched(run: RunConfig) -> list[int]:
+    """The layers that a watch sees, in its order: every memory."""
+    return [place for place, mixer in enumerate(run.model.mixers) if isinstance(mixer, MemoryMixer)]
+
+
+def _samples(
+    model: LM, run: RunConfig, task: TaskConfig, rows: Sequence[Mapping[str, Any]], batch: Batch, keep: Sequence[Head]
+) -> Iterator[Sample]:
+    bf16 = torch.autocast("cpu", torch.bfloat16, enabled=run.train.precision == "bf16")  # as it was tested
+    with torch.inference_mode(), bf16, watching(model) as seen:
+        said_BQ = model(batch.tokens, batch.positions)[0].argmax(-1)
+    layers = dict(zip(_watched(run), seen, strict=False))
+    gates = {head: _weights(layers[head.layer], head.head, batch.positions[0]).tolist() for head in keep}
+    for b, row in enumerate(rows):
+        asked = zip(batch.positions[0, b].tolist(), batch.answers[0, b].tolist(), said_BQ[b].tolist(), strict=True)
+        strips = [{head: weights[b][q] for head, weights in gates.items()} for q in range(said_BQ.shape[1])]
+        scored = [
+            (*each, strip)
+            for each, strip in zip(asked, strips, strict=True)
+            if each[1] != NO_ANSWER and row["roles"][each[0]] in _ASKED
+        ]
+        size = task.answer_tokens
+        groups = [scored[at : at + size] for at in range(0, len(scored), size)]
+        yield Sample(row, tuple(_answer(run, row, group) for group in groups))
+
+
+def _weights(seen: Watched, head: int, positions_BQ: Tensor) -> Tensor:
+    """gamma of one head at the scored positions: [B, Q, N]."""
+    weights_BTN: Tensor = seen.weights.unflatten(0, (-1, seen.heads))[:, head]
+    return weights_BTN.gather(1, positions_BQ.unsqueeze(-1).expand(-1, -1, weights_BTN.shape[-1]))
+
+
+def _answer(
+    run: RunConfig, row: Mapping[str, Any], group: Sequence[tuple[int, int, int, Mapping[Head, Sequence[float]]]]
+) -> tuple[Query, ...]:
+    needs = needed(row["tokens"], row["roles"], [(at, wanted) for at, wanted, *_ in group])
+    place = partial(_strip, run, len(row["tokens"]))
+    return tuple(
+        Query(at, wanted, said, needs[at], {head: place(each, at, needs[at]) for head, each in weights.items()})
+        for at, wanted, said, weights in group
+    )
+
+
+def _strip(run: RunConfig, length: int, weights: Sequence[float], at: int, needs: Sequence[int]) -> Strip:
+    assert isinstance(run.model.mixer, MemoryMixer)
+    return strip(run.model.mixer, length, weights, at, needs)

@@ -1,0 +1,210 @@
+"""Sequences as text that a person reads, and a stored model's answers as text, as JSON and as a picture."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+from mclab.report.characters import BLOCKS, Characters, Strip, cells
+from mclab.report.text import aligned, padded
+from mclab.verbs.sample.task import Row, words
+
+if TYPE_CHECKING:
+    from mclab.verbs.sample.answers import Head, Predicted, Query, Sample
+
+#: Tokens in a printed line.
+LINE = 16
+LEGEND = "k key, v value, . filler; ?x=y where the model is asked: it has read as far as x and must name y next"
+#: Further marks in a task's sequences.
+MARKS = {
+    "ar": "| ends the pairs; after it comes the key that is asked",
+    "text": "every byte is a token, those that are no letter or sign as \\x0a; after each the next one is wanted",
+    "facts": "a b: a key of two tokens, whose value v is wanted and is not in the sequence",
+    "niah": "KEY k IS ...: a needle, a key and its value digit by digit; ASK k: the end asks for the value of that "
+    "key, of several values all, in their order; .w haystack",
+}
+
+
+def recall_text(found: Mapping[str, Mapping[str, float]]) -> str:
+    """A line for each predictor, a column for each part."""
+    named = [[name, *(f"{part[name]:.3f}" for part in found.values())] for name in found["train"]]
+    table = aligned([["", *found], *named], right=range(1, len(found) + 1))
+    return f"share of answers that are right without reading the key, on train and on the slices of test:\n{table}"
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    """The sequences in lines of 16 tokens, what the marks mean, and how many queries have no clear answer."""
+    contradicted, asked = sum(row["contradicted"] for row in rows), sum(len(row["answers"]) for row in rows)
+    flaw = (
+        f"{contradicted} of {asked} queries contradicted: their key is also there as filler before, with another token"
+    )
+    marks = [MARKS[row["task"]] for row in rows[:1] if row["task"] in MARKS]
+    legend = [LEGEND, *marks, *[f"{flaw} after it"] * bool(contradicted)]
+    return "\n\n".join([*map(row_text, rows), "\n".join(legend)])
+
+
+def row_text(row: Row, remarks: Mapping[int, str] | None = None) -> str:
+    """One sequence: a line that names it, then 16 tokens a line. `remarks` are put behind the tokens they belong to."""
+    texts = [word + (remarks or {}).get(at, "") for at, word in enumerate(marked(row))]
+    width = max(map(len, texts)) + 1
+    beyond = ", every next token is scored" * any(not _is_asked(row, at) for at in row["answers"])
+    of_slice = f", {row['slice']}" if row["slice"] else ""
+    lines = [f"sample {row['sample']} of {row['split']}, seed {row['seed']}{of_slice}{beyond}"]
+    for start in range(0, len(texts), LINE):
+        lines.append(f"{start:5}  " + "".join(f"{text:<{width}}" for text in texts[start : start + LINE]).rstrip())
+    return "\n".join(lines)
+
+
+def marked(row: Row) -> list[str]:
+    """The row's words with `.` before filler (alone for token 0 of it) and `?word=answer` where the model is asked."""
+    return [_marked(row, at) for at in range(len(row["words"]))]
+
+
+def _marked(row: Row, at: int) -> str:
+    word = row["words"][at]
+    if at in row["wanted"] and _is_asked(row, at):
+        return f"?{word}={row['wanted'][at]}"
+    if row["roles"][at] == "filler":
+        return f".{word}" if row["tokens"][at] else "."
+    return str(word)
+
+
+def _is_asked(row: Row, at: int) -> bool:
+    """Not where the next token is scored for training alone."""
+    return row["roles"][at] in ("query", "answer")
+
+
+def predictions_text(found: "Predicted", marks: Characters) -> str:
+    """Every sequence with its answers marked and its gates' strips, how to read them, and the summary."""
+    samples = ["\n".join(_sample(found, sample, marks)) for sample in found.samples]
+    return "\n\n".join([*samples, "\n".join(_legend(found, marks)), "\n".join(_summary(found))])
+
+
+def _sample(found: "Predicted", sample: "Sample", marks: Characters) -> Iterator[str]:
+    yield row_text(sample.row, {query.at: verdict(found, query, marks) for query in sample.queries})
+    if found.task.answer_tokens > 1:
+        yield from (_answer(found, answer, marks) for answer in sample.answers)
+    for head in found.heads:
+        yield ""
+        yield f"       {name_of(found, head)}"
+        labels = padded([label(found, sample, query, marks) for query in sample.queries])
+        for text, query in zip(labels, sample.queries, strict=True):
+            yield from _strip(f"       {text}", query, head, marks)
+
+
+def verdict(found: "Predicted", query: "Query", marks: Characters) -> str:
+    """` ✓`, or ` ✗` and what the model says instead."""
+    return marks.right if query.right else f"{marks.wrong}{words(found.task, [query.predicted])[0]}"
+
+
+def label(found: "Predicted", sample: "Sample", query: "Query", marks: Characters) -> str:
+    """A query as in the sequence, after its position: `12 ?k2=v17 ✓`."""
+    place = f"{query.at:>{len(str(found.task.length))}}"
+    return f"{place} {marked(sample.row)[query.at]}{verdict(found, query, marks)}"
+
+
+def name_of(found: "Predicted", head: "Head") -> str:
+    """`layer 1`, and the head where there are several."""
+    return f"layer {head.layer}" + f", head {head.head}" * (found.run.model.heads > 1)
+
+
+def _answer(found: "Predicted", answer: "tuple[Query, ...]", marks: Characters) -> str:
+    right = all(query.right for query in answer)
+    wanted, said = (
+        " ".join(words(found.task, [getattr(query, name) for query in answer])) for name in ("wanted", "predicted")
+    )
+    return f"       answer{marks.right if right else marks.wrong}  {wanted}" + f"  said {said}" * (not right)
+
+
+def _strip(before: str, query: "Query", head: "Head", marks: Characters) -> Iterator[str]:
+    strip = query.strips[head]
+    first, *more = cells(strip, marks)
+    share = f"  {strip.share:4.2f}" if strip.held else ""
+    yield f"{before}  {first}{share}"
+    yield from (f"{'':{len(before)}}  {line}".rstrip() for line in more)
+
+
+def _legend(found: "Predicted", marks: Characters) -> Iterator[str]:
+    yield LEGEND
+    yield f"{marks.right.strip()} the model answers this, {marks.wrong.strip()} it answers what follows instead"
+    if found.gateless:
+        yield found.gateless
+        return
+    scale = f"{marks.levels[0]} to {marks.levels[-1]} the gate's weight"
+    each = f"segment of {found.mixer.segment} tokens that the query sees"
+    if found.mixer.segmentation == "listed":
+        each = f"segment, of {', '.join(map(str, found.mixer.segment_lengths))} tokens and so on, that the query sees"
+    if found.mixer.segmentation == "log":
+        each = f"bucket of 1, 2, 4 and more segments of {found.mixer.segment} tokens, oldest first, and its own segment"
+    yield (
+        f"a strip has a cell for each {each}: {scale}, "
+        f"{marks.zero} not read; [ ] hold what the query needs, the number is their share of the weight"
+    )
+    if found.mixer.init == "checkpoint":
+        yield "init checkpoint: the memories after the marked one hold its content too"
+
+
+def _summary(found: "Predicted") -> Iterator[str]:
+    answers = [answer for sample in found.samples for answer in sample.answers]
+    right = sum(all(query.right for query in answer) for answer in answers)
+    yield f"{right} of {len(answers)} answers right ({right / len(answers):.3f})"
+    for head in found.heads:
+        if strips := found.known(head):
+            yield (
+                f"{name_of(found, head)}: {mean(strip.share for strip in strips):.2f} of the weight is on "
+                f"the segment that holds the answer; {mean(strip.even for strip in strips):.2f} if spread evenly"
+            )
+
+
+def predictions_json(found: "Predicted", run_id: str, folder: str) -> dict[str, Any]:
+    """The same for programs; shares are null where it is not known what a query needs."""
+    return {
+        "run_id": run_id,
+        "folder": folder,
+        "accuracy": found.accuracy,
+        "gateless": found.gateless,
+        "gates": [{**head._asdict(), **_shares(found.known(head))} for head in found.heads],
+        "samples": [{**sample.row, "queries": list(_queries_json(sample))} for sample in found.samples],
+    }
+
+
+def _shares(strips: list[Strip]) -> dict[str, float | None]:
+    if not strips:
+        return {"share": None, "even": None}
+    return {"share": mean(strip.share for strip in strips), "even": mean(strip.even for strip in strips)}
+
+
+def _queries_json(sample: "Sample") -> Iterator[dict[str, Any]]:
+    for number, answer in enumerate(sample.answers):
+        for query in answer:
+            yield {
+                "answer": number,
+                **{name: getattr(query, name) for name in ("at", "wanted", "predicted", "right")},
+                "needs": list(query.needs),
+                "gates": [_gate_json(head, strip) for head, strip in query.strips.items()],
+            }
+
+
+def _gate_json(head: "Head", strip: Strip) -> dict[str, Any]:
+    """The weights of the segments that the query sees."""
+    share = strip.share if strip.held else None
+    return {
+        **head._asdict(),
+        "weights": list(strip.weights[: strip.visible]),
+        "held": sorted(strip.held),
+        "share": share,
+    }
+
+
+def picture(found: "Predicted", form: str) -> bytes:
+    """The gates' weights as a picture's content: a panel for each head, a row for each query."""
+    from mclab.report.plot.gates import GatePanel, gate_map
+
+    asked = [(sample, query) for sample in found.samples for query in sample.queries]
+    several = len(found.samples) > 1
+    labels = [
+        f"sample {sample.row['sample']}: " * several + label(found, sample, query, BLOCKS) for sample, query in asked
+    ]
+    panels = [GatePanel(name_of(found, head), [query.strips[head] for _, query in asked]) for head in found.heads]
+    right = [query.right for _, query in asked]
+    title = f"Where the gate looks: aggregate {found.mixer.aggregate}, gate {found.mixer.gate}"
+    return gate_map(title, labels, right, panels, form)

@@ -1,0 +1,100 @@
+"""`mclab show`: one stored run, whole, found by the first digits of its id."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mclab.config.ids import inert, written
+from mclab.config.outcome import ALL
+from mclab.config.stored import StoredRun, StoredScore
+from mclab.config.strict import ConfigError
+from mclab.store import Records
+from mclab.store.find import Stored, find_run
+from mclab.store.record import figures_of
+from mclab.verbs.load import trial_of, trials
+
+
+@dataclass(frozen=True)
+class Found:
+    """A record, the folder it is in, its curve, and in a sweep's folder the number of its trial."""
+
+    folder: Path
+    record: StoredRun
+    curve: Sequence[Mapping[str, Any]]
+    trial: int | None = None
+
+
+def find(run: str, folder: Path | None, say: Callable[[str], None]) -> Found:
+    """The one run whose id begins with `run` (see `mclab.store.find.find_run`). Raises `ConfigError`."""
+    stored = find_run(run, folder, say)
+    records = Records(stored.folder, say=say)
+    record = records.lookup(stored.run_id)
+    if record is None:
+        raise ConfigError(f"{stored.folder}: the record of run {stored.run_id} is damaged")
+    return Found(stored.folder, record, records.curve(stored.run_id), _trial(stored, say))
+
+
+def _trial(stored: Stored, say: Callable[[str], None]) -> int | None:
+    try:
+        study = trials(stored.folder)
+    except ConfigError as error:
+        say(str(error))
+        return None
+    return trial_of(study).get(stored.run_id) if study else None
+
+
+def as_dict(found: Found) -> dict[str, Any]:
+    """The record as it is stored, with its folder, its keys by whether they differ from the defaults, its curve."""
+    record = found.record
+    own, rest = keys_of(record)
+    return {
+        "folder": str(found.folder),
+        **({} if found.trial is None else {"trial": found.trial}),
+        **figures_of(record),
+        "run_id": record.run_id,
+        "science": record.science,
+        "seed": record.seed,
+        **{key: dict(moved) for key in ("versions", "words") if (moved := getattr(record, key))},
+        **{key: known for key in ("curve_sha256", "sha256") if (known := getattr(record, key))},
+        **record.unknown,
+        "config": {**own, **rest},
+        "differs": list(own),
+        "curve": list(found.curve),
+    }
+
+
+def keys_of(record: StoredRun) -> tuple[dict[str, object], dict[str, object]]:
+    """The keys that make the run what it is, then the others: at their defaults, or without effect in it."""
+    stored = {path: value for path, value in record.keys.items() if path != "seed"}
+    if record.config is None:  # of another version of the science: all of it as it stands
+        return stored, {}
+    own = written(record.config)
+    return {path: stored[path] for path in stored if path in own}, {p: v for p, v in stored.items() if p not in own}
+
+
+def idle_keys(record: StoredRun) -> frozenset[str]:
+    """Keys that change nothing in this run."""
+    return inert(record.config) if record.config else frozenset()
+
+
+def scores(record: StoredRun) -> list[tuple[str, StoredScore | None, StoredScore | None]]:
+    """Slice, score on test, score on valid; all slices first."""
+    names = dict.fromkeys([ALL, *record.test, *record.valid])
+    return [(name, record.test.get(name), record.valid.get(name)) for name in names]
+
+
+def figures(record: StoredRun) -> Iterator[tuple[str, float]]:
+    """What was measured besides the scores."""
+    found = {
+        "steps": record.steps,
+        "steps_to_99": record.steps_to_99,
+        "diverged_step": record.diverged_step,
+        "overlap": record.overlap,
+        "params": record.params,
+        "state_fixed": record.state_fixed,
+        "state_cached": record.state_cached,
+        "tokens_per_s": record.tokens_per_s,
+        "wall_s": record.wall_s,
+    }
+    yield from ((key, value) for key, value in found.items() if value is not None)

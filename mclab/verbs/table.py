@@ -1,0 +1,39 @@
+"""`mclab table`: the files with a run folder's tables, of a grid or of a sweep."""
+
+from pathlib import Path
+
+from mclab.plan.plan import Plan
+from mclab.plan.space_trials import Trials
+from mclab.store import Records
+from mclab.store.files import plainly
+
+
+def write_tables(plan: Plan, records: Records, out: Path, underline: bool = False) -> list[Path]:
+    """The tables of what is stored, in the one for LaTeX the second best underlined where asked.
+
+    Raises `ConfigError` where they cannot be written.
+    """
+    from mclab.report import write
+
+    with plainly(out / "tables"):
+        return write.write_tables(plan, records.lookup, out / "tables", records.curve, underline)
+
+
+def write_sweep_tables(found: Trials, out: Path) -> list[Path]:
+    """The tables of a study, below `out`. Raises `ConfigError` where they cannot be written."""
+    from mclab.report.sweeps import write
+
+    with plainly(out / "tables"):
+        return write.write_tables(found, out / "tables")
+
+
+def sweep_table(found: Trials, name: str) -> bytes:
+    """One of the files that `write_sweep_tables` writes."""
+    from mclab.report.sweeps.study import Study
+    from mclab.report.sweeps.write import page, trials_frame
+    from mclab.report.table.export import as_csv, as_parquet
+
+    if name == "sweep.md":
+        return page(Study(found)).encode()
+    frame = trials_frame(Study(found))
+    return as_csv(frame) if name == "trials.csv" else as_parquet(frame)

@@ -1,0 +1,27 @@
+"""mclab train: a folder that gathers the runs of several commands."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands import SMALL, fine, mclab, no_plots, one_line
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_plots(monkeypatch)
+
+
+def test_train_gathers_runs_in_one_folder(here: Path) -> None:
+    assert fine("train", *SMALL).out.split()[:4] == ["train", "cell", "test", "accuracy"]
+    fine("train", *SMALL, "model.mixer.aggregate=soup", "--seeds", "0..1")
+    assert "left to run" in fine("train", *SMALL, "--dry-run").out
+    rows = fine("list", "runs/train", "--json").json
+    assert [(row["aggregate"], row["seed"]) for row in rows] == [("soup", 0), ("soup", 1), ("grm", 0)]
+    one_line(mclab("ablate", "--grid", "tiny.yaml", "--out", "runs/train"), "holds another grid")
+
+
+def test_train_leaves_a_grids_folder_alone(here: Path) -> None:
+    fine("ablate", "--grid", "tiny.yaml", "--workers", 1, "--smoke", "--out", "out")
+    one_line(mclab("train", *SMALL, "--out", "out"), "out holds another grid")
+    assert "needs --extend" in fine("train", *SMALL, "--out", "out", "--dry-run").out
