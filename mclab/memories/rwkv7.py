@@ -18,7 +18,8 @@ from torch import Tensor
 
 from mclab.config.model import MemoryMixer
 from mclab.config.model.rules import low_rank
-from mclab.kernels.delta import channels, chunkwise, recurrent
+from mclab.kernels import rwkv7
+from mclab.kernels.delta import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.layers import Constant, Normal, ReplicaParameter, Values, linear, parameter
 from mclab.memories.base import State, Tokens
@@ -53,7 +54,7 @@ class Rwkv7Memory(ErasingMemory):
         a = linear(linear(x_RBTD, self.step_down), self.step_up)
         d_GTK, a_GTK = self._heads(d, self.decay_bias), self._heads(a, self.step_bias)
         xi, rho = self._each(self.xi, k_GTK), self._each(self.rho, k_GTK)
-        *rates, written_GTK = channels.rates(d_GTK, a_GTK, k_GTK, xi, rho)
+        *rates, written_GTK = rwkv7.rates(d_GTK, a_GTK, k_GTK, xi, rho)
         return Tokens(written_GTK, v_GTV, tuple(rates))
 
     def source(self, tokens: Tokens, chunks: Chunks) -> Source:

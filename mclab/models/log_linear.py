@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from mclab.config.model import LogLinearMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.kernels.fastweight.rates import Rates, coefficients
-from mclab.kernels.log_linear import chunkwise, levels
+from mclab.kernels.log_linear import chunkwise
 from mclab.layers import Constant, Normal, autocast, linear, parameter, rotate
 from mclab.memories import MEMORIES
 from mclab.models.memory import Projected
@@ -44,7 +44,7 @@ class LogLinearRead(nn.Module):
         super().__init__()
         self.heads, self.parts = heads, RULES[mixer.rule]
         self.memory = MEMORIES[mixer.rule](replicas, width, heads, MemoryMixer(memory=mixer.rule))
-        count = levels.count(length)
+        count = chunkwise.count_levels(length)
         self.project = parameter(replicas, width, heads * count, init=Normal(1 / math.sqrt(width)))
         self.level = parameter(replicas, heads, count, init=Constant(1.0), decays=False)
 

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from mclab.config.model import LevelRule, LogLinearMixer
 from mclab.config.params import parameters, state_floats
 from mclab.config.parse import parse_run
-from mclab.kernels.log_linear import levels
+from mclab.kernels.log_linear.chunkwise import level
 from mclab.layers import initialise, linear
 from mclab.models.lm import LM
 from mclab.models.log_linear import RULES, LogLinearRead
@@ -46,7 +46,7 @@ def held_by_definition(layer, x, q, k, v):
         buckets = past | {t: memory.step(memory.initial(tokens), token)}
         by_level = {}
         for s, state in buckets.items():
-            by_level.setdefault(min(levels.level(t, s), weights.shape[-1] - 1), []).append(state)
+            by_level.setdefault(min(level(t, s), weights.shape[-1] - 1), []).append(state)
         reads = [
             weights[:, t, level, None] * memory.read(state, q_GTK[:, t])
             for level, states in by_level.items()

@@ -20,17 +20,17 @@ class Passed(NamedTuple):
     kept: Tensor | None
 
 
-def passed(
+def pass_states(
     own: Tensor, reads: Tensor, writes: Tensor, decay: Tensor | None, start: Tensor | None, keep: Sequence[int]
 ) -> Passed:
     """`own` [M, X, J, V], `reads` r [M, X, C, K], `writes` w [M, X, J, K], `decay` D [M, X, K or 1] (None is 1),
     `start` H_0 [X, K, V] (None is 0)."""
     if len(own) == 1 and start is None and not keep:
         return Passed(own, None, None)
-    return Passed(*_Passed.apply(own, reads, writes, decay, start, tuple(keep)))  # type: ignore[no-untyped-call]
+    return Passed(*_PassStates.apply(own, reads, writes, decay, start, tuple(keep)))  # type: ignore[no-untyped-call]
 
 
-class _Passed(torch.autograd.Function):
+class _PassStates(torch.autograd.Function):
     """Backward, with g the gradient of H after a chunk and h of H before it: dz += w g, h = D g + dH - r^T dz; then
     dr = -dz H^T, dw = z g^T, dD = sum of g H over V."""
 
