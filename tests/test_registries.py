@@ -13,7 +13,7 @@ from mclab.config import task as config_task
 from mclab.config.model import RULES, MemoryMixer
 from mclab.config.model.rules import Rule
 from mclab.models import hybrid, mixers
-from tests.caching import test_chosen, test_layer, test_memories, test_route, test_watch
+from tests.caching import test_layer, test_memories, test_record_weights, test_route, test_sparse_read
 from tests.models import test_lm
 from tests.registries import REGISTRIES, words
 from tests.tasks import cases
@@ -25,8 +25,8 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "layer": test_layer.axes,
     "memories": test_memories.axes,
     "route": test_route.axes,
-    "chosen": test_chosen.axes,
-    "watch": test_watch.axes,
+    "chosen": test_sparse_read.axes,
+    "watch": test_record_weights.axes,
     "mixer": test_lm.mixer_axes,
     "memory": test_lm.memory_axes,
     "cover": test_cover.axes,

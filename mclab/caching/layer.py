@@ -16,10 +16,10 @@ from mclab.caching.activation import ACTIVATIONS
 from mclab.caching.aggregate import AGGREGATES
 from mclab.caching.connector import CONNECTORS
 from mclab.caching.gate import GATES, InputGate, context_scores, default_scale
+from mclab.caching.gate_output import GateOutput, RouteStep
 from mclab.caching.init import INITS
 from mclab.caching.own import OwnAggregate, OwnGate, Unread, ages
 from mclab.caching.segment import ConstantSegments, Segments, segments_of
-from mclab.caching.view import Step, View
 from mclab.config.model import MemoryMixer
 from mclab.kernels.linear.gate import Gate
 from mclab.layers import autocast, rotate, widened
@@ -60,10 +60,10 @@ class CachingLayer(nn.Module):
         looked_at = self.gate.needs_scores or mixer.aggregate == "ssc"
         connector = mixer.connector if mixer.taught and looked_at else "shared"
         self.connector = CONNECTORS[connector](replicas, width)
-        #: What a step of training tells the selection of ssc; evaluation has none.
-        self.step: Step | None = None
-        #: What `caching/watch.py` puts between a written memory and its reading while somebody looks.
-        self.watch: Callable[[Written, View], Written] | None = None
+        #: What a training step sets for the routes of ssc (train/routing.py); None in evaluation.
+        self.route_step: RouteStep | None = None
+        #: What `caching/record_weights.py` puts between a written sequence and its reading while weights are recorded.
+        self.recorder: Callable[[Written, GateOutput], Written] | None = None
 
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
         """Read the cached memory for every token. All arguments and the result are [R, B, T, D].
@@ -85,7 +85,7 @@ class CachingLayer(nn.Module):
         if rotary or mixer.rule.rotary:
             q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
         tokens = self.memory.tokens(x, k_GTK, v_GTV)._replace(low=low)
-        if self.watch is None and self.post_training is None:
+        if self.recorder is None and self.post_training is None:
 
             def gate() -> Gate:
                 return self._gate(x, q, pooled_GTK, segments)
@@ -96,14 +96,14 @@ class CachingLayer(nn.Module):
         view = self._view(x, q, pooled_GTK, segments)
         init = mixer.init if self.post_training is None else "checkpoint"
         written = self.memory.write(tokens, segments, INITS[init])
-        if self.watch is not None and self.aggregate is None:
-            written = self.watch(written, view)
+        if self.recorder is not None and self.aggregate is None:
+            written = self.recorder(written, view)
         if self.post_training is not None:
             read = written.read if self.post_training.mix == "outputs" else written.read_mixed
             y_GTV = read(q_GTK, self._alike(segments, q_GTK))
         elif self.aggregate is not None:
-            if self.watch is not None:
-                self.watch(Unread(), view).read(q_GTK, self.aggregate.weights(q_GTK, view))
+            if self.recorder is not None:
+                self.recorder(Unread(), view).read(q_GTK, self.aggregate.weights(q_GTK, view))
             y_GTV = self.aggregate(written, q_GTK, view, ages(segments, x.device))
         else:
             y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, view)
@@ -142,12 +142,12 @@ class CachingLayer(nn.Module):
             return Gate(u_GTK, pooled_GTK, scale, self.mixer.pool == "mean")
         return Gate(logits=self.gate(x, None, segments)) if self.mixer.read_gate == "input" else Gate()
 
-    def _view(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> View:
+    def _view(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> GateOutput:
         scores = None
         if self.gate.needs_scores or self.mixer.aggregate == "ssc":
             u_GTK, pooled_GTK, scale = self._compared(x, q, k_GTK)
             scores = context_scores(u_GTK, pooled_GTK, segments, self.mixer.pool, scale)
-        return View(
+        return GateOutput(
             visible_TN=segments.visible(x.device),
             own_TN=segments.own(x.device),
             past_TN=segments.past(x.device),
@@ -157,7 +157,7 @@ class CachingLayer(nn.Module):
             k=self.mixer.k,
             renormalise=self.mixer.renormalise,
             route=self.mixer.route,
-            step=self.step,
+            step=self.route_step,
         )
 
     def _fold(self, x_RBTD: Tensor) -> Tensor:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mclab.caching.gate_output import GateOutput
 from mclab.caching.segment import Segments
-from mclab.caching.view import View
 from mclab.config.model import MemoryMixer
 from mclab.config.own import KINDS, Part
 from mclab.memories.base import Written
@@ -86,7 +86,7 @@ class OwnAggregate(_Called):
 
     axis = "aggregate"
 
-    def forward(self, written: Written, q_GTK: Tensor, view: View, age_TN: Tensor) -> Tensor:
+    def forward(self, written: Written, q_GTK: Tensor, view: GateOutput, age_TN: Tensor) -> Tensor:
         """Reads one memory after the other: as many reads as there are columns."""
         visible_TN = view.visible_TN
         weights = self.weights(q_GTK, view)
@@ -96,7 +96,7 @@ class OwnAggregate(_Called):
         return self.output(reads, weights, q_GTK, age_TN, visible_TN)
 
     @staticmethod
-    def weights(q_GTK: Tensor, view: View) -> Tensor:
+    def weights(q_GTK: Tensor, view: GateOutput) -> Tensor:
         """gamma [G, T, N]; one for each memory that is seen where there is no gate."""
         found = view.weights()
         return view.visible_TN.to(q_GTK.dtype).expand(len(q_GTK), -1, -1) if found is None else found
@@ -110,7 +110,7 @@ class OwnAggregate(_Called):
 
 
 class Unread:
-    """A written memory that reads nothing: what watches it is told the weights alone."""
+    """A written sequence that reads nothing: whoever records weights gets them alone."""
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         return q_GTK

@@ -10,18 +10,18 @@ import torch
 from torch import Tensor
 
 from mclab.caching.activation import softmax
-from mclab.caching.view import View
-from mclab.memories import chosen
+from mclab.caching.gate_output import GateOutput
+from mclab.memories import sparse_read
 from mclab.memories.base import Written
 
 
-def hard(written: Written, q_GTK: Tensor, view: View) -> Tensor:
+def hard(written: Written, q_GTK: Tensor, view: GateOutput) -> Tensor:
     """The selection carries no gradient, the weights of what was chosen do."""
     columns_GTJ = _selected(view)
     return written.read_chosen(q_GTK, _sharp(view, columns_GTJ).to(q_GTK.dtype), columns_GTJ)
 
 
-def straight_through(written: Written, q_GTK: Tensor, view: View) -> Tensor:
+def straight_through(written: Written, q_GTK: Tensor, view: GateOutput) -> Tensor:
     """The values of `hard`, and for the scores the gradient of weights that leave nothing out.
 
     Reads all that a token sees, what was not chosen with weight zero, wherever gradients are wanted.
@@ -30,11 +30,11 @@ def straight_through(written: Written, q_GTK: Tensor, view: View) -> Tensor:
         return hard(written, q_GTK, view)
     columns_GTJ = _selected(view)
     sharp_GTJ = _sharp(view, columns_GTJ).to(q_GTK.dtype)
-    sharp_GTN = chosen.spread(sharp_GTJ, columns_GTJ, view.visible_TN.shape[1])
+    sharp_GTN = sparse_read.spread(sharp_GTJ, columns_GTJ, view.visible_TN.shape[1])
     return written.read(q_GTK, _taught(view, sharp_GTN, soft(view)))
 
 
-def annealed(written: Written, q_GTK: Tensor, view: View) -> Tensor:
+def annealed(written: Written, q_GTK: Tensor, view: GateOutput) -> Tensor:
     """`grm` early in training, the scores with the gradient of `straight_through`; then `explore`."""
     if view.step is None or not view.step.early:
         return explore(written, q_GTK, view)
@@ -44,7 +44,7 @@ def annealed(written: Written, q_GTK: Tensor, view: View) -> Tensor:
     return written.read(q_GTK, _taught(view, weights_GTN, soft(view)))
 
 
-def explore(written: Written, q_GTK: Tensor, view: View) -> Tensor:
+def explore(written: Written, q_GTK: Tensor, view: GateOutput) -> Tensor:
     """As `straight_through`, whose gradient it has in the mean: of what was not chosen one memory is read.
 
     It is drawn for each token and head, and stands for all that were not chosen: its gradient counts as often. Where
@@ -63,7 +63,7 @@ def explore(written: Written, q_GTK: Tensor, view: View) -> Tensor:
     return written.read_chosen(q_GTK, _taught(view, sharp_GTJ, torch.cat((one_GT1, soft_GTJ), -1)), columns_GTJ)
 
 
-def soft(view: View) -> Tensor:
+def soft(view: GateOutput) -> Tensor:
     """What the weights would be if nothing were left out, as far as the scores decide them: [G, T, N].
 
     With another gate than `context` the score stands beside the gate's logit, or alone for the kept memories. Nothing
@@ -101,7 +101,7 @@ def draw(draws_GT: Tensor, past_TN: Tensor, columns_GTJ: Tensor) -> tuple[Tensor
     return torch.where(count_GT1 > 0, drawn_GT1, columns_GTJ[..., -1:]), count_GT1
 
 
-def _selected(view: View) -> Tensor:
+def _selected(view: GateOutput) -> Tensor:
     assert view.scores_GTN is not None
     return select(view.scores_GTN.detach(), view.past_TN, view.own_TN, view.k)
 
@@ -113,7 +113,7 @@ def _counts(columns_GTJ: Tensor) -> Tensor:
     return counts_GTJ
 
 
-def _sharp(view: View, columns_GTJ: Tensor) -> Tensor:
+def _sharp(view: GateOutput, columns_GTJ: Tensor) -> Tensor:
     """gamma in the columns that were chosen, zero where a column is named only to fill up: [G, T, J].
 
     Without `renormalise` a softmax is taken over all that t sees.
@@ -126,7 +126,7 @@ def _sharp(view: View, columns_GTJ: Tensor) -> Tensor:
     return view.activation(view.logits_GTN, view.visible_TN).gather(-1, columns_GTJ).masked_fill(~chosen_GTJ, 0.0)
 
 
-def _taught(view: View, sharp: Tensor, soft: Tensor) -> Tensor:
+def _taught(view: GateOutput, sharp: Tensor, soft: Tensor) -> Tensor:
     """The values of `sharp`, to the last bit; the scores have the gradient of `soft`, another gate's logits keep that
     of `sharp`."""
     values = sharp.detach() if view.logits_GTN is view.scores_GTN else sharp
@@ -134,7 +134,7 @@ def _taught(view: View, sharp: Tensor, soft: Tensor) -> Tensor:
 
 
 #: By the word that stands under `model.mixer.route`.
-ROUTES: dict[str, Callable[[Written, Tensor, View], Tensor]] = {
+ROUTES: dict[str, Callable[[Written, Tensor, GateOutput], Tensor]] = {
     "annealed": annealed,
     "explore": explore,
     "straight_through": straight_through,

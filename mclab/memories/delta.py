@@ -16,11 +16,11 @@ from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.layers import Constant, Normal, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
-from mclab.memories.erasing import ErasingMemory
 
 
-class DeltaMemory(ErasingMemory):
+class DeltaMemory(DeltaRuleMemory):
     """One rate, the share of what the key held that is replaced; it starts at a half."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:

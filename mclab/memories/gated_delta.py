@@ -20,14 +20,14 @@ from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.layers import Normal, Values, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
-from mclab.memories.erasing import ErasingMemory
 
 #: Between what the heads' A start, and where every softplus does.
 DECAYS, STEP = (1.0, 16.0), 0.001
 
 
-class GatedDeltaMemory(ErasingMemory):
+class GatedDeltaMemory(DeltaRuleMemory):
     """Two rates, what is replaced and what is kept, and A."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:

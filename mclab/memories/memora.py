@@ -22,7 +22,7 @@ from mclab.kernels.memora.chunkwise import Retention
 from mclab.layers import Normal, Values, linear, parameter
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.chunks import Chunks, chunks_of
-from mclab.memories.written import FastWritten, Fold
+from mclab.memories.fast_weights import FastWritten, Fold
 
 #: Where the logits of eta and alpha start.
 STARTS = (0.0, 5.0)

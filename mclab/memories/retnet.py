@@ -8,8 +8,8 @@ from torch import Tensor
 
 from mclab.kernels.fastweight.rates import Coefficients, Rates, coefficients
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_decay import DecayedMemory, stepped
 from mclab.memories.chunks import Chunks
-from mclab.memories.decayed import DecayedMemory, stepped
 from mclab.tables import once, ones
 
 

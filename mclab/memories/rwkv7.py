@@ -23,14 +23,14 @@ from mclab.kernels.delta import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.layers import Constant, Normal, ReplicaParameter, Values, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
-from mclab.memories.erasing import ErasingMemory
 
 #: Between what d starts over a head's channels.
 DECAYS = (-6.5, -4.0)
 
 
-class Rwkv7Memory(ErasingMemory):
+class Rwkv7Memory(DeltaRuleMemory):
     """Of every channel a decay and a step size; `rates` are log w, kappa and a * kappa."""
 
     chunk = chunkwise.CHANNELS_CHUNK

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mclab.caching.decoding import Inputs, advance
+from mclab.caching.decoding_state import DecodingState
 from mclab.caching.layer import CachingLayer
-from mclab.caching.progress import Progress
-from mclab.caching.stepwise import Inputs, advance
 from mclab.config.model import LogLinearMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.kernels.norm import unit
 from mclab.layers import Linear, RMSNorm, ShortConv
@@ -69,7 +69,7 @@ class MemoryPast:
     """What a sequence leaves behind for its next token: the convolution's last inputs, and the memories."""
 
     taps: Tensor | None = None
-    progress: Progress = field(default_factory=Progress)
+    progress: DecodingState = field(default_factory=DecodingState)
 
 
 class CachedMemory(Projected):

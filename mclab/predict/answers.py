@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mclab.caching.watch import Watched, watching
+from mclab.caching.record_weights import Recorded, recording
 from mclab.config.model import MemoryMixer
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
@@ -164,7 +164,7 @@ def _samples(
     model: LM, run: RunConfig, task: TaskConfig, rows: Sequence[Mapping[str, Any]], batch: Batch, keep: Sequence[Head]
 ) -> Iterator[Sample]:
     bf16 = torch.autocast("cpu", torch.bfloat16, enabled=run.train.precision == "bf16")  # as it was tested
-    with torch.inference_mode(), bf16, watching(model) as seen:
+    with torch.inference_mode(), bf16, recording(model) as seen:
         said_BQ = model(batch.tokens, batch.positions)[0].argmax(-1)
     layers = dict(zip(_watched(run), seen, strict=False))
     gates = {head: _weights(layers[head.layer], head.head, batch.positions[0]).tolist() for head in keep}
@@ -181,7 +181,7 @@ def _samples(
         yield Sample(row, tuple(_answer(run, row, group) for group in groups))
 
 
-def _weights(seen: Watched, head: int, positions_BQ: Tensor) -> Tensor:
+def _weights(seen: Recorded, head: int, positions_BQ: Tensor) -> Tensor:
     """gamma of one head at the scored positions: [B, Q, N]."""
     weights_BTN: Tensor = seen.weights.unflatten(0, (-1, seen.heads))[:, head]
     return weights_BTN.gather(1, positions_BQ.unsqueeze(-1).expand(-1, -1, weights_BTN.shape[-1]))

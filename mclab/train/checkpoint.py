@@ -19,8 +19,8 @@ from mclab.config.keep import checkpoint, checkpoints
 from mclab.config.outcome import Score
 from mclab.config.run import SCIENCE, RunConfig, run_id
 from mclab.files import write_whole
-from mclab.train.replicas import Pack
-from mclab.train.tensors import read, to_bytes
+from mclab.train.pack import Pack
+from mclab.train.tensor_file import read, to_bytes
 
 
 @dataclass

@@ -16,12 +16,12 @@ from mclab.tasks import Batch
 from mclab.tasks.baseline import without_recall
 from mclab.train import checkpoint
 from mclab.train.checkpoint import Course, Log
+from mclab.train.cpu_settings import prepare
 from mclab.train.data import TrainData
 from mclab.train.evaluate import EvalSet
-from mclab.train.host import prepare
 from mclab.train.optim import schedule
+from mclab.train.pack import Pack
 from mclab.train.provenance import provenance
-from mclab.train.replicas import Pack
 from mclab.train.routing import Routing
 from mclab.train.step import Step
 from mclab.train.weights import to_bytes

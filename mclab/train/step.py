@@ -20,7 +20,7 @@ from mclab.tables import holdings
 from mclab.tasks import Batch
 from mclab.train.evaluate import loss_per_replica
 from mclab.train.optim import schedule
-from mclab.train.replicas import Pack
+from mclab.train.pack import Pack
 from mclab.train.routing import Routing
 
 #: Steps that run before a capture: libraries choose their algorithms and tables are made.

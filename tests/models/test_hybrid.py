@@ -19,7 +19,7 @@ from mclab.models.mixers import MIXERS
 from mclab.tasks import TASKS
 from mclab.train.evaluate import loss_per_replica
 from mclab.train.optim import schedule
-from mclab.train.replicas import Pack
+from mclab.train.pack import Pack
 from tests.tolerances import FP64, PACK
 
 R, B, T, D, WINDOW = 2, 2, 20, 8, 4

@@ -14,7 +14,7 @@ from mclab.own.found import make
 from mclab.tasks import TASKS
 from mclab.train.evaluate import loss_per_replica
 from mclab.train.optim import schedule
-from mclab.train.replicas import Pack
+from mclab.train.pack import Pack
 from tests.own_modules import GOOD, own, run_of
 from tests.tolerances import PACK
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mclab.caching.watch import watching
+from mclab.caching.record_weights import recording
 from mclab.config.strict import ConfigError
 from mclab.predict import Head, chosen, load_model, predicted
 from mclab.tasks import TASKS
@@ -45,7 +45,7 @@ def test_the_weights_are_those_of_the_pass_at_the_query(tmp_path):
     assert found.heads == [Head(0, 0), Head(0, 1), Head(1, 0), Head(1, 1)]
     model, _ = load_model(tmp_path)
     batch = TASKS["mqar"].batch(run.task, [run.seed], "test", 0, 3, "cpu")
-    with watching(model) as seen, torch.no_grad():
+    with recording(model) as seen, torch.no_grad():
         model(batch.tokens, batch.positions)
     for b, sample in enumerate(found.samples):
         for query in sample.queries:

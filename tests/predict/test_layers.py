@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mclab.caching.watch import watching
+from mclab.caching.record_weights import recording
 from mclab.predict import Head, chosen, load_model, predicted
 from mclab.tasks import TASKS
 from tests.predict.bench import small_run, stored
@@ -27,7 +27,7 @@ def test_a_memory_that_a_pattern_names_has_no_gate_and_the_mixer_behind_it_keeps
     lm, found = look(tmp_path, run)
     assert found.heads == [Head(2, 0)]
     batch = TASKS["mqar"].batch(run.task, [run.seed], "test", 0, 2, "cpu")
-    with watching(lm) as seen, torch.no_grad():
+    with recording(lm) as seen, torch.no_grad():
         lm(batch.tokens, batch.positions)
     for b, sample in enumerate(found.samples):
         for query in sample.queries:

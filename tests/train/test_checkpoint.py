@@ -15,7 +15,7 @@ from mclab.config.keep import Keep, checkpoint
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig, run_id
 from mclab.train import train_pack
-from mclab.train.tensors import read, to_bytes
+from mclab.train.tensor_file import read, to_bytes
 from tests.train.test_loop import run_config
 
 

@@ -12,7 +12,7 @@ from mclab.layers import initialise
 from mclab.models.lm import LM
 from mclab.tasks import TASKS
 from mclab.train import train_pack
-from mclab.train.tensors import read
+from mclab.train.tensor_file import read
 from tests.caching.test_memories import sensible
 from tests.covering import full, label, pairwise
 from tests.registries import words

@@ -37,7 +37,7 @@ def draws(seeds, step, device="cpu", length=14):
     run = run_of()
     model = LM(run, len(seeds))
     with Routing(model, run, seeds, torch.device(device)).at(step, length):
-        found = [layer.step for layer in model.modules() if isinstance(layer, CachingLayer)]
+        found = [layer.route_step for layer in model.modules() if isinstance(layer, CachingLayer)]
     return torch.stack([step.draws_GT.view(len(seeds), 4, 2, -1) for step in found])
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mclab.kernels import chosen
+from mclab.kernels import sparse_read as kernel
 from tests.layers import assert_same_with_gradients
 from tests.tolerances import FP64
 
@@ -41,8 +41,8 @@ def draw(share, T, k):
 
 
 def by_blocks(memory_Tk, x, weights, y, gates):
-    blocks = chosen.blocks(memory_Tk, MEMORIES, memory_Tk.numel())
-    return chosen.combined(y, chosen.applied(chosen.packed(x, blocks), weights, blocks), gates, blocks)
+    blocks = kernel.sort_into_blocks(memory_Tk, MEMORIES, memory_Tk.numel())
+    return kernel.from_blocks(y, kernel.apply_blocks(kernel.to_blocks(x, blocks), weights, blocks), gates, blocks)
 
 
 def by_token(memory_Tk, x, weights, y, gates):
@@ -57,7 +57,7 @@ def by_token(memory_Tk, x, weights, y, gates):
 @pytest.mark.parametrize(("T", "k"), [(1, 1), (7, 2), (40, 3)])
 @pytest.mark.parametrize("share", SHARES)
 def test_equals_a_loop_over_tokens(monkeypatch, share, T, k, height):
-    monkeypatch.setattr(chosen, "rows_in_block", lambda pairs, memories: height)
+    monkeypatch.setattr(kernel, "rows_in_block", lambda pairs, memories: height)
     memory_Tk, inputs = draw(share, T, k)
     fast, slow = by_blocks(memory_Tk, *inputs), by_token(memory_Tk, *inputs)
     assert_same_with_gradients(fast, slow, inputs, rtol=0)
@@ -94,10 +94,10 @@ def test_a_memory_or_a_token_without_a_number_stays_with_those_that_meet_it(shar
 @pytest.mark.parametrize("counts", [[0, 0, 0], [1, 1, 1], [9, 0, 0], [3, 8, 64], [65, 2, 17]])
 def test_the_bound_on_blocks_holds(counts, height):
     needed = sum(-(-count // height) for count in counts)
-    bound = chosen.blocks_at_most(sum(counts), len(counts), height)
+    bound = kernel.blocks_at_most(sum(counts), len(counts), height)
     assert needed <= bound <= sum(counts) // height + len(counts)
 
 
 @pytest.mark.parametrize(("pairs", "memories", "rows"), [(0, 4, 8), (640, 8, 32), (16000, 128, 32), (10**6, 10, 64)])
 def test_rows_of_a_block_follow_the_reads_of_a_memory(pairs, memories, rows):
-    assert chosen.rows_in_block(pairs, memories) == rows
+    assert kernel.rows_in_block(pairs, memories) == rows

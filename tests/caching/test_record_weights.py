@@ -7,7 +7,7 @@ import torch
 
 from mclab.caching import recurrent as definition
 from mclab.caching.post_training import AfterTraining, post_training
-from mclab.caching.watch import watching
+from mclab.caching.record_weights import recording
 from mclab.config.run import RunConfig
 from mclab.layers import initialise
 from mclab.models.lm import LM
@@ -40,8 +40,8 @@ LENGTH = 13
 WEIGHED = words("aggregate", but=["none", "residual"])
 
 
-def watched(layer, inputs):
-    with watching(layer) as seen:
+def recorded(layer, inputs):
+    with recording(layer) as seen:
         layer(*inputs)
     (only,) = seen
     assert only.heads == layer.heads
@@ -72,7 +72,7 @@ def defined(layer, inputs, monkeypatch):
 @pytest.mark.parametrize("case", pairwise({**AXES, "aggregate": WEIGHED}), ids=label)
 def test_they_are_those_of_the_definition(case, monkeypatch):
     layer, inputs = layer_and_inputs(length=LENGTH, **comparable(case))
-    weights = watched(layer, inputs)
+    weights = recorded(layer, inputs)
     rows = defined(layer, inputs, monkeypatch)
     assert len(rows) == LENGTH
     for t, row_Gn in enumerate(rows):
@@ -87,7 +87,7 @@ def test_they_are_those_of_the_definition(case, monkeypatch):
 )
 def test_of_buckets_too_a_column_each_and_the_online_memory_last(case, monkeypatch):
     layer, inputs = layer_and_inputs(length=LENGTH, segmentation="log", **comparable(case))
-    weights = watched(layer, inputs)
+    weights = recorded(layer, inputs)
     spans = layer._segments(LENGTH).spans
     assert weights.shape[2] == len(spans) + 1
     for t, row_Gn in enumerate(defined(layer, inputs, monkeypatch)):
@@ -100,7 +100,7 @@ def test_of_buckets_too_a_column_each_and_the_online_memory_last(case, monkeypat
 @pytest.mark.parametrize("case", pairwise(AXES), ids=label)
 def test_what_a_row_sums_to(case):
     layer, inputs = layer_and_inputs(length=LENGTH, **comparable(case))
-    weights = watched(layer, inputs)[:, :LENGTH]
+    weights = recorded(layer, inputs)[:, :LENGTH]
     seen = torch.arange(LENGTH) // case["segment"] + 1
     read = torch.minimum(seen, torch.tensor(case["k"] + 1)) if case["aggregate"] == "ssc" else seen
     activation = "none" if case["gate"] == "none" or case["aggregate"] == "residual" else case["gate_activation"]
@@ -118,7 +118,7 @@ def test_what_a_row_sums_to(case):
 
 def test_a_memory_without_a_cache_has_one_column():
     layer, inputs = layer_and_inputs(length=LENGTH, aggregate="none")
-    weights = watched(layer, inputs)
+    weights = recorded(layer, inputs)
     assert torch.equal(weights, torch.ones(8, LENGTH, 1, dtype=torch.float64))
 
 
@@ -127,7 +127,7 @@ def test_a_cache_after_training_weighs_what_it_reads_alike(mix):
     """13 tokens in segments of 4: up to two kept states and the online memory."""
     layer, inputs = layer_and_inputs(length=LENGTH, aggregate="none")
     with post_training(layer, AfterTraining(4, 2, mix)):
-        weights = watched(layer, inputs)
+        weights = recorded(layer, inputs)
     third = 1 / 3
     rows = [[1, 0, 0, 0], [0.5, 0.5, 0, 0], [third, third, third, 0], [0, third, third, third]]
     wanted = torch.tensor(rows, dtype=torch.float64).repeat_interleave(4, 0).expand(8, -1, -1)
@@ -137,7 +137,7 @@ def test_a_cache_after_training_weighs_what_it_reads_alike(mix):
 @pytest.mark.parametrize(
     "case", pairwise({key: AXES[key] for key in ("aggregate", "gate", "init", "renormalise")}), ids=label
 )
-def test_outputs_and_gradients_are_bit_equal_while_it_is_watched(case):
+def test_outputs_and_gradients_are_bit_equal_while_it_is_recorded(case):
     layer, inputs = layer_and_inputs(length=LENGTH, segment=4, **case)
 
     def results():
@@ -145,7 +145,7 @@ def test_outputs_and_gradients_are_bit_equal_while_it_is_watched(case):
         return [y, *torch.autograd.grad(y.sum(), [*inputs, *layer.parameters()], allow_unused=True)]
 
     alone = results()
-    with watching(layer):
+    with recording(layer):
         beside = results()
     assert all(a is b or torch.equal(a, b) for a, b in zip(alone, beside, strict=True))
 
@@ -160,7 +160,7 @@ def test_every_layer_of_a_model_in_its_order_and_every_pass():
     model = LM(small(name="memory", segment=4), replicas=3)
     initialise(model, range(3))
     tokens, positions = torch.zeros(3, 5, 16, dtype=torch.long), torch.zeros(3, 5, 1, dtype=torch.long)
-    with watching(model) as seen, torch.no_grad():
+    with recording(model) as seen, torch.no_grad():
         model(tokens, positions)
         assert [each.layer for each in seen] == [0, 1]
         assert all(each.weights.shape == (3 * 5 * 2, 16, 4) for each in seen)
@@ -170,13 +170,13 @@ def test_every_layer_of_a_model_in_its_order_and_every_pass():
     assert len(seen) == 4
 
 
-def test_attention_has_nothing_to_watch_and_one_looks_at_a_time():
-    with watching(LM(small(name="attention"), replicas=1)) as seen:
+def test_attention_has_nothing_to_record_and_one_records_at_a_time():
+    with recording(LM(small(name="attention"), replicas=1)) as seen:
         assert seen == []
     layer, _ = layer_and_inputs(segment=4)
-    with watching(layer), pytest.raises(ValueError, match="watched already"), watching(layer):
+    with recording(layer), pytest.raises(ValueError, match="recorded already"), recording(layer):
         pass
-    assert layer.watch is None
-    with pytest.raises(AttributeError), watching(layer):
+    assert layer.recorder is None
+    with pytest.raises(AttributeError), recording(layer):
         layer(None, None, None, None)
-    assert layer.watch is None
+    assert layer.recorder is None

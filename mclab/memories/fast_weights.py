@@ -17,7 +17,7 @@ from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight import ranges
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
-from mclab.memories import chosen
+from mclab.memories import sparse_read
 from mclab.memories.base import Segments
 from mclab.memories.chunks import Bucket, Chunks
 from mclab.tables import once
@@ -63,9 +63,9 @@ class FastWritten:
         own_GTV, made = self._read_own(q_GTK)
         layers, place = self._states(made)
         if self._few(layers, columns_GTJ):
-            y = chosen.read(self.net, layers, place, self.segments, q_GTK, own_GTV, weights_GTJ, columns_GTJ)
+            y = sparse_read.read(self.net, layers, place, self.segments, q_GTK, own_GTV, weights_GTJ, columns_GTJ)
         else:
-            weights_GTN = chosen.spread(weights_GTJ, columns_GTJ, self.segments.columns)
+            weights_GTN = sparse_read.spread(weights_GTJ, columns_GTJ, self.segments.columns)
             y = self._read_all(q_GTK, own_GTV, made, weights_GTN)
         return self.fold.back(y)
 
@@ -76,7 +76,9 @@ class FastWritten:
         G, k, Q = len(columns_GTJ), columns_GTJ.shape[2] - 1, layers[0].shape[1]
         size = sum(layer[0, 0].numel() for layer in layers)
         on = costs(columns_GTJ.device.type)
-        return chosen.cost_of_chosen(self.segments, G, k, Q, size, on) < chosen.cost_of_all(self.segments, G, size, on)
+        return sparse_read.cost_of_chosen(self.segments, G, k, Q, size, on) < sparse_read.cost_of_all(
+            self.segments, G, size, on
+        )
 
     def _read_own(self, q_GTK: Tensor) -> tuple[Tensor, list[list[Tensor]]]:
         """What every token's own weights give, and each part's layers' weights after the chunks to keep."""

@@ -13,7 +13,7 @@ from mclab.memories.base import Memory, State
 
 
 @dataclass(frozen=True)
-class Held:
+class TokenRead:
     """The memories that one token sees, kept ones and the online one."""
 
     memory: Memory

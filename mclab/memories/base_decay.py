@@ -16,7 +16,7 @@ from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.rates import Coefficients
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.chunks import Chunks, chunks_of
-from mclab.memories.written import FastWritten, Fold
+from mclab.memories.fast_weights import FastWritten, Fold
 
 #: Tokens in a chunk; the result does not depend on it.
 CHUNK = 64

@@ -10,9 +10,9 @@ from mclab.caching.layer import CachingLayer
 from mclab.caching.recurrent import recurrent
 from mclab.caching.route import select
 from mclab.config.model import RULES, MemoryMixer
-from mclab.kernels import chosen as kernel
+from mclab.kernels import sparse_read as kernel
 from mclab.layers import initialise
-from mclab.memories import chosen, vector
+from mclab.memories import sparse_read, vector
 from tests.caching import test_layer, test_memories
 from tests.caching.test_route import in_training
 from tests.covering import label, pairwise
@@ -45,7 +45,7 @@ def sorted_reads(monkeypatch):
     """Reads are sorted however little there is to read; the list grows with each."""
     used = []
     blocks = kernel.blocks
-    monkeypatch.setattr(chosen, "cost_of_chosen", lambda *arguments: -math.inf)
+    monkeypatch.setattr(sparse_read, "cost_of_chosen", lambda *arguments: -math.inf)
     monkeypatch.setattr(vector, "GATHER", 0)
     monkeypatch.setattr(kernel, "blocks", lambda *arguments: used.append(1) or blocks(*arguments))
     return used

@@ -14,14 +14,13 @@ from torch import Tensor
 
 from mclab.caching.activation import ACTIVATIONS
 from mclab.caching.aggregate import AGGREGATES
+from mclab.caching.decoding_read import TokenRead
+from mclab.caching.decoding_state import DecodingState, KeptMemories, Writer
 from mclab.caching.gate import default_scale
-from mclab.caching.held import Held
+from mclab.caching.gate_output import GateOutput
 from mclab.caching.init import INITS
-from mclab.caching.kept import Kept
 from mclab.caching.layer import CachingLayer
 from mclab.caching.pool import POOLS
-from mclab.caching.progress import Progress, Writer
-from mclab.caching.view import View
 from mclab.config.model import MemoryMixer
 from mclab.layers import autocast, rotate, widened
 from mclab.memories.base import State, Tokens
@@ -36,7 +35,7 @@ class Inputs(NamedTuple):
     v: Tensor
 
 
-def advance(layer: CachingLayer, inputs: Inputs, rotary: bool, past: Progress) -> tuple[Tensor, Progress]:
+def advance(layer: CachingLayer, inputs: Inputs, rotary: bool, past: DecodingState) -> tuple[Tensor, DecodingState]:
     """What `layer` gives for tokens that follow on `past`, [1, B, T, D], and what they leave behind.
 
     The first tokens of a sequence are read as the layer reads a whole one, those that follow one by one.
@@ -64,7 +63,7 @@ class _Piece:
         self.initial = self.memory.initial(self.tokens)
         self.start = start
 
-    def run(self, past: Progress, read: bool) -> tuple[Tensor, Progress]:
+    def run(self, past: DecodingState, read: bool) -> tuple[Tensor, DecodingState]:
         """Write the tokens that `past` does not hold; the outputs of all, where they are wanted."""
         now = self._with_states(past, lambda state: self.memory.resumed(state, self.initial))
         outputs = []
@@ -75,7 +74,7 @@ class _Piece:
         y = self._finished(torch.cat(outputs, 1)) if read else self.x
         return y, self._with_states(now, self.memory.carried)
 
-    def side_by_side(self, past: Progress) -> Progress:
+    def side_by_side(self, past: DecodingState) -> DecodingState:
         """Of a sequence in equal segments that restart: all but the last one, which do not depend on each other."""
         mixer, S = self.mixer, self.mixer.segment
         count = (self.x.shape[2] - 1) // S
@@ -89,10 +88,10 @@ class _Piece:
         rows = [w.unflatten(0, (count, -1)) for w in state.weights]
         slots = torch.arange(count, device=self.x.device)
         pools = [] if self.pooled is None else [self._pool(_segments(self.pooled, count, S).sum(1), S)]
-        kept = Kept.of(*rows, slots, *(pool.unflatten(0, (count, -1)) for pool in pools))
-        return Progress(count * S, count, (self._writer(count, self.memory.carried(self.initial)),), kept)
+        kept = KeptMemories.of(*rows, slots, *(pool.unflatten(0, (count, -1)) for pool in pools))
+        return DecodingState(count * S, count, (self._writer(count, self.memory.carried(self.initial)),), kept)
 
-    def _with_states(self, now: Progress, change: Callable[[State], State]) -> Progress:
+    def _with_states(self, now: DecodingState, change: Callable[[State], State]) -> DecodingState:
         each = (w if w.state is None else replace(w, state=change(w.state)) for w in now.writers)
         return replace(now, writers=tuple(each))
 
@@ -100,7 +99,7 @@ class _Piece:
         total = None if self.pooled is None else torch.zeros_like(self.pooled[:, 0])
         return Writer(block, 0, self.memory.begin(state), total)
 
-    def _opened(self, now: Progress) -> Progress:
+    def _opened(self, now: DecodingState) -> DecodingState:
         """With a segment that has room for a token: a full one is kept, and the next begins."""
         if not now.writers:
             return replace(now, writers=(self._writer(0, self.initial),))
@@ -115,9 +114,9 @@ class _Piece:
         if not INITS[self.mixer.init].restarts:
             going = tuple(replace(each, state=None) for each in going)
         begun = self._writer(block, INITS[self.mixer.init].start(self.initial, online.state))
-        return Progress(now.tokens, block, (*going, begun), kept)
+        return DecodingState(now.tokens, block, (*going, begun), kept)
 
-    def _kept(self, now: Progress, writer: Writer, block: int) -> Kept:
+    def _kept(self, now: DecodingState, writer: Writer, block: int) -> KeptMemories:
         """With what `writer` holds before segment `block`, in place of the buckets that are part of it."""
         state = writer.state or now.writers[-1].state
         assert state is not None
@@ -132,7 +131,7 @@ class _Piece:
         factor: Tensor = POOLS[self.mixer.pool](total.new_tensor(float(tokens)))
         return total * factor
 
-    def _written(self, now: Progress, t: int) -> Progress:
+    def _written(self, now: DecodingState, t: int) -> DecodingState:
         """With token t of the piece."""
         token, writers = self.tokens.at(t), []
         for each in now.writers:
@@ -141,18 +140,18 @@ class _Piece:
             writers.append(Writer(each.first, each.tokens + 1, state, total))
         return replace(now, tokens=now.tokens + 1, writers=tuple(writers))
 
-    def _read(self, now: Progress, t: int) -> Tensor:
+    def _read(self, now: DecodingState, t: int) -> Tensor:
         """Token t's output, [G, 1, V]."""
         online, rows, depth = now.writers[-1], now.kept.rows, len(self.initial.weights)
         assert online.state is not None
-        held = Held(self.memory, rows[:depth], online.state)
+        held = TokenRead(self.memory, rows[:depth], online.state)
         log = self.mixer.segmentation == "log"
         own_slot = torch.tensor([0 if log else now.block], device=self.x.device)
         slots = torch.cat((rows[depth], own_slot)) if rows else own_slot
         scores = self._scores(rows[depth + 1] if rows and online.total is not None else None, online, t)
         mixer, past = self.mixer, torch.ones(1, now.kept.count + 1, dtype=torch.bool, device=self.x.device)
         visible, past[0, -1] = past.clone(), False
-        view = View(
+        view = GateOutput(
             visible_TN=visible,
             own_TN=~past,
             past_TN=past,

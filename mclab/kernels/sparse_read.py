@@ -44,7 +44,7 @@ class Blocks:
         return len(self.owner) * self.height
 
 
-def blocks(memory_Tk: Tensor, memories: int, pairs: int) -> Blocks:
+def sort_into_blocks(memory_Tk: Tensor, memories: int, pairs: int) -> Blocks:
     """Sort choices, each a memory below `memories`, or `memories` itself where there is none; `pairs` is at least the
     number of those that are one."""
     height = rows_in_block(pairs, memories)
@@ -63,25 +63,25 @@ def blocks(memory_Tk: Tensor, memories: int, pairs: int) -> Blocks:
     return Blocks(rows.T.contiguous(), owner.clamp(max=memories - 1), height)
 
 
-def packed(x_TD: Tensor, blocks: Blocks) -> Tensor:
+def to_blocks(x_TD: Tensor, blocks: Blocks) -> Tensor:
     """Each token's vector in the rows of its choices, zeros elsewhere: [T, D] to [n + 1, b, D]."""
-    made: Tensor = _Packed.apply(x_TD, blocks)  # type: ignore[no-untyped-call]
+    made: Tensor = _ToBlocks.apply(x_TD, blocks)  # type: ignore[no-untyped-call]
     return made
 
 
-def applied(x: Tensor, weights: Tensor, blocks: Blocks) -> Tensor:
+def apply_blocks(x: Tensor, weights: Tensor, blocks: Blocks) -> Tensor:
     """W x with each block's own matrix of `weights` [Q, O, I]: [n + 1, b, I] to [n + 1, b, O]."""
-    made: Tensor = _Applied.apply(x, weights, blocks)  # type: ignore[no-untyped-call]
+    made: Tensor = _ApplyBlocks.apply(x, weights, blocks)  # type: ignore[no-untyped-call]
     return made
 
 
-def combined(y_TD: Tensor, reads: Tensor, weights_Tk: Tensor, blocks: Blocks) -> Tensor:
+def from_blocks(y_TD: Tensor, reads: Tensor, weights_Tk: Tensor, blocks: Blocks) -> Tensor:
     """y and the sum over its choices of weight times what was read, [n + 1, b, D]: [T, D]."""
-    made: Tensor = _Combined.apply(y_TD, reads, weights_Tk, blocks)  # type: ignore[no-untyped-call]
+    made: Tensor = _FromBlocks.apply(y_TD, reads, weights_Tk, blocks)  # type: ignore[no-untyped-call]
     return made
 
 
-class _Packed(torch.autograd.Function):
+class _ToBlocks(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, blocks: Blocks) -> Tensor:
         ctx.blocks = blocks
@@ -96,7 +96,7 @@ class _Packed(torch.autograd.Function):
         return grad_x, None
 
 
-class _Applied(torch.autograd.Function):
+class _ApplyBlocks(torch.autograd.Function):
     """The gathered matrices are not kept: gathering them again costs less than their memory."""
 
     @staticmethod
@@ -134,7 +134,7 @@ def _product(x: Tensor, matrices: Tensor, width: int) -> Tensor:
     return y
 
 
-class _Combined(torch.autograd.Function):
+class _FromBlocks(torch.autograd.Function):
     """Backward: dreads = w dy in the row of the choice, dw = dy . reads."""
 
     @staticmethod

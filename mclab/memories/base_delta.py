@@ -16,10 +16,10 @@ from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.chunks import Chunks, chunks_of
-from mclab.memories.written import FastWritten, Fold
+from mclab.memories.fast_weights import FastWritten, Fold
 
 
-class ErasingMemory(Memory):
+class DeltaRuleMemory(Memory):
     """`chunk`: the most tokens in a chunk, on which the result does not depend; None where the device decides."""
 
     chunk: int | None = None

@@ -9,7 +9,7 @@ from mclab.config.run import RunConfig
 from mclab.tasks import TASKS
 from mclab.train.evaluate import loss_per_replica
 from mclab.train.optim import AdamW, schedule
-from mclab.train.replicas import Pack
+from mclab.train.pack import Pack
 from tests.tolerances import PACK
 
 STEPS = 20

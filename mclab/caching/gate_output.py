@@ -6,7 +6,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 
-class Step(NamedTuple):
+class RouteStep(NamedTuple):
     """What a step of training tells a layer that chooses its memories, a function of the seed and the step alone."""
 
     early: bool
@@ -15,7 +15,7 @@ class Step(NamedTuple):
     """For routes that draw a number below 2^31 for every token and head, int32."""
 
 
-class View(NamedTuple):
+class GateOutput(NamedTuple):
     """Absent tensors are None; so is `step` outside of training."""
 
     visible_TN: Tensor
@@ -29,7 +29,7 @@ class View(NamedTuple):
     k: int
     renormalise: bool
     route: str
-    step: Step | None
+    step: RouteStep | None
 
     def weights(self) -> Tensor | None:
         """gamma over everything that t sees, [G, T, N]; None where each counts once."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mclab.kernels import chosen
+from mclab.kernels import sparse_read as kernel
 from mclab.kernels.dispatch import Costs
 from mclab.kernels.fastweight.net import Net
 from mclab.memories.base import Segments
@@ -43,8 +43,8 @@ def cost_of_chosen(segments: Segments, sequences: int, k: int, states: int, size
     """Multiply-adds that reading k of them costs, or what takes as long, with `states` of `size` entries a sequence."""
     sequences = on.folded(sequences)
     pairs, memories = sequences * chosen_reads(segments, k), sequences * states
-    height = chosen.rows_in_block(pairs, memories)
-    count = chosen.blocks_at_most(pairs, memories, height)
+    height = kernel.rows_in_block(pairs, memories)
+    count = kernel.blocks_at_most(pairs, memories, height)
     return count * (height * (size + on.row) + on.gather * size) + on.sorting
 
 
@@ -70,15 +70,15 @@ def read(
     G, T, _ = q_GTK.shape
     Q = layers[0].shape[1]
     memory_Tk = _memories(columns_GTJ, place, Q).flatten(0, 1)
-    blocks = chosen.blocks(memory_Tk, G * Q, G * chosen_reads(segments, memory_Tk.shape[1]))
-    h = x = chosen.packed(q_GTK.flatten(0, 1), blocks)
+    blocks = kernel.sort_into_blocks(memory_Tk, G * Q, G * chosen_reads(segments, memory_Tk.shape[1]))
+    h = x = kernel.to_blocks(q_GTK.flatten(0, 1), blocks)
     for i, weights in enumerate(layers):
-        h = chosen.applied(F.gelu(h) if i else h, weights.flatten(0, 1), blocks)
+        h = kernel.apply_blocks(F.gelu(h) if i else h, weights.flatten(0, 1), blocks)
     if net.gain is not None:  # of each block its sequence's; the block of zeros, which all share, has none
         net = replace(net, gain=F.pad(net.gain.index_select(0, blocks.owner // Q), (0, 0, 0, 0, 0, 1)))
     weights_Tk = weights_GTJ[..., :-1].flatten(0, 1)
     own_TV = (own_GTV * weights_GTJ[..., -1:]).flatten(0, 1)
-    y: Tensor = chosen.combined(own_TV, net.finish(x, h), weights_Tk, blocks).unflatten(0, (G, T))
+    y: Tensor = kernel.from_blocks(own_TV, net.finish(x, h), weights_Tk, blocks).unflatten(0, (G, T))
     return y
 
 
