@@ -89,8 +89,8 @@ def _deep() -> Iterator[tuple[str, ...]]:
 
     from mclab.config.run import RunConfig
     from mclab.kernels.dispatch import using
-    from mclab.layers import initialise
     from mclab.models.lm import LM
+    from mclab.replicas.parameters import initialise
 
     for width in (16, 32):
         for T in LENGTHS[:3]:

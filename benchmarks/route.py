@@ -54,8 +54,8 @@ def layer(memory: str, way: str, length: int) -> tuple[float, int]:
 
     from mclab.caching.gate_output import RouteStep
     from mclab.config.model import MemoryMixer, ModelConfig
-    from mclab.layers import initialise
     from mclab.models.mixers import CachedMemory
+    from mclab.replicas.parameters import initialise
     from mclab.tasks.stream import sample_keys, words
 
     mixer = MemoryMixer.model_validate({"memory": memory, "segment": SEGMENT, **_keys(way)})

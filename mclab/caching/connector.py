@@ -5,7 +5,7 @@ See docs/equations.md#connector.
 
 from torch import Tensor, nn
 
-from mclab.layers import Linear
+from mclab.replicas.layers import Linear
 
 
 class Own(nn.Module):

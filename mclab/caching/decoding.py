@@ -22,8 +22,8 @@ from mclab.caching.init import INITS
 from mclab.caching.layer import CachingLayer
 from mclab.caching.pool import POOLS
 from mclab.config.model import MemoryMixer
-from mclab.layers import autocast, rotate, widened
 from mclab.memories.base import State, Tokens
+from mclab.replicas.layers import autocast, rotate, widened
 
 
 class Inputs(NamedTuple):

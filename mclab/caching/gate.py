@@ -14,9 +14,10 @@ from torch.nn import functional as F
 
 from mclab.caching.pool import POOLS
 from mclab.caching.segment import Segments
+from mclab.constants import counting, once
 from mclab.kernels.scores import scores, segment_scores
-from mclab.layers import Normal, linear, parameter
-from mclab.tables import counting, once
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Normal, parameter
 
 
 def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: str, scale: float) -> Tensor:

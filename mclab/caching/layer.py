@@ -21,11 +21,11 @@ from mclab.caching.init import INITS
 from mclab.caching.own import OwnAggregate, OwnGate, Unread, ages
 from mclab.caching.segment import ConstantSegments, Segments, segments_of
 from mclab.config.model import MemoryMixer
+from mclab.constants import counting
 from mclab.kernels.linear.gate import Gate
-from mclab.layers import autocast, rotate, widened
 from mclab.memories import MEMORIES
 from mclab.memories.base import Written
-from mclab.tables import counting
+from mclab.replicas.layers import autocast, rotate, widened
 
 
 class AfterTraining(NamedTuple):

@@ -15,10 +15,10 @@ from mclab.caching.gate_output import GateOutput
 from mclab.caching.segment import Segments
 from mclab.config.model import MemoryMixer
 from mclab.config.own import KINDS, Part
+from mclab.constants import counting, integers
 from mclab.memories.base import Written
 from mclab.own.found import only_named
-from mclab.stacked import stacked
-from mclab.tables import counting, integers
+from mclab.replicas.stacked import stacked
 
 
 def ages(segments: Segments, device: torch.device) -> Tensor:

@@ -52,9 +52,10 @@ def recording(model: nn.Module) -> Iterator[list[Recorded]]:
 
 
 def _recorder(place: int, heads: int, seen: list[Recorded]) -> Callable[[Written, GateOutput], Written]:
-    return lambda written, view: _RecordedSequence(
-        written, view, lambda weights: seen.append(Recorded(place, heads, weights))
-    )
+    def record(weights: Tensor) -> None:
+        seen.append(Recorded(place, heads, weights))
+
+    return lambda written, gated: _RecordedSequence(written, gated, record)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from mclab.caching.layer import CachingLayer
 from mclab.caching.own import OwnGate
 from mclab.config.args import is_path
 from mclab.config.model import MemoryMixer
-from mclab.layers import linear, rotate
 from mclab.memories.base import Memory, State, Tokens
+from mclab.replicas.layers import linear, rotate
 
 #: Blocks from the first to the one before the last.
 Span = tuple[int, int]

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mclab.config.model import MemoryMixer
-from mclab.tables import counting, integers, once
+from mclab.constants import counting, integers, once
 
 #: Blocks from the first to the one before the last.
 Span = tuple[int, int]

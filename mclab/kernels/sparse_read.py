@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mclab.tables import counting
+from mclab.constants import counting
 
 #: The fewest and the most rows of a block.
 LEAST, MOST = 8, 64

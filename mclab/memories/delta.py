@@ -14,10 +14,11 @@ from mclab.config.model import MemoryMixer
 from mclab.kernels.delta import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.rates import Rates, coefficients
-from mclab.layers import Constant, Normal, linear, parameter
 from mclab.memories.base import State, Tokens
 from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Constant, Normal, parameter
 
 
 class DeltaMemory(DeltaRuleMemory):

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mclab.constants import once
 from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight import ranges
 from mclab.kernels.fastweight.chunkwise import Source
@@ -20,7 +21,6 @@ from mclab.kernels.fastweight.net import Net
 from mclab.memories import sparse_read
 from mclab.memories.base import Segments
 from mclab.memories.chunks import Bucket, Chunks
-from mclab.tables import once
 
 
 @dataclass(frozen=True)
@@ -62,23 +62,22 @@ class FastWritten:
         q_GTK, weights_GTJ, columns_GTJ = (self.fold(x) for x in (q_GTK, weights_GTJ, columns_GTJ))
         own_GTV, made = self._read_own(q_GTK)
         layers, place = self._states(made)
-        if self._few(layers, columns_GTJ):
+        if self._sparse_is_cheaper(layers, columns_GTJ):
             y = sparse_read.read(self.net, layers, place, self.segments, q_GTK, own_GTV, weights_GTJ, columns_GTJ)
         else:
             weights_GTN = sparse_read.spread(weights_GTJ, columns_GTJ, self.segments.columns)
             y = self._read_all(q_GTK, own_GTV, made, weights_GTN)
         return self.fold.back(y)
 
-    def _few(self, layers: Sequence[Tensor], columns_GTJ: Tensor) -> bool:
+    def _sparse_is_cheaper(self, layers: Sequence[Tensor], columns_GTJ: Tensor) -> bool:
         """Whether reading the kept memories named costs less than reading all."""
         if not layers:
             return False
         G, k, Q = len(columns_GTJ), columns_GTJ.shape[2] - 1, layers[0].shape[1]
         size = sum(layer[0, 0].numel() for layer in layers)
         on = costs(columns_GTJ.device.type)
-        return sparse_read.cost_of_chosen(self.segments, G, k, Q, size, on) < sparse_read.cost_of_all(
-            self.segments, G, size, on
-        )
+        sparse = sparse_read.cost_of_chosen(self.segments, G, k, Q, size, on)
+        return sparse < sparse_read.cost_of_all(self.segments, G, size, on)
 
     def _read_own(self, q_GTK: Tensor) -> tuple[Tensor, list[list[Tensor]]]:
         """What every token's own weights give, and each part's layers' weights after the chunks to keep."""

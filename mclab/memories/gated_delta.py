@@ -18,10 +18,11 @@ from mclab.config.model import MemoryMixer
 from mclab.kernels.delta import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.rates import Rates, coefficients
-from mclab.layers import Normal, Values, linear, parameter
 from mclab.memories.base import State, Tokens
 from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Normal, Values, parameter
 
 #: Between what the heads' A start, and where every softplus does.
 DECAYS, STEP = (1.0, 16.0), 0.001

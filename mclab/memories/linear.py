@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
+from mclab.constants import counting, once
 from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.linear import chunkwise, flash_grm
@@ -18,7 +19,6 @@ from mclab.memories import sparse_read
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.kernel_choice import triton_precision
 from mclab.memories.segment_masks import earlier_of_runs, holds
-from mclab.tables import counting, once
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class LinearWritten:
         return chunkwise.weighted_read(q_GTK, self.k_GTK, self.v_GTV, weights, self.segments.segment)
 
     def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
-        if not self._few(columns_GTJ.shape[-1] - 1):
+        if not self._sparse_is_cheaper(columns_GTJ.shape[-1] - 1):
             return self.read(q_GTK, sparse_read.spread(weights_GTJ, columns_GTJ, self.segments.columns))
         S = self.segments.segment
         before, kept, place = self._states()
@@ -46,7 +46,7 @@ class LinearWritten:
             Net(None, "dot"), [kept], place, self.segments, q_GTK, own_GTV, weights_GTJ, columns_GTJ
         )
 
-    def _few(self, k: int) -> bool:
+    def _sparse_is_cheaper(self, k: int) -> bool:
         """Whether states and reads of k of them cost less than the cheaper form of reading all."""
         (G, T, K), V, S = self.k_GTK.shape, self.v_GTV.shape[-1], self.segments.segment
         if self.segments.count == 1:

@@ -19,10 +19,11 @@ from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.kernels.memora import recurrent
 from mclab.kernels.memora.chunkwise import Retention
-from mclab.layers import Normal, Values, linear, parameter
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.chunks import Chunks, chunks_of
 from mclab.memories.fast_weights import FastWritten, Fold
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Normal, Values, parameter
 
 #: Where the logits of eta and alpha start.
 STARTS = (0.0, 5.0)

@@ -17,7 +17,7 @@ from mclab.config.model import MemoryMixer
 from mclab.config.own import Part
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.sparse_read import spread
-from mclab.stacked import stacked
+from mclab.replicas.stacked import stacked
 
 #: Tokens that a rule's `write` is given at once, unless it has a `chunk` of its own.
 CHUNK = 16

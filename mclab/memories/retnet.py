@@ -6,11 +6,11 @@ See docs/equations.md#retnet.
 import torch
 from torch import Tensor
 
+from mclab.constants import once, ones
 from mclab.kernels.fastweight.rates import Coefficients, Rates, coefficients
 from mclab.memories.base import State, Tokens
 from mclab.memories.base_decay import DecayedMemory, stepped
 from mclab.memories.chunks import Chunks
-from mclab.tables import once, ones
 
 
 class RetnetMemory(DecayedMemory):

@@ -21,10 +21,11 @@ from mclab.config.model.rules import low_rank
 from mclab.kernels import rwkv7
 from mclab.kernels.delta import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
-from mclab.layers import Constant, Normal, ReplicaParameter, Values, linear, parameter
 from mclab.memories.base import State, Tokens
 from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Constant, Normal, ReplicaParameter, Values, parameter
 
 #: Between what d starts over a head's channels.
 DECAYS = (-6.5, -4.0)

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from mclab.constants import once
 from mclab.memories.base import Segments
-from mclab.tables import once
 
 
 @once

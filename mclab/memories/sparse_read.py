@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mclab.constants import counting, integers
 from mclab.kernels import sparse_read as kernel
 from mclab.kernels.dispatch import Costs
 from mclab.kernels.fastweight.net import Net
 from mclab.memories.base import Segments
-from mclab.tables import counting, integers
 
 
 def spread(weights_GTJ: Tensor, columns_GTJ: Tensor, columns: int) -> Tensor:

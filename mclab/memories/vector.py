@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
-from mclab.layers import Constant, parameter
+from mclab.constants import counting
 from mclab.memories import sparse_read
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.segment_masks import earlier_of_runs, holds, visible
-from mclab.tables import counting
+from mclab.replicas.parameters import Constant, parameter
 
 #: What gathering an entry of a kept memory costs, forward and backward, in multiply-adds; measured on one core.
 GATHER = 16

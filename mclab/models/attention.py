@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mclab.config.model import AttentionMixer, Mixer, ModelConfig
-from mclab.layers import Linear, ShortConv, rotate
-from mclab.tables import once
+from mclab.constants import once
+from mclab.replicas.layers import Linear, ShortConv, rotate
 
 #: A window is read in blocks of its own length, at least this many tokens, where at least so many blocks fit; in fewer
 #: one mask over all tokens is as fast.

@@ -3,8 +3,8 @@
 from torch import Tensor, nn
 
 from mclab.config.model import Mixer, ModelConfig
-from mclab.layers import RMSNorm, SwiGLU
 from mclab.models.mixers import MIXERS
+from mclab.replicas.layers import RMSNorm, SwiGLU
 
 
 class Block(nn.Module):

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from mclab.config.model import ConvMixer, Mixer, ModelConfig
 from mclab.kernels.conv import causal_conv
-from mclab.layers import Constant, Normal, linear, parameter
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Constant, Normal, parameter
 
 
 class GatedConv(nn.Module):

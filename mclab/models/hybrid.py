@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
-from mclab.layers import Constant, RMSNorm, parameter
 from mclab.models.attention import Attention, AttentionPast
 from mclab.models.memory import CachedMemory, MemoryPast
+from mclab.replicas.layers import RMSNorm
+from mclab.replicas.parameters import Constant, parameter
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mclab.config.run import RunConfig
-from mclab.layers import Normal, RMSNorm, linear, parameter
+from mclab.constants import once
 from mclab.models.block import Block
-from mclab.tables import once
+from mclab.replicas.layers import RMSNorm, linear
+from mclab.replicas.parameters import Normal, parameter
 
 
 class LM(nn.Module):
-    """`replicas` independent models in one. Parameters are empty until `layers.initialise` draws them."""
+    """`replicas` independent models in one. Parameters are empty until `replicas.parameters.initialise` draws them."""
 
     def __init__(self, run: RunConfig, replicas: int) -> None:
         super().__init__()

@@ -18,9 +18,10 @@ from torch.nn import functional as F
 from mclab.config.model import LogLinearMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.kernels.log_linear import chunkwise
-from mclab.layers import Constant, Normal, autocast, linear, parameter, rotate
 from mclab.memories import MEMORIES
 from mclab.models.memory import Projected
+from mclab.replicas.layers import autocast, linear, rotate
+from mclab.replicas.parameters import Constant, Normal, parameter
 
 #: Tokens in a chunk, a power of two; the result does not depend on it.
 CHUNK = 64

@@ -15,7 +15,7 @@ from mclab.caching.decoding_state import DecodingState
 from mclab.caching.layer import CachingLayer
 from mclab.config.model import LogLinearMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.kernels.norm import unit
-from mclab.layers import Linear, RMSNorm, ShortConv
+from mclab.replicas.layers import Linear, RMSNorm, ShortConv
 
 
 class Projected(nn.Module):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from mclab.config.task import ArTask
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.base import Batch, Role
 from mclab.tasks.draws import distinct, words_for
 from mclab.tasks.splits import check_split, settle

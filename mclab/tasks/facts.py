@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from mclab.config.task import FactsTask
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.base import Batch, Role
 from mclab.tasks.splits import check_split, settle
 from mclab.tasks.stream import below, fork, mix, numbers, salts, sample_keys

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.draws import race
 from mclab.tasks.stream import fork, sample_keys, scalar, words
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from mclab.config.task import MqarTask
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.base import NO_ANSWER, Batch, Role
 from mclab.tasks.draws import distinct, one_of, power_costs, race, words_for
 from mclab.tasks.splits import check_split, settle

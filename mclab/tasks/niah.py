@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mclab.config.task import NiahTask
 from mclab.config.task.niah import ASK, DIGITS, IS, KEY, NUMBER_TOKENS, UUID_TOKENS, WORDS, haystack_words, key_words
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.base import NO_SLICE, Batch, Role
 from mclab.tasks.draws import distinct, one_of, words_for
 from mclab.tasks.haystack import language, noise, text

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mclab.config.task import TextTask
 from mclab.config.task.text import corpus_hash, part
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.base import Batch, Role
 from mclab.tasks.splits import check_split
 from mclab.tasks.stream import below, fork, mix, numbers, salts, sample_keys

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from mclab.config.run import RunConfig, shape_key
-from mclab.layers import ReplicaParameter, initialise
+from mclab.constants import ones
 from mclab.models.lm import LM
-from mclab.tables import ones
+from mclab.replicas.parameters import ReplicaParameter, initialise
 from mclab.train.optim import AdamW
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}

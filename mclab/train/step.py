@@ -15,8 +15,8 @@ from torch import Tensor
 
 from mclab.config.model import ModuleMixer
 from mclab.config.run import RunConfig
-from mclab.layers import autocast
-from mclab.tables import holdings
+from mclab.constants import holdings
+from mclab.replicas.layers import autocast
 from mclab.tasks import Batch
 from mclab.train.evaluate import loss_per_replica
 from mclab.train.optim import schedule

@@ -11,8 +11,8 @@ from mclab.config.run import SCIENCE, RunConfig, canonical, id_as_of, run_id
 from mclab.config.stored import restored
 from mclab.config.strict import ConfigError
 from mclab.config.versions import differing, versions
-from mclab.layers import initialise
 from mclab.models.lm import LM
+from mclab.replicas.parameters import initialise
 from mclab.train import tensor_file
 from mclab.train.pack import DTYPES, Pack
 

@@ -10,7 +10,7 @@ from mclab.caching.layer import CachingLayer
 from mclab.caching.record_weights import recording
 from mclab.caching.recurrent import recurrent
 from mclab.config.model import MemoryMixer
-from mclab.layers import initialise
+from mclab.replicas.parameters import initialise
 from tests.covering import full, label, pairwise
 from tests.layers import assert_same_with_gradients, comparable
 from tests.registries import words

@@ -11,9 +11,10 @@ from mclab.caching.post_training import AfterTraining, post_training
 from mclab.caching.recurrent import recurrent
 from mclab.config.model import RULES, MemoryMixer
 from mclab.kernels.fastweight.net import gelu_slope
-from mclab.layers import initialise, rotate
 from mclab.memories import MEMORIES
 from mclab.memories.base import State
+from mclab.replicas.layers import rotate
+from mclab.replicas.parameters import initialise
 from tests.covering import full, label, pairwise
 from tests.layers import assert_causal, assert_same_with_gradients, comparable, largest_over_a_long_sequence
 from tests.registries import words

@@ -9,8 +9,8 @@ from mclab.caching import recurrent as definition
 from mclab.caching.post_training import AfterTraining, post_training
 from mclab.caching.record_weights import recording
 from mclab.config.run import RunConfig
-from mclab.layers import initialise
 from mclab.models.lm import LM
+from mclab.replicas.parameters import initialise
 from tests.caching.test_layer import layer_and_inputs
 from tests.covering import label, pairwise
 from tests.layers import comparable

@@ -11,8 +11,8 @@ from mclab.caching.recurrent import recurrent
 from mclab.caching.route import select
 from mclab.config.model import RULES, MemoryMixer
 from mclab.kernels import sparse_read as kernel
-from mclab.layers import initialise
 from mclab.memories import sparse_read, vector
+from mclab.replicas.parameters import initialise
 from tests.caching import test_layer, test_memories
 from tests.caching.test_route import in_training
 from tests.covering import label, pairwise
@@ -44,10 +44,10 @@ AXES = axes()
 def sorted_reads(monkeypatch):
     """Reads are sorted however little there is to read; the list grows with each."""
     used = []
-    blocks = kernel.blocks
+    blocks = kernel.sort_into_blocks
     monkeypatch.setattr(sparse_read, "cost_of_chosen", lambda *arguments: -math.inf)
     monkeypatch.setattr(vector, "GATHER", 0)
-    monkeypatch.setattr(kernel, "blocks", lambda *arguments: used.append(1) or blocks(*arguments))
+    monkeypatch.setattr(kernel, "sort_into_blocks", lambda *arguments: used.append(1) or blocks(*arguments))
     return used
 
 
@@ -93,8 +93,8 @@ def layer(memory, segment, length, width=64):
 @pytest.mark.parametrize(("memory", "sorts"), [("linear", 2048), ("retnet", 2048), ("titans", 1024)])
 def test_short_sequences_are_read_as_grm_reads_them(monkeypatch, memory, sorts):
     used = []
-    blocks = kernel.blocks
-    monkeypatch.setattr(kernel, "blocks", lambda *arguments: used.append(1) or blocks(*arguments))
+    blocks = kernel.sort_into_blocks
+    monkeypatch.setattr(kernel, "sort_into_blocks", lambda *arguments: used.append(1) or blocks(*arguments))
     for length in (256, sorts):
         made, inputs = layer(memory, 64, length)
         with torch.no_grad():

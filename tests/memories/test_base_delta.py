@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from mclab.caching.layer import CachingLayer
 from mclab.config.model import MemoryMixer
-from mclab.layers import initialise
+from mclab.replicas.parameters import initialise
 from tests.tolerances import FP64
 
 DIM, HEADS, K, LENGTH = 8, 2, 4, 37

@@ -18,10 +18,10 @@ from mclab.config.model import MemoryMixer
 from mclab.config.params import parameters, state_floats
 from mclab.config.run import RunConfig
 from mclab.config.task import TASKS as TASK_CONFIGS
-from mclab.layers import initialise
 from mclab.models.hybrid import HYBRIDS
 from mclab.models.lm import LM
 from mclab.models.mixers import MIXERS
+from mclab.replicas.parameters import initialise
 from mclab.tasks import TASKS
 from tests.caching.test_memories import layer_and_inputs, sensible
 from tests.covering import full, label, pairwise

@@ -10,9 +10,10 @@ from mclab.config.model import LevelRule, LogLinearMixer
 from mclab.config.params import parameters, state_floats
 from mclab.config.parse import parse_run
 from mclab.kernels.log_linear.chunkwise import level
-from mclab.layers import initialise, linear
 from mclab.models.lm import LM
 from mclab.models.log_linear import RULES, LogLinearRead
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import initialise
 from tests.layers import assert_causal, assert_same_with_gradients
 from tests.tolerances import FP64
 

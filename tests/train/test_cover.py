@@ -8,8 +8,8 @@ import torch
 
 from mclab.config.keep import Keep
 from mclab.config.run import RunConfig, canonical
-from mclab.layers import initialise
 from mclab.models.lm import LM
+from mclab.replicas.parameters import initialise
 from mclab.tasks import TASKS
 from mclab.train import train_pack
 from mclab.train.tensor_file import read

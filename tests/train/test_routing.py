@@ -9,8 +9,8 @@ from safetensors.torch import load
 from mclab.caching.layer import CachingLayer
 from mclab.config.keep import Keep
 from mclab.config.run import RunConfig
-from mclab.layers import initialise
 from mclab.models.lm import LM
+from mclab.replicas.parameters import initialise
 from mclab.train import train_pack
 from mclab.train.evaluate import EvalSet
 from mclab.train.routing import Routing

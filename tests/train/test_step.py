@@ -14,8 +14,8 @@ from mclab.config.run import RunConfig
 from mclab.kernels import dispatch, launch
 from mclab.kernels.fastweight import looped
 from mclab.kernels.linear import flash_grm
-from mclab.layers import initialise
 from mclab.models.lm import LM
+from mclab.replicas.parameters import initialise
 from mclab.tasks import TASKS, Batch
 from mclab.train.data import TrainData
 from mclab.train.pack import Pack

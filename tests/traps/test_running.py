@@ -144,7 +144,7 @@ def test_thirty_runs_in_one_process_leave_nothing_behind(here: Path, monkeypatch
 
     import torch
 
-    from mclab.tables import holdings
+    from mclab.constants import holdings
     from mclab.train import train_pack
 
     alive: list[tuple[int, int]] = []

@@ -18,12 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mclab.constants import once
 from mclab.kernels.delta import wy
 from mclab.kernels.delta.state_passing import Passed, pass_states
 from mclab.kernels.fastweight.chunkwise import Layer, OneLayer
 from mclab.kernels.fastweight.online import Slots
 from mclab.kernels.fastweight.rates import Coefficients
-from mclab.tables import once
 
 #: Most tokens in a chunk where every channel has its own decay (wy.scale_channels).
 CHANNELS_CHUNK = 16

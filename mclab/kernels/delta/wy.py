@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mclab.constants import identity, once
 from mclab.kernels.fastweight.rates import Coefficients
-from mclab.tables import identity, once
 
 
 def solve(lower: Tensor, right: Tensor) -> Tensor:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mclab.constants import once
 from mclab.kernels.dispatch import Costs, costs
-from mclab.tables import once
 
 #: Tokens in a chunk of the plain read, whose result does not depend on it.
 CHUNK = 64

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mclab.constants import integers, once
 from mclab.kernels.delta import wy
 from mclab.kernels.fastweight.rates import Coefficients
-from mclab.tables import integers, once
 
 
 def count_levels(length: int) -> int:

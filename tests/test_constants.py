@@ -4,16 +4,16 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from mclab import tables
+from mclab import constants
 from mclab.caching.segment import ConstantSegments, ListedSegments, LogSegments
-from mclab.tables import integers, once
+from mclab.constants import integers, once
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(autouse=True)
 def store(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_store", tables._Store())
+    monkeypatch.setattr(constants, "_store", constants._Store())
 
 
 def test_is_made_once_for_each_device() -> None:
@@ -23,7 +23,7 @@ def test_is_made_once_for_each_device() -> None:
     assert integers((3, 2), CPU) is not first
     assert integers((3, 1), torch.device("meta")).device.type == "meta"
     assert integers((3, 1), CPU) is first
-    assert any(each is first for each in tables.holdings())
+    assert any(each is first for each in constants.holdings())
 
 
 def test_is_good_for_gradients_wherever_it_was_made_first() -> None:
@@ -46,7 +46,7 @@ def test_what_only_stands_for_a_tensor_is_not_kept() -> None:
 
 
 def test_keeps_no_more_than_is_allowed_and_forgets_the_longest_unused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "NUMBERS", 4)
+    monkeypatch.setattr(constants, "NUMBERS", 4)
     first, second = integers((1, 2), CPU), integers((3, 4), CPU)
     assert integers((1, 2), CPU) is first
     integers((5, 6), CPU)

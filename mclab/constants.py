@@ -1,4 +1,4 @@
-"""Small tensors that depend on shapes alone: made once for each device, and kept.
+"""Constant tensors, which depend on shapes alone: made once for each device, and kept.
 
 What is copied from the host in a training step waits for the device each time, and cannot be part of a CUDA graph; what
 is computed there anew is a launch each time.

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from mclab.config.own import Part
-from mclab.layers import Own, StartsItself, parameter
 from mclab.own.found import make_part, seeded
 from mclab.own.kept import kept
+from mclab.replicas.parameters import Own, StartsItself, parameter
 
 T = TypeVar("T")
 
