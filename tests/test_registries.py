@@ -14,7 +14,7 @@ from mclab.config.model import RULES, MemoryMixer
 from mclab.config.model.rules import Rule
 from mclab.models import hybrid, mixers
 from tests.caching import test_layer, test_memories, test_record_weights, test_route, test_sparse_read
-from tests.models import test_lm
+from tests.models import cases as models
 from tests.registries import REGISTRIES, words
 from tests.tasks import cases
 from tests.train import test_cover, test_words
@@ -27,8 +27,8 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "route": test_route.axes,
     "chosen": test_sparse_read.axes,
     "watch": test_record_weights.axes,
-    "mixer": test_lm.mixer_axes,
-    "memory": test_lm.memory_axes,
+    "mixer": models.mixer_axes,
+    "memory": models.memory_axes,
     "cover": test_cover.axes,
 }
 #: Axis, the registry that it is read from, what is put there, and the suites that have the axis.
