@@ -9,7 +9,7 @@ from mclab.replicas.layers import Linear
 
 
 class Own(nn.Module):
-    """u_t = x_t W_u."""
+    """u_t = x_t W_u: [R, B, T, D] to [R, B, T, D]."""
 
     def __init__(self, replicas: int, width: int) -> None:
         super().__init__()
@@ -30,4 +30,5 @@ class Shared(nn.Module):
         return q_RBTD
 
 
+#: By the name under `model.mixer.connector`.
 CONNECTORS: dict[str, type[Own | Shared]] = {"own": Own, "shared": Shared}

@@ -1,7 +1,7 @@
-"""A caching layer read token by token: what a sequence leaves behind, and its next tokens (docs/equations.md#caching).
+"""Decoding: a caching layer read token by token, from what a sequence left behind (docs/equations.md#caching).
 
 The memory's own `step` and `read`, which define it, between the layer's own gate, aggregation and routes: a token costs
-one write and the reads that its aggregation asks for, however long the sequence is. Shapes as in caching/layer.py; n
+one write and the reads that its aggregation needs, however long the sequence is. Shapes as in caching/layer.py; n
 columns are the kept memories, oldest first, and the online one.
 """
 
@@ -27,7 +27,7 @@ from mclab.replicas.layers import autocast, rotate, widened
 
 
 class Inputs(NamedTuple):
-    """What a layer is told of some tokens: each is [1, B, T, D]."""
+    """The inputs of a layer for some tokens: each is [1, B, T, D]."""
 
     x: Tensor
     q: Tensor
@@ -100,7 +100,7 @@ class _Piece:
         return Writer(block, 0, self.memory.begin(state), total)
 
     def _opened(self, now: DecodingState) -> DecodingState:
-        """With a segment that has room for a token: a full one is kept, and the next begins."""
+        """With an open segment that is not full: a full one is kept, and the next begins."""
         if not now.writers:
             return replace(now, writers=(self._writer(0, self.initial),))
         online = now.writers[-1]
@@ -110,11 +110,11 @@ class _Piece:
         block, log = now.block + 1, self.mixer.segmentation == "log"
         first = block - (block & -block) if log else now.block
         kept = self._kept(now, next(each for each in now.writers if each.first == first), block)
-        going = tuple(each for each in now.writers if log and _goes_on(each.first, block))
+        growing = tuple(each for each in now.writers if log and _still_grows(each.first, block))
         if not INITS[self.mixer.init].restarts:
-            going = tuple(replace(each, state=None) for each in going)
+            growing = tuple(replace(each, state=None) for each in growing)
         begun = self._writer(block, INITS[self.mixer.init].start(self.initial, online.state))
-        return DecodingState(now.tokens, block, (*going, begun), kept)
+        return DecodingState(now.tokens, block, (*growing, begun), kept)
 
     def _kept(self, now: DecodingState, writer: Writer, block: int) -> KeptMemories:
         """With what `writer` holds before segment `block`, in place of the buckets that are part of it."""
@@ -144,14 +144,14 @@ class _Piece:
         """Token t's output, [G, 1, V]."""
         online, rows, depth = now.writers[-1], now.kept.rows, len(self.initial.weights)
         assert online.state is not None
-        held = TokenRead(self.memory, rows[:depth], online.state)
+        seen = TokenRead(self.memory, rows[:depth], online.state)
         log = self.mixer.segmentation == "log"
         own_slot = torch.tensor([0 if log else now.block], device=self.x.device)
         slots = torch.cat((rows[depth], own_slot)) if rows else own_slot
         scores = self._scores(rows[depth + 1] if rows and online.total is not None else None, online, t)
         mixer, past = self.mixer, torch.ones(1, now.kept.count + 1, dtype=torch.bool, device=self.x.device)
         visible, past[0, -1] = past.clone(), False
-        view = GateOutput(
+        gated = GateOutput(
             visible_TN=visible,
             own_TN=~past,
             past_TN=past,
@@ -163,7 +163,7 @@ class _Piece:
             route=mixer.route,
             step=None,
         )
-        return AGGREGATES[mixer.aggregate](held, self.q[:, t : t + 1], view)
+        return AGGREGATES[mixer.aggregate](seen, self.q[:, t : t + 1], gated)
 
     def _scores(self, pools_NGK: Tensor | None, online: Writer, t: int) -> Tensor | None:
         """[G, 1, n]."""
@@ -206,8 +206,8 @@ def _end(mixer: MemoryMixer, block: int) -> float:
     return sum(lengths[: block + 1]) + max(0, beyond) * lengths[-1]
 
 
-def _goes_on(first: int, block: int) -> bool:
-    """Whether a memory that began with segment `first` is part of a bucket that ends after segment `block` begins.
+def _still_grows(first: int, block: int) -> bool:
+    """Whether a memory that began with segment `first` is part of a bucket that still grows in segment `block`.
 
     Buckets from i 2^l on have an even i (caching/segment.py), so the one from `first` grows to half its lowest digit.
     """

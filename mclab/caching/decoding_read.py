@@ -1,4 +1,4 @@
-"""The memories that one token sees, read as a written sequence of that token alone (`memories.base.Written`).
+"""Decoding: the memories that one token sees, read as a written sequence of that token (`memories.base.Written`).
 
 Each read is the memory's own, of many states side by side. Shapes: N kept memories, G sequences and heads folded, J
 columns that a token chose, the last one the online memory.

@@ -30,7 +30,7 @@ class KeptMemories:
     """Rows of tensors, a memory each, oldest first. What adds or drops one returns another `KeptMemories`.
 
     Two that grew from the same one share memory as far as they are alike, so that a token's cost does not grow with
-    what is kept beside it; where a gradient is wanted all is copied.
+    the number of kept memories; where a gradient is wanted all is copied.
     """
 
     buffer: _Buffer | None = None

@@ -1,5 +1,7 @@
 """The caching layer: queries, keys and values in, one output a token; composes the axes.
 
+In the order of `CachingLayer._read`: cut into segments, gate, write the memory, aggregate.
+
 Shapes: R replicas, B batch, T time, D model width, H heads, K = V = D / H, G = R*B*H folded, N segments.
 
 See docs/equations.md#caching.
@@ -57,8 +59,8 @@ class CachingLayer(nn.Module):
             self.gate = InputGate(replicas, width, heads, slots) if gate == "input" else GATES[gate]()
         self.aggregate = OwnAggregate(replicas, width, heads, mixer) if "aggregate" in mixer.own else None
         # Where scores get no gradient W_u would get none: the selection of ssc then compares with the query.
-        looked_at = self.gate.needs_scores or mixer.aggregate == "ssc"
-        connector = mixer.connector if mixer.taught and looked_at else "shared"
+        scored = self.gate.needs_scores or mixer.aggregate == "ssc"
+        connector = mixer.connector if mixer.taught and scored else "shared"
         self.connector = CONNECTORS[connector](replicas, width)
         #: What a training step sets for the routes of ssc (train/routing.py); None in evaluation.
         self.route_step: RouteStep | None = None
@@ -81,39 +83,39 @@ class CachingLayer(nn.Module):
         if segments.padding:  # F.pad copies even where it adds nothing
             x, q, k, v = (F.pad(z, (0, 0, 0, segments.padding)) for z in (x, q, k, v))
         q_GTK, k_GTK, v_GTV = (self._fold(z) for z in (q, k, v))
-        pooled_GTK = k_GTK  # as they are before they are turned
+        pooled_GTK = k_GTK  # before the rotary embedding (docs/equations.md#context-score)
         if rotary or mixer.rule.rotary:
             q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
         tokens = self.memory.tokens(x, k_GTK, v_GTV)._replace(low=low)
         if self.recorder is None and self.post_training is None:
 
             def gate() -> Gate:
-                return self._gate(x, q, pooled_GTK, segments)
+                return self._kernel_gate(x, q, pooled_GTK, segments)
 
             y_GTV = self.memory.gated_read(tokens, q_GTK, segments.segment, gate)
             if y_GTV is not None:
                 return self._unfold(y_GTV, x.shape[0])[:, :, :T]
-        view = self._view(x, q, pooled_GTK, segments)
+        gated = self._gate_output(x, q, pooled_GTK, segments)
         init = mixer.init if self.post_training is None else "checkpoint"
         written = self.memory.write(tokens, segments, INITS[init])
         if self.recorder is not None and self.aggregate is None:
-            written = self.recorder(written, view)
+            written = self.recorder(written, gated)
         if self.post_training is not None:
             read = written.read if self.post_training.mix == "outputs" else written.read_mixed
-            y_GTV = read(q_GTK, self._alike(segments, q_GTK))
+            y_GTV = read(q_GTK, self._equal_weights(segments, q_GTK))
         elif self.aggregate is not None:
             if self.recorder is not None:
-                self.recorder(Unread(), view).read(q_GTK, self.aggregate.weights(q_GTK, view))
-            y_GTV = self.aggregate(written, q_GTK, view, ages(segments, x.device))
+                self.recorder(Unread(), gated).read(q_GTK, self.aggregate.weights(q_GTK, gated))
+            y_GTV = self.aggregate(written, q_GTK, gated, ages(segments, x.device))
         else:
-            y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, view)
+            y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, gated)
         skipped = self.memory.skip(tokens)
         if skipped is not None:
             y_GTV = y_GTV + skipped
         return self._unfold(y_GTV, x.shape[0])[:, :, :T]
 
-    def _alike(self, segments: Segments, q_GTK: Tensor) -> Tensor:
-        """Equal weights [G, T, N] on the last kept states and the online memory, which runs on."""
+    def _equal_weights(self, segments: Segments, q_GTK: Tensor) -> Tensor:
+        """Equal weights [G, T, N] on the last `window` kept states and the online memory."""
         assert self.post_training is not None
         block = segments.own_column(q_GTK.device)[:, None]
         column = counting(segments.columns, q_GTK.device)
@@ -135,14 +137,14 @@ class CachingLayer(nn.Module):
             scale = default_scale(self.mixer.pool, self.mixer.pool_of, u_GTK.shape[-1])
         return u_GTK, k_GTK if self.mixer.pool_of == "keys" else self._fold(x), scale
 
-    def _gate(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> Gate:
-        """For a kernel that makes the weights itself."""
+    def _kernel_gate(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> Gate:
+        """The inputs of a kernel that makes the weights gamma itself (kernels/linear/flash_grm.py)."""
         if self.mixer.read_gate == "context":
             u_GTK, pooled_GTK, scale = self._compared(x, q, k_GTK)
             return Gate(u_GTK, pooled_GTK, scale, self.mixer.pool == "mean")
         return Gate(logits=self.gate(x, None, segments)) if self.mixer.read_gate == "input" else Gate()
 
-    def _view(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> GateOutput:
+    def _gate_output(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> GateOutput:
         scores = None
         if self.gate.needs_scores or self.mixer.aggregate == "ssc":
             u_GTK, pooled_GTK, scale = self._compared(x, q, k_GTK)

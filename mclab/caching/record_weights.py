@@ -23,7 +23,7 @@ class Recorded(NamedTuple):
     layer: int
     """Its place among the model's caching layers, from 0 at the bottom."""
     heads: int
-    """H; the weights of one sequence's heads stand side by side in G."""
+    """H; the heads of one sequence follow each other in G."""
     weights: Tensor
     """[G, T, N], detached; padded to full segments, and with the columns, of caching/segment.py: constant segments in
     their order, or every bucket and behind them the online memory. Zero where nothing was read."""
@@ -63,7 +63,7 @@ class _RecordedSequence:
     """A written sequence that records the weights it is read with."""
 
     written: Written
-    view: GateOutput
+    gated: GateOutput
     record: Callable[[Tensor], None]
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
@@ -71,7 +71,7 @@ class _RecordedSequence:
         return self.written.read(q_GTK, weights_GTN)
 
     def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
-        self.record(spread(weights_GTJ.detach(), columns_GTJ, self.view.visible_TN.shape[1]))
+        self.record(spread(weights_GTJ.detach(), columns_GTJ, self.gated.visible_TN.shape[1]))
         return self.written.read_chosen(q_GTK, weights_GTJ, columns_GTJ)
 
     def read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
@@ -79,5 +79,5 @@ class _RecordedSequence:
         return self.written.read_mixed(q_GTK, weights_GTN)
 
     def _record_all(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> None:
-        ones_TN = self.view.visible_TN.to(q_GTK.dtype)
+        ones_TN = self.gated.visible_TN.to(q_GTK.dtype)
         self.record(ones_TN.expand(len(q_GTK), -1, -1) if weights_GTN is None else weights_GTN.detach())

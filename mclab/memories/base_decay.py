@@ -1,4 +1,6 @@
-"""Linear memories that forget: what RetNet, SWLA and Mamba-2 share. Shapes as in memories/base.py.
+"""Linear memories that forget: what RetNet, SWLA and Mamba-2 share.
+
+Shapes as in memories/base.py; chunks as in memories/chunks.py: M chunks, X folded batch, J writes.
 
 See docs/equations.md#chunk-form.
 """
@@ -15,8 +17,8 @@ from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.rates import Coefficients
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.chunks import Chunks, chunks_of
-from mclab.memories.fast_weights import FastWritten, Fold
+from mclab.memories.chunks import Chunks
+from mclab.memories.fast_weights import Fold, write_in_chunks
 
 #: Tokens in a chunk; the result does not depend on it.
 CHUNK = 64
@@ -51,11 +53,7 @@ class DecayedMemory(Memory):
         return torch.einsum("gvk,gk->gv", state.weights[0], q_GK)
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        parts, buckets = chunks_of(segments, CHUNK, init)
-        own, beside = (
-            [(each, self._source(each.tokens(tokens), each.chunks)) for each in some] for some in (parts, buckets)
-        )
-        return FastWritten(Net(None, "dot"), segments, own, beside, Fold(1, 1))
+        return write_in_chunks(tokens, segments, init, CHUNK, self._source, Net(None, "dot"), Fold(1, 1))
 
     def _source(self, tokens: Tokens, chunks: Chunks) -> Source:
         keys, values = self.writes(tokens, chunks)

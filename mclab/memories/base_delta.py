@@ -1,4 +1,4 @@
-"""Linear memories that take from what a key held before they write: what the delta rules and RWKV-7 share.
+"""Linear memories that erase what a key held before they write: what the delta rules and RWKV-7 share.
 
 Depth 1, from zero, exact in chunks. Shapes as in memories/base.py.
 
@@ -15,8 +15,8 @@ from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.chunks import Chunks, chunks_of
-from mclab.memories.fast_weights import FastWritten, Fold
+from mclab.memories.chunks import Chunks
+from mclab.memories.fast_weights import Fold, write_in_chunks
 
 
 class DeltaRuleMemory(Memory):
@@ -39,8 +39,5 @@ class DeltaRuleMemory(Memory):
         return torch.einsum("gvk,gk->gv", state.weights[0], q_GK)
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        parts, buckets = chunks_of(segments, self.chunk or costs(tokens.k.device.type).delta_chunk, init)
-        own, beside = (
-            [(each, self.source(each.tokens(tokens), each.chunks)) for each in some] for some in (parts, buckets)
-        )
-        return FastWritten(Net(None, "dot"), segments, own, beside, Fold(1, 1))
+        chunk = self.chunk or costs(tokens.k.device.type).delta_chunk
+        return write_in_chunks(tokens, segments, init, chunk, self.source, Net(None, "dot"), Fold(1, 1))

@@ -1,7 +1,8 @@
-"""Memories that descend a loss, deep or not: what DLA and Titans share.
+"""Memories that are written by gradient descent, deep or not: what DLA and Titans share.
 
-The rates of a token are made of the layer's input, one of each a head, shared by the memory's matrices. Shapes as in
-memories/base.py; a memory of depth d has widths K, 4K, ..., 4K, V. W^0 is learned at depth 2 and more, zero at depth 1.
+The rates of a token are projections of the layer's input, one of each a head, shared by the memory's matrices. Shapes
+as in memories/base.py; a memory of depth d has widths K, 4K, ..., 4K, V. W^0 is learned at depth 2 and more, zero at
+depth 1.
 
 See docs/equations.md#depth-and-norm, docs/equations.md#step-sizes.
 """
@@ -21,8 +22,8 @@ from mclab.kernels.fastweight.looped import Loop
 from mclab.kernels.fastweight.net import EPS, Net, Objective
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.chunks import Chunks, chunks_of
-from mclab.memories.fast_weights import FastWritten, Fold
+from mclab.memories.chunks import Chunks
+from mclab.memories.fast_weights import Fold, write_in_chunks
 from mclab.memories.kernel_choice import triton_precision
 from mclab.replicas.layers import linear
 from mclab.replicas.parameters import Constant, Normal, Values, parameter
@@ -110,13 +111,12 @@ class GradientMemory(Memory):
         fold = Fold(self.project.shape[0], self.heads)
         loop = Loop(self.mixer.memory, triton_precision(self.mixer, tokens))
         tokens = Tokens(fold(tokens.k), fold(tokens.v), tuple(fold(rate) for rate in tokens.rates))
-        parts, buckets = chunks_of(segments, self.chunk, init)
         net = self._side_by_side(tokens.k.shape[0])
-        own, beside = (
-            [(each, self._source(net, each.tokens(tokens), each.chunks, loop)) for each in some]
-            for some in (parts, buckets)
-        )
-        return FastWritten(net, segments, own, beside, fold)
+
+        def source(tokens: Tokens, chunks: Chunks) -> Source:
+            return self._source(net, tokens, chunks, loop)
+
+        return write_in_chunks(tokens, segments, init, self.chunk, source, net, fold)
 
     def _source(self, net: Net, tokens: Tokens, chunks: Chunks, loop: Loop) -> Source:
         """`net` is that of whole sequences."""

@@ -6,7 +6,7 @@ kernels/fastweight/chunkwise.py (X*M = G*N*n).
 See docs/equations.md#chunk-form.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,14 +19,14 @@ from mclab.kernels.fastweight import ranges
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.memories import sparse_read
-from mclab.memories.base import Segments
-from mclab.memories.chunks import Bucket, Chunks
+from mclab.memories.base import Init, Segments, Tokens
+from mclab.memories.chunks import Bucket, Chunks, chunks_of
 
 
 @dataclass(frozen=True)
 class Fold:
     """Puts the sequences that share a replica's and head's parameters side by side: from [R*B*H, ...] to [R*H*B, ...].
-    Those of several segments, which follow [G] when they restart, stay beside each other."""
+    Those of several segments, which follow [G] when they restart, stay next to each other."""
 
     replicas: int
     heads: int
@@ -35,16 +35,16 @@ class Fold:
         each: Tensor = x.unflatten(0, (self.replicas, -1, self.heads))
         return each.transpose(1, 2).flatten(0, 2)
 
-    def back(self, x: Tensor) -> Tensor:
-        """The order that it was."""
+    def undo(self, x: Tensor) -> Tensor:
+        """From [R*H*B, ...] to [R*B*H, ...]."""
         each: Tensor = x.unflatten(0, (self.replicas, self.heads, -1))
         return each.transpose(1, 2).flatten(0, 2)
 
 
 @dataclass(frozen=True)
 class FastWritten:
-    """`net` has the gain of every sequence, [G, 1, V]; `parts` hold each token once, `buckets` are kept beside; both
-    come with what is written into them. All of it is in the order of `fold`."""
+    """`net` has the gain of every sequence, [G, 1, V]; `parts` hold each token once, `buckets` are the kept memories
+    that are written by themselves; both come with what is written into them. All of it is in the order of `fold`."""
 
     net: Net
     segments: Segments
@@ -55,7 +55,7 @@ class FastWritten:
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         """Sum of weight times M(q)."""
         q_GTK, weights_GTN = self.fold(q_GTK), None if weights_GTN is None else self.fold(weights_GTN)
-        return self.fold.back(self._read_all(q_GTK, *self._read_own(q_GTK), weights_GTN))
+        return self.fold.undo(self._read_all(q_GTK, *self._read_own(q_GTK), weights_GTN))
 
     def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
         """Sum of weight times M(q) over the memories named, or over all where that costs less."""
@@ -67,7 +67,7 @@ class FastWritten:
         else:
             weights_GTN = sparse_read.spread(weights_GTJ, columns_GTJ, self.segments.columns)
             y = self._read_all(q_GTK, own_GTV, made, weights_GTN)
-        return self.fold.back(y)
+        return self.fold.undo(y)
 
     def _sparse_is_cheaper(self, layers: Sequence[Tensor], columns_GTJ: Tensor) -> bool:
         """Whether reading the kept memories named costs less than reading all."""
@@ -104,7 +104,7 @@ class FastWritten:
     def read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         """Layer by layer the weighted sum of what the memories that a token sees do to their input."""
         q_GTK, weights_GTN = self.fold(q_GTK), None if weights_GTN is None else self.fold(weights_GTN)
-        return self.fold.back(self._read_mixed(q_GTK, weights_GTN))
+        return self.fold.undo(self._read_mixed(q_GTK, weights_GTN))
 
     def _read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         each, h = [source.layers() for _, source in self.parts], q_GTK
@@ -126,18 +126,18 @@ class FastWritten:
 
     def _states(self, made: Sequence[Sequence[Tensor]]) -> tuple[list[Tensor], list[int]]:
         """From each part's layers' weights after the chunks to keep to those of all kept memories side by side,
-        [G, Q, O, I], and each one's place among the Q: it began with its last segment, goes on over it, or was written
-        by itself."""
+        [G, Q, O, I], and each one's place among the Q: it began with its last segment, was written over several, or was
+        written by itself."""
         if not self.parts[0][0].chunks.restarts:
             chunks = self.parts[0][0].chunks
             return list(made[0]), [chunks.place_after(end) for _, end in self.segments.spans]
         place: dict[tuple[int, int], int] = {}
         parts: list[list[Tensor]] = []
-        beside = [(bucket, [layer.kept for layer in source.layers()]) for bucket, source in self.buckets]
+        alone = [(bucket, [layer.kept for layer in source.layers()]) for bucket, source in self.buckets]
         online = zip((part for part, _ in self.parts), made, strict=True)
         for bucket, layers, spans in (
             *((part, own, self.segments.runs) for part, own in online),
-            *((bucket, own, self.segments.spans) for bucket, own in beside),
+            *((bucket, own, self.segments.spans) for bucket, own in alone),
         ):
             if layers:
                 first = sum(part.shape[1] for part in parts[0]) if parts else 0
@@ -166,9 +166,28 @@ class FastWritten:
         return y_GTV * weights_GTN.gather(-1, column[None, :, None].expand(weights_GTN.shape[0], -1, 1))
 
 
+def write_in_chunks(
+    tokens: Tokens,
+    segments: Segments,
+    init: Init,
+    chunk: int,
+    source: Callable[[Tokens, Chunks], Source],
+    net: Net,
+    fold: Fold,
+) -> FastWritten:
+    """A sequence written in chunks of at most `chunk` tokens; `source` writes tokens that are cut so.
+
+    `tokens` and the gain of `net` are in the order of `fold`.
+    """
+    parts, buckets = (
+        [(each, source(each.tokens(tokens), each.chunks)) for each in some] for some in chunks_of(segments, chunk, init)
+    )
+    return FastWritten(net, segments, parts, buckets, fold)
+
+
 @once
 def _places(bounds: tuple[tuple[int, int], ...], device: torch.device) -> Tensor:
-    """[T]: where each token stands when these ranges are laid one behind the other."""
+    """[T]: where each token stands in these ranges, joined in their order."""
     return torch.cat([torch.arange(first, end, device=device) for first, end in bounds]).argsort()
 
 

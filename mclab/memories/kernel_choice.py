@@ -1,4 +1,4 @@
-"""Whether a Triton kernel computes what a memory is told."""
+"""Whether a Triton kernel computes a mixer's rule."""
 
 import torch
 

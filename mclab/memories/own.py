@@ -1,6 +1,6 @@
 """A rule of the user's own, token by token or in chunks, read in every way that a cache reads memories.
 
-The rule is one class with `step(state, token)`; what it may have beside stands in docs/extending.md. It sees one
+The rule is one class with `step(state, token)`; what else it may have is in docs/extending.md. It sees one
 replica: B sequences with H heads, a state of [B, H, ...], or several. Other shapes as in memories/base.py; L tokens.
 """
 
@@ -28,7 +28,7 @@ States = tuple[Tensor, ...]
 
 
 class Token(NamedTuple):
-    """What a rule is told of a token. In `write`, of L tokens, with an axis L behind B."""
+    """What a rule gets of a token; in `write` of L tokens, with an axis L behind B."""
 
     k: Tensor
     """[B, H, K]: its key in each head."""

@@ -3,10 +3,11 @@
 w = exp(-e^(-1/2) sigmoid(d)) and a = sigmoid(.) for every channel; kappa = (k * xi) / |k * xi| in each head;
 k' = k (1 + (a - 1) * rho). d is a bias and tanh between two matrices, a's logit a bias and two matrices.
 
-Left out of the full block: the shift of tokens before the projections (the short convolution stands there), the bonus
-of the present token, the value residual between layers, the output's gate (`out_gate` puts one) and group norm (the
-mixer's norm stands there). RWKV-7 starts the decays of its channels between e^-0.001 and e^-0.11 a token; the fast ones
-forget a sequence of 64 tokens, so here the slowest keeps e^-0.06 and the fastest e^-0.7 of what it held 64 tokens ago.
+Left out of the full block: the shift of tokens before the projections (the short convolution takes its place), the
+bonus of the present token, the value residual between layers, the output's gate (`out_gate: true` adds one) and group
+norm (the mixer's norm takes its place). RWKV-7 starts the decays of its channels between e^-0.001 and e^-0.11 a token;
+the fast ones forget a sequence of 64 tokens, so here the slowest keeps e^-0.06 and the fastest e^-0.7 of what it held
+64 tokens ago.
 
 See docs/equations.md#rwkv7.
 """

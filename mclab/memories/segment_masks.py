@@ -1,4 +1,7 @@
-"""What depends on how a sequence is cut alone, as numbers to multiply with: made once for each device and type."""
+"""Which blocks of a sequence a memory holds and what a token sees, as constant matrices of zeros and ones.
+
+Shapes: T time, N blocks, columns as in caching/segment.py.
+"""
 
 import torch
 from torch import Tensor

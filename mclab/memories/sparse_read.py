@@ -1,7 +1,7 @@
 """Reading the kept memories that each token chose, and no others (SSC; docs/equations.md#sparse-selective-caching).
 
 Shapes: G sequences and heads folded, T time, K key width, V value width, k choices, J = k + 1 columns, the last of them
-t's own; Q states side by side, in which every kept memory has its place.
+t's own; Q states, among which every kept memory has its place.
 """
 
 from collections.abc import Sequence
@@ -86,6 +86,6 @@ def _memories(columns_GTJ: Tensor, place: Sequence[int], states: int) -> Tensor:
     """Each choice as a number among the G Q states, G Q where there is none: [G, T, k]."""
     kept, own = columns_GTJ[..., :-1], columns_GTJ[..., -1:]
     first = counting(len(kept), kept.device)[:, None, None] * states
-    # No place is looked up where columns are places; t's own column may lie beyond the kept memories.
+    # Where columns are places there is nothing to map; t's own column may be beyond the kept memories.
     table = None if list(place) == list(range(len(place))) else integers((*place, 0), kept.device)
     return torch.where(kept == own, len(kept) * states, first + (kept if table is None else table[kept]))

@@ -21,7 +21,7 @@ from mclab.memories.chunks import Chunks
 from mclab.replicas.layers import linear
 from mclab.replicas.parameters import Normal, Values, parameter
 
-#: Where the logits of alpha, beta and lambda start: remember, look back a little, write.
+#: Where the logits of alpha, beta and lambda start: remember, write the last token again a little, write this one.
 STARTS = (5.0, 0.0, 0.0)
 
 
