@@ -1,7 +1,7 @@
-"""Constant tensors, which depend on shapes alone: made once for each device, and kept.
+"""Constant tensors, which depend on shapes alone: made once for each device, and kept (`once`).
 
-What is copied from the host in a training step waits for the device each time, and cannot be part of a CUDA graph; what
-is computed there anew is a launch each time.
+A copy from the host in a training step waits for the device each time, and cannot be part of a CUDA graph; a constant
+that is computed anew is a launch each time.
 """
 
 from collections import OrderedDict
@@ -64,7 +64,8 @@ def once(make: Callable[P, Tensor]) -> Callable[P, Tensor]:
 
 
 def holdings() -> list[Tensor]:
-    """All that is kept now. A captured graph reads these tensors where they lie, so who replays it must hold them."""
+    """All that is kept now. A captured graph reads these tensors at their addresses, so whoever replays it must hold
+    them."""
     return list(_store.tensors.values())
 
 

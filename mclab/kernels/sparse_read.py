@@ -1,10 +1,11 @@
 """Reads of the few memories that each token chose, as a few batched products: tokens sorted into blocks by memory.
 
-A block is `b` rows of tokens that read one memory, so its matrix is gathered once a block; the last block of a memory
-is filled up with zero rows. The number of blocks is a bound that does not depend on what was chosen: nothing waits for
-the device, and the work can be counted beforehand. Behind them stands one block of zeros, read by whoever chose fewer.
-Shapes: T tokens of all sequences, k choices a token, Q memories of all sequences, n blocks, b rows, I and O into and
-out of a layer, D width.
+The method of grouped matrix products in mixtures of experts, a memory in place of an expert. A block is `b` rows of
+tokens that read one memory, so its matrix is gathered once a block; the last block of a memory is filled up with zero
+rows. The number of blocks is a bound that does not depend on what was chosen, so that the host never waits for the
+device, and the work can be counted in advance. A last block of zeros is read by tokens that chose fewer. Shapes: T
+tokens of all sequences, k choices a token, Q memories of all sequences, n blocks, b rows, I and O into and out of a
+layer, D width.
 """
 
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ def sort_into_blocks(memory_Tk: Tensor, memories: int, pairs: int) -> Blocks:
     starts = torch.searchsorted(sorted_memory, each)
     taken = (starts.diff() + height - 1) // height
     ends = taken.cumsum(0)
-    # Past the last start stand the choices of none: their place is the block of zeros.
+    # Choices of no memory come after the last start: they go to the block of zeros.
     offset = torch.cat(((ends - taken) * height, ends.new_zeros(1))) - starts
     row = counting(len(order), order.device) + offset[sorted_memory]
     row = torch.where(sorted_memory < memories, row, count * height)

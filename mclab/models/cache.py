@@ -48,12 +48,12 @@ class Cache:
 
     @property
     def floats(self) -> int:
-        """Numbers kept for one sequence, in all."""
+        """State size of one sequence in floats, kept memories included."""
         return sum(each.numel() for each in to_tensors(self.past).values() if each.is_floating_point()) // self.batch
 
     @property
     def cached_floats(self) -> int:
-        """Those of them that belong to kept memories, and so grow by one memory a segment."""
+        """The part of the state size that belongs to kept memories: it grows by one memory a segment."""
         rows = self.memory.progress.kept.rows
         return sum(each.numel() for each in rows if each.is_floating_point()) // self.batch
 
@@ -70,11 +70,11 @@ class Cache:
         return replace(self, past=past)
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> "Cache":
-        """On another device, or with its floats in another type."""
+        """On another device, or with its floating-point tensors in another type."""
         return self._mapped(lambda x: x.to(device=device, dtype=dtype if x.is_floating_point() else None))
 
     def detach(self) -> "Cache":
-        """Without the way back to earlier tokens' gradients."""
+        """Without the graph that leads to earlier tokens' gradients."""
         return self._mapped(Tensor.detach)
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -106,8 +106,8 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
     elif isinstance(value, int):
         yield name, torch.tensor(value)
     elif value is not None:
-        for word, part in _parts(value):
-            yield from _flat(f"{name}.{word}".lstrip("."), part)
+        for key, part in _parts(value):
+            yield from _flat(f"{name}.{key}".lstrip("."), part)
 
 
 def _parts(value: Any) -> Iterator[tuple[int | str, Any]]:

@@ -85,5 +85,5 @@ def _both(replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: fl
     return CachedMemory(replicas, model, mixer, length, gain), Attention(replicas, model, window, length, gain)
 
 
-#: By the word that stands under `model.mixer.hybrid`.
+#: By the name under `model.mixer.hybrid`.
 HYBRIDS: dict[str, type[MemoryAsLayer | MemoryAsGate]] = {"mal": MemoryAsLayer, "mag": MemoryAsGate}

@@ -2,7 +2,7 @@
 
 y_t = sum over levels l of lambda_t^(l) S_t^(l) q_t with lambda = softplus(L_l times a projection of x_t), L_l learned,
 of each head; the rule that writes S is Mamba-2's or the gated delta rule's. Unlike a cache over log segments, every
-token cuts its past anew, down to single tokens, a bucket goes on decaying, and the weights do not add up to one.
+token cuts its past anew, down to single tokens, a bucket still decays, and the weights do not add up to one.
 
 Shapes: R replicas, B batch, T time, D model width, H heads, G = R*B*H folded, C chunk, L levels.
 
@@ -25,7 +25,7 @@ from mclab.replicas.parameters import Constant, Normal, parameter
 
 #: Tokens in a chunk, a power of two; the result does not depend on it.
 CHUNK = 64
-#: By the word that stands under `model.mixer.rule`.
+#: By the name under `model.mixer.rule`.
 RULES = {"mamba2": chunkwise.decayed, "gated_delta": chunkwise.delta}
 
 

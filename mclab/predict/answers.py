@@ -22,7 +22,7 @@ from mclab.predict.needed import needed
 from mclab.report.strip import Strip
 from mclab.sample import rows_of
 from mclab.tasks import NO_ANSWER, TASKS, Batch
-from mclab.train.evaluate import as_examined
+from mclab.train.evaluate import as_scored
 
 #: Tokens in one forward pass; the gates' weights of all of them are held at once.
 TOKENS = 2**14
@@ -121,7 +121,7 @@ def predicted(
         raise ConfigError(str(error)) from None
     per_pass = max(1, TOKENS // task.length)
     samples: list[Sample] = []
-    with as_examined(model, run, split):
+    with as_scored(model, run, split):
         for start in range(0, count, per_pass):
             part = slice(start, start + per_pass)
             samples += _samples(model, run, task, rows[part], Batch(*(field[:, part] for field in batch)), keep)

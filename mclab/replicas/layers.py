@@ -48,17 +48,18 @@ class RMSNorm(nn.Module):
 
 
 class ShortConv(nn.Module):
-    """Causal depthwise convolution over time with `taps` weights a channel."""
+    """Causal depthwise convolution over time, `kernel_size` tokens wide."""
 
-    def __init__(self, replicas: int, channels: int, taps: int) -> None:
+    def __init__(self, replicas: int, channels: int, kernel_size: int) -> None:
         super().__init__()
-        self.weight = parameter(replicas, taps, channels, init=Normal(1 / math.sqrt(taps)), decays=False)
+        self.weight = parameter(replicas, kernel_size, channels, init=Normal(1 / math.sqrt(kernel_size)), decays=False)
 
     def forward(self, x_RBTC: Tensor) -> Tensor:
         return causal_conv(x_RBTC, self.weight)
 
     def after(self, last_RBJC: Tensor | None, x_RBTC: Tensor) -> tuple[Tensor, Tensor]:
-        """The same of tokens that follow on the `last` inputs, at first None; and the last inputs for those to come."""
+        """The same for tokens that follow on the `last` inputs, at first None, and the last inputs for those to
+        come."""
         before = self.weight.shape[1] - 1
         if last_RBJC is None:
             last_RBJC = x_RBTC.new_zeros(*x_RBTC.shape[:2], before, x_RBTC.shape[-1])
@@ -80,7 +81,7 @@ class SwiGLU(nn.Module):
 
 
 def autocast(device: torch.device, enabled: bool) -> AbstractContextManager[object]:
-    """bf16 where torch would take it, or, not enabled, nowhere; nothing on a device that knows no autocast."""
+    """bf16 as torch's autocast says, or, not enabled, fp32 everywhere; no effect on a device without autocast."""
     if not torch.amp.is_autocast_available(device.type):
         return nullcontext()
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
@@ -103,7 +104,7 @@ def rotate(x: Tensor, start: int = 0) -> Tensor:
 
 @once
 def _turns(T: int, K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Those of the first T positions."""
+    """`_turns_from` 0."""
     return _turns_from(0, T, K, dtype, device)
 
 

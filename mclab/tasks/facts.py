@@ -35,7 +35,7 @@ def batch(
     """Samples `start` to `start + count - 1` of `split`, for each seed: R = len(seeds), B = count, Q = P.
 
     Facts are drawn with replacement, in every split from the whole map: test asks in an order of its own what training
-    has told. Raises `ValueError` for an unknown split, an empty range, and a space too small for the split.
+    has shown. Raises `ValueError` for an unknown split, an empty range, and a space too small for the split.
     """
     check_split(split)
     samples = sample_keys(f"facts/{split}", seeds, start, count, torch.device(device)).flatten()

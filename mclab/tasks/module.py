@@ -23,7 +23,7 @@ from mclab.tasks.base import NO_ANSWER, Batch, Role
 from mclab.tasks.splits import ATTEMPTS, belongs, check_split
 from mclab.tasks.stream import fork, mix, salts, sample_keys
 
-#: Sequences that are looked at for how many positions they score.
+#: Sequences that are drawn to count how many positions they score.
 _PROBED = 16
 
 Made = Callable[..., Any]

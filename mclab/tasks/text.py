@@ -1,6 +1,6 @@
 """Language modelling of bytes: pieces of files, each byte's next one wanted. Letters: N sequences, T bytes.
 
-It stands in for language modelling on a corpus that comes with Python, at the size of these models.
+It takes the place of language modelling, on a corpus that comes with Python, at the size of these models.
 
 See docs/equations.md#text.
 """

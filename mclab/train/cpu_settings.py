@@ -1,4 +1,4 @@
-"""What a process is set to before it trains on the CPU. Neither setting changes what is computed but for denormals."""
+"""Settings of a process that trains on the CPU: malloc and denormals. Only the second changes results, by denormals."""
 
 import ctypes
 from functools import cache

@@ -39,7 +39,7 @@ class AdamW:
 
     @property
     def state(self) -> list[Tensor]:
-        """What a step changes beside the values."""
+        """What a step changes besides the values."""
         return [self.mean, self.square, self.count]
 
     @torch.no_grad()

@@ -1,4 +1,7 @@
-"""A pack: runs of one shape, trained as one model whose every tensor has a leading replica axis R."""
+"""A pack: several runs of one shape, trained as one batched model.
+
+Shapes: R replicas, one a run, P parameters of one run. Every tensor of the model has the leading axis R.
+"""
 
 from collections.abc import Sequence
 
@@ -55,7 +58,7 @@ class Pack:
         grads = torch.autograd.grad(loss_R, self.parameters, one_R)
         grad_RP = torch.cat([g.flatten(1) for g in grads], dim=1)
         norm_R = torch.linalg.vector_norm(grad_RP, dim=1)
-        # Of what is finite zero times is zero, of anything else it is no number.
+        # 0 * x is 0 where x is finite, else NaN, which equals nothing.
         healthy_R = (loss_R.detach() * 0).to(norm_R) == norm_R * 0
         lost_R = self.alive_R > healthy_R
         self.diverged_R.masked_fill_(lost_R, step)

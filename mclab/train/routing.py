@@ -1,4 +1,4 @@
-"""What each step of training tells the layers that choose their memories (docs/equations.md#route).
+"""What each training step sets for the layers that choose their memories (docs/equations.md#route).
 
 All of it is a function of seed and step alone: of replica r, sequence b of the step, the layer, the head and the token.
 Shapes: R replicas, B batch, H heads, T time padded to full segments, G = R*B*H folded.

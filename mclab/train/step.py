@@ -87,7 +87,7 @@ class Step:
 
 
 class _Static:
-    """A batch's place, and what trains on what lies there."""
+    """The fixed buffers of a batch, and the function that trains on what they hold."""
 
     def __init__(self, tensors: list[Tensor], run: Callable[[], None]) -> None:
         self.tensors, self.run = tensors, run

@@ -16,7 +16,7 @@ from mclab.files import require_file
 
 #: The file's one metadata key: with several, their order could differ from process to process.
 _KEY = "mclab"
-#: Stands beside the checksum, so that a file that has lost one of the two is not taken for one of before checksums.
+#: Written with the checksum: a file that has lost one of the two is not taken for one from before checksums.
 _SIGNED = {"digest": digest.KEY}
 
 

@@ -1,4 +1,4 @@
-"""The weights of a trained run as a file, and the model back from it."""
+"""The weights of a trained run as a file, and the model from that file."""
 
 from collections.abc import Iterator
 from pathlib import Path

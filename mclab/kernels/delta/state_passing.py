@@ -1,4 +1,4 @@
-"""The states between chunks, H = S^T, and back: the only loop over chunks.
+"""The states between chunks, H = S^T, forward and backward: the only loop over chunks.
 
 H_{m+1} = D_m H_m + w_m^T z_m; the first C of a chunk's J updates z are own_m - r_m H_m, the others own_m. Shapes: M
 chunks, X folded batch, C tokens, J updates, K key width, V value width.

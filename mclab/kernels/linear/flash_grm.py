@@ -1,4 +1,7 @@
-"""The gated read of the linear memory as one kernel, where there is one that is trusted. Shapes as in chunkwise.py."""
+"""Flash-GRM: the gated read of the linear memory as one Triton kernel, where there is one that is trusted.
+
+`reference` is the same by torch's forms. Shapes as in chunkwise.py; see mclab/kernels/README.md.
+"""
 
 import torch
 from torch import Tensor

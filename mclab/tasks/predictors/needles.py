@@ -1,7 +1,7 @@
-"""Answers from a haystack in which the asked key was not looked for: one of the needles' values, copied whole.
+"""Answers from a haystack without a search for the asked key: one of the needles' values, copied whole.
 
-A value that was fed already is not given again, and of a key's further values only those that stand behind the last one
-fed are candidates, since they are wanted in the order in which they stand. Letters in shapes: N sequences, J needles by
+A value that was fed already is not given again, and of a key's further values only those behind the last one fed
+are candidates, since they are wanted in the haystack's order. Letters in shapes: N sequences, J needles by
 their place, S wanted values, v tokens of one.
 
 See docs/equations.md#trivial-predictors.
@@ -52,7 +52,7 @@ def some(config: NiahTask, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
 
 
 def key_blind(config: NiahTask, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
-    """The value of the needle at whose place in training the asked needle stood most often; of equal ones any."""
+    """The value of the needle at whose place in training the asked needle was most often; of equal ones any."""
     found = _needles(config, exam)
     merits = _merits(lessons, _ways(config, found.places))
     return _copied(config, exam, found, (merits << 31) + _lots(exam, found))
@@ -86,11 +86,11 @@ def _lots(batch: Batch, found: _Needles) -> Tensor:
 
 
 def _merits(lessons: Sequence[Lesson], ways: Tensor) -> Tensor:
-    """How many times as often as by chance the needle asked first stood there in training; 1 where that is in doubt.
+    """How many times as often as by chance the needle asked first was there in training; 1 where that is in doubt.
 
     In thousandths. A place is in doubt where it never held a needle, and where chance alone could have done it.
     """
-    held, asked, chance = (torch.cat(parts) for parts in zip(*map(_stood, lessons), strict=True))
+    held, asked, chance = (torch.cat(parts) for parts in zip(*map(_places_of, lessons), strict=True))
     places, at = torch.unique(held, return_inverse=True)
     zeros = torch.zeros(len(places), dtype=torch.float64)
     hits = zeros.scatter_add(0, at, asked)
@@ -101,7 +101,7 @@ def _merits(lessons: Sequence[Lesson], ways: Tensor) -> Tensor:
     return torch.where(places[near] == ways, lift[near], 1000)
 
 
-def _stood(lesson: Lesson) -> tuple[Tensor, Tensor, Tensor]:
+def _places_of(lesson: Lesson) -> tuple[Tensor, Tensor, Tensor]:
     """For each needle its place, whether it was asked first, and how likely that is where all are alike."""
     assert isinstance(lesson.config, NiahTask)
     found = _needles(lesson.config, lesson.batch)

@@ -16,7 +16,7 @@ from mclab.tasks.base import NO_ANSWER, Batch
 from mclab.tasks.predictors.table import Lesson, counted
 from mclab.tasks.stream import below, mix, numbers, salts
 
-#: Bits for a position where a number of pairs stands before it.
+#: Bits for a position; the number of pairs is above them.
 _FIELD = 20
 
 
@@ -41,7 +41,7 @@ def some(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
 
 
 def most_frequent(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
-    """The value that stands in most pairs."""
+    """The value of most pairs."""
     values, number = _pairs(config, exam)
     assert (number == values.shape[-1]).all(), "a value that pads would be counted"
     ordered, place = values.sort(-1).values, numbers(values.shape[-1], torch.int64, values.device)
@@ -51,7 +51,7 @@ def most_frequent(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) ->
 
 
 def by_position(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
-    """The value of the pair that in training was asked most often where the question stands, among so many pairs."""
+    """The value of the pair that in training was asked most often at the question's position, among so many pairs."""
     table = counted(_asked(lesson) for lesson in lessons)
     found = _pairs(config, exam)
     return _chosen(exam, found, table.of(_contexts(exam, found)).minimum(found.number - 1))

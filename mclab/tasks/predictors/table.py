@@ -29,7 +29,7 @@ class Table(NamedTuple):
     outcomes: Tensor
 
     def of(self, contexts: Tensor) -> Tensor:
-        """What to expect in each context; one that was never seen stands in for the next that was."""
+        """What to expect in each context; for one that was never seen, the next that was."""
         return self.outcomes[torch.searchsorted(self.contexts, contexts).clamp_(max=len(self.contexts) - 1)]
 
 
