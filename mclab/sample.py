@@ -133,7 +133,7 @@ def rows_of(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[
 
 def words(task: TaskConfig, tokens: Iterable[int]) -> list[str]:
     """Tokens of a task as it names them, without marks: `k2`, `KEY`, `7`."""
-    return [TASKS[task.name].word(task, token) for token in tokens]
+    return [TASKS[task.name].token_name(task, token) for token in tokens]
 
 
 def _contradicted(row: Row, at: int, answer: int) -> bool:

@@ -67,6 +67,6 @@ class Task(Protocol):
         """[R, B, T] int64: the `Role` of every token."""
         ...
 
-    def word(self, config: Any, token: int) -> str:
+    def token_name(self, config: Any, token: int) -> str:
         """A token of the vocabulary as a person reads it: without spaces, different for each."""
         ...

@@ -67,7 +67,7 @@ def roles(config: FactsTask, batch: Batch) -> Tensor:
     return integers(tuple(map(int, layout)), batch.tokens.device).expand_as(batch.tokens)
 
 
-def word(config: FactsTask, token: int) -> str:
+def token_name(config: FactsTask, token: int) -> str:
     """The two halves of a key and a value, with the number in their alphabet: a3, b12, v7."""
     alphabet = min(token // config.base, 2)
     return f"{'abv'[alphabet]}{token - alphabet * config.base}"

@@ -63,7 +63,7 @@ def roles(config: ModuleTask, batch: Batch) -> Tensor:
     return found
 
 
-def word(config: ModuleTask, token: int) -> str:
+def token_name(config: ModuleTask, token: int) -> str:
     """The task's own `word(token)` where it has one, else the number."""
     part = made(config)
     return str(part.word(token)) if hasattr(part, "word") else str(token)

@@ -70,7 +70,7 @@ def roles(config: MqarTask, batch: Batch) -> Tensor:
     return named + asked
 
 
-def word(config: MqarTask, token: int) -> str:
+def token_name(config: MqarTask, token: int) -> str:
     """Keys and values with the token's own number: 0, k2, v33."""
     return f"{'v' if token >= config.vocab // 2 else 'k'}{token}" if token else "0"
 

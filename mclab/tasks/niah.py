@@ -85,7 +85,7 @@ def roles(config: NiahTask, batch: Batch) -> Tensor:
     return torch.cat((named, asked.expand(*hay.shape[:-1], -1)), -1)
 
 
-def word(config: NiahTask, token: int) -> str:
+def token_name(config: NiahTask, token: int) -> str:
     """KEY, IS, ASK, the digits 0 to f, haystack words w0, w1, ..., key words k0, k1, ..."""
     first_key = WORDS + haystack_words(config.vocab)
     if token < DIGITS:

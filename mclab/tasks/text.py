@@ -47,7 +47,7 @@ def roles(config: TextTask, batch: Batch) -> Tensor:
     return torch.full_like(batch.tokens, int(Role.ANSWER))
 
 
-def word(config: TextTask, token: int) -> str:
+def token_name(config: TextTask, token: int) -> str:
     r"""Letters and signs of ASCII as they are, other bytes as `\x0a`."""
     return chr(token) if 33 <= token <= 126 else f"\\x{token:02x}"
 
