@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def softmax(logits: Tensor, visible: Tensor) -> Tensor:
-    """gamma = softmax over the visible columns, zero elsewhere; each row sums to 1."""
+    """gamma = softmax over the visible columns, zero elsewhere; each row sums to 1 (MC section 3.1)."""
     return logits.masked_fill(~visible, -torch.inf).softmax(-1)
 
 

@@ -15,22 +15,23 @@ from mclab.memories.base import Written
 
 
 def residual(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """y_t = M_t^(s)(q_t) + sum_{i < s} M^(i)(q_t), s being t's segment (MC, section 3.1)."""
+    """y_t = M_t^(s)(q_t) + sum_{i < s} M^(i)(q_t), s being t's segment (MC eq. 7)."""
     return written.read(q_GTK, None)
 
 
 def grm(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """Gated residual memory: y_t = gamma_t^(s) M_t^(s)(q_t) + sum_{i < s} gamma_t^(i) M^(i)(q_t)."""
+    """Gated residual memory: y_t = gamma_t^(s) M_t^(s)(q_t) + sum_{i < s} gamma_t^(i) M^(i)(q_t) (MC eq. 9)."""
     return written.read(q_GTK, gated.weights())
 
 
 def soup(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """Memory soup: mix the weight matrices with gamma, then read the mixed memory once."""
+    """Memory soup: mix the weight matrices with gamma, then read the mixed memory once (MC eqs. 14, 15)."""
     return written.read_mixed(q_GTK, gated.weights())
 
 
 def ssc(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """Sparse selective caching: grm over the k kept memories of highest context score and the online one (route.py)."""
+    """Sparse selective caching: grm over the k kept memories of highest score and the online one (MC eq. 17;
+    route.py)."""
     return ROUTES[gated.route](written, q_GTK, gated)
 
 

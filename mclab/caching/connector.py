@@ -9,7 +9,7 @@ from mclab.replicas.layers import Linear
 
 
 class Own(nn.Module):
-    """u_t = x_t W_u: [R, B, T, D] to [R, B, T, D]."""
+    """u_t = x_t W_u (MC eq. 10): [R, B, T, D] to [R, B, T, D]."""
 
     def __init__(self, replicas: int, width: int) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class Own(nn.Module):
 
 
 class Shared(nn.Module):
-    """u_t = q_t, as it is before any rotary embedding."""
+    """u_t = q_t, before any rotary embedding (the alternative of MC section 3.1)."""
 
     def __init__(self, replicas: int, width: int) -> None:
         super().__init__()

@@ -71,8 +71,11 @@ class _Piece:
             now = self._written(self._opened(now), t)
             if read:
                 outputs.append(self._read(now, t))
-        y = self._finished(torch.cat(outputs, 1)) if read else self.x
-        return y, self._with_states(now, self.memory.carried)
+        left = self._with_states(now, self.memory.carried)
+        if not read:
+            return self.x, left
+        y_GTV, skipped = torch.cat(outputs, 1), self.memory.skip(self.tokens)
+        return self.layer._unfold(y_GTV if skipped is None else y_GTV + skipped, 1), left
 
     def side_by_side(self, past: DecodingState) -> DecodingState:
         """Of a sequence in equal segments that restart: all but the last one, which do not depend on each other."""
@@ -110,7 +113,12 @@ class _Piece:
         block, log = now.block + 1, self.mixer.segmentation == "log"
         first = block - (block & -block) if log else now.block
         kept = self._kept(now, next(each for each in now.writers if each.first == first), block)
-        growing = tuple(each for each in now.writers if log and _still_grows(each.first, block))
+        # A bucket from i 2^l on has an even i (caching/segment.py): the one from f grows to half of f's lowest digit.
+        growing = tuple(
+            each
+            for each in now.writers
+            if log and (each.first == 0 or block - each.first < (each.first & -each.first) // 2)
+        )
         if not INITS[self.mixer.init].restarts:
             growing = tuple(replace(each, state=None) for each in growing)
         begun = self._writer(block, INITS[self.mixer.init].start(self.initial, online.state))
@@ -176,10 +184,6 @@ class _Piece:
             scale = default_scale(self.mixer.pool, self.mixer.pool_of, self.u.shape[-1])
         return (scale * torch.einsum("ngk,gk->gn", pools, self.u[:, t])).unsqueeze(1)
 
-    def _finished(self, y_GTV: Tensor) -> Tensor:
-        skipped = self.memory.skip(self.tokens)
-        return self.layer._unfold(y_GTV if skipped is None else y_GTV + skipped, 1)
-
 
 class _Slots(NamedTuple):
     """What an input gate asks of segments."""
@@ -204,11 +208,3 @@ def _end(mixer: MemoryMixer, block: int) -> float:
         return (block + 1) * mixer.segment
     lengths, beyond = mixer.segment_lengths, block + 1 - len(mixer.segment_lengths)
     return sum(lengths[: block + 1]) + max(0, beyond) * lengths[-1]
-
-
-def _still_grows(first: int, block: int) -> bool:
-    """Whether a memory that began with segment `first` is part of a bucket that still grows in segment `block`.
-
-    Buckets from i 2^l on have an even i (caching/segment.py), so the one from `first` grows to half its lowest digit.
-    """
-    return first == 0 or block - first < (first & -first) // 2

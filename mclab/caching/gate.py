@@ -21,7 +21,8 @@ from mclab.replicas.parameters import Normal, parameter
 
 
 def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: str, scale: float) -> Tensor:
-    """r_t^(i) = scale * <u_t, pool_i>; in t's own column the pool of its segment's tokens up to and including t.
+    """r_t^(i) = scale * <u_t, pool_i> (MC eqs. 10, 16), [G, T, N]; in t's own column the pool of its segment's tokens
+    up to and including t.
 
     `pooled` are the keys, or the layer's inputs. Columns after t's own hold numbers without meaning: mask them.
     """
@@ -88,7 +89,8 @@ class ContextGate(nn.Module):
 
 
 class InputGate(nn.Module):
-    """Logits are x_t W_g, one a slot: they depend on positions and not on contents (docs/equations.md#input-gate)."""
+    """Logits are W_gamma x_t, one a slot: they depend on positions and not on contents
+    (docs/equations.md#input-gate)."""
 
     needs_scores = False
 

@@ -122,7 +122,7 @@ class Segments(ABC):
 
 @dataclass(frozen=True)
 class ConstantSegments(Segments):
-    """Every block is kept and read by all later ones; t's own column is that of its block."""
+    """Every block is kept and read by all later ones (MC section 4.2); t's own column is that of its block."""
 
     single = True
 

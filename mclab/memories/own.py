@@ -160,7 +160,7 @@ def _alone(rule: Any, tokens: Token, spans: dict[tuple[int, int], None], size: i
     found = dict[tuple[int, int], States]()
     for blocks in dict.fromkeys(end - begin for begin, end in spans):
         alike = [span for span in spans if span[1] - span[0] == blocks]
-        cuts = [_cut(tokens, begin * size, end * size) for begin, end in alike]
+        cuts = [Token(*(z[:, begin * size : end * size] for z in tokens)) for begin, end in alike]
         rows = Token(*(torch.cat(each) for each in zip(*cuts, strict=True)))
         states = over(rule, first(rule, _at(rows, 0)), rows)
         pieces = zip(*(each.chunk(len(alike)) for each in states), strict=True)
@@ -170,10 +170,6 @@ def _alone(rule: Any, tokens: Token, spans: dict[tuple[int, int], None], size: i
 
 def _at(tokens: Token, t: int) -> Token:
     return Token(*(z[:, t] for z in tokens))
-
-
-def _cut(tokens: Token, begin: int, end: int) -> Token:
-    return Token(*(z[:, begin:end] for z in tokens))
 
 
 @dataclass(frozen=True)

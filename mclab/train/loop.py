@@ -6,7 +6,6 @@ from itertools import zip_longest
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from mclab.config.keep import Keep
 from mclab.config.outcome import ALL, Outcome, Score
@@ -170,7 +169,9 @@ class _Training:
     def _outcomes(self, last_step: int) -> list[Outcome]:
         test = EvalSet(self.config, self.seeds, "test", self.config.eval.test, self.device)
         test_scores = test.scores(self.pack.model, self.step.autocast())
-        overlap = _overlap(test.fingerprints, self.data.seen)
+        # The share of each replica's test sequences that its training has shown.
+        each = zip(test.fingerprints, self.data.seen, strict=True)
+        overlap = [torch.isin(tested, seen).double().mean().item() for tested, seen in each]
         diverged = self.pack.diverged_R.tolist()
         self._spent()
         return [
@@ -211,8 +212,3 @@ class _Training:
         if self.remarks:
             found["remarks"] = list(self.remarks)
         return found
-
-
-def _overlap(test_RN: Tensor, seen_RM: Tensor) -> list[float]:
-    """Share of each replica's test sequences that its training has shown."""
-    return [torch.isin(test, seen).double().mean().item() for test, seen in zip(test_RN, seen_RM, strict=True)]

@@ -23,7 +23,7 @@ def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool) 
     """
     return {
         "device": device.type,
-        "device_name": _device_name(device),
+        "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         "threads": torch.get_num_threads(),
         "pack": pack,
         "kernels": ", ".join(_computed_by(rule, choice) for rule, choice in choices(run, str(device)).items()),
@@ -40,10 +40,6 @@ def _computed_by(rule: str, choice: Choice) -> str:
     said = choice.failed or asked() == "triton"
     reason = f" ({choice.why_not})" if said and choice.why_not else ""
     return f"{rule}: {choice.form}{reason}"
-
-
-def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
 
 
 @cache
