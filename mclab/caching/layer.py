@@ -97,22 +97,25 @@ class CachingLayer(nn.Module):
                 return self._unfold(y_GTV, x.shape[0])[:, :, :T]
         gated = self._gate_output(x, q, pooled_GTK, segments)
         init = mixer.init if self.post_training is None else "checkpoint"
-        written = self.memory.write(tokens, segments, INITS[init])
-        if self.recorder is not None and self.aggregate is None:
-            written = self.recorder(written, gated)
-        if self.post_training is not None:
-            read = written.read if self.post_training.mix == "outputs" else written.read_mixed
-            y_GTV = read(q_GTK, self._equal_weights(segments, q_GTK))
-        elif self.aggregate is not None:
-            if self.recorder is not None:
-                self.recorder(Unread(), gated).read(q_GTK, self.aggregate.weights(q_GTK, gated))
-            y_GTV = self.aggregate(written, q_GTK, gated, ages(segments, x.device))
-        else:
-            y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, gated)
+        y_GTV = self._aggregated(self.memory.write(tokens, segments, INITS[init]), q_GTK, gated, segments)
         skipped = self.memory.skip(tokens)
         if skipped is not None:
             y_GTV = y_GTV + skipped
         return self._unfold(y_GTV, x.shape[0])[:, :, :T]
+
+    def _aggregated(self, written: Written, q_GTK: Tensor, gated: GateOutput, segments: Segments) -> Tensor:
+        """One output a token from the memories that it sees: [G, T, V]."""
+        if self.recorder is not None and self.aggregate is None:
+            written = self.recorder(written, gated)
+        if self.post_training is not None:
+            read = written.read if self.post_training.mix == "outputs" else written.read_mixed
+            return read(q_GTK, self._equal_weights(segments, q_GTK))
+        if self.aggregate is None:
+            return AGGREGATES[self.mixer.aggregate](written, q_GTK, gated)
+        if self.recorder is not None:  # the user's own reads one memory after the other: its weights are recorded here
+            self.recorder(Unread(), gated).read(q_GTK, self.aggregate.weights(q_GTK, gated))
+        y_GTV: Tensor = self.aggregate(written, q_GTK, gated, ages(segments, q_GTK.device))
+        return y_GTV
 
     def _equal_weights(self, segments: Segments, q_GTK: Tensor) -> Tensor:
         """Equal weights [G, T, N] on the last `window` kept states and the online memory."""

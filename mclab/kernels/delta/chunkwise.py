@@ -5,8 +5,8 @@ with the residual e_t = v_t - alpha_t S_{t-1} k_t. With c_tj = L_tj beta_j, L th
 (differences of running logarithms, masked, never a quotient) and A_t their product from the chunk's start on,
 (I + tril(c * K K^T, -1)) E = V - A K S_0^T, y = A Q S_0^T + (c * Q K^T) E, S_C = A_C S_0 + E^T (c_C K).
 
-Shapes: X folded batch (sequences, heads and, where segments restart, segments), M chunks, C tokens, K key width, V
-value width.
+Shapes: X folded batch (sequences, heads and, where segments restart, segments), M chunks, C tokens, J writes that a
+chunk's tokens read, K key width, V value width; H = S^T [M, X, K, V] are the states carried into the chunks.
 
 See docs/equations.md#erasing-in-chunks.
 """
@@ -117,7 +117,9 @@ def _kept(made: Passed) -> Tensor | None:
 def read(
     q: Tensor, inputs: Tensor, updates: Tensor, writes: Tensor, states: Tensor | None, factors: Tensor | None
 ) -> Tensor:
-    """[M, X, C, V] from q [M, X, C, K], a [M, X, J, K], z [M, X, J, V], c [M, X, C, J] or, for all chunks alike and
+    """What tokens read, for all chunks at once: y_t = f_t H^T q_t + sum_j c_tj z_j (a_j . q_t), [M, X, C, V].
+
+    From q [M, X, C, K], a [M, X, J, K], z [M, X, J, V], c [M, X, C, J] or, for all chunks alike and
     without a gradient, [C, J], zero where a token does not see a write. None of H is zero, of f [M, X, C] one."""
     y: Tensor = _Read.apply(q, inputs, updates, writes, states, factors)  # type: ignore[no-untyped-call]
     return y
