@@ -11,7 +11,7 @@ from mclab.config.task import TaskConfig
 from mclab.plan.grid import plan_from
 from mclab.report.align import aligned
 from mclab.tasks import NO_ANSWER, NO_SLICE, TASKS, Role
-from mclab.tasks.baseline import LESSONS, fitted_on, scored
+from mclab.tasks.baseline import TRAINING_SEQUENCES, fitted_on, scored
 from mclab.tasks.predictors import Lesson, predictors
 
 #: Tokens in a printed line.
@@ -72,7 +72,7 @@ def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[st
     asked, named = run.task.exam(), predictors(run.task)
     try:
         lessons = fitted_on([(1, run.task)], seed)
-        found = {"train": scored(asked, named, lessons, seed, "train", LESSONS, LESSONS)}
+        found = {"train": scored(asked, named, lessons, seed, "train", TRAINING_SEQUENCES, TRAINING_SEQUENCES)}
         slices = {part: scored(alone, named, lessons, seed, "test", TESTED) for part, alone in run.tested.items()}
     except ValueError as error:
         raise ConfigError(str(error)) from None
