@@ -12,7 +12,7 @@ from mclab.plan.grid import plan_from
 from mclab.report.align import aligned
 from mclab.tasks import NO_ANSWER, NO_SLICE, TASKS, Role
 from mclab.tasks.baseline import TRAINING_SEQUENCES, fitted_on, scored
-from mclab.tasks.predictors import Lesson, predictors
+from mclab.tasks.predictors import TrainingSet, predictors
 
 #: Tokens in a printed line.
 LINE = 16
@@ -52,7 +52,7 @@ def sampled(task: str, overrides: Sequence[str], *, seed: int, split: str, count
 
 
 def _guesses(
-    task: TaskConfig, lessons: Sequence[Lesson], seed: int, split: str, count: int
+    task: TaskConfig, lessons: Sequence[TrainingSet], seed: int, split: str, count: int
 ) -> Iterator[dict[str, dict[int, int]]]:
     """For each sequence what each predictor answers: position to token."""
     asked = task.exam()
