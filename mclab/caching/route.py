@@ -31,7 +31,7 @@ def straight_through(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tens
     columns_GTJ = _selected(gated)
     sharp_GTJ = _sharp(gated, columns_GTJ).to(q_GTK.dtype)
     sharp_GTN = sparse_read.spread(sharp_GTJ, columns_GTJ, gated.visible_TN.shape[1])
-    return written.read(q_GTK, _straight_through(gated, sharp_GTN, soft(gated)))
+    return written.read(q_GTK, _with_soft_gradient(gated, sharp_GTN, soft(gated)))
 
 
 def annealed(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
@@ -41,7 +41,7 @@ def annealed(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
     weights_GTN = gated.weights()
     if weights_GTN is None:
         weights_GTN = gated.visible_TN.to(q_GTK.dtype)
-    return written.read(q_GTK, _straight_through(gated, weights_GTN, soft(gated)))
+    return written.read(q_GTK, _with_soft_gradient(gated, weights_GTN, soft(gated)))
 
 
 def explore(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
@@ -61,7 +61,7 @@ def explore(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
     columns_GTJ = torch.cat((drawn_GT1, columns_GTJ), -1)
     sharp_GTJ = torch.cat((torch.zeros_like(one_GT1), sharp_GTJ), -1)
     return written.read_chosen(
-        q_GTK, _straight_through(gated, sharp_GTJ, torch.cat((one_GT1, soft_GTJ), -1)), columns_GTJ
+        q_GTK, _with_soft_gradient(gated, sharp_GTJ, torch.cat((one_GT1, soft_GTJ), -1)), columns_GTJ
     )
 
 
@@ -128,7 +128,7 @@ def _sharp(gated: GateOutput, columns_GTJ: Tensor) -> Tensor:
     return gated.activation(gated.logits_GTN, gated.visible_TN).gather(-1, columns_GTJ).masked_fill(~chosen_GTJ, 0.0)
 
 
-def _straight_through(gated: GateOutput, sharp: Tensor, soft: Tensor) -> Tensor:
+def _with_soft_gradient(gated: GateOutput, sharp: Tensor, soft: Tensor) -> Tensor:
     """The values of `sharp`, to the last bit; the scores have the gradient of `soft`, another gate's logits keep that
     of `sharp`."""
     values = sharp.detach() if gated.logits_GTN is gated.scores_GTN else sharp

@@ -44,10 +44,10 @@ class Projected(nn.Module):
         self.out = Linear(replicas, dim, dim, gain)
 
     def forward(self, x_RBTD: Tensor) -> Tensor:
-        q, k, v = self._qkv(self.conv(self.qkv(x_RBTD)))
+        q, k, v = self._split_qkv(self.conv(self.qkv(x_RBTD)))
         return self._output(x_RBTD, self.caching(x_RBTD, q, k, v, self.rotary))
 
-    def _qkv(self, mixed_RBTC: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _split_qkv(self, mixed_RBTC: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values from the convolution's output."""
         q, k, v = F.silu(mixed_RBTC).chunk(3, dim=-1)
         return (self._unit(q), self._unit(k), v) if self.qk_norm else (q, k, v)
@@ -88,6 +88,6 @@ class CachedMemory(Projected):
         mixed, taps = self.qkv(x_RBTD), past.taps
         if isinstance(self.conv, ShortConv):
             mixed, taps = self.conv.after(taps, mixed)
-        inputs = Inputs(x_RBTD, *self._qkv(mixed))
+        inputs = Inputs(x_RBTD, *self._split_qkv(mixed))
         y, progress = advance(self.caching, inputs, self.rotary, past.progress)
         return self._output(x_RBTD, y), MemoryPast(taps, progress)

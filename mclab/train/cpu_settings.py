@@ -1,4 +1,4 @@
-"""Settings of a process that trains on the CPU: malloc and denormals. Only the second changes results, by denormals."""
+"""Settings of a process that trains on the CPU: malloc keeps freed memory, denormals are flushed to zero."""
 
 import ctypes
 from functools import cache
