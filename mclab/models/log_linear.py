@@ -58,7 +58,7 @@ class LogLinearRead(nn.Module):
 
     def _read(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool) -> Tensor:
         R, _, T, _ = x.shape
-        q_GTK, k_GTK, v_GTV = (z.unflatten(-1, (self.heads, -1)).transpose(2, 3).flatten(0, 2) for z in (q, k, v))
+        q_GTK, k_GTK, v_GTV = (self._fold(z) for z in (q, k, v))
         if rotary:
             q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
         tokens = self.memory.tokens(x, k_GTK, v_GTV)
@@ -77,6 +77,9 @@ class LogLinearRead(nn.Module):
         """lambda: [G, T, L]."""
         logits_RBTHL = linear(x_RBTD, self.project).unflatten(-1, (self.heads, -1)) * self.level[:, None, None]
         return F.softplus(logits_RBTHL).transpose(2, 3).flatten(0, 2)
+
+    def _fold(self, x_RBTD: Tensor) -> Tensor:
+        return x_RBTD.unflatten(-1, (self.heads, -1)).transpose(2, 3).flatten(0, 2)
 
 
 def _cut(x: Tensor, size: int) -> Tensor:
