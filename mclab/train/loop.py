@@ -11,6 +11,7 @@ from mclab.config.keep import Keep
 from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.params import state_floats
 from mclab.config.run import RunConfig
+from mclab.tasks import Batch
 from mclab.tasks.baseline import without_recall
 from mclab.train import checkpoint
 from mclab.train.checkpoint import Course, Log
@@ -88,7 +89,7 @@ class _Training:
         self._report()
         self._spent()
         for step, batch in enumerate(self.data.batches(course.step), start=course.step + 1):
-            loss_R, norm_R = self.step(batch, step)
+            loss_R, norm_R = self._step(batch, step)
             course.step = step
             course.losses.append(loss_R)
             if step % self.config.eval.every == 0 or step == steps:
@@ -129,6 +130,9 @@ class _Training:
         except OSError as error:
             self.remarks[f"no checkpoint in {self.keep.checkpoints}: {error.strerror or error}"] = None
         self._spent()
+
+    def _step(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
+        return self.step(batch, step)
 
     def _evaluate(self, step: int, loss: list[float], norm: list[float]) -> None:
         scores = self.valid.scores(self.pack.model, self.step.autocast())
