@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from mclab.config.keep import Keep
 from mclab.config.outcome import ALL, Outcome, Score
