@@ -18,10 +18,10 @@ from torch.func import functional_call
 from torch.nn import Module
 
 from mclab.caching.gate import InputGate
-from mclab.config.args import is_path
 from mclab.config.error import ConfigError
+from mclab.config.fields import is_path
 from mclab.config.model import MemoryMixer, ModelConfig, Position
-from mclab.config.model.memory import (
+from mclab.config.model.cache import (
     Aggregate,
     Connector,
     DecayTo,

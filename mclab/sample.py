@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mclab.config.keys import sections
+from mclab.config.keys import plain_sections
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.config.task import TaskConfig
 from mclab.plan.grid import plan_from
-from mclab.report.align import aligned
+from mclab.report.text import aligned
 from mclab.tasks import NO_ANSWER, NO_SLICE, TASKS, Role
 from mclab.tasks.baseline import TRAINING_SEQUENCES, fitted_on, scored
 from mclab.tasks.predictors import TrainingSet, predictors
@@ -88,7 +88,7 @@ def recall_text(found: Mapping[str, Mapping[str, float]]) -> str:
 
 def _config(task: str, overrides: Sequence[str]) -> RunConfig:
     """Evaluation sets of one sequence: a space too small for the default test set can still be looked at."""
-    known = ("task", *sections())
+    known = ("task", *plain_sections())
     full = [text if text.partition(".")[0] in known else f"task.{text}" for text in overrides]
     try:
         plan = plan_from({"base": {"task": {"name": task}, "eval": {"valid": 1, "test": 1}}}, "sample", full)

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from mclab.config.keep import Keep, checkpoint
-from mclab.config.run import RunConfig, run_id
+from mclab.config.ids import run_id
+from mclab.config.options import Keep, checkpoint
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.store import Records, Store
 from mclab.train import train_pack

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 
-from mclab.ablate import ablate, check_memory
 from mclab.config.options import RunOptions
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
@@ -15,8 +14,9 @@ from mclab.plan.grid import plan_from
 from mclab.plan.space_load import load_space
 from mclab.replicas.parameters import initialise
 from mclab.runner.memory import LOGITS, memory
-from mclab.runner.room import Machine, doubts, needs, refuse, size, told
+from mclab.runner.memory_limits import Machine, doubts, needs, refuse, size, told
 from mclab.tasks import TASKS
+from mclab.verbs.ablate import ablate, check_memory
 
 GIB = 2**30
 HERE = Machine(20 * GIB, 24 * GIB)
@@ -137,7 +137,7 @@ def test_sizes(number: float, text: str) -> None:
 def test_a_run_that_cannot_fit_is_refused_before_its_folder_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mclab.ablate.machine", lambda: Machine(2**26, 2**26))
+    monkeypatch.setattr("mclab.verbs.ablate.machine", lambda: Machine(2**26, 2**26))
     plan = plan_from({"base": {"train.batch": 128}}, "g")
     with pytest.raises(ConfigError, match=r"^memory: base needs roughly .*, this machine has 64 MiB; take "):
         ablate(plan, tmp_path / "out", RunOptions("cpu"), grid=None, say=print, progress=print)

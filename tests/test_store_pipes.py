@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 import mclab
-from mclab.config.run import run_id
+from mclab.config.ids import run_id
 from mclab.config.strict import ConfigError
 from mclab.plan.grid import plan_from
 from mclab.store import Records, Store
 from mclab.sweep.journal import Journal
 from mclab.train.checkpoint import restore
 from mclab.train.weights import load_model
-from tests.test_runner import GATES, outcome_of
-from tests.test_runner import run as execute
+from tests.runner.test_execute import GATES, outcome_of
+from tests.runner.test_execute import run as execute
 
 TOLD = "it is a pipe or a device, not a file"
 

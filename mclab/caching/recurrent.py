@@ -18,7 +18,7 @@ from mclab.caching.gate import InputGate
 from mclab.caching.init import INITS
 from mclab.caching.layer import CachingLayer
 from mclab.caching.own import OwnGate
-from mclab.config.args import is_path
+from mclab.config.fields import is_path
 from mclab.config.model import MemoryMixer
 from mclab.memories.base import Memory, State, Tokens
 from mclab.replicas.layers import linear, rotate

@@ -13,7 +13,7 @@ To add a memory: a file here with its class, and a row in `mclab.config.model.RU
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from mclab.config.args import is_path
+from mclab.config.fields import is_path
 from mclab.config.model import RULES
 from mclab.memories.base import Memory
 

@@ -17,12 +17,11 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.config.task import TaskConfig
 from mclab.models.lm import LM
-from mclab.predict.columns import strip
-from mclab.predict.needed import needed
-from mclab.report.strip import Strip
-from mclab.sample import rows_of
+from mclab.report.characters import Strip
 from mclab.tasks import NO_ANSWER, TASKS, Batch
 from mclab.train.evaluate import as_scored
+from mclab.verbs.sample.needed import needed, strip
+from mclab.verbs.sample.task import rows_of
 
 #: Tokens in one forward pass; the gates' weights of all of them are held at once.
 TOKENS = 2**14
@@ -56,7 +55,7 @@ class Query(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """A sequence, as `mclab.sample` describes it, and its answers: the queries that are right or wrong together."""
+    """A sequence, as `mclab.verbs.sample.task` describes it, and its answers: the queries that are right or wrong together."""
 
     row: Mapping[str, Any]
     answers: tuple[tuple[Query, ...], ...]

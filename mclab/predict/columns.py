@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mclab.caching.segment import Segments, segments_of
 from mclab.config.model import MemoryMixer
-from mclab.report.strip import Strip
+from mclab.report.characters import Strip
 
 
 def strip(mixer: MemoryMixer, length: int, weights: Sequence[float], at: int, needs: Sequence[int]) -> Strip:

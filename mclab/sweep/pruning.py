@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import isnan
 from statistics import median
 
-from mclab.config.keep import Keep
+from mclab.config.options import Keep
 from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import RunConfig
 from mclab.workers import Progress

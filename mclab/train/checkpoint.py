@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 import mclab
-from mclab.config.keep import checkpoint, checkpoints
+from mclab.atomic_files import write_whole
+from mclab.config.ids import SCIENCE, run_id
+from mclab.config.options import checkpoint, checkpoints
 from mclab.config.outcome import Score
-from mclab.config.run import SCIENCE, RunConfig, run_id
-from mclab.files import write_whole
+from mclab.config.run import RunConfig
 from mclab.train.pack import Pack
 from mclab.train.tensor_file import read, to_bytes
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mclab.config.keep import Keep
+from mclab.config.options import Keep
 from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.params import state_floats
 from mclab.config.run import RunConfig

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mclab.config.run import RunConfig, shape_key
+from mclab.config.ids import shape_key
+from mclab.config.run import RunConfig
 from mclab.constants import ones
 from mclab.models.lm import LM
 from mclab.replicas.parameters import ReplicaParameter, initialise

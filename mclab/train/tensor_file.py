@@ -12,7 +12,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from mclab import digest
-from mclab.files import require_file
+from mclab.atomic_files import require_file
 
 #: The file's one metadata key: with several, their order could differ from process to process.
 _KEY = "mclab"

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from mclab.config.model.canonical import moved_words
-from mclab.config.run import SCIENCE, RunConfig, canonical, id_as_of, run_id
+from mclab.config.ids import SCIENCE, canonical, id_as_of, moved_defaults, run_id
+from mclab.config.run import RunConfig
 from mclab.config.stored import restored
 from mclab.config.strict import ConfigError
 from mclab.config.versions import differing, versions
@@ -28,7 +28,7 @@ def to_bytes(pack: Pack, r: int) -> bytes:
     """
     run = canonical(pack.runs[r])
     facts = {"run_id": run_id(run), "science": SCIENCE, "config": run.model_dump(mode="json")}
-    moved = {"versions": versions(run), "words": moved_words(run.model)}
+    moved = {"versions": versions(run), "words": moved_defaults(run.model)}
     facts |= {key: value for key, value in moved.items() if value}
     return tensor_file.to_bytes({name: values[r] for name, values in pack.model.named_parameters()}, facts)
 
@@ -85,7 +85,7 @@ def _config(file: Path, facts: dict[str, Any]) -> RunConfig:
         raise ConfigError(f"{file}: holds the config of another run, {found}")
     if other := differing(_of_model(made), _of_model(versions(config))):
         raise ConfigError(f"{file}: was trained with {other} now; the same weights are another model here")
-    if words != moved_words(canonical(config).model):
+    if words != moved_defaults(canonical(config).model):
         raise ConfigError(
             f"{file}: was trained when words of its pattern stood for other keys; it is another model here"
         )

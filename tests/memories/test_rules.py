@@ -13,16 +13,17 @@ import torch
 from jsonschema import Draft7Validator
 
 import mclab.memories
+from mclab.config.ids import inert, run_id
 from mclab.config.keys import all_keys
 from mclab.config.model import RULES, MemoryMixer, Rule
 from mclab.config.parse import parse_run
-from mclab.config.run import RunConfig, inert, run_id
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.memories import MEMORIES
 from mclab.memories.base import Memory
 from mclab.memories.own import OwnMemory
+from mclab.plan.schema import grid_schema
 from mclab.runner.estimate import seconds
-from mclab.schema import grid_schema
 from mclab.train import train_pack
 from tests.caching import test_memories
 from tests.commands import fine, grid_file, no_plots, records, with_grid

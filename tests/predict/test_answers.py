@@ -5,15 +5,15 @@ import torch
 
 from mclab.caching.record_weights import recording
 from mclab.config.strict import ConfigError
-from mclab.predict import Head, chosen, load_model, predicted
 from mclab.tasks import TASKS
-from tests.predict.bench import small_run, stored, trained
+from mclab.verbs.sample import Head, load_model, predicted, run
 from tests.tolerances import FP64
+from tests.verbs.sample.bench import small_run, stored, trained
 
 
 def look(tmp_path, run, *, split="test", count=4, layer=None, head=None, slice_name=None, overrides=()):
     model, config = load_model(tmp_path, stored(tmp_path, run))
-    return predicted(model, config, chosen(config, overrides, slice_name), split, count, layer=layer, head=head)
+    return predicted(model, config, run(config, overrides, slice_name), split, count, layer=layer, head=head)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_cache_after_training_is_read_where_it_is_scored(tmp_path):
 def test_a_longer_sequence_than_trained_and_many_passes(tmp_path, monkeypatch):
     run = small_run(model={"mixer": {"segment": 4, "gate": "input"}})
     whole = look(tmp_path / "a", run, overrides=["length=32"], count=5, split="valid")
-    monkeypatch.setattr("mclab.predict.answers.TOKENS", 64)
+    monkeypatch.setattr("mclab.verbs.sample.answers.TOKENS", 64)
     pieces = look(tmp_path / "b", run, overrides=["length=32"], count=5, split="valid")
     assert len(whole.samples[0].row["tokens"]) == 32
     assert all(len(strip.weights) == 8 for strip in whole.known(Head(0, 0)))

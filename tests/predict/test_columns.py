@@ -5,15 +5,14 @@ import torch
 
 from mclab.caching.record_weights import recording
 from mclab.caching.segment import LogSegments
-from mclab.cli.predictions import predictions_text
 from mclab.config.model import MemoryMixer
-from mclab.predict import Head, load_model
-from mclab.predict.columns import strip
-from mclab.report.signs import DIGITS
-from mclab.report.strip import cells
+from mclab.report.characters import DIGITS, cells
 from mclab.tasks import TASKS
-from tests.predict.bench import small_run
-from tests.predict.test_answers import look
+from mclab.verbs.sample import Head, load_model
+from mclab.verbs.sample.needed import strip
+from mclab.verbs.sample.text import predictions_text
+from tests.verbs.sample.bench import small_run
+from tests.verbs.sample.test_answers import look
 
 #: The columns of 7 blocks: buckets by size, then by place, and the online memory.
 COLUMNS = ["0", "2", "4", "01", "45", "0123", "online"]

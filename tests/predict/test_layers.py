@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from mclab.caching.record_weights import recording
-from mclab.predict import Head, chosen, load_model, predicted
 from mclab.tasks import TASKS
-from tests.predict.bench import small_run, stored
+from mclab.verbs.sample import Head, load_model, predicted, run
+from tests.verbs.sample.bench import small_run, stored
 
 
 def look(tmp_path, run):
     model, config = load_model(tmp_path, stored(tmp_path, run))
-    return model, predicted(model, config, chosen(config), "test", 2, layer=None, head=None)
+    return model, predicted(model, config, run(config), "test", 2, layer=None, head=None)
 
 
 @pytest.mark.parametrize("hybrid", ["mal", "mag"])

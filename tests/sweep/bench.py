@@ -12,14 +12,15 @@ from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial
 
+from mclab.config.ids import run_id
 from mclab.config.outcome import ALL, Outcome, Score
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.plan.space import Space
 from mclab.plan.space_load import load_space
 from mclab.sweep.journal import Journal
-from mclab.sweep.opening import open_study
+from mclab.sweep.open_study import open_study
 from mclab.sweep.owner import Owner
-from mclab.sweep.place import Place
+from mclab.sweep.storage import StudyStorage
 from mclab.sweep.study import Claim, End, Shared
 from tests.stored import measured
 
@@ -129,7 +130,9 @@ class FakeTraining:
         )  # fmt: skip
 
 
-def shared(place: Place, space: Space, asked: int = 10, name: str = "s", said: list[str] | None = None) -> Shared:
+def shared(
+    place: StudyStorage, space: Space, asked: int = 10, name: str = "s", said: list[str] | None = None
+) -> Shared:
     """This process's hold on a study."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return open_study(name, space, place, asked, 0, (said if said is not None else []).append)
@@ -184,7 +187,7 @@ def elsewhere(study: Shared) -> Owner:
     return study.me
 
 
-def frozen(place: Place, name: str = "s") -> list[FrozenTrial]:
+def frozen(place: StudyStorage, name: str = "s") -> list[FrozenTrial]:
     """The study's trials, read as anybody may: without a lock, which a process that is stopped might hold."""
     if isinstance(place, Journal):
         return optuna.load_study(

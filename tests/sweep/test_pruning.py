@@ -10,7 +10,7 @@ from optuna.trial import TrialState, create_trial
 
 from mclab.config.outcome import ALL, Score
 from mclab.config.run import RunConfig
-from mclab.sweep.pruning import Judge, bars, looks, medians
+from mclab.sweep.pruning import Judge, bars, evaluations, medians
 from mclab.train import train_pack
 from tests.commands import fine, records
 from tests.sweep.bench import BASE, FakeTraining, frozen, journal, space_file, trials
@@ -59,8 +59,8 @@ def test_nobody_is_stopped_before_most_have_begun_to_recall() -> None:
 def test_looks_are_means_over_the_seeds() -> None:
     first = [{"step": 1, "valid": {ALL: {"accuracy": 0.2}}}, {"step": 2, "valid": {ALL: {"accuracy": 0.4}}}]
     second = [{"step": 1, "valid": {ALL: {"accuracy": 0.4}}}]
-    assert looks([first, second], "valid.accuracy") == {1: pytest.approx(0.3)}
-    assert looks([], "valid.accuracy") == {}
+    assert evaluations([first, second], "valid.accuracy") == {1: pytest.approx(0.3)}
+    assert evaluations([], "valid.accuracy") == {}
 
 
 def run_config(seed: int = 0, **train: object) -> RunConfig:
@@ -95,7 +95,7 @@ def test_training_stops_whom_it_is_told_to_and_its_mate_is_unharmed() -> None:
 
 
 def test_a_stopped_run_is_stopped_after_a_resume(tmp_path: Path) -> None:
-    from mclab.config.keep import Keep
+    from mclab.config.options import Keep
 
     def interrupted(step: int, steps: int) -> None:
         if step == 4:
@@ -149,7 +149,7 @@ def test_a_trial_that_repeats_a_stopped_one_is_stopped(here: Path, training: Fak
 
 def test_a_resumed_run_is_judged_by_the_looks_before_as_well(tmp_path: Path) -> None:
     """The second one's best look came before its checkpoint: without it the run would be behind at the next."""
-    from mclab.config.keep import Keep
+    from mclab.config.options import Keep
 
     def interrupted(step: int, steps: int) -> None:
         if step == 4:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from mclab.config.ids import canonical, run_id
 from mclab.config.parse import parse_run
-from mclab.config.run import RunConfig, canonical, run_id
+from mclab.config.run import RunConfig
 from mclab.config.stored import restored
 from mclab.config.strict import ConfigError, leaves
 from mclab.config.task import TextTask

@@ -11,9 +11,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import mclab
-from mclab.config.keep import Keep, checkpoint
+from mclab.config.ids import run_id
+from mclab.config.options import Keep, checkpoint
 from mclab.config.outcome import Outcome
-from mclab.config.run import RunConfig, run_id
+from mclab.config.run import RunConfig
 from mclab.train import train_pack
 from mclab.train.tensor_file import read, to_bytes
 from tests.train.test_loop import run_config

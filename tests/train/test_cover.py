@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from mclab.config.keep import Keep
-from mclab.config.run import RunConfig, canonical
+from mclab.config.ids import canonical
+from mclab.config.options import Keep
+from mclab.config.run import RunConfig
 from mclab.models.lm import LM
 from mclab.replicas.parameters import initialise
 from mclab.tasks import TASKS

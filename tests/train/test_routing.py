@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load
 
 from mclab.caching.layer import CachingLayer
-from mclab.config.keep import Keep
+from mclab.config.options import Keep
 from mclab.config.run import RunConfig
 from mclab.models.lm import LM
 from mclab.replicas.parameters import initialise

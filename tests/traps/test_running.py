@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from mclab.config.run import run_id
+from mclab.config.ids import run_id
 from tests.commands import ROOT, fine, grid_file, mclab, records, started, with_grid
 from tests.stored import done
 
