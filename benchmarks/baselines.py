@@ -50,8 +50,8 @@ class Row(NamedTuple):
 def layer(mixer: dict[str, Any]) -> Any:
     """Both ways through the mixer as it stands in a block, no cache, no short convolution."""
     from mclab.config.model import ModelConfig
-    from mclab.layers import initialise
     from mclab.models.mixers import MIXERS
+    from mclab.replicas.parameters import initialise
 
     plain = {"name": "memory", "aggregate": "none"} if "memory" in mixer else {}
     model = ModelConfig.model_validate({"dim": DIM, "heads": HEADS, "conv": 0, "mixer": {**plain, **mixer}})

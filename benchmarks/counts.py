@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mclab.kernels.chosen import blocks_at_most, rows_in_block
+from mclab.kernels.sparse_read import blocks_at_most, rows_in_block
 
 #: States that Titans carries: the weights' distance from W^0, and the momentum.
 SLOTS = 2

@@ -49,8 +49,8 @@ def measure(memory: str, aggregate: str, init: str) -> list[Measured]:
     import torch
 
     from mclab.config.model import MemoryMixer, ModelConfig
-    from mclab.layers import initialise
     from mclab.models.mixers import CachedMemory
+    from mclab.replicas.parameters import initialise
 
     mixer = MemoryMixer.model_validate(
         {

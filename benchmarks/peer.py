@@ -16,7 +16,7 @@ from torch import Tensor
 from mclab.caching.layer import CachingLayer
 from mclab.config.model import MemoryMixer
 from mclab.config.model.rules import EXPANSION
-from mclab.layers import linear
+from mclab.replicas.layers import linear
 
 DIM, HEADS, SEGMENT = 64, 2, 64
 #: Titans' constants: step size, momentum, what is retained. SWLA's: alpha, beta, lambda.

@@ -38,7 +38,7 @@ def prepare() -> None:
     """One thread, and what a process is set to before it trains; both sides of every comparison gain."""
     import torch
 
-    from mclab.train.host import prepare as host
+    from mclab.train.cpu_settings import prepare as host
 
     torch.set_num_threads(1)
     host("cpu")

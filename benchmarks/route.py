@@ -30,7 +30,7 @@ def step(memory: str, way: str) -> tuple[float, int]:
     from mclab.config.run import RunConfig
     from mclab.tasks import TASKS
     from mclab.train.evaluate import loss_per_replica
-    from mclab.train.replicas import Pack
+    from mclab.train.pack import Pack
     from mclab.train.routing import Routing
 
     task = {"vocab": 128, "length": 64, "pairs": [4, 8, 16], "spread": "uniform"}
@@ -52,10 +52,10 @@ def layer(memory: str, way: str, length: int) -> tuple[float, int]:
     """Seconds of a layer, forward and backward, and bytes at the peak."""
     import torch
 
-    from mclab.caching.view import Step
+    from mclab.caching.gate_output import RouteStep
     from mclab.config.model import MemoryMixer, ModelConfig
-    from mclab.layers import initialise
     from mclab.models.mixers import CachedMemory
+    from mclab.replicas.parameters import initialise
     from mclab.tasks.stream import sample_keys, words
 
     mixer = MemoryMixer.model_validate({"memory": memory, "segment": SEGMENT, **_keys(way)})
@@ -65,7 +65,7 @@ def layer(memory: str, way: str, length: int) -> tuple[float, int]:
     passes = both_ways(made, list(made.parameters()), (1, 1, length, DIM))
 
     def work() -> None:
-        made.caching.step = Step(False, words(keys, length) if way == "explore" else None)
+        made.caching.route_step = RouteStep(False, words(keys, length) if way == "explore" else None)
         passes()
 
     return _measured(work, REPEATS)

@@ -11,7 +11,7 @@ from mclab.kernels.conv import causal_conv
 from mclab.kernels.norm import rms_normalise
 from mclab.tasks import TASKS
 from mclab.train.evaluate import loss_per_replica
-from mclab.train.replicas import Pack
+from mclab.train.pack import Pack
 
 REPLICAS, REPEATS = 8, 15
 #: Data may take this share of a step at B=64.

@@ -44,8 +44,8 @@ class Row(NamedTuple):
 def mclab(length: int, chunk: int, heads: int) -> Any:
     """Our mixer as in a block, without the short convolution, which theirs doesn't have either."""
     from mclab.config.model import MemoryMixer, ModelConfig
-    from mclab.layers import initialise
     from mclab.models.mixers import CachedMemory
+    from mclab.replicas.parameters import initialise
 
     mixer = MemoryMixer(memory="titans", depth=2, chunk=chunk, aggregate="none")
     made = CachedMemory(1, ModelConfig(dim=DIM, heads=heads, conv=0, mixer=mixer), mixer, length, 1.0)

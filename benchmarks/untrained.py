@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from mclab.config.model.rules import layers
 from mclab.kernels.fastweight import recurrent
 from mclab.kernels.fastweight.net import EPS, Net
-from mclab.memories.gradient import GAIN, SOFT_FLOOR, SOFT_START
+from mclab.memories.base_gradient import GAIN, SOFT_FLOOR, SOFT_START
 
 SEQUENCES, LENGTH, WIDTH, VALUE = 64, 64, 16, 0.3
 #: Where a single head's rates start: half of the bound, momentum and decay as in memories/titans.py.

@@ -37,11 +37,10 @@ from mclab.config.model.cache import (
     Segmentation,
 )
 from mclab.config.parse import parse_run
-from mclab.layers import initialise
-from mclab.models.cache import Cache, whole
+from mclab.models.cache import Cache, Past, from_tensors, whole
 from mclab.models.hybrid import HYBRIDS, HybridPast, MemoryAsGate, MemoryAsLayer
 from mclab.models.memory import CachedMemory, MemoryPast
-from mclab.models.stored import Past, from_tensors
+from mclab.replicas.parameters import initialise
 
 if TYPE_CHECKING:
     from mclab.config.run import RunConfig

@@ -14,7 +14,7 @@ from mclab.config.strict import ConfigError
 from mclab.store import Records, Store
 from mclab.train import train_pack
 from mclab.train.checkpoint import Course, restore
-from mclab.train.replicas import Pack
+from mclab.train.pack import Pack
 from mclab.train.weights import load_model
 
 #: A reader gives what it has read, or `None` where it has said that the file is damaged.

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from mclab.caching.layer import CachingLayer
 from mclab.config.model import MemoryMixer
-from mclab.layers import initialise
+from mclab.replicas.parameters import initialise
 from tests.tolerances import FP64
 
 

@@ -13,8 +13,8 @@ from mclab.config import task as config_task
 from mclab.config.model import RULES, MemoryMixer
 from mclab.config.model.rules import Rule
 from mclab.models import hybrid, mixers
-from tests.caching import test_chosen, test_layer, test_memories, test_route, test_watch
-from tests.models import test_lm
+from tests.caching import test_layer, test_memories, test_record_weights, test_route, test_sparse_read
+from tests.models import cases as models
 from tests.nn import bench
 from tests.registries import REGISTRIES, words
 from tests.tasks import cases
@@ -26,10 +26,10 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "layer": test_layer.axes,
     "memories": test_memories.axes,
     "route": test_route.axes,
-    "chosen": test_chosen.axes,
-    "watch": test_watch.axes,
-    "mixer": test_lm.mixer_axes,
-    "memory": test_lm.memory_axes,
+    "chosen": test_sparse_read.axes,
+    "watch": test_record_weights.axes,
+    "mixer": models.mixer_axes,
+    "memory": models.memory_axes,
     "cover": test_cover.axes,
     "nn": lambda: bench.product_axes() | bench.other_axes(),
 }

@@ -1,4 +1,7 @@
-"""From a gate's logits to the weights gamma (docs/equations.md#activation). Shapes as in caching/gate.py."""
+"""The gate's softmax and its alternatives: from logits to the weights gamma (docs/equations.md#activation).
+
+Shapes: logits [G, T, N] and `visible` [T, N] (or as the logits) to gamma [G, T, N], as in caching/gate.py.
+"""
 
 from collections.abc import Callable
 
@@ -7,21 +10,21 @@ from torch import Tensor
 
 
 def softmax(logits: Tensor, visible: Tensor) -> Tensor:
-    """Weights that are positive and share out 1 over the columns that are visible, zero elsewhere."""
+    """gamma = softmax over the visible columns, zero elsewhere; each row sums to 1 (MC section 3.1)."""
     return logits.masked_fill(~visible, -torch.inf).softmax(-1)
 
 
 def sigmoid(logits: Tensor, visible: Tensor) -> Tensor:
-    """Each weight between 0 and 1 by its own logit alone."""
+    """gamma = sigmoid of each visible logit alone, zero elsewhere."""
     return logits.sigmoid().masked_fill(~visible, 0.0)
 
 
 def identity(logits: Tensor, visible: Tensor) -> Tensor:
-    """The logit itself, of either sign and any size."""
+    """gamma = the visible logit itself, of either sign and any size; zero elsewhere."""
     return logits.masked_fill(~visible, 0.0)
 
 
-#: By the word that stands under `model.mixer.gate_activation`.
+#: By the name under `model.mixer.gate_activation`.
 ACTIVATIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "softmax": softmax,
     "sigmoid": sigmoid,

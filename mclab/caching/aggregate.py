@@ -1,38 +1,42 @@
-"""How the memories that a token sees become one output (docs/equations.md#aggregation).
+"""How the memories that a token sees become one output: residual, grm, soup, ssc (docs/equations.md#aggregation).
 
-Shapes as in caching/gate.py.
+Each takes a written sequence, queries [G, T, K] and what the gate gives (gate_output.py), and returns [G, T, V]. Their
+arithmetic is in `Written.read` and `Written.read_mixed` of each memory: memories/linear.py, vector.py and
+fast_weights.py. Shapes as in caching/gate.py.
 """
 
 from collections.abc import Callable
 
 from torch import Tensor
 
+from mclab.caching.gate_output import GateOutput
 from mclab.caching.route import ROUTES
-from mclab.caching.view import View
 from mclab.memories.base import Written
 
 
-def residual(written: Written, q_GTK: Tensor, view: View) -> Tensor:
-    """y_t = M_t^(s)(q_t) + sum_{i < s} M^(i)(q_t)."""
+def residual(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
+    """y_t = M_t^(s)(q_t) + sum_{i < s} M^(i)(q_t), s being t's segment (MC eq. 7)."""
     return written.read(q_GTK, None)
 
 
-def grm(written: Written, q_GTK: Tensor, view: View) -> Tensor:
-    """Gated residual memory: y_t = gamma_t^(s) M_t^(s)(q_t) + sum_{i < s} gamma_t^(i) M^(i)(q_t)."""
-    return written.read(q_GTK, view.weights())
+def grm(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
+    """Gated residual memory: y_t = gamma_t^(s) M_t^(s)(q_t) + sum_{i < s} gamma_t^(i) M^(i)(q_t) (MC eq. 9)."""
+    return written.read(q_GTK, gated.weights())
 
 
-def soup(written: Written, q_GTK: Tensor, view: View) -> Tensor:
-    """Memory soup: mix the weight matrices with gamma, then read the mixed memory once."""
-    return written.read_mixed(q_GTK, view.weights())
+def soup(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
+    """Memory soup: mix the weight matrices with gamma, then read the mixed memory once (MC eqs. 14, 15)."""
+    return written.read_mixed(q_GTK, gated.weights())
 
 
-def ssc(written: Written, q_GTK: Tensor, view: View) -> Tensor:
-    """Sparse selective caching: grm over the k kept memories of highest context score, and the online one."""
-    return ROUTES[view.route](written, q_GTK, view)
+def ssc(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
+    """Sparse selective caching: grm over the k kept memories of highest score and the online one (MC eq. 17;
+    route.py)."""
+    return ROUTES[gated.route](written, q_GTK, gated)
 
 
-AGGREGATES: dict[str, Callable[[Written, Tensor, View], Tensor]] = {
+#: By the name under `model.mixer.aggregate`.
+AGGREGATES: dict[str, Callable[[Written, Tensor, GateOutput], Tensor]] = {
     "none": residual,  # over a single segment
     "residual": residual,
     "grm": grm,

@@ -5,11 +5,11 @@ See docs/equations.md#connector.
 
 from torch import Tensor, nn
 
-from mclab.layers import Linear
+from mclab.replicas.layers import Linear
 
 
 class Own(nn.Module):
-    """u_t = x_t W_u."""
+    """u_t = x_t W_u (MC eq. 10): [R, B, T, D] to [R, B, T, D]."""
 
     def __init__(self, replicas: int, width: int) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class Own(nn.Module):
 
 
 class Shared(nn.Module):
-    """u_t = q_t, as it is before any rotary embedding."""
+    """u_t = q_t, before any rotary embedding (the alternative of MC section 3.1)."""
 
     def __init__(self, replicas: int, width: int) -> None:
         super().__init__()
@@ -30,4 +30,5 @@ class Shared(nn.Module):
         return q_RBTD
 
 
+#: By the name under `model.mixer.connector`.
 CONNECTORS: dict[str, type[Own | Shared]] = {"own": Own, "shared": Shared}

@@ -1,8 +1,8 @@
-"""How much a token reads from each memory it sees (docs/equations.md#gate).
+"""How much a token reads from each memory it sees: context scores and the gate's logits (docs/equations.md#gate).
 
-A gate gives logits [G, T, N] over the N columns of caching/segment.py; the aggregation makes weights of them, for what
-is visible or what SSC selected (caching/activation.py). Shapes: G = R*B*H folded, T time padded to full blocks, H
-heads.
+A gate gives logits [G, T, N] over the N columns of caching/segment.py. Weights are made of them, for what is visible or
+what SSC selected, by the softmax or another function of caching/activation.py. Shapes: G = R*B*H folded, T time padded
+to full blocks, N columns, H heads, K key width.
 """
 
 import math
@@ -14,13 +14,15 @@ from torch.nn import functional as F
 
 from mclab.caching.pool import POOLS
 from mclab.caching.segment import Segments
+from mclab.constants import counting, once
 from mclab.kernels.scores import scores, segment_scores
-from mclab.layers import Normal, linear, parameter
-from mclab.tables import counting, once
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Normal, parameter
 
 
 def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: str, scale: float) -> Tensor:
-    """r_t^(i) = scale * <u_t, pool_i>; in t's own column the pool of its segment's tokens up to and including t.
+    """r_t^(i) = scale * <u_t, pool_i> (MC eqs. 10, 16), [G, T, N]; in t's own column the pool of its segment's tokens
+    up to and including t.
 
     `pooled` are the keys, or the layer's inputs. Columns after t's own hold numbers without meaning: mask them.
     """
@@ -29,7 +31,7 @@ def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: 
     if segments.single:
         return scores(u_GTK, pooled_GTK, S, own_TN, segments.own_column(u_GTK.device).unsqueeze(-1), factors_TN)
     running_GT, whole_GTN = segment_scores(u_GTK, pooled_GTK, S)
-    if len(segments.runs) < segments.count:  # the pool goes on over the earlier blocks of the run
+    if len(segments.runs) < segments.count:  # a run of several blocks is pooled from its first one
         running_GT = running_GT + (whole_GTN * _earlier_of_run(segments, *kind)).sum(-1)
     kept_GTN = F.pad(whole_GTN @ _held(segments, *kind), (0, 1))
     return torch.where(own_TN, running_GT.unsqueeze(-1), kept_GTN) * factors_TN
@@ -62,19 +64,23 @@ def _factors(segments: Segments, pool: str, scale: float, dtype: torch.dtype, de
 
 
 def default_scale(pool: str, pool_of: str, width: int) -> float:
-    """Unit keys average to short vectors, hence sqrt(K) for their mean. Inputs are normed to length sqrt(K)."""
+    """The scale of the context score where `model.mixer.scale` is none (docs/equations.md#context-score).
+
+    The mean of n random unit keys has a length of about 1 / sqrt(n), hence sqrt(K). Inputs are normed to length
+    sqrt(K) already.
+    """
     return math.sqrt(width) if (pool, pool_of) == ("mean", "keys") else 1.0
 
 
 class Slots(Protocol):
-    """What an input gate asks of segments."""
+    """What an input gate needs of segments."""
 
     def slots(self, device: torch.device) -> Tensor:
         """[columns]: the slot of each column."""
 
 
 class ContextGate(nn.Module):
-    """Logits are the context scores: token and segment decide together."""
+    """Logits are the context scores r_t^(i): token and segment decide together (docs/equations.md#context-gate)."""
 
     needs_scores = True
 
@@ -83,7 +89,8 @@ class ContextGate(nn.Module):
 
 
 class InputGate(nn.Module):
-    """Logits are a projection of x_t alone, one a slot, so they know positions and not contents."""
+    """Logits are W_gamma x_t, one a slot: they depend on positions and not on contents
+    (docs/equations.md#input-gate)."""
 
     needs_scores = False
 
@@ -100,7 +107,7 @@ class InputGate(nn.Module):
 
 
 class NoGate(nn.Module):
-    """Every visible memory counts once."""
+    """No logits: every visible memory has weight 1."""
 
     needs_scores = False
 
@@ -108,4 +115,5 @@ class NoGate(nn.Module):
         return None
 
 
+#: By the name under `model.mixer.gate`.
 GATES: dict[str, type[nn.Module]] = {"context": ContextGate, "input": InputGate, "none": NoGate}

@@ -16,7 +16,7 @@ class Restart:
 
 
 class Checkpoint:
-    """Each segment goes on from the last one's final state; momentum is carried too."""
+    """Each segment starts from the last one's final state, momentum included."""
 
     restarts = False
 
@@ -24,4 +24,5 @@ class Checkpoint:
         return last
 
 
+#: By the name under `model.mixer.init`.
 INITS: dict[str, Init] = {"restart": Restart(), "checkpoint": Checkpoint()}

@@ -1,5 +1,7 @@
 """The caching layer: queries, keys and values in, one output a token; composes the axes.
 
+In the order of `CachingLayer._read`: cut into segments, gate, write the memory, aggregate.
+
 Shapes: R replicas, B batch, T time, D model width, H heads, K = V = D / H, G = R*B*H folded, N segments.
 
 See docs/equations.md#caching.
@@ -16,16 +18,16 @@ from mclab.caching.activation import ACTIVATIONS
 from mclab.caching.aggregate import AGGREGATES
 from mclab.caching.connector import CONNECTORS
 from mclab.caching.gate import GATES, InputGate, context_scores, default_scale
+from mclab.caching.gate_output import GateOutput, RouteStep
 from mclab.caching.init import INITS
 from mclab.caching.own import OwnAggregate, OwnGate, Unread, ages
 from mclab.caching.segment import ConstantSegments, Segments, segments_of
-from mclab.caching.view import Step, View
 from mclab.config.model import MemoryMixer
+from mclab.constants import counting
 from mclab.kernels.linear.gate import Gate
-from mclab.layers import autocast, rotate, widened
 from mclab.memories import MEMORIES
 from mclab.memories.base import Written
-from mclab.tables import counting
+from mclab.replicas.layers import autocast, rotate, widened
 
 
 class AfterTraining(NamedTuple):
@@ -57,13 +59,13 @@ class CachingLayer(nn.Module):
             self.gate = InputGate(replicas, width, heads, slots) if gate == "input" else GATES[gate]()
         self.aggregate = OwnAggregate(replicas, width, heads, mixer) if "aggregate" in mixer.own else None
         # Where scores get no gradient W_u would get none: the selection of ssc then compares with the query.
-        looked_at = self.gate.needs_scores or mixer.aggregate == "ssc"
-        connector = mixer.connector if mixer.trained_scores and looked_at else "shared"
+        scored = self.gate.needs_scores or mixer.aggregate == "ssc"
+        connector = mixer.connector if mixer.trained_scores and scored else "shared"
         self.connector = CONNECTORS[connector](replicas, width)
-        #: What a step of training tells the selection of ssc; evaluation has none.
-        self.step: Step | None = None
-        #: What `caching/watch.py` puts between a written memory and its reading while somebody looks.
-        self.watch: Callable[[Written, View], Written] | None = None
+        #: What a training step sets for the routes of ssc (train/routing.py); None in evaluation.
+        self.route_step: RouteStep | None = None
+        #: What `caching/record_weights.py` puts between a written sequence and its reading while weights are recorded.
+        self.recorder: Callable[[Written, GateOutput], Written] | None = None
 
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
         """Read the cached memory for every token. All arguments and the result are [R, B, T, D].
@@ -81,39 +83,42 @@ class CachingLayer(nn.Module):
         if segments.padding:  # F.pad copies even where it adds nothing
             x, q, k, v = (F.pad(z, (0, 0, 0, segments.padding)) for z in (x, q, k, v))
         q_GTK, k_GTK, v_GTV = (self._fold(z) for z in (q, k, v))
-        pooled_GTK = k_GTK  # as they are before they are turned
+        pooled_GTK = k_GTK  # before the rotary embedding (docs/equations.md#context-score)
         if rotary or mixer.rule.rotary:
             q_GTK, k_GTK = rotate(q_GTK), rotate(k_GTK)
         tokens = self.memory.tokens(x, k_GTK, v_GTV)._replace(low=low)
-        if self.watch is None and self.post_training is None:
+        if self.recorder is None and self.post_training is None:
 
             def gate() -> Gate:
-                return self._gate(x, q, pooled_GTK, segments)
+                return self._kernel_gate(x, q, pooled_GTK, segments)
 
             y_GTV = self.memory.gated_read(tokens, q_GTK, segments.segment, gate)
             if y_GTV is not None:
                 return self._unfold(y_GTV, x.shape[0])[:, :, :T]
-        view = self._view(x, q, pooled_GTK, segments)
+        gated = self._gate_output(x, q, pooled_GTK, segments)
         init = mixer.init if self.post_training is None else "checkpoint"
-        written = self.memory.write(tokens, segments, INITS[init])
-        if self.watch is not None and self.aggregate is None:
-            written = self.watch(written, view)
-        if self.post_training is not None:
-            read = written.read if self.post_training.mix == "outputs" else written.read_mixed
-            y_GTV = read(q_GTK, self._alike(segments, q_GTK))
-        elif self.aggregate is not None:
-            if self.watch is not None:
-                self.watch(Unread(), view).read(q_GTK, self.aggregate.weights(q_GTK, view))
-            y_GTV = self.aggregate(written, q_GTK, view, ages(segments, x.device))
-        else:
-            y_GTV = AGGREGATES[mixer.aggregate](written, q_GTK, view)
+        y_GTV = self._aggregated(self.memory.write(tokens, segments, INITS[init]), q_GTK, gated, segments)
         skipped = self.memory.skip(tokens)
         if skipped is not None:
             y_GTV = y_GTV + skipped
         return self._unfold(y_GTV, x.shape[0])[:, :, :T]
 
-    def _alike(self, segments: Segments, q_GTK: Tensor) -> Tensor:
-        """Equal weights [G, T, N] on the last kept states and the online memory, which runs on."""
+    def _aggregated(self, written: Written, q_GTK: Tensor, gated: GateOutput, segments: Segments) -> Tensor:
+        """One output a token from the memories that it sees: [G, T, V]."""
+        if self.recorder is not None and self.aggregate is None:
+            written = self.recorder(written, gated)
+        if self.post_training is not None:
+            read = written.read if self.post_training.mix == "outputs" else written.read_mixed
+            return read(q_GTK, self._equal_weights(segments, q_GTK))
+        if self.aggregate is None:
+            return AGGREGATES[self.mixer.aggregate](written, q_GTK, gated)
+        if self.recorder is not None:  # the user's own reads one memory after the other: its weights are recorded here
+            self.recorder(Unread(), gated).read(q_GTK, self.aggregate.weights(q_GTK, gated))
+        y_GTV: Tensor = self.aggregate(written, q_GTK, gated, ages(segments, q_GTK.device))
+        return y_GTV
+
+    def _equal_weights(self, segments: Segments, q_GTK: Tensor) -> Tensor:
+        """Equal weights [G, T, N] on the last `window` kept states and the online memory."""
         assert self.post_training is not None
         block = segments.own_column(q_GTK.device)[:, None]
         column = counting(segments.columns, q_GTK.device)
@@ -135,19 +140,19 @@ class CachingLayer(nn.Module):
             scale = default_scale(self.mixer.pool, self.mixer.pool_of, u_GTK.shape[-1])
         return u_GTK, k_GTK if self.mixer.pool_of == "keys" else self._fold(x), scale
 
-    def _gate(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> Gate:
-        """For a kernel that makes the weights itself."""
+    def _kernel_gate(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> Gate:
+        """The inputs of a kernel that makes the weights gamma itself (kernels/linear/flash_grm.py)."""
         if self.mixer.read_gate == "context":
             u_GTK, pooled_GTK, scale = self._compared(x, q, k_GTK)
             return Gate(u_GTK, pooled_GTK, scale, self.mixer.pool == "mean")
         return Gate(logits=self.gate(x, None, segments)) if self.mixer.read_gate == "input" else Gate()
 
-    def _view(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> View:
+    def _gate_output(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> GateOutput:
         scores = None
         if self.gate.needs_scores or self.mixer.aggregate == "ssc":
             u_GTK, pooled_GTK, scale = self._compared(x, q, k_GTK)
             scores = context_scores(u_GTK, pooled_GTK, segments, self.mixer.pool, scale)
-        return View(
+        return GateOutput(
             visible_TN=segments.visible(x.device),
             own_TN=segments.own(x.device),
             past_TN=segments.past(x.device),
@@ -157,7 +162,7 @@ class CachingLayer(nn.Module):
             k=self.mixer.k,
             renormalise=self.mixer.renormalise,
             route=self.mixer.route,
-            step=self.step,
+            step=self.route_step,
         )
 
     def _fold(self, x_RBTD: Tensor) -> Tensor:

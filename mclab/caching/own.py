@@ -1,6 +1,6 @@
 """Gates and aggregations of the user's own: functions or modules that are called with what they name.
 
-They see one replica: B sequences with H heads. docs/extending.md says what there is to name. Shapes: G = R*B*H folded,
+They see one replica: B sequences with H heads. docs/extending.md lists what they may name. Shapes: G = R*B*H folded,
 T time, N columns of caching/segment.py, of which a token's own is the online memory.
 """
 
@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mclab.caching.gate_output import GateOutput
 from mclab.caching.segment import Segments
-from mclab.caching.view import View
 from mclab.config.model import MemoryMixer
 from mclab.config.own import KINDS, Part
+from mclab.constants import counting, integers
 from mclab.memories.base import Written
 from mclab.own.found import only_named
-from mclab.stacked import stacked
-from mclab.tables import counting, integers
+from mclab.replicas.stacked import stacked
 
 
 def ages(segments: Segments, device: torch.device) -> Tensor:
@@ -67,7 +67,7 @@ class OwnGate(_Called):
 
     @property
     def needs_scores(self) -> bool:
-        """Whether it looks at them."""
+        """Whether it names the context scores."""
         return "scores" in self.names
 
     def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Segments) -> Tensor:
@@ -86,20 +86,20 @@ class OwnAggregate(_Called):
 
     axis = "aggregate"
 
-    def forward(self, written: Written, q_GTK: Tensor, view: View, age_TN: Tensor) -> Tensor:
+    def forward(self, written: Written, q_GTK: Tensor, gated: GateOutput, age_TN: Tensor) -> Tensor:
         """Reads one memory after the other: as many reads as there are columns."""
-        visible_TN = view.visible_TN
-        weights = self.weights(q_GTK, view)
+        visible_TN = gated.visible_TN
+        weights = self.weights(q_GTK, gated)
         column = counting(visible_TN.shape[1], q_GTK.device)
         one = [(visible_TN & (column == n)).to(q_GTK.dtype).expand(len(q_GTK), -1, -1) for n in range(len(column))]
         reads = torch.stack([written.read(q_GTK, each) for each in one], 2)
         return self.output(reads, weights, q_GTK, age_TN, visible_TN)
 
     @staticmethod
-    def weights(q_GTK: Tensor, view: View) -> Tensor:
-        """gamma [G, T, N]; one for each memory that is seen where there is no gate."""
-        found = view.weights()
-        return view.visible_TN.to(q_GTK.dtype).expand(len(q_GTK), -1, -1) if found is None else found
+    def weights(q_GTK: Tensor, gated: GateOutput) -> Tensor:
+        """gamma [G, T, N]; 1 for every visible memory where there is no gate."""
+        found = gated.weights()
+        return gated.visible_TN.to(q_GTK.dtype).expand(len(q_GTK), -1, -1) if found is None else found
 
     def output(
         self, reads_GTNV: Tensor, weights_GTN: Tensor, q_GTK: Tensor, age_TN: Tensor, visible_TN: Tensor
@@ -110,7 +110,7 @@ class OwnAggregate(_Called):
 
 
 class Unread:
-    """A written memory that reads nothing: what watches it is told the weights alone."""
+    """A written sequence that reads nothing: whoever records weights gets them alone."""
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         return q_GTK

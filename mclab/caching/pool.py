@@ -19,5 +19,5 @@ def total(counts: Tensor) -> Tensor:
     return counts.new_ones(counts.shape)
 
 
-#: From the number of pooled tokens to the factor on their sum.
+#: By the name under `model.mixer.pool`: from the number of pooled tokens to the factor on their sum.
 POOLS: dict[str, Callable[[Tensor], Tensor]] = {"mean": mean, "sum": total}

@@ -20,8 +20,8 @@ from mclab.caching.layer import CachingLayer
 from mclab.caching.own import OwnGate
 from mclab.config.fields import is_path
 from mclab.config.model import MemoryMixer
-from mclab.layers import linear, rotate
 from mclab.memories.base import Memory, State, Tokens
+from mclab.replicas.layers import linear, rotate
 
 #: Blocks from the first to the one before the last.
 Span = tuple[int, int]
@@ -209,7 +209,7 @@ def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
 
 def _counted(layer: CachingLayer, keep_Gn: Tensor, place: _Place) -> tuple[Tensor | None, bool]:
     """How often the gradient of each soft weight counts, None where there is none, and whether all is read."""
-    route, step = layer.mixer.route, layer.step
+    route, step = layer.mixer.route, layer.route_step
     if route not in ("hard", "annealed", "explore", "straight_through"):
         raise _unknown("route", route)
     if route == "hard":

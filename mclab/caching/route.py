@@ -10,72 +10,74 @@ import torch
 from torch import Tensor
 
 from mclab.caching.activation import softmax
-from mclab.caching.view import View
-from mclab.memories import chosen
+from mclab.caching.gate_output import GateOutput
+from mclab.memories import sparse_read
 from mclab.memories.base import Written
 
 
-def hard(written: Written, q_GTK: Tensor, view: View) -> Tensor:
+def hard(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
     """The selection carries no gradient, the weights of what was chosen do."""
-    columns_GTJ = _selected(view)
-    return written.read_chosen(q_GTK, _sharp(view, columns_GTJ).to(q_GTK.dtype), columns_GTJ)
+    columns_GTJ = _selected(gated)
+    return written.read_chosen(q_GTK, _sharp(gated, columns_GTJ).to(q_GTK.dtype), columns_GTJ)
 
 
-def straight_through(written: Written, q_GTK: Tensor, view: View) -> Tensor:
+def straight_through(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
     """The values of `hard`, and for the scores the gradient of weights that leave nothing out.
 
     Reads all that a token sees, what was not chosen with weight zero, wherever gradients are wanted.
     """
     if not torch.is_grad_enabled():
-        return hard(written, q_GTK, view)
-    columns_GTJ = _selected(view)
-    sharp_GTJ = _sharp(view, columns_GTJ).to(q_GTK.dtype)
-    sharp_GTN = chosen.spread(sharp_GTJ, columns_GTJ, view.visible_TN.shape[1])
-    return written.read(q_GTK, _taught(view, sharp_GTN, soft(view)))
+        return hard(written, q_GTK, gated)
+    columns_GTJ = _selected(gated)
+    sharp_GTJ = _sharp(gated, columns_GTJ).to(q_GTK.dtype)
+    sharp_GTN = sparse_read.spread(sharp_GTJ, columns_GTJ, gated.visible_TN.shape[1])
+    return written.read(q_GTK, _with_soft_gradient(gated, sharp_GTN, soft(gated)))
 
 
-def annealed(written: Written, q_GTK: Tensor, view: View) -> Tensor:
+def annealed(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
     """`grm` early in training, the scores with the gradient of `straight_through`; then `explore`."""
-    if view.step is None or not view.step.early:
-        return explore(written, q_GTK, view)
-    weights_GTN = view.weights()
+    if gated.step is None or not gated.step.early:
+        return explore(written, q_GTK, gated)
+    weights_GTN = gated.weights()
     if weights_GTN is None:
-        weights_GTN = view.visible_TN.to(q_GTK.dtype)
-    return written.read(q_GTK, _taught(view, weights_GTN, soft(view)))
+        weights_GTN = gated.visible_TN.to(q_GTK.dtype)
+    return written.read(q_GTK, _with_soft_gradient(gated, weights_GTN, soft(gated)))
 
 
-def explore(written: Written, q_GTK: Tensor, view: View) -> Tensor:
+def explore(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
     """As `straight_through`, whose gradient it has in the mean: of what was not chosen one memory is read.
 
-    It is drawn for each token and head, and stands for all that were not chosen: its gradient counts as often. Where
-    nobody draws, outside of a step of training, it is `straight_through`.
+    It is drawn for each token and head and represents all that were not chosen: its gradient is multiplied by their
+    number. Without draws, outside of a training step, it is `straight_through`.
     """
-    if view.step is None or view.step.draws_GT is None:
-        return straight_through(written, q_GTK, view)
-    columns_GTJ = _selected(view)
-    drawn_GT1, rest_GT1 = draw(view.step.draws_GT, view.past_TN, columns_GTJ)
-    sharp_GTJ = _sharp(view, columns_GTJ).to(q_GTK.dtype)
-    soft_GTN = soft(view)
+    if gated.step is None or gated.step.draws_GT is None:
+        return straight_through(written, q_GTK, gated)
+    columns_GTJ = _selected(gated)
+    drawn_GT1, rest_GT1 = draw(gated.step.draws_GT, gated.past_TN, columns_GTJ)
+    sharp_GTJ = _sharp(gated, columns_GTJ).to(q_GTK.dtype)
+    soft_GTN = soft(gated)
     soft_GTJ = soft_GTN.gather(-1, columns_GTJ).where(_counts(columns_GTJ), 0.0)
     one_GT1 = rest_GT1 * soft_GTN.gather(-1, drawn_GT1)
     columns_GTJ = torch.cat((drawn_GT1, columns_GTJ), -1)
     sharp_GTJ = torch.cat((torch.zeros_like(one_GT1), sharp_GTJ), -1)
-    return written.read_chosen(q_GTK, _taught(view, sharp_GTJ, torch.cat((one_GT1, soft_GTJ), -1)), columns_GTJ)
+    return written.read_chosen(
+        q_GTK, _with_soft_gradient(gated, sharp_GTJ, torch.cat((one_GT1, soft_GTJ), -1)), columns_GTJ
+    )
 
 
-def soft(view: View) -> Tensor:
+def soft(gated: GateOutput) -> Tensor:
     """What the weights would be if nothing were left out, as far as the scores decide them: [G, T, N].
 
-    With another gate than `context` the score stands beside the gate's logit, or alone for the kept memories. Nothing
-    but the scores gets a gradient through it.
+    With another gate than `context` the score is added to the gate's logit, or taken alone for the kept memories.
+    Nothing but the scores gets a gradient through it.
     """
-    scores, logits = view.scores_GTN, view.logits_GTN
+    scores, logits = gated.scores_GTN, gated.logits_GTN
     assert scores is not None
     if logits is scores:
-        return view.activation(scores, view.visible_TN)
+        return gated.activation(scores, gated.visible_TN)
     if logits is not None:
-        return view.activation(logits.detach() + scores, view.visible_TN)
-    past_TN = view.past_TN  # a token without a past has no kept memory to weigh
+        return gated.activation(logits.detach() + scores, gated.visible_TN)
+    past_TN = gated.past_TN  # a token without a past has no kept memory to weigh
     return softmax(scores, past_TN | ~past_TN.any(-1, keepdim=True)).where(past_TN, 0.0)
 
 
@@ -101,9 +103,9 @@ def draw(draws_GT: Tensor, past_TN: Tensor, columns_GTJ: Tensor) -> tuple[Tensor
     return torch.where(count_GT1 > 0, drawn_GT1, columns_GTJ[..., -1:]), count_GT1
 
 
-def _selected(view: View) -> Tensor:
-    assert view.scores_GTN is not None
-    return select(view.scores_GTN.detach(), view.past_TN, view.own_TN, view.k)
+def _selected(gated: GateOutput) -> Tensor:
+    assert gated.scores_GTN is not None
+    return select(gated.scores_GTN.detach(), gated.past_TN, gated.own_TN, gated.k)
 
 
 def _counts(columns_GTJ: Tensor) -> Tensor:
@@ -113,28 +115,28 @@ def _counts(columns_GTJ: Tensor) -> Tensor:
     return counts_GTJ
 
 
-def _sharp(view: View, columns_GTJ: Tensor) -> Tensor:
+def _sharp(gated: GateOutput, columns_GTJ: Tensor) -> Tensor:
     """gamma in the columns that were chosen, zero where a column is named only to fill up: [G, T, J].
 
     Without `renormalise` a softmax is taken over all that t sees.
     """
     chosen_GTJ = _counts(columns_GTJ)
-    if view.logits_GTN is None:
+    if gated.logits_GTN is None:
         return chosen_GTJ
-    if view.renormalise:
-        return view.activation(view.logits_GTN.gather(-1, columns_GTJ), chosen_GTJ)
-    return view.activation(view.logits_GTN, view.visible_TN).gather(-1, columns_GTJ).masked_fill(~chosen_GTJ, 0.0)
+    if gated.renormalise:
+        return gated.activation(gated.logits_GTN.gather(-1, columns_GTJ), chosen_GTJ)
+    return gated.activation(gated.logits_GTN, gated.visible_TN).gather(-1, columns_GTJ).masked_fill(~chosen_GTJ, 0.0)
 
 
-def _taught(view: View, sharp: Tensor, soft: Tensor) -> Tensor:
+def _with_soft_gradient(gated: GateOutput, sharp: Tensor, soft: Tensor) -> Tensor:
     """The values of `sharp`, to the last bit; the scores have the gradient of `soft`, another gate's logits keep that
     of `sharp`."""
-    values = sharp.detach() if view.logits_GTN is view.scores_GTN else sharp
+    values = sharp.detach() if gated.logits_GTN is gated.scores_GTN else sharp
     return values + (soft - soft.detach())
 
 
-#: By the word that stands under `model.mixer.route`.
-ROUTES: dict[str, Callable[[Written, Tensor, View], Tensor]] = {
+#: By the name under `model.mixer.route`.
+ROUTES: dict[str, Callable[[Written, Tensor, GateOutput], Tensor]] = {
     "annealed": annealed,
     "explore": explore,
     "straight_through": straight_through,

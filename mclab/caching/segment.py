@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mclab.config.model import MemoryMixer
-from mclab.tables import counting, integers, once
+from mclab.constants import counting, integers, once
 
 #: Blocks from the first to the one before the last.
 Span = tuple[int, int]
@@ -50,7 +50,7 @@ class Segments(ABC):
 
     @property
     def runs(self) -> tuple[Span, ...]:
-        """The blocks over which each online memory goes on, in their order."""
+        """The blocks that each online memory is written over, in their order."""
         return tuple((n, n + 1) for n in range(self.count))
 
     @property
@@ -61,7 +61,7 @@ class Segments(ABC):
     @property
     @abstractmethod
     def single(self) -> bool:
-        """True where every kept memory is of one block and stands in that block's column."""
+        """True where every kept memory is of one block and has that block's column."""
 
     @property
     @abstractmethod
@@ -122,7 +122,7 @@ class Segments(ABC):
 
 @dataclass(frozen=True)
 class ConstantSegments(Segments):
-    """Every block is kept and read by all later ones; t's own column is that of its block."""
+    """Every block is kept and read by all later ones (MC section 4.2); t's own column is that of its block."""
 
     single = True
 
@@ -256,6 +256,7 @@ def _buckets(blocks: int) -> tuple[tuple[Span, Span], ...]:
     return tuple(found)
 
 
+#: By the name under `model.mixer.segmentation`.
 SEGMENTS: dict[str, type[Segments]] = {"constant": ConstantSegments, "log": LogSegments, "listed": ListedSegments}
 
 

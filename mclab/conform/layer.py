@@ -16,10 +16,10 @@ from mclab.caching.recurrent import recurrent
 from mclab.config.model import MemoryMixer
 from mclab.config.parse import parse_run
 from mclab.config.run import RunConfig
-from mclab.layers import initialise
 from mclab.memories.own import chunks_up_to
 from mclab.own.found import seeded
 from mclab.own.kept import other_dice
+from mclab.replicas.parameters import initialise
 from mclab.train import train_pack
 
 #: A model in which everything happens: a short last segment, two heads, two replicas, two rows.

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mclab.tables import number
+from mclab.constants import number
 
 #: Added to the mean square, so that a vector of zeros stays one.
 EPS = 1e-6

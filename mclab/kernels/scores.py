@@ -39,10 +39,10 @@ class _Scores(torch.autograd.Function):
         u, sums_GNSK, own, column, factors = ctx.saved_tensors
         grad_GTN = grads[0] * factors
         running_GT1 = grad_GTN.gather(-1, column.expand(len(u), -1, -1))
-        return *_back(u, sums_GNSK, running_GT1, grad_GTN.masked_fill_(own, 0.0)), None, None, None, None
+        return *_gradients(u, sums_GNSK, running_GT1, grad_GTN.masked_fill_(own, 0.0)), None, None, None, None
 
 
-def _back(u: Tensor, sums_GNSK: Tensor, running_GT1: Tensor, whole_GTN: Tensor) -> tuple[Tensor, Tensor]:
+def _gradients(u: Tensor, sums_GNSK: Tensor, running_GT1: Tensor, whole_GTN: Tensor) -> tuple[Tensor, Tensor]:
     """The gradients of u and k from those of the running and the whole products."""
     grad_u = (whole_GTN @ sums_GNSK[:, :, -1]).addcmul_(running_GT1, sums_GNSK.flatten(1, 2))
     # A key is in the running sums from its own token on: what it gets is the sum from there to the segment's end.
@@ -63,7 +63,7 @@ class _SegmentScores(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
         running_GT, whole_GTN = grads
         u, sums_GNSK = ctx.saved_tensors
-        return *_back(u, sums_GNSK, running_GT.unsqueeze(-1), whole_GTN), None
+        return *_gradients(u, sums_GNSK, running_GT.unsqueeze(-1), whole_GTN), None
 
 
 def segment_scores(u_GTK: Tensor, k_GTK: Tensor, segment: int) -> tuple[Tensor, Tensor]:

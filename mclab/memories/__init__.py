@@ -1,4 +1,14 @@
-"""Update rules by the word that stands under `model.mixer.memory`."""
+"""Update rules by the name under `model.mixer.memory`: one file each, `gated_delta.py` with `GatedDeltaMemory`.
+
+To add a memory: a file here with its class, and a row in `mclab.config.model.RULES`.
+
+- The contract: `base`.
+- What several rules share: `base_decay` (retnet, mamba2, swla), `base_delta` (delta, gated_delta, rwkv7),
+  `base_gradient` (dla, titans).
+- The rules: `linear`, `vector`, `memora` and those named above; `own` runs a rule of the user's own.
+- How a written sequence is cut and read: `chunks`, `fast_weights`, `sparse_read` (ssc), `segment_masks`.
+- `kernel_choice`: whether a Triton kernel computes a rule.
+"""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -9,19 +19,20 @@ from mclab.memories.base import Memory
 
 
 class _Memories(Mapping[str, type[Memory]]):
-    """The class of every rule, found by the rule's word when it is wanted: `GatedDeltaMemory` in `gated_delta.py`.
+    """The class of every rule, imported when it is asked for.
 
-    A dotted path is that of a rule of the user's own, and no word of the mapping: it has the class that runs such."""
+    A dotted path names a rule of the user's own; it is no key of the mapping and gets the class that runs such
+    rules."""
 
-    def __getitem__(self, word: str) -> type[Memory]:
-        if is_path(word):
+    def __getitem__(self, name: str) -> type[Memory]:
+        if is_path(name):
             from mclab.memories.own import OwnMemory
 
             return OwnMemory
-        if word not in RULES:
-            raise KeyError(word)
-        name = "".join(part.capitalize() for part in word.split("_")) + "Memory"
-        found: type[Memory] = getattr(import_module(f"{__name__}.{word}"), name)
+        if name not in RULES:
+            raise KeyError(name)
+        class_name = "".join(part.capitalize() for part in name.split("_")) + "Memory"
+        found: type[Memory] = getattr(import_module(f"{__name__}.{name}"), class_name)
         return found
 
     def __iter__(self) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """The contract between a memory's update rule and everything that caches it.
 
 A memory is a stack of fast-weight matrices. Its rule is given twice: token by token (`initial`, `begin`, `step`,
-`read`, `mix`), which defines it, and for a whole sequence (`write`), which training uses. Shapes: R replicas, B batch,
+`read`, `mix`), which defines it, and for a whole sequence (`write`), which training uses; caching knows nothing else of
+a memory. Shapes: R replicas, B batch,
 D model width, H heads, G = R*B*H folded, T time, K key width, V value width, N segments.
 
 See docs/equations.md#memories.
@@ -19,7 +20,7 @@ from mclab.kernels.linear.gate import Gate
 
 
 class Tokens(NamedTuple):
-    """What a memory is told of a sequence: keys [G, T, K], values [G, T, V], and its own rates, each [G, T] or, where
+    """What a memory gets of a sequence: keys [G, T, K], values [G, T, V], and its own rates, each [G, T] or, where
     every channel of the keys has its own, [G, T, K]."""
 
     k: Tensor
@@ -38,8 +39,8 @@ class State:
     """A memory between two tokens. `weights`: one matrix [G, O, I] a layer (a vector memory: one [G, K]).
 
     `momentum` and `anchor` (the weights at which gradients are taken) are like `weights`; `place` counts the tokens of
-    the chunk so far; `window` is the last token's key and value, where the rule looks back; `origin` is W^0; `logits`
-    are what the weights are made of, where a rule writes those.
+    the chunk so far; `window` is the last token's key and value, where the rule writes those once more; `origin` is
+    W^0; `logits` are what the weights are made of, where a rule writes those.
     """
 
     weights: tuple[Tensor, ...]
@@ -64,7 +65,7 @@ class Segments(Protocol):
 
     @property
     def runs(self) -> tuple[tuple[int, int], ...]:
-        """The blocks over which each online memory goes on, in their order."""
+        """The blocks that each online memory is written over, in their order."""
 
     @property
     def columns(self) -> int:
@@ -72,7 +73,7 @@ class Segments(Protocol):
 
     @property
     def single(self) -> bool:
-        """True where every kept memory is of one block and stands in that block's column."""
+        """True where every kept memory is of one block and has that block's column."""
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -138,7 +139,8 @@ class Memory(nn.Module, ABC):
         return Tokens(k_GTK, v_GTV)
 
     def skip(self, tokens: Tokens) -> Tensor | None:
-        """What reaches every token's output beside whatever is read of memories, once: [G, T, V]; mostly nothing."""
+        """What is added once to every token's output, [G, T, V], however many memories are read; None for most
+        rules."""
         return None
 
     @abstractmethod

@@ -105,7 +105,7 @@ class RunChunks(Chunks):
 @dataclass(frozen=True)
 class Bucket:
     """Memories of the same length that are written side by side: `numbers` are theirs among the online ones or, of
-    what is kept beside those, the columns; `bounds` are their tokens, None being the whole sequence."""
+    what is kept besides those, the columns; `bounds` are their tokens, None being the whole sequence."""
 
     numbers: tuple[int, ...]
     bounds: ranges.Bounds | None
@@ -118,13 +118,13 @@ class Bucket:
         return ranges.gathered(x, self.bounds) if x.dim() == 3 else self.take(x.unsqueeze(-1)).squeeze(-1)
 
     def tokens(self, tokens: Tokens) -> Tokens:
-        """The same of all that a memory is told."""
+        """The same of keys, values and rates."""
         return Tokens(self.take(tokens.k), self.take(tokens.v), tuple(self.take(rate) for rate in tokens.rates))
 
 
 def chunks_of(segments: Segments, chunk: int, init: Init) -> tuple[list[Bucket], list[Bucket]]:
     """Chunks of `chunk` tokens, or of a whole segment where that is shorter: of what holds every token once, and of
-    what is kept beside segments' ends."""
+    what is kept besides segments' ends."""
     if len(segments.runs) < segments.count:
         return (_restarting(segments, chunk) if init.restarts else [_running(segments, chunk)]), []
     S, spans, everything = segments.segment, segments.spans, tuple(range(segments.count))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mclab.kernels.fastweight.rates import Rates
-from mclab.memories.gradient import GradientMemory
+from mclab.memories.base_gradient import GradientMemory
 
 
 class DlaMemory(GradientMemory):

@@ -2,7 +2,7 @@
 
 beta = sigmoid(.), log alpha = -A softplus(.), A = exp(A_log) of each head. The published code starts A uniformly
 between 0 and 16 and the softplus log-uniformly between 0.001 and 0.1; most of that forgets a sequence of 64 tokens.
-Here the A of H heads stand in the middles of H parts of 1 to 16, even in their logarithm (4 with one head), and every
+Here the A of H heads are the middles of H parts of 1 to 16, equal in their logarithm (4 with one head), and every
 softplus starts at 0.001: of what a head held 64 tokens ago it keeps between e^-0.06 and e^-1, with one head e^-0.26.
 
 See docs/equations.md#gated_delta.
@@ -18,16 +18,17 @@ from mclab.config.model import MemoryMixer
 from mclab.kernels.delta import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.rates import Rates, coefficients
-from mclab.layers import Normal, Values, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
-from mclab.memories.erasing import ErasingMemory
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Normal, Values, parameter
 
 #: Between what the heads' A start, and where every softplus does.
 DECAYS, STEP = (1.0, 16.0), 0.001
 
 
-class GatedDeltaMemory(ErasingMemory):
+class GatedDeltaMemory(DeltaRuleMemory):
     """Two rates, what is replaced and what is kept, and A."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:

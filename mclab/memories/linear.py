@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
+from mclab.constants import counting, once
 from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.net import Net
-from mclab.kernels.linear import chunkwise, gated
+from mclab.kernels.linear import chunkwise, flash_grm
 from mclab.kernels.linear.gate import Gate
-from mclab.memories import chosen
+from mclab.memories import sparse_read
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.kernels import triton_precision
-from mclab.memories.masks import earlier_of_runs, holds
-from mclab.tables import counting, once
+from mclab.memories.kernel_choice import triton_precision
+from mclab.memories.segment_masks import earlier_of_runs, holds
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,23 @@ class LinearWritten:
         return chunkwise.weighted_read(q_GTK, self.k_GTK, self.v_GTV, weights, self.segments.segment)
 
     def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
-        if not self._few(columns_GTJ.shape[-1] - 1):
-            return self.read(q_GTK, chosen.spread(weights_GTJ, columns_GTJ, self.segments.columns))
+        if not self._sparse_is_cheaper(columns_GTJ.shape[-1] - 1):
+            return self.read(q_GTK, sparse_read.spread(weights_GTJ, columns_GTJ, self.segments.columns))
         S = self.segments.segment
         before, kept, place = self._states()
         own_GTV = chunkwise.online_read(q_GTK, self.k_GTK, self.v_GTV, before, S)
-        return chosen.read(Net(None, "dot"), [kept], place, self.segments, q_GTK, own_GTV, weights_GTJ, columns_GTJ)
+        return sparse_read.read(
+            Net(None, "dot"), [kept], place, self.segments, q_GTK, own_GTV, weights_GTJ, columns_GTJ
+        )
 
-    def _few(self, k: int) -> bool:
+    def _sparse_is_cheaper(self, k: int) -> bool:
         """Whether states and reads of k of them cost less than the cheaper form of reading all."""
         (G, T, K), V, S = self.k_GTK.shape, self.v_GTV.shape[-1], self.segments.segment
         if self.segments.count == 1:
             return False
         own = T * S * (K + V) + T * K * V * (1 if self.init.restarts else 2)
         on = costs(self.k_GTK.device.type)
-        some = on.folded(G) * own + chosen.cost_of_chosen(self.segments, G, k, self.segments.count, K * V, on)
+        some = on.folded(G) * own + sparse_read.cost_of_chosen(self.segments, G, k, self.segments.count, K * V, on)
         return some < min(chunkwise.weighted_costs(G, T, K, V, S, on))
 
     def _states(self) -> tuple[Tensor | None, Tensor, list[int]]:
@@ -141,4 +143,4 @@ class LinearMemory(Memory):
         precision = triton_precision(self.mixer, tokens)
         if precision is None:
             return None
-        return gated.gated_read(q_GTK, tokens.k, tokens.v, gate(), segment, precision)
+        return flash_grm.gated_read(q_GTK, tokens.k, tokens.v, gate(), segment, precision)

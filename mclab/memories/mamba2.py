@@ -14,10 +14,11 @@ from torch.nn import functional as F
 
 from mclab.config.model import MemoryMixer
 from mclab.kernels.fastweight.rates import Coefficients, Rates, coefficients
-from mclab.layers import Constant, Normal, Values, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_decay import DecayedMemory, stepped
 from mclab.memories.chunks import Chunks
-from mclab.memories.decayed import DecayedMemory, stepped
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Constant, Normal, Values, parameter
 
 #: Between what Delta starts, evenly on a logarithmic scale over the heads, and where -A does: the slow end of Mamba-2.
 DELTA, RATE = (0.001, 0.1), 1.0

@@ -19,10 +19,11 @@ from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.kernels.memora import recurrent
 from mclab.kernels.memora.chunkwise import Retention
-from mclab.layers import Normal, Values, linear, parameter
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.chunks import Chunks, chunks_of
-from mclab.memories.written import FastWritten, Fold
+from mclab.memories.chunks import Chunks
+from mclab.memories.fast_weights import Fold, write_in_chunks
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Normal, Values, parameter
 
 #: Where the logits of eta and alpha start.
 STARTS = (0.0, 5.0)
@@ -74,11 +75,7 @@ class MemoraMemory(Memory):
         return recurrent.read(state.weights[0], q_GK)
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        parts, buckets = chunks_of(segments, self.chunk, init)
-        own, beside = (
-            [(each, self._source(each.tokens(tokens), each.chunks)) for each in some] for some in (parts, buckets)
-        )
-        return FastWritten(Net(None, "l2"), segments, own, beside, Fold(1, 1))
+        return write_in_chunks(tokens, segments, init, self.chunk, self._source, Net(None, "l2"), Fold(1, 1))
 
     def _source(self, tokens: Tokens, chunks: Chunks) -> Retention:
         eta, log_alpha, _ = self.rates(tokens)

@@ -1,6 +1,6 @@
 """A rule of the user's own, token by token or in chunks, read in every way that a cache reads memories.
 
-The rule is one class with `step(state, token)`; what it may have beside stands in docs/extending.md. It sees one
+The rule is one class with `step(state, token)`; what else it may have is in docs/extending.md. It sees one
 replica: B sequences with H heads, a state of [B, H, ...], or several. Other shapes as in memories/base.py; L tokens.
 """
 
@@ -16,8 +16,8 @@ from torch import Tensor
 from mclab.config.model import MemoryMixer
 from mclab.config.own import Part
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.chosen import spread
-from mclab.stacked import stacked
+from mclab.memories.sparse_read import spread
+from mclab.replicas.stacked import stacked
 
 #: Tokens that a rule's `write` is given at once, unless it has a `chunk` of its own.
 CHUNK = 16
@@ -28,7 +28,7 @@ States = tuple[Tensor, ...]
 
 
 class Token(NamedTuple):
-    """What a rule is told of a token. In `write`, of L tokens, with an axis L behind B."""
+    """What a rule gets of a token; in `write` of L tokens, with an axis L behind B."""
 
     k: Tensor
     """[B, H, K]: its key in each head."""
@@ -160,7 +160,7 @@ def _alone(rule: Any, tokens: Token, spans: dict[tuple[int, int], None], size: i
     found = dict[tuple[int, int], States]()
     for blocks in dict.fromkeys(end - begin for begin, end in spans):
         alike = [span for span in spans if span[1] - span[0] == blocks]
-        cuts = [_cut(tokens, begin * size, end * size) for begin, end in alike]
+        cuts = [Token(*(z[:, begin * size : end * size] for z in tokens)) for begin, end in alike]
         rows = Token(*(torch.cat(each) for each in zip(*cuts, strict=True)))
         states = over(rule, first(rule, _at(rows, 0)), rows)
         pieces = zip(*(each.chunk(len(alike)) for each in states), strict=True)
@@ -170,10 +170,6 @@ def _alone(rule: Any, tokens: Token, spans: dict[tuple[int, int], None], size: i
 
 def _at(tokens: Token, t: int) -> Token:
     return Token(*(z[:, t] for z in tokens))
-
-
-def _cut(tokens: Token, begin: int, end: int) -> Token:
-    return Token(*(z[:, begin:end] for z in tokens))
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ See docs/equations.md#retnet.
 import torch
 from torch import Tensor
 
+from mclab.constants import once, ones
 from mclab.kernels.fastweight.rates import Coefficients, Rates, coefficients
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_decay import DecayedMemory, stepped
 from mclab.memories.chunks import Chunks
-from mclab.memories.decayed import DecayedMemory, stepped
-from mclab.tables import once, ones
 
 
 class RetnetMemory(DecayedMemory):
@@ -22,17 +22,13 @@ class RetnetMemory(DecayedMemory):
         return coefficients(Rates(chunks.cut(ones((G, T), *kind)), chunks.cut(_logs(self.heads, G, T, *kind))))
 
     def step(self, state: State, token: Tokens) -> State:
-        alpha_G = self._decay(token.k)
+        alpha_G = _decays(self.heads, token.k.shape[0], token.k.dtype, token.k.device)
         return stepped(state, alpha_G, [(torch.ones_like(alpha_G), token.v, token.k)], token)
-
-    def _decay(self, like: Tensor) -> Tensor:
-        """[G]: g of each sequence and head."""
-        return _decays(self.heads, like.shape[0], like.dtype, like.device)
 
 
 @once
 def _decays(heads: int, folded: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[G]: g of each sequence and head; the head turns fastest."""
+    """[G]: g = 1 - 2^(-5-h) of each sequence and head; the head varies fastest."""
     head = torch.arange(heads, dtype=dtype, device=device)
     return (1 - 2 ** (-5 - head)).repeat(folded // heads)
 

@@ -3,10 +3,11 @@
 w = exp(-e^(-1/2) sigmoid(d)) and a = sigmoid(.) for every channel; kappa = (k * xi) / |k * xi| in each head;
 k' = k (1 + (a - 1) * rho). d is a bias and tanh between two matrices, a's logit a bias and two matrices.
 
-Left out of the full block: the shift of tokens before the projections (the short convolution stands there), the bonus
-of the present token, the value residual between layers, the output's gate (`out_gate` puts one) and group norm (the
-mixer's norm stands there). RWKV-7 starts the decays of its channels between e^-0.001 and e^-0.11 a token; the fast ones
-forget a sequence of 64 tokens, so here the slowest keeps e^-0.06 and the fastest e^-0.7 of what it held 64 tokens ago.
+Left out of the full block: the shift of tokens before the projections (the short convolution takes its place), the
+bonus of the present token, the value residual between layers, the output's gate (`out_gate: true` adds one) and group
+norm (the mixer's norm takes its place). RWKV-7 starts the decays of its channels between e^-0.001 and e^-0.11 a token;
+the fast ones forget a sequence of 64 tokens, so here the slowest keeps e^-0.06 and the fastest e^-0.7 of what it held
+64 tokens ago.
 
 See docs/equations.md#rwkv7.
 """
@@ -18,18 +19,20 @@ from torch import Tensor
 
 from mclab.config.model import MemoryMixer
 from mclab.config.model.rules import low_rank
-from mclab.kernels.delta import channels, chunkwise, recurrent
+from mclab.kernels import rwkv7
+from mclab.kernels.delta import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
-from mclab.layers import Constant, Normal, ReplicaParameter, Values, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
-from mclab.memories.erasing import ErasingMemory
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Constant, Normal, ReplicaParameter, Values, parameter
 
 #: Between what d starts over a head's channels.
 DECAYS = (-6.5, -4.0)
 
 
-class Rwkv7Memory(ErasingMemory):
+class Rwkv7Memory(DeltaRuleMemory):
     """Of every channel a decay and a step size; `rates` are log w, kappa and a * kappa."""
 
     chunk = chunkwise.CHANNELS_CHUNK
@@ -53,7 +56,7 @@ class Rwkv7Memory(ErasingMemory):
         a = linear(linear(x_RBTD, self.step_down), self.step_up)
         d_GTK, a_GTK = self._heads(d, self.decay_bias), self._heads(a, self.step_bias)
         xi, rho = self._each(self.xi, k_GTK), self._each(self.rho, k_GTK)
-        *rates, written_GTK = channels.rates(d_GTK, a_GTK, k_GTK, xi, rho)
+        *rates, written_GTK = rwkv7.rates(d_GTK, a_GTK, k_GTK, xi, rho)
         return Tokens(written_GTK, v_GTV, tuple(rates))
 
     def source(self, tokens: Tokens, chunks: Chunks) -> Source:

@@ -15,12 +15,13 @@ from torch.nn import functional as F
 
 from mclab.config.model import MemoryMixer
 from mclab.kernels.fastweight.rates import Coefficients, Rates, coefficients
-from mclab.layers import Normal, Values, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_decay import DecayedMemory, stepped
 from mclab.memories.chunks import Chunks
-from mclab.memories.decayed import DecayedMemory, stepped
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Normal, Values, parameter
 
-#: Where the logits of alpha, beta and lambda start: remember, look back a little, write.
+#: Where the logits of alpha, beta and lambda start: remember, write the last token again a little, write this one.
 STARTS = (5.0, 0.0, 0.0)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mclab.kernels.fastweight.rates import Rates
-from mclab.memories.gradient import GradientMemory
+from mclab.memories.base_gradient import GradientMemory
 
 #: Where the decay's logit starts, and between what the heads' momentum logits do.
 ALPHA, BETA = 5.0, (0.0, 2.0)

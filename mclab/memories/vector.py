@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
-from mclab.layers import Constant, parameter
-from mclab.memories import chosen
+from mclab.constants import counting
+from mclab.memories import sparse_read
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
-from mclab.memories.masks import earlier_of_runs, holds, visible
-from mclab.tables import counting
+from mclab.memories.segment_masks import earlier_of_runs, holds, visible
+from mclab.replicas.parameters import Constant, parameter
 
 #: What gathering an entry of a kept memory costs, forward and backward, in multiply-adds; measured on one core.
 GATHER = 16
@@ -40,7 +40,7 @@ class VectorWritten:
     def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
         (G, M, _), k = self.kept.shape, columns_GTJ.shape[-1] - 1
         if GATHER * k >= M:
-            return self.read(q_GTK, chosen.spread(weights_GTJ, columns_GTJ, self.segments.columns))
+            return self.read(q_GTK, sparse_read.spread(weights_GTJ, columns_GTJ, self.segments.columns))
         first_G11 = counting(G, q_GTK.device)[:, None, None] * M
         rows_kGT = (columns_GTJ[..., :-1].clamp(max=M - 1) + first_G11).movedim(-1, 0)  # what fills up weighs zero
         total = weights_GTJ[..., -1:] * self.online

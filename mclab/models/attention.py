@@ -1,7 +1,7 @@
 """Causal softmax attention, the baseline mixer (Vaswani et al. 2017; window as in Longformer).
 
 Shapes: R replicas, B batch, T time, D model width, H heads, K head width, N blocks, C tokens in a block,
-J = 2 C. In `window_attention` B stands for R*B.
+J = 2 C. In `window_attention` B is R*B.
 
 See docs/equations.md#attention, docs/equations.md#window.
 """
@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mclab.config.model import AttentionMixer, Mixer, ModelConfig
-from mclab.layers import Linear, ShortConv, rotate
-from mclab.tables import once
+from mclab.constants import once
+from mclab.replicas.layers import Linear, ShortConv, rotate
 
 #: A window is read in blocks of its own length, at least this many tokens, where at least so many blocks fit; in fewer
 #: one mask over all tokens is as fast.
@@ -23,8 +23,8 @@ BLOCK, FEWEST = 32, 8
 
 @dataclass(frozen=True)
 class AttentionPast:
-    """What a sequence leaves behind for its next token: the convolution's last inputs, and the keys and values that the
-    window still reaches, [R*B, H, J, K] each, rotated."""
+    """What a sequence leaves behind for its next token: the convolution's last inputs (`taps`), and the keys and values
+    that the window still reaches, [R*B, H, J, K] each, rotated. The fields' names are those of a stored cache."""
 
     tokens: int = 0
     taps: Tensor | None = None
@@ -39,9 +39,9 @@ class Attention(nn.Module):
         super().__init__()
         assert isinstance(mixer, AttentionMixer)
         self.heads, self.window, self.rotary = model.heads, mixer.window, mixer.rotates(model.position)
-        taps = mixer.kernel_size(model.conv)
+        kernel_size = mixer.kernel_size(model.conv)
         self.qkv = Linear(replicas, model.dim, 3 * model.dim)
-        self.conv = ShortConv(replicas, 3 * model.dim, taps) if taps else nn.Identity()
+        self.conv = ShortConv(replicas, 3 * model.dim, kernel_size) if kernel_size else nn.Identity()
         self.out = Linear(replicas, model.dim, model.dim, gain)
 
     def forward(self, x_RBTD: Tensor) -> Tensor:

@@ -3,8 +3,8 @@
 from torch import Tensor, nn
 
 from mclab.config.model import Mixer, ModelConfig
-from mclab.layers import RMSNorm, SwiGLU
 from mclab.models.mixers import MIXERS
+from mclab.replicas.layers import RMSNorm, SwiGLU
 
 
 class Block(nn.Module):
@@ -21,13 +21,13 @@ class Block(nn.Module):
         self.mlp = SwiGLU(replicas, model.dim, model.mlp, gain) if model.mlp else None
 
     def mix(self, x_RBTD: Tensor) -> Tensor:
-        """The half of the block that moves information between tokens."""
+        """x + mixer(norm(x)), the half that moves information between tokens."""
         mixed: Tensor = x_RBTD + self.mixer(self.mixer_norm(x_RBTD))
         return mixed
 
-    def think(self, x_RBTD: Tensor) -> Tensor:
-        """The half that works on each token alone; the identity where `mlp: 0`."""
+    def feed_forward(self, x_RBTD: Tensor) -> Tensor:
+        """x + mlp(norm(x)), the half that works on each token alone; the identity where `mlp: 0`."""
         if self.mlp is None or self.mlp_norm is None:
             return x_RBTD
-        thought: Tensor = x_RBTD + self.mlp(self.mlp_norm(x_RBTD))
-        return thought
+        y_RBTD: Tensor = x_RBTD + self.mlp(self.mlp_norm(x_RBTD))
+        return y_RBTD

@@ -1,14 +1,23 @@
-"""The cache of a public layer (`mclab.nn`): what sequences leave behind, its size, and what can be done with it."""
+"""The cache of a public layer (`mclab.nn`): what sequences leave behind, its size, and its form as named tensors.
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+`Cache` is what a user holds; `to_tensors` and `from_tensors` are its form for `torch.save` and safetensors. The names
+of those tensors are the fields of the classes that they come from: a field that is renamed loses stored caches.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from mclab.caching.decoding_state import DecodingState, KeptMemories, Writer
+from mclab.memories.base import State
+from mclab.models.attention import AttentionPast
 from mclab.models.hybrid import HybridPast
 from mclab.models.memory import MemoryPast
-from mclab.models.stored import Past, from_tensors, to_tensors
+
+Past = MemoryPast | HybridPast
 
 
 @dataclass(frozen=True)
@@ -39,12 +48,12 @@ class Cache:
 
     @property
     def floats(self) -> int:
-        """Numbers kept for one sequence, in all."""
+        """State size of one sequence in floats, kept memories included."""
         return sum(each.numel() for each in to_tensors(self.past).values() if each.is_floating_point()) // self.batch
 
     @property
     def cached_floats(self) -> int:
-        """Those of them that belong to kept memories, and so grow by one memory a segment."""
+        """The part of the state size that belongs to kept memories: it grows by one memory a segment."""
         rows = self.memory.progress.kept.rows
         return sum(each.numel() for each in rows if each.is_floating_point()) // self.batch
 
@@ -61,11 +70,11 @@ class Cache:
         return replace(self, past=past)
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> "Cache":
-        """On another device, or with its floats in another type."""
+        """On another device, or with its floating-point tensors in another type."""
         return self._mapped(lambda x: x.to(device=device, dtype=dtype if x.is_floating_point() else None))
 
     def detach(self) -> "Cache":
-        """Without the way back to earlier tokens' gradients."""
+        """Without the graph that leads to earlier tokens' gradients."""
         return self._mapped(Tensor.detach)
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -75,6 +84,62 @@ class Cache:
     def _mapped(self, change: Callable[[Tensor], Tensor]) -> "Cache":
         changed = {name: change(each) if each.dim() else each for name, each in to_tensors(self.past).items()}
         return replace(self, past=from_tensors(changed, isinstance(self.past, HybridPast)))
+
+
+def to_tensors(past: Past) -> dict[str, Tensor]:
+    """Each tensor by its dotted place; whole numbers as tensors of one number."""
+    return dict(_flat("", past))
+
+
+def from_tensors(found: Mapping[str, Tensor], hybrid: bool) -> Past:
+    """What `to_tensors` was given. Raises `KeyError` where something is missing."""
+    if not hybrid:
+        return _memory(found, "")
+    tokens, taps = int(found["attention.tokens"]), found.get("attention.taps")
+    attention = AttentionPast(tokens, taps, found.get("attention.k"), found.get("attention.v"))
+    return HybridPast(_memory(found, "memory."), attention)
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+    if isinstance(value, Tensor):
+        yield name, value
+    elif isinstance(value, int):
+        yield name, torch.tensor(value)
+    elif value is not None:
+        for key, part in _parts(value):
+            yield from _flat(f"{name}.{key}".lstrip("."), part)
+
+
+def _parts(value: Any) -> Iterator[tuple[int | str, Any]]:
+    if isinstance(value, KeptMemories | tuple):
+        yield from enumerate(value.rows if isinstance(value, KeptMemories) else value)
+    else:
+        yield from ((field.name, getattr(value, field.name)) for field in fields(value))
+
+
+def _memory(found: Mapping[str, Tensor], name: str) -> MemoryPast:
+    own, writers = f"{name}progress.", list[Writer]()
+    while f"{own}writers.{len(writers)}.first" in found:
+        writers.append(_writer(found, f"{own}writers.{len(writers)}."))
+    rows = _numbered(found, f"{own}kept")
+    kept = KeptMemories.of(*rows) if rows else KeptMemories()
+    tokens, block = int(found[f"{own}tokens"]), int(found[f"{own}block"])
+    return MemoryPast(found.get(f"{name}taps"), DecodingState(tokens, block, tuple(writers), kept))
+
+
+def _writer(found: Mapping[str, Tensor], name: str) -> Writer:
+    state = None
+    if f"{name}state.place" in found:
+        parts = {f.name: _numbered(found, f"{name}state.{f.name}") for f in fields(State) if f.name != "place"}
+        state = State(place=int(found[f"{name}state.place"]), **parts)
+    return Writer(int(found[f"{name}first"]), int(found[f"{name}tokens"]), state, found.get(f"{name}total"))
+
+
+def _numbered(found: Mapping[str, Tensor], name: str) -> tuple[Tensor, ...]:
+    rows = list[Tensor]()
+    while f"{name}.{len(rows)}" in found:
+        rows.append(found[f"{name}.{len(rows)}"])
+    return tuple(rows)
 
 
 def whole(name: str, value: object, least: int, most: int | None = None) -> None:

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from mclab.config.model import AttentionMixer, MemoryMixer, Mixer, ModelConfig
-from mclab.layers import Constant, RMSNorm, parameter
 from mclab.models.attention import Attention, AttentionPast
 from mclab.models.memory import CachedMemory, MemoryPast
+from mclab.replicas.layers import RMSNorm
+from mclab.replicas.parameters import Constant, parameter
 
 
 @dataclass(frozen=True)
@@ -84,5 +85,5 @@ def _both(replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: fl
     return CachedMemory(replicas, model, mixer, length, gain), Attention(replicas, model, window, length, gain)
 
 
-#: By the word that stands under `model.mixer.hybrid`.
+#: By the name under `model.mixer.hybrid`.
 HYBRIDS: dict[str, type[MemoryAsLayer | MemoryAsGate]] = {"mal": MemoryAsLayer, "mag": MemoryAsGate}

@@ -12,13 +12,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mclab.config.run import RunConfig
-from mclab.layers import Normal, RMSNorm, linear, parameter
+from mclab.constants import once
 from mclab.models.block import Block
-from mclab.tables import once
+from mclab.replicas.layers import RMSNorm, linear
+from mclab.replicas.parameters import Normal, parameter
 
 
 class LM(nn.Module):
-    """`replicas` independent models in one. Parameters are empty until `layers.initialise` draws them."""
+    """`replicas` independent models, run as one batched model. Parameters are empty until
+    `replicas.parameters.initialise` draws them."""
 
     def __init__(self, run: RunConfig, replicas: int) -> None:
         super().__init__()
@@ -37,9 +39,9 @@ class LM(nn.Module):
         x_RBTD = self._embed(tokens_RBT)
         *earlier, last = (block for block in self.blocks if isinstance(block, Block))
         for block in earlier:
-            x_RBTD = block.think(block.mix(x_RBTD))
+            x_RBTD = block.feed_forward(block.mix(x_RBTD))
         scored = positions_RBQ.unsqueeze(-1).expand(-1, -1, -1, x_RBTD.shape[-1])
-        h_RBQD = self.norm(last.think(last.mix(x_RBTD).gather(2, scored)))
+        h_RBQD = self.norm(last.feed_forward(last.mix(x_RBTD).gather(2, scored)))
         return linear(h_RBQD, self.embedding.transpose(1, 2))
 
     def _embed(self, tokens_RBT: Tensor) -> Tensor:

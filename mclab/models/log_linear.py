@@ -2,7 +2,7 @@
 
 y_t = sum over levels l of lambda_t^(l) S_t^(l) q_t with lambda = softplus(L_l times a projection of x_t), L_l learned,
 of each head; the rule that writes S is Mamba-2's or the gated delta rule's. Unlike a cache over log segments, every
-token cuts its past anew, down to single tokens, a bucket goes on decaying, and the weights do not add up to one.
+token cuts its past anew, down to single tokens, a bucket still decays, and the weights do not add up to one.
 
 Shapes: R replicas, B batch, T time, D model width, H heads, G = R*B*H folded, C chunk, L levels.
 
@@ -17,14 +17,15 @@ from torch.nn import functional as F
 
 from mclab.config.model import LogLinearMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.kernels.fastweight.rates import Rates, coefficients
-from mclab.kernels.log_linear import chunkwise, levels
-from mclab.layers import Constant, Normal, autocast, linear, parameter, rotate
+from mclab.kernels.log_linear import chunkwise
 from mclab.memories import MEMORIES
 from mclab.models.memory import Projected
+from mclab.replicas.layers import autocast, linear, rotate
+from mclab.replicas.parameters import Constant, Normal, parameter
 
 #: Tokens in a chunk, a power of two; the result does not depend on it.
 CHUNK = 64
-#: By the word that stands under `model.mixer.rule`.
+#: By the name under `model.mixer.rule`.
 RULES = {"mamba2": chunkwise.decayed, "gated_delta": chunkwise.delta}
 
 
@@ -44,7 +45,7 @@ class LogLinearRead(nn.Module):
         super().__init__()
         self.heads, self.parts = heads, RULES[mixer.rule]
         self.memory = MEMORIES[mixer.rule](replicas, width, heads, MemoryMixer(memory=mixer.rule))
-        count = levels.count(length)
+        count = chunkwise.count_levels(length)
         self.project = parameter(replicas, width, heads * count, init=Normal(1 / math.sqrt(width)))
         self.level = parameter(replicas, heads, count, init=Constant(1.0), decays=False)
 

@@ -1,6 +1,6 @@
-"""What stands around a memory as a mixer, and the cached memory in it.
+"""The projections around a memory as a mixer (`Projected`), and the cached memory in them (`CachedMemory`).
 
-Shapes: R replicas, B batch, T time, D model width.
+Shapes: R replicas, B batch, T time, D model width, C = 3 D channels.
 
 See docs/equations.md#queries-keys-and-values.
 """
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mclab.caching.decoding import Inputs, advance
+from mclab.caching.decoding_state import DecodingState
 from mclab.caching.layer import CachingLayer
-from mclab.caching.progress import Progress
-from mclab.caching.stepwise import Inputs, advance
 from mclab.config.model import LogLinearMixer, MemoryMixer, Mixer, ModelConfig
 from mclab.kernels.norm import unit
-from mclab.layers import Linear, RMSNorm, ShortConv
+from mclab.replicas.layers import Linear, RMSNorm, ShortConv
 
 
 class Projected(nn.Module):
@@ -44,16 +44,16 @@ class Projected(nn.Module):
         self.out = Linear(replicas, dim, dim, gain)
 
     def forward(self, x_RBTD: Tensor) -> Tensor:
-        q, k, v = self._heard(self.conv(self.qkv(x_RBTD)))
-        return self._told(x_RBTD, self.caching(x_RBTD, q, k, v, self.rotary))
+        q, k, v = self._split_qkv(self.conv(self.qkv(x_RBTD)))
+        return self._output(x_RBTD, self.caching(x_RBTD, q, k, v, self.rotary))
 
-    def _heard(self, mixed_RBTC: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of what the convolution gives."""
+    def _split_qkv(self, mixed_RBTC: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values from the convolution's output."""
         q, k, v = F.silu(mixed_RBTC).chunk(3, dim=-1)
         return (self._unit(q), self._unit(k), v) if self.qk_norm else (q, k, v)
 
-    def _told(self, x_RBTD: Tensor, read_RBTD: Tensor) -> Tensor:
-        """The output, from what the core read; a core reads in fp32 where all else is bf16."""
+    def _output(self, x_RBTD: Tensor, read_RBTD: Tensor) -> Tensor:
+        """The mixer's output from what the core read; a core reads in fp32 where all else is bf16."""
         y = self.norm(read_RBTD).to(x_RBTD.dtype)
         if self.out_gate is not None:
             y = y * F.silu(self.out_gate(x_RBTD))
@@ -66,10 +66,12 @@ class Projected(nn.Module):
 
 @dataclass(frozen=True)
 class MemoryPast:
-    """What a sequence leaves behind for its next token: the convolution's last inputs, and the memories."""
+    """What a sequence leaves behind for its next token. The fields' names are those of a stored cache
+    (models/cache.py)."""
 
     taps: Tensor | None = None
-    progress: Progress = field(default_factory=Progress)
+    """[R, B, J - 1, C]: the convolution's inputs for its kernel of J tokens."""
+    progress: DecodingState = field(default_factory=DecodingState)
 
 
 class CachedMemory(Projected):
@@ -86,6 +88,6 @@ class CachedMemory(Projected):
         mixed, taps = self.qkv(x_RBTD), past.taps
         if isinstance(self.conv, ShortConv):
             mixed, taps = self.conv.after(taps, mixed)
-        inputs = Inputs(x_RBTD, *self._heard(mixed))
+        inputs = Inputs(x_RBTD, *self._split_qkv(mixed))
         y, progress = advance(self.caching, inputs, self.rotary, past.progress)
-        return self._told(x_RBTD, y), MemoryPast(taps, progress)
+        return self._output(x_RBTD, y), MemoryPast(taps, progress)

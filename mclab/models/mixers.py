@@ -1,4 +1,4 @@
-"""Sequence mixers by the word that stands under `model.mixer.name`: [R, B, T, D] to [R, B, T, D], causal."""
+"""Sequence mixers by the name under `model.mixer.name`: [R, B, T, D] to [R, B, T, D], causal."""
 
 from typing import Protocol
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mclab.config.model import Mixer, ModelConfig, ModuleMixer
 from mclab.own.found import make
-from mclab.stacked import Stacked
+from mclab.replicas.stacked import Stacked
 
 
 class Modules(Stacked):

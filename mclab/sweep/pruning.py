@@ -78,7 +78,7 @@ class Pruned:
         from mclab.train import train_pack
 
         judge = Judge(self.metric, self.bars, len(runs))
-        return train_pack(runs, device=device, progress=progress, keep=keep, look=judge)
+        return train_pack(runs, device=device, progress=progress, keep=keep, on_evaluation=judge)
 
 
 def evaluations(curves: Iterable[Sequence[Mapping[str, object]]], metric: str) -> dict[int, float]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from mclab.config.task import ArTask
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.base import Batch, Role
 from mclab.tasks.draws import distinct, words_for
 from mclab.tasks.splits import check_split, settle
@@ -66,7 +66,7 @@ def roles(config: ArTask, batch: Batch) -> Tensor:
     return integers(tuple(map(int, layout)), batch.tokens.device).expand_as(batch.tokens)
 
 
-def word(config: ArTask, token: int) -> str:
+def token_name(config: ArTask, token: int) -> str:
     """The separator is |, keys and values have the token's own number: k2, v13."""
     return f"{'v' if token >= config.vocab // 2 else 'k'}{token}" if token else "|"
 

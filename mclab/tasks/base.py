@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-#: What stands in `Batch.answers` where nothing is scored (the `ignore_index` of `cross_entropy`).
+#: The entry of `Batch.answers` where nothing is scored (the `ignore_index` of `cross_entropy`).
 NO_ANSWER = -100
-#: What stands in `Batch.slices` where a sequence is of none: in training, where the difficulty axis is not kept to.
+#: The entry of `Batch.slices` of a sequence without a slice: in training, which ignores the difficulty axis.
 NO_SLICE = -1
 
 
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
     """Samples of R seeds side by side; row [r, b] depends on seed r and its sample's index alone.
 
     A scored position is where the model has read the query, or an answer's tokens so far, and must name the next
-    token of the answer; the last one never stands in the input. `config.answer_tokens` positions side by side are
+    token of the answer; the last one is never in the input. `config.answer_tokens` adjacent positions are
     one answer (on train, `loss: all` of ar scores what is no answer too).
     """
 
@@ -67,6 +67,6 @@ class Task(Protocol):
         """[R, B, T] int64: the `Role` of every token."""
         ...
 
-    def word(self, config: Any, token: int) -> str:
+    def token_name(self, config: Any, token: int) -> str:
         """A token of the vocabulary as a person reads it: without spaces, different for each."""
         ...

@@ -7,13 +7,13 @@ from mclab.config.outcome import ALL
 from mclab.config.run import RunConfig
 from mclab.config.task import TaskConfig
 from mclab.tasks import TASKS
-from mclab.tasks.predictors import Lesson, Predictor, predictors
+from mclab.tasks.predictors import Predictor, TrainingSet, predictors
 from mclab.tasks.scoring import counts
 
 #: Training sequences that predictors are fitted on, and tokens of them at most.
-LESSONS, LESSON_TOKENS = 2048, 2**18
+TRAINING_SEQUENCES, TRAINING_TOKENS = 2048, 2**18
 #: Tokens of a slice that they are scored on at most.
-EXAM_TOKENS = 2**20
+TEST_TOKENS = 2**20
 #: But so many sequences in any case.
 FEWEST = 16
 
@@ -40,44 +40,44 @@ def _scores(
     seed: int,
     count: int,
 ) -> Scores:
-    lessons = fitted_on(parts, seed)
+    training = fitted_on(parts, seed)
     found = {}
     for name, part in tested:
         named = predictors(task if name in task.slices or task.keys > 1 else part)
-        found[name] = scored(part, named, lessons, seed, "test", count)
+        found[name] = scored(part, named, training, seed, "test", count)
     own = [found[name] for name in task.slices]
     return {ALL: {each: sum(part[each] for part in own) / len(own) for each in predictors(task)}, **found}
 
 
-def fitted_on(parts: Iterable[tuple[int, TaskConfig]], seed: int) -> list[Lesson]:
+def fitted_on(parts: Iterable[tuple[int, TaskConfig]], seed: int) -> list[TrainingSet]:
     """The first training sequences of a mix of (weight, task), as a test would score them."""
     known = list(parts)
     whole = sum(weight for weight, _ in known)
-    return [_lesson(task, seed, max(1, LESSONS * weight // whole)) for weight, task in known]
+    return [_training_set(task, seed, max(1, TRAINING_SEQUENCES * weight // whole)) for weight, task in known]
 
 
-def _lesson(task: TaskConfig, seed: int, count: int) -> Lesson:
-    few = min(count, max(FEWEST, LESSON_TOKENS // task.length))
+def _training_set(task: TaskConfig, seed: int, count: int) -> TrainingSet:
+    few = min(count, max(FEWEST, TRAINING_TOKENS // task.length))
     asked = task.as_tested()
-    return Lesson(asked, TASKS[task.name].batch(asked, [seed], "train", 0, few, "cpu"))
+    return TrainingSet(asked, TASKS[task.name].batch(asked, [seed], "train", 0, few, "cpu"))
 
 
 def scored(
     task: TaskConfig,
     named: Mapping[str, Predictor],
-    lessons: Sequence[Lesson],
+    training: Sequence[TrainingSet],
     seed: int,
     split: str,
     count: int,
     start: int = 0,
 ) -> dict[str, float]:
     """The share of whole answers that each predictor has right on `count` sequences of a split, from `start` on."""
-    few = min(count, max(FEWEST, EXAM_TOKENS // task.length))
-    exam = TASKS[task.name].batch(task, [seed], split, start, few, "cpu")
+    few = min(count, max(FEWEST, TEST_TOKENS // task.length))
+    test = TASKS[task.name].batch(task, [seed], split, start, few, "cpu")
     found = {}
     for name, predictor in named.items():
         right, answers, *_ = counts(
-            predictor(task, exam, lessons), exam.answers, task.answer_tokens, task.value_tokens
+            predictor(task, test, training), test.answers, task.answer_tokens, task.value_tokens
         ).tolist()
         found[name] = right[0] / answers[0]
     return found

@@ -12,7 +12,7 @@ from math import isqrt
 import torch
 from torch import Tensor
 
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.stream import below, fork, numbers, scalar, scramble
 
 #: Up to this size, sorting a word per candidate costs less than the permutation and is exactly uniform.

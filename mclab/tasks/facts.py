@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from mclab.config.task import FactsTask
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.base import Batch, Role
 from mclab.tasks.splits import check_split, settle
 from mclab.tasks.stream import below, fork, mix, numbers, salts, sample_keys
@@ -35,7 +35,7 @@ def batch(
     """Samples `start` to `start + count - 1` of `split`, for each seed: R = len(seeds), B = count, Q = P.
 
     Facts are drawn with replacement, in every split from the whole map: test asks in an order of its own what training
-    has told. Raises `ValueError` for an unknown split, an empty range, and a space too small for the split.
+    has shown. Raises `ValueError` for an unknown split, an empty range, and a space too small for the split.
     """
     check_split(split)
     samples = sample_keys(f"facts/{split}", seeds, start, count, torch.device(device)).flatten()
@@ -67,7 +67,7 @@ def roles(config: FactsTask, batch: Batch) -> Tensor:
     return integers(tuple(map(int, layout)), batch.tokens.device).expand_as(batch.tokens)
 
 
-def word(config: FactsTask, token: int) -> str:
+def token_name(config: FactsTask, token: int) -> str:
     """The two halves of a key and a value, with the number in their alphabet: a3, b12, v7."""
     alphabet = min(token // config.base, 2)
     return f"{'abv'[alphabet]}{token - alphabet * config.base}"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.draws import race
 from mclab.tasks.stream import fork, sample_keys, scalar, words
 
@@ -30,7 +30,7 @@ class Language(NamedTuple):
     """The pairs of neighbours of R circular texts of M words, sorted by their first word.
 
     Entry i stands for "a word, then followers[i]"; begins[i] and sizes[i] are where that follower's own entries begin
-    and how many they are, so that a walk needs no look at words. All [R * M] int64, `begins` counted over all texts.
+    and how many they are, so that a walk needs no search for words. All [R * M] int64, `begins` counted over all texts.
     """
 
     followers: Tensor
@@ -41,7 +41,7 @@ class Language(NamedTuple):
 
 
 def frequencies(vocab: int) -> tuple[int, ...]:
-    """How often each of `vocab` words stands in a text: 2 * vocab / rank, rounded up (Zipf)."""
+    """How often each of `vocab` words occurs in a text: 2 * vocab / rank, rounded up (Zipf)."""
     return tuple(-(-2 * vocab // rank) for rank in range(1, vocab + 1))
 
 
@@ -49,7 +49,7 @@ def frequencies(vocab: int) -> tuple[int, ...]:
 def language(domain: str, seeds: tuple[int, ...], vocab: int, device: torch.device) -> Language:
     """A language for each seed, that of the neighbours in a circular text with its words in random order.
 
-    Each word is followed as often as it stands, so the walk visits words with just the text's frequencies; and a
+    Each word is followed as often as it occurs, so the walk visits words with just the text's frequencies; and a
     circle can be walked from every word to every other.
     """
     counts = frequencies(vocab)

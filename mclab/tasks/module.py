@@ -23,7 +23,7 @@ from mclab.tasks.base import NO_ANSWER, Batch, Role
 from mclab.tasks.splits import ATTEMPTS, belongs, check_split
 from mclab.tasks.stream import fork, mix, salts, sample_keys
 
-#: Sequences that are looked at for how many positions they score.
+#: Sequences that are drawn to count how many positions they score.
 _PROBED = 16
 
 Made = Callable[..., Any]
@@ -63,7 +63,7 @@ def roles(config: ModuleTask, batch: Batch) -> Tensor:
     return found
 
 
-def word(config: ModuleTask, token: int) -> str:
+def token_name(config: ModuleTask, token: int) -> str:
     """The task's own `word(token)` where it has one, else the number."""
     part = made(config)
     return str(part.word(token)) if hasattr(part, "word") else str(token)

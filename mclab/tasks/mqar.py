@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from mclab.config.task import MqarTask
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.base import NO_ANSWER, Batch, Role
 from mclab.tasks.draws import distinct, one_of, power_costs, race, words_for
 from mclab.tasks.splits import check_split, settle
@@ -70,7 +70,7 @@ def roles(config: MqarTask, batch: Batch) -> Tensor:
     return named + asked
 
 
-def word(config: MqarTask, token: int) -> str:
+def token_name(config: MqarTask, token: int) -> str:
     """Keys and values with the token's own number: 0, k2, v33."""
     return f"{'v' if token >= config.vocab // 2 else 'k'}{token}" if token else "0"
 

@@ -1,8 +1,8 @@
 """Needles in a haystack, RULER's tasks token by token (Hsieh et al., arXiv 2404.06654).
 
 A haystack holds needles KEY key IS value; after it ASK key, and the value is wanted, each token of it fed in turn.
-In training every needle stands at a random place and which is asked is drawn after; on valid and test a needle of the
-key asked first stands where the depth says, all others at random places. Letters in shapes: N sequences, K keys,
+In training every needle is at a random place and which is asked is drawn after; on valid and test a needle of the
+key asked first is where the depth says, all others at random places. Letters in shapes: N sequences, K keys,
 J needles (each key's one after another), A tokens of an answer, T tokens.
 
 See docs/equations.md#niah.
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mclab.config.task import NiahTask
 from mclab.config.task.niah import ASK, DIGITS, IS, KEY, NUMBER_TOKENS, UUID_TOKENS, WORDS, haystack_words, key_words
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.base import NO_SLICE, Batch, Role
 from mclab.tasks.draws import distinct, one_of, words_for
 from mclab.tasks.haystack import language, noise, text
@@ -85,7 +85,7 @@ def roles(config: NiahTask, batch: Batch) -> Tensor:
     return torch.cat((named, asked.expand(*hay.shape[:-1], -1)), -1)
 
 
-def word(config: NiahTask, token: int) -> str:
+def token_name(config: NiahTask, token: int) -> str:
     """KEY, IS, ASK, the digits 0 to f, haystack words w0, w1, ..., key words k0, k1, ..."""
     first_key = WORDS + haystack_words(config.vocab)
     if token < DIGITS:
@@ -150,7 +150,7 @@ def _hash(symbols: Tensor) -> Tensor:
 
 
 def _answers(config: NiahTask, core: _Core) -> Tensor:
-    """[N, asked, A]: for each asked key its values, in the order in which they stand in the haystack."""
+    """[N, asked, A]: for each asked key its values, in their order in the haystack."""
     rows, asked, each = len(core.keys), config.shape.asked, config.shape.values
     values = core.values[:, : asked * each].view(rows, asked, each, -1)
     if each > 1:
@@ -162,7 +162,7 @@ def _answers(config: NiahTask, core: _Core) -> Tensor:
 def _haystack(config: NiahTask, seeds: Sequence[int], samples: Tensor, core: _Core) -> Tensor:
     """[N, T - question]: needles at their places, filler in the others."""
     width, rows, needles = config.needle_tokens, len(samples), core.places.shape[-1]
-    before = core.places.argsort(-1).argsort(-1)  # needles that stand before a needle
+    before = core.places.argsort(-1).argsort(-1)  # needles before a needle
     starts = torch.add(core.places, before, alpha=width - 1).unsqueeze(-1)
     spots = (starts + numbers(width, torch.int64, samples.device)).flatten(1)
     tokens = samples.new_full((rows, needles * width + config.filler_tokens), -1)

@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from mclab.tables import integers
+from mclab.constants import integers
 
 SPLITS = ("train", "valid", "test")
 

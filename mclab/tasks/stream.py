@@ -17,7 +17,7 @@ from hashlib import blake2b
 import torch
 from torch import Tensor
 
-from mclab.tables import once
+from mclab.constants import once
 
 _WEYL = 0x9E3779B97F4A7C15 - (1 << 64)
 _FORK = 0xD1342543DE82EF95 - (1 << 64)

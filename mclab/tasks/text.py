@@ -1,6 +1,6 @@
 """Language modelling of bytes: pieces of files, each byte's next one wanted. Letters: N sequences, T bytes.
 
-It stands in for language modelling on a corpus that comes with Python, at the size of these models.
+It takes the place of language modelling, on a corpus that comes with Python, at the size of these models.
 
 See docs/equations.md#text.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mclab.config.task import TextTask
 from mclab.config.task.text import corpus_hash, part
-from mclab.tables import integers
+from mclab.constants import integers
 from mclab.tasks.base import Batch, Role
 from mclab.tasks.splits import check_split
 from mclab.tasks.stream import below, fork, mix, numbers, salts, sample_keys
@@ -47,7 +47,7 @@ def roles(config: TextTask, batch: Batch) -> Tensor:
     return torch.full_like(batch.tokens, int(Role.ANSWER))
 
 
-def word(config: TextTask, token: int) -> str:
+def token_name(config: TextTask, token: int) -> str:
     r"""Letters and signs of ASCII as they are, other bytes as `\x0a`."""
     return chr(token) if 33 <= token <= 126 else f"\\x{token:02x}"
 

@@ -1,8 +1,8 @@
-"""The state of a pack in the middle of its training: one file a run and step, and back.
+"""The state of a pack in the middle of its training: one file a run and step, written and restored.
 
 What is resumed ends as it would have ended without a stop, bit for bit, on the same device and versions of mclab and
 torch. A user's own module is known by its `version` key, which is in the run's id: other changes go unnoticed.
-Shapes: R replicas, P trained numbers, L steps since the last look.
+Shapes: R replicas, P parameters of one run, L steps since the last evaluation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,13 @@ from mclab.config.ids import SCIENCE, run_id
 from mclab.config.options import checkpoint, checkpoints
 from mclab.config.outcome import Score
 from mclab.config.run import RunConfig
-from mclab.train.replicas import Pack
-from mclab.train.tensors import read, to_bytes
+from mclab.train.pack import Pack
+from mclab.train.tensor_file import read, to_bytes
 
 
 @dataclass
 class Log:
-    """What a replica's training has shown so far; `valid` are the scores of the last look."""
+    """What a replica's training has shown so far; `valid` are the scores of the last evaluation."""
 
     curve: list[dict[str, Any]] = field(default_factory=list)
     valid: dict[str, Score] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Log:
 
 @dataclass
 class Course:
-    """How far a pack is: its last step, each replica's log, the losses [R] since the last look, seconds spent."""
+    """How far a pack is: its last step, each replica's log, the losses [R] since the last evaluation, seconds spent."""
 
     logs: list[Log]
     step: int = 0

@@ -15,13 +15,14 @@ from mclab.models.lm import LM
 from mclab.tasks import NO_ANSWER, TASKS, Batch
 from mclab.tasks.scoring import counts, values_found
 
-#: Training batches whose tokens make one chunk, and the most logits in one: long sequences may be asked more often.
+#: Training batches whose tokens make one chunk, and the most logits in one: long sequences may have more scored
+#: positions.
 CHUNK, CHUNK_LOGITS = 4, 2**27
 #: Tokens of a slice up to which its sequences are kept; those of larger ones are made anew, a chunk at a time.
 KEPT = 2**24
 
 
-def as_examined(model: LM, run: RunConfig, split: str) -> AbstractContextManager[None]:
+def as_scored(model: LM, run: RunConfig, split: str) -> AbstractContextManager[None]:
     """Within the block `model` is what a split is scored with: as trained, on test with the cache that
     `eval.post_training` asks for."""
     if split != "test" or run.eval.post_training is None:
@@ -51,14 +52,14 @@ class EvalSet:
     @property
     def fingerprints(self) -> Tensor:
         """[R, n] over all slices. Equal to a training sequence's where that asks the same in the same place: a longer
-        one that only goes on after its last question is, for a causal model, the same exam."""
+        one that only continues after its last question is, for a causal model, the same test."""
         chunks = (rows for part in self.slices.values() for rows in part.chunks(self.tokens))
         return torch.cat([rows.fingerprints for rows in chunks], dim=1)
 
     @torch.no_grad()
     def scores(self, model: LM, autocast: AbstractContextManager[object]) -> list[dict[str, Score]]:
         """For each replica a score per slice, and the mean of the task's own under `ALL`: each counts alike."""
-        with as_examined(model, self.run, self.split):
+        with as_scored(model, self.run, self.split):
             per_slice = {name: self._slice_scores(model, part, autocast) for name, part in self.slices.items()}
         replicas = len(per_slice[self.own[0]])
         return [self._with_mean({name: scores[r] for name, scores in per_slice.items()}) for r in range(replicas)]
@@ -96,7 +97,7 @@ class EvalSet:
 
 
 def _greedy(model: LM, rows: Batch, autocast: AbstractContextManager[object]) -> Tensor:
-    """[R, B, Q] int64: the likeliest token at each place, every answer going on from the model's own tokens.
+    """[R, B, Q] int64: the likeliest token at each place, every answer continued from the model's own tokens.
 
     One pass a place over whole sequences, which a causal model may: what follows a place does not change it.
     """
@@ -126,7 +127,7 @@ class _Slice:
             self._kept = self._rows(0, count)
 
     def chunks(self, tokens: int) -> Iterator[Batch]:
-        """Sequences of about so many tokens a replica at a time; fewer where they are asked much."""
+        """Sequences of about so many tokens a replica at a time; fewer where many positions are scored."""
         asked = self._rows(0, 1).answers.shape[-1]
         most = CHUNK_LOGITS // (self.replicas * asked * self.task.vocab)
         rows = max(1, min(tokens // self.task.length, most))

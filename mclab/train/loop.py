@@ -16,21 +16,22 @@ from mclab.tasks import Batch
 from mclab.tasks.baseline import without_recall
 from mclab.train import checkpoint
 from mclab.train.checkpoint import Course, Log
+from mclab.train.cpu_settings import prepare
 from mclab.train.data import TrainData
 from mclab.train.evaluate import EvalSet
-from mclab.train.host import prepare
 from mclab.train.optim import schedule
+from mclab.train.pack import Pack
 from mclab.train.provenance import provenance
-from mclab.train.replicas import Pack
 from mclab.train.routing import Routing
 from mclab.train.step import Step
 from mclab.train.weights import to_bytes
 
 Progress = Callable[[int, int], None]
-#: Hears each look at valid but the last, (step, each replica's scores by slice), and says which replicas go on.
-Look = Callable[[int, Sequence[Mapping[str, Score]]], Sequence[bool]]
-#: Seconds between two reports of progress where no look at valid comes between.
-_TOLD_EVERY = 1.0
+#: Called after each evaluation on valid but the last with (step, each replica's scores by slice); returns which
+#: replicas continue.
+OnEvaluation = Callable[[int, Sequence[Mapping[str, Score]]], Sequence[bool]]
+#: Seconds between two reports of progress where no evaluation comes between.
+_REPORT_EVERY = 1.0
 
 
 def train_pack(
@@ -39,27 +40,33 @@ def train_pack(
     device: str,
     progress: Progress | None = None,
     keep: Keep | None = None,
-    look: Look | None = None,
+    on_evaluation: OnEvaluation | None = None,
 ) -> list[Outcome]:
     """Train runs that differ in packable scalars alone; one outcome for each, in order.
 
-    `progress` hears (step, steps) at the start, at every look, and once a second. With `keep.checkpoints` a run goes on
-    from its checkpoint there, and leaves one every `train.checkpoint_every` steps; what comes out is the same. Where
-    that does not work, the outcome's provenance says so under `remarks`. A replica that `look` does not let go on ends
-    as `pruned`, its pack-mates unharmed. Raises `ValueError` for runs that cannot share
+    `progress` is called with (step, steps) at the start, at every evaluation, and once a second. With
+    `keep.checkpoints` a run continues from its checkpoint there, and leaves one every `train.checkpoint_every` steps;
+    what comes out is the same. Where that does not work, the outcome's provenance says so under `remarks`. A replica
+    that `on_evaluation` stops ends as `pruned`, its pack-mates unharmed. Raises `ValueError` for runs that cannot share
     a pack, and lets `torch.OutOfMemoryError` through.
     """
     prepare(torch.device(device).type)
-    return _Training(runs, torch.device(device), progress or (lambda step, steps: None), keep or Keep(), look).run()
+    shown = progress or (lambda step, steps: None)
+    return _Training(runs, torch.device(device), shown, keep or Keep(), on_evaluation).run()
 
 
 class _Training:
     def __init__(
-        self, runs: Sequence[RunConfig], device: torch.device, progress: Progress, keep: Keep, look: Look | None
+        self,
+        runs: Sequence[RunConfig],
+        device: torch.device,
+        progress: Progress,
+        keep: Keep,
+        on_evaluation: OnEvaluation | None,
     ) -> None:
-        self.since = self.told = time.perf_counter()
+        self.since = self.reported = time.perf_counter()
         self.pack, self.device, self.progress, self.keep = Pack(runs, device), device, progress, keep
-        self.look = look
+        self.on_evaluation = on_evaluation
         self.config = runs[0]
         self.seeds = [run.seed for run in runs]
         self.valid = EvalSet(self.config, self.seeds, "valid", self.config.eval.valid, device)
@@ -79,8 +86,8 @@ class _Training:
 
     def run(self) -> list[Outcome]:
         course, steps = self.course, self.config.train.steps
-        self._remind()
-        self._tell()
+        self._replay_evaluations()
+        self._report()
         self._spent()
         for step, batch in enumerate(self.data.batches(course.step), start=course.step + 1):
             loss_R, norm_R = self._step(batch, step)
@@ -89,20 +96,20 @@ class _Training:
             if step % self.config.eval.every == 0 or step == steps:
                 mean_loss = torch.stack(course.losses).mean(0).tolist()
                 course.training_s += self._spent()
-                self._look(step, mean_loss, norm_R.tolist())
+                self._evaluate(step, mean_loss, norm_R.tolist())
                 self._spent()
-                self._tell()
+                self._report()
                 course.losses = []
                 if not self.pack.alive_R.any():
                     break
-            elif time.perf_counter() - self.told > _TOLD_EVERY:
-                self._tell()
+            elif time.perf_counter() - self.reported > _REPORT_EVERY:
+                self._report()
             if self.every and step % self.every == 0:
                 self._save()
         return self._outcomes(course.step)
 
-    def _tell(self) -> None:
-        self.told = time.perf_counter()
+    def _report(self) -> None:
+        self.reported = time.perf_counter()
         self.progress(self.course.step, self.config.train.steps)
 
     def _spent(self) -> float:
@@ -128,7 +135,7 @@ class _Training:
     def _step(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
         return self.step(batch, step)
 
-    def _look(self, step: int, loss: list[float], norm: list[float]) -> None:
+    def _evaluate(self, step: int, loss: list[float], norm: list[float]) -> None:
         scores = self.valid.scores(self.pack.model, self.step.autocast())
         alive = self.pack.alive_R.tolist()
         for r, (run, log) in enumerate(zip(self.pack.runs, self.course.logs, strict=True)):
@@ -144,30 +151,32 @@ class _Training:
             if run.train.stop_at is not None and worst >= run.train.stop_at:
                 log.stopped_at = step
                 self.pack.alive_R[r] = False
-        if self.look is not None and step < self.config.train.steps:
-            self._prune(step, self.look(step, scores))
+        if self.on_evaluation is not None and step < self.config.train.steps:
+            self._prune(step, self.on_evaluation(step, scores))
 
-    def _remind(self) -> None:
-        """Show `look`, which has no memory of its own, what a resumed pack has shown before."""
-        if self.look is None:
+    def _replay_evaluations(self) -> None:
+        """Replay the evaluations before a resumed pack's checkpoint to `on_evaluation`, which keeps no state."""
+        if self.on_evaluation is None:
             return
         for rows in zip_longest(*(log.curve for log in self.course.logs)):
             step = next(row["step"] for row in rows if row)
             unknown = {ALL: Score(float("nan"), float("nan"))}
             scores = [{n: Score(**s) for n, s in row["valid"].items()} if row else unknown for row in rows]
-            self.look(step, scores)
+            self.on_evaluation(step, scores)
 
-    def _prune(self, step: int, goes_on: Sequence[bool]) -> None:
+    def _prune(self, step: int, continues: Sequence[bool]) -> None:
         alive = self.pack.alive_R.tolist()
         for r, log in enumerate(self.course.logs):
-            if alive[r] and not goes_on[r]:
+            if alive[r] and not continues[r]:
                 log.pruned_at = step
                 self.pack.alive_R[r] = False
 
     def _outcomes(self, last_step: int) -> list[Outcome]:
         test = EvalSet(self.config, self.seeds, "test", self.config.eval.test, self.device)
         test_scores = test.scores(self.pack.model, self.step.autocast())
-        overlap = _overlap(test.fingerprints, self.data.seen)
+        # The share of each replica's test sequences that its training has shown.
+        each = zip(test.fingerprints, self.data.seen, strict=True)
+        overlap = [torch.isin(tested, seen).double().mean().item() for tested, seen in each]
         diverged = self.pack.diverged_R.tolist()
         self._spent()
         return [
@@ -208,8 +217,3 @@ class _Training:
         if self.remarks:
             found["remarks"] = list(self.remarks)
         return found
-
-
-def _overlap(test_RN: Tensor, seen_RM: Tensor) -> list[float]:
-    """Share of each replica's test sequences that its training has shown."""
-    return [torch.isin(test, seen).double().mean().item() for test, seen in zip(test_RN, seen_RM, strict=True)]

@@ -1,6 +1,6 @@
 """AdamW for a pack: every replica has its own learning rate, weight decay and clipping norm.
 
-All parameters live in one [R, P] tensor (train/replicas.py), so that a step is a handful of operations whatever the
+All parameters live in one [R, P] tensor (train/pack.py), so that a step is a handful of operations whatever the
 number of layers.
 """
 
@@ -39,7 +39,7 @@ class AdamW:
 
     @property
     def state(self) -> list[Tensor]:
-        """What a step changes beside the values."""
+        """What a step changes besides the values."""
         return [self.mean, self.square, self.count]
 
     @torch.no_grad()

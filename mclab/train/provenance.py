@@ -1,4 +1,4 @@
-"""Where a result comes from: never part of a run's id, always beside it."""
+"""Where a result comes from: never part of a run's id, always stored with it."""
 
 import platform
 import subprocess
@@ -23,10 +23,10 @@ def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool) 
     """
     return {
         "device": device.type,
-        "device_name": _device_name(device),
+        "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         "threads": torch.get_num_threads(),
         "pack": pack,
-        "kernels": ", ".join(_told(rule, choice) for rule, choice in choices(run, str(device)).items()),
+        "kernels": ", ".join(_computed_by(rule, choice) for rule, choice in choices(run, str(device)).items()),
         "step": "captured" if captured else "eager",
         "mclab": mclab.__version__,
         "git": _git_state(),
@@ -36,14 +36,10 @@ def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool) 
     }
 
 
-def _told(rule: str, choice: Choice) -> str:
+def _computed_by(rule: str, choice: Choice) -> str:
     said = choice.failed or asked() == "triton"
     reason = f" ({choice.why_not})" if said and choice.why_not else ""
     return f"{rule}: {choice.form}{reason}"
-
-
-def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What each step of training tells the layers that choose their memories (docs/equations.md#route).
+"""What each training step sets for the layers that choose their memories (docs/equations.md#route).
 
 All of it is a function of seed and step alone: of replica r, sequence b of the step, the layer, the head and the token.
 Shapes: R replicas, B batch, H heads, T time padded to full segments, G = R*B*H folded.
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from mclab.caching.gate_output import RouteStep
 from mclab.caching.layer import CachingLayer
-from mclab.caching.view import Step
 from mclab.config.run import RunConfig
 from mclab.models.lm import LM
 from mclab.tasks.stream import fork, sample_keys, words
@@ -48,11 +48,11 @@ class Routing:
             for place, layer in enumerate(self.layers):
                 reads_all = early and layer.mixer.route == "annealed"
                 drawn = layer.mixer.route in ("explore", "annealed") and not reads_all
-                layer.step = Step(reads_all, self._draws(layer, place, length) if drawn else None)
+                layer.route_step = RouteStep(reads_all, self._draws(layer, place, length) if drawn else None)
             yield
         finally:
             for layer in self.layers:
-                layer.step = None
+                layer.route_step = None
 
     def _draws(self, layer: CachingLayer, place: int, length: int) -> Tensor:
         """[G, T] int32, uniform below 2^31; each layer and step has a stream of its own."""

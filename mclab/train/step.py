@@ -15,12 +15,12 @@ from torch import Tensor
 
 from mclab.config.model import ModuleMixer
 from mclab.config.run import RunConfig
-from mclab.layers import autocast
-from mclab.tables import holdings
+from mclab.constants import holdings
+from mclab.replicas.layers import autocast
 from mclab.tasks import Batch
 from mclab.train.evaluate import loss_per_replica
 from mclab.train.optim import schedule
-from mclab.train.replicas import Pack
+from mclab.train.pack import Pack
 from mclab.train.routing import Routing
 
 #: Steps that run before a capture: libraries choose their algorithms and tables are made.
@@ -87,7 +87,7 @@ class Step:
 
 
 class _Static:
-    """A batch's place, and what trains on what lies there."""
+    """The fixed buffers of a batch, and the function that trains on what they hold."""
 
     def __init__(self, tensors: list[Tensor], run: Callable[[], None]) -> None:
         self.tensors, self.run = tensors, run

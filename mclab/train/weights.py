@@ -1,4 +1,4 @@
-"""The weights of a trained run as a file, and the model back from it."""
+"""The weights of a trained run as a file, and the model from that file."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +11,10 @@ from mclab.config.run import RunConfig
 from mclab.config.stored import restored
 from mclab.config.strict import ConfigError
 from mclab.config.versions import differing, versions
-from mclab.layers import initialise
 from mclab.models.lm import LM
-from mclab.train import tensors
-from mclab.train.replicas import DTYPES, Pack
+from mclab.replicas.parameters import initialise
+from mclab.train import tensor_file
+from mclab.train.pack import DTYPES, Pack
 
 #: What to do where there are no weights.
 _WAY = "--save-weights keeps them; runs stored without it are not trained again: give it and another --out"
@@ -30,7 +30,7 @@ def to_bytes(pack: Pack, r: int) -> bytes:
     facts = {"run_id": run_id(run), "science": SCIENCE, "config": run.model_dump(mode="json")}
     moved = {"versions": versions(run), "words": moved_defaults(run.model)}
     facts |= {key: value for key, value in moved.items() if value}
-    return tensors.to_bytes({name: values[r] for name, values in pack.model.named_parameters()}, facts)
+    return tensor_file.to_bytes({name: values[r] for name, values in pack.model.named_parameters()}, facts)
 
 
 def load_model(path: str | Path, run: str | None = None) -> tuple[LM, RunConfig]:
@@ -43,11 +43,11 @@ def load_model(path: str | Path, run: str | None = None) -> tuple[LM, RunConfig]
         run = run.strip().lower().removesuffix(".json")
     file = _file(Path(path), run)
     try:
-        values, facts = tensors.read(file)
+        values, facts = tensor_file.read(file)
     except (ValueError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         way = "; to have them again, train the run with --save-weights and another --out"
-        raise ConfigError(f"{file}: {reason}{way * isinstance(error, tensors.DamagedError)}") from error
+        raise ConfigError(f"{file}: {reason}{way * isinstance(error, tensor_file.DamagedError)}") from error
     config = _config(file, facts)
     if run is not None and not str(facts["run_id"]).startswith(run):
         raise ConfigError(f"{file}: holds the weights of run {facts['run_id']}, not {run}")

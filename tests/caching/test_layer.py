@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from mclab.caching.layer import CachingLayer
+from mclab.caching.record_weights import recording
 from mclab.caching.recurrent import recurrent
-from mclab.caching.watch import watching
 from mclab.config.model import MemoryMixer
-from mclab.layers import initialise
+from mclab.replicas.parameters import initialise
 from tests.covering import full, label, pairwise
 from tests.layers import assert_same_with_gradients, comparable
 from tests.registries import words
@@ -101,7 +101,7 @@ def test_pools_of_inputs_by_hand(pool, scale):
     layer, (x, q, k, v) = layer_and_inputs(length=4, segment=2, pool=pool, pool_of="inputs", scale=scale, batch=1)
     factor = (0.5 if pool == "mean" else 1.0) * (scale or 1.0)
     u = torch.einsum("rbtd,rde->rbte", x, layer.connector.project.weight)
-    with watching(layer) as seen:
+    with recording(layer) as seen:
         layer(x, q, k, v)
     for r in range(2):
         for h in range(2):
@@ -143,7 +143,7 @@ def test_without_a_softmax_ssc_still_selects_by_score_and_has_nothing_to_renorma
     grm, _ = layer_and_inputs(aggregate="grm", **keys)
     found = []
     for layer in (ssc, soft, grm):
-        with watching(layer) as seen:
+        with recording(layer) as seen:
             layer(*inputs)
         found.append(seen[0].weights[:, :13])
     assert torch.equal(found[0] != 0, found[1] != 0)

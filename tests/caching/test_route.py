@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 
+from mclab.caching.gate_output import RouteStep
 from mclab.caching.recurrent import recurrent
 from mclab.caching.route import draw, select
-from mclab.caching.view import Step
 from tests.caching import test_layer, test_memories
 from tests.covering import label, pairwise
 from tests.layers import assert_same_with_gradients, comparable
@@ -47,7 +47,7 @@ def in_training(layer, draws=None, *, early=False, length=13, sequences=2):
     if draws is None:
         generator = torch.Generator().manual_seed(7)
         draws = torch.randint(2**31, (folded, padded), generator=generator, dtype=torch.int64).int()
-    layer.step = Step(early, draws)
+    layer.route_step = RouteStep(early, draws)
     return layer
 
 
@@ -74,7 +74,7 @@ def test_what_is_read_is_what_hard_reads(route, gate):
     layer, inputs = layer_and_inputs(route=route, **keys)
     hard, _ = layer_and_inputs(route="hard", **keys)
     assert torch.equal(layer(*inputs), hard(*inputs))
-    layer.step = None
+    layer.route_step = None
     assert torch.equal(layer(*inputs), hard(*inputs))
     with torch.no_grad():
         assert torch.equal(layer(*inputs), hard(*inputs))

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from mclab.kernels.delta import channels, chunkwise, effective, recurrent, triangular
+from mclab.kernels import rwkv7
+from mclab.kernels.delta import chunkwise, recurrent, wy
 from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from tests.covering import label, pairwise
@@ -121,7 +122,7 @@ def test_a_decay_a_channel_equals_the_token_loop(case):
     (K, V), T, C = case["sizes"], case["T"], case["C"]
     q, v, raw, (a, k) = vectors(T, K, V, case["unit"], 2)
     d, step = leaf(X, T, K, seed=6), leaf(X, T, K, seed=7)
-    logs, b = channels.FASTEST * torch.sigmoid(3 * d), a * torch.sigmoid(step)
+    logs, b = rwkv7.FASTEST * torch.sigmoid(3 * d), a * torch.sigmoid(step)
     start, state, given = started(case["start"], K, V)
     keep, last = wanted(case["keep"], T, C)
     source = chunkwise.Channels(*(cut(x, C) for x in (logs, a, b, k, v)), keep, start)
@@ -162,7 +163,7 @@ def test_a_chunk_as_a_whole(gated):
     q, v, raw, (k,) = vectors(13, 4, 3, False, 1)
     logits, decay, start = leaf(X, 13, seed=6), leaf(X, 13, shift=1.0, seed=7), leaf(X, 3, 4, seed=8)
     beta, log_alpha = torch.sigmoid(logits), F.logsigmoid(decay) if gated else None
-    made = effective.chunk(q, k, coefficients(Rates(beta, log_alpha)))
+    made = wy.effective(q, k, coefficients(Rates(beta, log_alpha)))
     y, states = delta_loop(q, k, v, beta, log_alpha, start)
     mine = [made.queries @ start.mT + made.scores @ v, start @ made.transition + v.mT @ made.keys]
     assert_same(mine, [y, states[:, -1]], [q, v, *raw, logits, decay, start])
@@ -175,29 +176,29 @@ def test_inverse_of_unit_lower_triangles(C):
     lower = leaf(2, 3, C, C, scale=0.5)
     right = leaf(2, 3, C, 4, seed=1)
     whole = torch.eye(C, dtype=torch.float64) + lower.tril(-1)
-    assert_same([triangular.solve(lower, right)], [torch.linalg.solve(whole, right)], [lower, right])
-    assert_same([triangular.inverse(lower)], [torch.linalg.inv(whole)], [lower])
+    assert_same([wy.solve(lower, right)], [torch.linalg.solve(whole, right)], [lower, right])
+    assert_same([wy.inverse(lower)], [torch.linalg.inv(whole)], [lower])
 
 
 def test_the_inverse_is_accurate_where_all_keys_are_equal():
     """fp32, beta 1: L is all ones, the inverse 1 and -1 on two diagonals. Powers of L reach 1e17 on the way there."""
     ones = torch.ones(1, 64, 64).tril(-1)
     exact = torch.eye(64) - torch.diag(torch.ones(63), -1)
-    assert torch.equal(triangular.inverse(ones)[0], exact)
+    assert torch.equal(wy.inverse(ones)[0], exact)
 
 
 def test_rates_of_channels_equal_the_composed_form():
     sources = [leaf(3, 5, 4, seed=i) for i in range(3)] + [leaf(3, 1, 4, seed=i) for i in (3, 4)]
-    assert_same(channels.rates(*sources), channels.rates_reference(*sources), sources)
+    assert_same(rwkv7.rates(*sources), rwkv7.rates_reference(*sources), sources)
 
 
 def test_kappa_is_the_key_at_length_one_and_zero_stays_zero():
     """RWKV-7 divides by the norm itself, in values and in gradients; where there is none nothing overflows."""
     d, j, k, xi, rho = [leaf(3, 5, 4, seed=i) for i in range(3)] + [leaf(3, 1, 4, seed=i) for i in (3, 4)]
-    _, kappa, *_ = channels.rates(d, j, k, xi, rho)
+    _, kappa, *_ = rwkv7.rates(d, j, k, xi, rho)
     assert_same([kappa], [F.normalize(k * xi, dim=-1)], [k, xi])
     zero = torch.zeros(1, 2, 4, requires_grad=True)
-    found = channels.rates(zero, zero, zero, torch.ones(1, 1, 4), torch.ones(1, 1, 4))
+    found = rwkv7.rates(zero, zero, zero, torch.ones(1, 1, 4), torch.ones(1, 1, 4))
     assert not found[1].any()
     (grad,) = torch.autograd.grad(sum(each.sum() for each in found), zero)
     assert grad.isfinite().all()
@@ -211,7 +212,7 @@ def strong(T, K, dtype, seed=0):
     q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
     beta = 1 - 0.01 * torch.rand(X, T, generator=generator, dtype=torch.float64)
     log_alpha = -0.1 * torch.rand(X, T, generator=generator, dtype=torch.float64)
-    logs = channels.FASTEST * torch.rand(X, T, K, generator=generator, dtype=torch.float64)
+    logs = rwkv7.FASTEST * torch.rand(X, T, K, generator=generator, dtype=torch.float64)
     return [x.to(dtype).requires_grad_() for x in (q, k, v, beta, log_alpha, logs)]
 
 
@@ -246,7 +247,7 @@ def test_a_long_sequence_neither_overflows_nor_underflows(strength, device):
     C = size = costs(device).delta_chunk
     scalar = chunkwise.Scalar(cut(k, C), cut(v, C), coefficients(Rates(cut(beta, C), cut(log_alpha, C))), ())
     C = chunkwise.CHANNELS_CHUNK
-    fastest = (0 * logs + channels.FASTEST) if strength else 0 * logs
+    fastest = (0 * logs + rwkv7.FASTEST) if strength else 0 * logs
     channel = chunkwise.Channels(*(cut(x, C) for x in (fastest, k, k, k, v)), ())
     for source, own in ((scalar, size), (channel, C)):
         (y,) = in_chunks(source, q, own)

@@ -8,9 +8,9 @@ from mclab.config.run import RunConfig
 from mclab.kernels import dispatch, selfcheck
 from mclab.kernels.dispatch import Choice, Kernel, Shape, choices, costs, resolve, rules_of, using
 from mclab.kernels.linear.chunkwise import weighted_costs
-from mclab.memories.chosen import cost_of_all, cost_of_chosen
+from mclab.memories.sparse_read import cost_of_all, cost_of_chosen
 from mclab.models.mixers import MIXERS
-from mclab.train.provenance import _told
+from mclab.train.provenance import _computed_by
 
 NARROW = Shape(64, 16)
 
@@ -97,7 +97,7 @@ def test_a_kernel_that_fails_its_check_is_named_once_and_not_used(monkeypatch, c
     for kernels in ("auto", "triton"):
         found = choices(run, "cuda", kernels)["linear"]
         assert (found.form, found.failed) == ("torch", True)
-    assert "off by 1.0e-03" in _told("linear", found)
+    assert "off by 1.0e-03" in _computed_by("linear", found)
 
 
 def test_what_was_asked_for_holds_in_the_block_alone(monkeypatch) -> None:

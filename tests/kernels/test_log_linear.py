@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from mclab.config.model import LogLinearMixer
 from mclab.kernels.fastweight.rates import Rates, coefficients
-from mclab.kernels.log_linear import chunkwise, levels, recurrent
+from mclab.kernels.log_linear import chunkwise, recurrent
 from tests.tolerances import FP64
 
 RULES = ("decayed", "delta")
@@ -49,9 +49,9 @@ def fast(rule, chunk, q, k, v, log_alpha, eta, weights):
 
 @pytest.mark.parametrize("length", [1, 2, 3, 16, 37, 64])
 def test_the_table_of_levels_is_the_papers_recursion(length):
-    table = levels.table(length, 63, torch.device("cpu"))
-    assert all(table[t, s] == levels.level(t, s) for t in range(length) for s in range(t + 1))
-    assert table.max() + 1 == levels.count(length) == LogLinearMixer().levels(length)
+    table = chunkwise.level_table(length, 63, torch.device("cpu"))
+    assert all(table[t, s] == chunkwise.level(t, s) for t in range(length) for s in range(t + 1))
+    assert table.max() + 1 == chunkwise.count_levels(length) == LogLinearMixer().levels(length)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -67,7 +67,7 @@ def test_the_token_loop_is_the_sum_over_pairs_of_tokens(rule):
                 held = k[:, r, :, None] * k[:, r, None]
                 kept = torch.eye(K) - eta[:, r, None, None] * held if rule == "delta" else torch.eye(K)
                 write = log_alpha[:, r, None, None].exp() * write @ kept.double()
-            wanted = wanted + weights[:, t, levels.level(t, s), None] * (write @ q[:, t, :, None]).squeeze(-1)
+            wanted = wanted + weights[:, t, chunkwise.level(t, s), None] * (write @ q[:, t, :, None]).squeeze(-1)
         torch.testing.assert_close(y[:, t], wanted, atol=FP64, rtol=0)
 
 
@@ -75,7 +75,7 @@ def test_the_token_loop_is_the_sum_over_pairs_of_tokens(rule):
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 64, 65])
 @pytest.mark.parametrize("rule", RULES)
 def test_chunks_equal_the_token_loop_with_all_gradients(rule, length, chunk):
-    given = inputs(length, rule, levels.count(length))
+    given = inputs(length, rule, chunkwise.count_levels(length))
     mine, wanted = fast(rule, chunk, *given), slow(rule, *given)
     torch.testing.assert_close(mine, wanted, atol=FP64, rtol=FP64)
     upstream = torch.randn(wanted.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

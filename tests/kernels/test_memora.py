@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from mclab.kernels import dispatch
 from mclab.kernels.fastweight.rates import Rates, coefficients
-from mclab.kernels.memora import chunkwise, reading, recurrent
+from mclab.kernels.memora import chunkwise, recurrent
 from tests.covering import label, pairwise
 from tests.tolerances import FP64
 
@@ -114,7 +114,7 @@ def test_large_logits_need_the_shift():
     assert all(x.isfinite().all() for x in (y, kept, *grads))
     assert kept.abs().max() <= 3.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "SAFE", math.inf)
+        patch.setattr(chunkwise, "SAFE", math.inf)
         assert not in_chunks(*tokens, 16)[0].isfinite().all()
 
 

@@ -28,7 +28,7 @@ from mclab.train import train_pack
 from tests.caching import test_memories
 from tests.commands import fine, grid_file, no_plots, records, with_grid
 from tests.covering import full, label
-from tests.models import test_lm
+from tests.models import cases, test_lm, test_sizes
 from tests.registries import words
 from tests.tolerances import FP64, PACK
 from tests.train import test_words
@@ -141,8 +141,8 @@ def test_a_new_memory_is_told_of(leaky: str) -> None:
 def test_a_new_memory_is_counted_and_equals_its_definition(leaky: str, case: dict[str, str], init: str) -> None:
     """Parameters and state by arithmetic are those of its tensors; the fast form is the loop over tokens."""
     keys = {"memory": leaky, "depth": 2, "gate": "context", "init": init, **case}
-    test_lm.test_parameter_arithmetic_and_finite_gradients_everywhere(test_lm.config("memory", keys | {"heads": 2}))
-    test_lm.test_state_arithmetic_is_what_the_definition_needs(keys)
+    test_lm.test_parameter_arithmetic_and_finite_gradients_everywhere(cases.config("memory", keys | {"heads": 2}))
+    test_sizes.test_state_arithmetic_is_what_the_definition_needs(keys)
     test_memories.assert_equals_definition(keys | {"segment": 3})
 
 

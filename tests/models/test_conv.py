@@ -3,8 +3,8 @@
 import torch
 
 from mclab.config.model import ConvMixer, ModelConfig
-from mclab.layers import initialise
 from mclab.models.conv import GatedConv
+from mclab.replicas.parameters import initialise
 from tests.tolerances import FP64
 
 R, B, T, D, KERNEL = 2, 3, 7, 4, 3

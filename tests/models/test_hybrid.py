@@ -9,17 +9,17 @@ from mclab.config.model import RULES, MemoryMixer
 from mclab.config.params import parameters, state_floats
 from mclab.config.parse import parse_run
 from mclab.config.run import RunConfig
-from mclab.layers import initialise
 from mclab.memories import MEMORIES
 from mclab.models.attention import Attention, window_attention
 from mclab.models.hybrid import HYBRIDS
 from mclab.models.lm import LM
 from mclab.models.memory import CachedMemory
 from mclab.models.mixers import MIXERS
+from mclab.replicas.parameters import initialise
 from mclab.tasks import TASKS
 from mclab.train.evaluate import loss_per_replica
 from mclab.train.optim import schedule
-from mclab.train.replicas import Pack
+from mclab.train.pack import Pack
 from tests.tolerances import FP64, PACK
 
 R, B, T, D, WINDOW = 2, 2, 20, 8, 4

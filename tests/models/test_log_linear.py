@@ -9,10 +9,11 @@ from torch.nn import functional as F
 from mclab.config.model import LevelRule, LogLinearMixer
 from mclab.config.params import parameters, state_floats
 from mclab.config.parse import parse_run
-from mclab.kernels.log_linear import levels
-from mclab.layers import initialise, linear
+from mclab.kernels.log_linear.chunkwise import level
 from mclab.models.lm import LM
 from mclab.models.log_linear import RULES, LogLinearRead
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import initialise
 from tests.layers import assert_causal, assert_same_with_gradients
 from tests.tolerances import FP64
 
@@ -46,7 +47,7 @@ def held_by_definition(layer, x, q, k, v):
         buckets = past | {t: memory.step(memory.initial(tokens), token)}
         by_level = {}
         for s, state in buckets.items():
-            by_level.setdefault(min(levels.level(t, s), weights.shape[-1] - 1), []).append(state)
+            by_level.setdefault(min(level(t, s), weights.shape[-1] - 1), []).append(state)
         reads = [
             weights[:, t, level, None] * memory.read(state, q_GTK[:, t])
             for level, states in by_level.items()

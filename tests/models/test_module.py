@@ -8,13 +8,13 @@ import torch
 
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
-from mclab.layers import initialise
 from mclab.models.lm import LM
 from mclab.own.found import make
+from mclab.replicas.parameters import initialise
 from mclab.tasks import TASKS
 from mclab.train.evaluate import loss_per_replica
 from mclab.train.optim import schedule
-from mclab.train.replicas import Pack
+from mclab.train.pack import Pack
 from tests.own_modules import GOOD, own, run_of
 from tests.tolerances import PACK
 

@@ -9,10 +9,10 @@ import torch
 from mclab.config.options import RunOptions
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
-from mclab.layers import initialise
 from mclab.models.lm import LM
 from mclab.plan.grid import plan_from
 from mclab.plan.space_load import load_space
+from mclab.replicas.parameters import initialise
 from mclab.runner.memory import LOGITS, memory
 from mclab.runner.memory_limits import Machine, bytes_text, memory_text, memory_warnings, needs, refuse
 from mclab.tasks import TASKS

@@ -94,7 +94,7 @@ def test_in_place_of_any_other_file_it_is_named(tmp_path: Path, put: Any) -> Non
 def test_in_place_of_a_checkpoint_the_run_starts_over(tmp_path: Path, put: Any) -> None:
     from torch import device
 
-    from mclab.train.replicas import Pack
+    from mclab.train.pack import Pack
 
     run = next(iter(plan_from(GATES, "g").first_runs()))
     path = put(tmp_path / f"{run_id(run)}.2.safetensors")

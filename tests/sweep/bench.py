@@ -96,7 +96,7 @@ class FakeTraining:
         device: str,
         progress: Any = None,
         keep: Any = None,
-        look: Callable[[int, Sequence[Mapping[str, Score]]], Sequence[bool]] | None = None,
+        on_evaluation: Callable[[int, Sequence[Mapping[str, Score]]], Sequence[bool]] | None = None,
     ) -> list[Outcome]:
         """As `mclab.train.train_pack`."""
         self.packs.append(len(runs))
@@ -105,9 +105,9 @@ class FakeTraining:
             self.asked.append(run_id(run))
         curves = [self.curve(run) for run in runs]
         pruned = [False] * len(runs)
-        for place in range(len(curves[0]) - 1 if look else 0):
+        for place in range(len(curves[0]) - 1 if on_evaluation else 0):
             scores = [{ALL: Score(**curve[place]["valid"][ALL])} for curve in curves]
-            pruned = [before or not goes for before, goes in zip(pruned, look(place + 1, scores), strict=True)]
+            pruned = [before or not goes for before, goes in zip(pruned, on_evaluation(place + 1, scores), strict=True)]
         return [self.outcome(run, curve, gone) for run, curve, gone in zip(runs, curves, pruned, strict=True)]
 
     def curve(self, run: RunConfig) -> tuple[dict[str, Any], ...]:

@@ -84,13 +84,13 @@ def test_training_stops_whom_it_is_told_to_and_its_mate_is_unharmed() -> None:
         return [True, step < 4]
 
     pack = [run_config(0), run_config(1)]
-    kept, stopped = train_pack(pack, device="cpu", look=look)
+    kept, stopped = train_pack(pack, device="cpu", on_evaluation=look)
     (alone,) = train_pack(pack[:1], device="cpu")
     assert seen == [2, 4]  # nobody is asked at the last look
     assert (kept.status, kept.test, kept.valid) == ("done", alone.test, alone.valid)
     assert (stopped.status, stopped.steps, stopped.test, stopped.diverged_step) == ("pruned", 4, {}, None)
     assert [each["step"] for each in stopped.curve] == [2, 4]
-    (early,) = train_pack(pack[1:], device="cpu", look=lambda step, scores: [False])
+    (early,) = train_pack(pack[1:], device="cpu", on_evaluation=lambda step, scores: [False])
     assert (early.steps, early.tokens_per_s is not None) == (2, True)
 
 
@@ -103,7 +103,9 @@ def test_a_stopped_run_is_stopped_after_a_resume(tmp_path: Path) -> None:
 
     pack, keep = [run_config(seed, checkpoint_every=3) for seed in (0, 1)], Keep(tmp_path / "c")
     with pytest.raises(KeyboardInterrupt):
-        train_pack(pack, device="cpu", keep=keep, progress=interrupted, look=lambda step, scores: [True, False])
+        train_pack(
+            pack, device="cpu", keep=keep, progress=interrupted, on_evaluation=lambda step, scores: [True, False]
+        )
     kept, stopped = train_pack(pack, device="cpu", keep=keep)
     assert (kept.provenance["resumed_at"], kept.status) == (3, "done")
     assert (stopped.status, stopped.steps) == ("pruned", 2)
@@ -160,7 +162,7 @@ def test_a_resumed_run_is_judged_by_the_looks_before_as_well(tmp_path: Path) -> 
 
     def judged(folder: Path | None, progress: Callable[[int, int], None] | None = None) -> list[tuple[str, int]]:
         look = Judge("valid.loss", bars, 2)
-        found = train_pack(pack, device="cpu", keep=Keep(folder), progress=progress, look=look)
+        found = train_pack(pack, device="cpu", keep=Keep(folder), progress=progress, on_evaluation=look)
         return [(each.status, each.steps) for each in found]
 
     whole = judged(None)

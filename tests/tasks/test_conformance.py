@@ -118,7 +118,7 @@ def test_roles_and_words_name_every_token(name, split):
     if split != "train" or name not in EVERYWHERE:
         scored = batch.answers != NO_ANSWER
         assert torch.isin(roles.gather(-1, batch.positions)[scored], torch.tensor([Role.QUERY, Role.ANSWER])).all()
-    words = [task.word(config, token) for token in range(config.vocab)]
+    words = [task.token_name(config, token) for token in range(config.vocab)]
     assert len(set(words)) == config.vocab
     assert not any(word.split() != [word] for word in words)
 

@@ -61,4 +61,4 @@ def test_what_does_not_fit_is_refused_with_the_smallest_fix(keys: dict[str, int]
 
 
 def test_words() -> None:
-    assert [facts.word(TASK, token) for token in (0, 9, 10, 19, 20, 39)] == ["a0", "a9", "b0", "b9", "v0", "v19"]
+    assert [facts.token_name(TASK, token) for token in (0, 9, 10, 19, 20, 39)] == ["a0", "a9", "b0", "b9", "v0", "v19"]

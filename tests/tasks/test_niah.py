@@ -28,10 +28,10 @@ def draw(config: NiahTask, count: int, split: str = "train") -> torch.Tensor:
 def test_a_sequence_that_can_be_checked_by_hand():
     config = NiahTask(length=24, depth=(50,))
     batch = niah.batch(config, [0], "valid", 0, 1, "cpu")
-    words = " ".join(niah.word(config, token) for token in batch.tokens[0, 0].tolist())
+    words = " ".join(niah.token_name(config, token) for token in batch.tokens[0, 0].tolist())
     assert words == HAND
     assert batch.positions.tolist() == [[[17, 18, 19, 20, 21, 22, 23]]]
-    assert [niah.word(config, token) for token in batch.answers[0, 0].tolist()] == HAND.split()[6:13]
+    assert [niah.token_name(config, token) for token in batch.answers[0, 0].tolist()] == HAND.split()[6:13]
     m, k, v, q, a, f = Role.MARK, Role.KEY, Role.VALUE, Role.QUERY, Role.ANSWER, Role.FILLER
     assert niah.roles(config, batch).tolist() == [[[f] * 3 + [m, k, m] + [v] * 7 + [f] * 3 + [m, q] + [a] * 6]]
 

@@ -8,7 +8,7 @@ from mclab.config.run import RunConfig
 from mclab.config.task import ArTask, MqarTask, NiahTask
 from mclab.tasks import TASKS, Batch
 from mclab.tasks.baseline import fitted_on, scored, without_recall
-from mclab.tasks.predictors import BLIND, COPYING, Lesson, needles, pairs, predictors
+from mclab.tasks.predictors import BLIND, COPYING, TrainingSet, needles, pairs, predictors
 from mclab.tasks.predictors.table import counted
 from mclab.tasks.scoring import counts
 from mclab.train import train_pack
@@ -70,7 +70,7 @@ def test_the_power_law_leaks_by_position_and_the_uniform_one_does_not():
 def test_a_needle_at_fixed_places_would_be_found_out():
     """Where training keeps to the depths that are tested, the place alone says which needle is asked."""
     task = NiahTask(preset="mk1", length=160)
-    leaking = Lesson(task, TASKS["niah"].batch(task, [0], "valid", 0, 2000, "cpu"))
+    leaking = TrainingSet(task, TASKS["niah"].batch(task, [0], "valid", 0, 2000, "cpu"))
     exam = TASKS["niah"].batch(task, [0], "test", 0, 1000, "cpu")
 
     def right(lesson):
@@ -88,7 +88,7 @@ def test_pairs_that_are_asked_more_often_the_more_they_come_would_be_found_out()
     task = ArTask(vocab=8, length=12)
     assert pairs.most_frequent(task, exam, []).tolist() == [[[5]]]
     assert pairs.latest(task, exam, []).tolist() == [[[5]]]
-    lesson = Lesson(task, exam)
+    lesson = TrainingSet(task, exam)
     assert pairs.by_position(task, exam, [lesson]).tolist() == [[[6]]]
     assert COPYING["ar"]["most frequent value"] is pairs.most_frequent
 

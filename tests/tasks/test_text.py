@@ -99,4 +99,4 @@ def test_an_empty_folder_holds_no_text(tmp_path: Path) -> None:
 
 
 def test_bytes_as_words() -> None:
-    assert [text.word(TextTask(), byte) for byte in (65, 32, 10, 255)] == ["A", "\\x20", "\\x0a", "\\xff"]
+    assert [text.token_name(TextTask(), byte) for byte in (65, 32, 10, 255)] == ["A", "\\x20", "\\x0a", "\\xff"]

@@ -16,7 +16,7 @@ from mclab.config.options import Keep, checkpoint
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
 from mclab.train import train_pack
-from mclab.train.tensors import read, to_bytes
+from mclab.train.tensor_file import read, to_bytes
 from tests.train.test_loop import run_config
 
 

@@ -9,11 +9,11 @@ import torch
 from mclab.config.ids import canonical
 from mclab.config.options import Keep
 from mclab.config.run import RunConfig
-from mclab.layers import initialise
 from mclab.models.lm import LM
+from mclab.replicas.parameters import initialise
 from mclab.tasks import TASKS
 from mclab.train import train_pack
-from mclab.train.tensors import read
+from mclab.train.tensor_file import read
 from tests.caching.test_memories import sensible
 from tests.covering import full, label, pairwise
 from tests.registries import words

@@ -8,8 +8,8 @@ import torch
 from mclab.config.model import RULES
 from mclab.config.outcome import ALL
 from mclab.config.run import RunConfig
-from mclab.layers import initialise
 from mclab.models.lm import LM
+from mclab.replicas.parameters import initialise
 from mclab.tasks import NO_ANSWER, TASKS
 from mclab.tasks.scoring import counts, values_found
 from mclab.train import train_pack

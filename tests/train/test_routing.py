@@ -9,8 +9,8 @@ from safetensors.torch import load
 from mclab.caching.layer import CachingLayer
 from mclab.config.options import Keep
 from mclab.config.run import RunConfig
-from mclab.layers import initialise
 from mclab.models.lm import LM
+from mclab.replicas.parameters import initialise
 from mclab.train import train_pack
 from mclab.train.evaluate import EvalSet
 from mclab.train.routing import Routing
@@ -37,7 +37,7 @@ def draws(seeds, step, device="cpu", length=14):
     run = run_of()
     model = LM(run, len(seeds))
     with Routing(model, run, seeds, torch.device(device)).at(step, length):
-        found = [layer.step for layer in model.modules() if isinstance(layer, CachingLayer)]
+        found = [layer.route_step for layer in model.modules() if isinstance(layer, CachingLayer)]
     return torch.stack([step.draws_GT.view(len(seeds), 4, 2, -1) for step in found])
 
 

@@ -132,7 +132,7 @@ def test_thirty_runs_in_one_process_leave_nothing_behind(here: Path, monkeypatch
     """optuna#1224, #5931: how many tensors live after each run, and how large they are; a failure in run 3 included."""
     import torch
 
-    from mclab.tables import holdings
+    from mclab.constants import holdings
     from mclab.train import train_pack
 
     alive: list[tuple[int, int]] = []

@@ -1,7 +1,9 @@
 """Matrices that a token's key takes from before its value is added, S_t = S_{t-1} (diag(w_t) - a_t b_t^T) + v_t k_t^T.
 
-A literal recurrence; chunk forms for one decay a token (the delta rules) and for one a channel (RWKV-7); and what a
-chunk does as a whole to a state and to its tokens' queries (`effective`).
+- `recurrent`: token by token, the definition;
+- `chunkwise`: a sequence written and read in chunks, for one decay a token (the delta rules) or a channel (RWKV-7);
+- `wy`: the WY form of one chunk's writes, its triangular system included;
+- `state_passing`: the states between chunks.
 
 See docs/equations.md#erasing-in-chunks.
 """

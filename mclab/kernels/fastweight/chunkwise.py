@@ -15,13 +15,13 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from mclab.constants import integers
 from mclab.kernels.fastweight import writing
 from mclab.kernels.fastweight.looped import BY_TORCH, Loop
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.online import Slots, online
 from mclab.kernels.fastweight.rates import Coefficients
 from mclab.kernels.fastweight.states import Plan, product
-from mclab.tables import integers
 
 
 @dataclass(frozen=True)

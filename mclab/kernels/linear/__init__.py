@@ -1,4 +1,8 @@
-"""Reads of the linear memory M_t = M_{t-1} + v_t k_t^T: a literal recurrence and two fast forms.
+"""Reads of the linear memory M_t = M_{t-1} + v_t k_t^T.
+
+- `recurrent`: token by token, the definition;
+- `chunkwise`: the weighted read in two exact forms without a loop over tokens;
+- `flash_grm`: gate and read as one Triton kernel (`triton`), given `gate.Gate`, the gate's inputs.
 
 See docs/equations.md#linear, docs/equations.md#linear-memory-without-its-states.
 """

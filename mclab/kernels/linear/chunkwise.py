@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mclab.constants import once
 from mclab.kernels.dispatch import Costs, costs
-from mclab.tables import once
 
 #: Tokens in a chunk of the plain read, whose result does not depend on it.
 CHUNK = 64
@@ -66,10 +66,9 @@ def cached_flops(T: int, K: int, V: int, segment: int) -> int:
 def online_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, before: Tensor | None, segment: int) -> Tensor:
     """Each token's own memory: its segment up to itself and, if anything, `before` [G, N, V, K], what the segment
     began with: [G, T, V]."""
-    y = _within(q_GTK, k_GTK, v_GTV, segment)
-    if before is None:
-        return y
-    return y + (q_GTK.unflatten(1, (-1, segment)) @ before.transpose(-1, -2)).flatten(1, 2)
+    q, k, v = (x.unflatten(1, (-1, segment)) for x in (q_GTK, k_GTK, v_GTV))
+    y = ((q @ k.transpose(-1, -2)).tril() @ v).flatten(1, 2)
+    return y if before is None else y + (q @ before.transpose(-1, -2)).flatten(1, 2)
 
 
 def quadratic_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
@@ -161,8 +160,3 @@ def _block(q_GTK: Tensor, segment: int) -> Tensor:
 @once
 def _blocks(T: int, segment: int, device: torch.device) -> Tensor:
     return torch.arange(T, device=device) // segment
-
-
-def _within(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, segment: int) -> Tensor:
-    q, k, v = (x.unflatten(1, (-1, segment)) for x in (q_GTK, k_GTK, v_GTV))
-    return ((q @ k.transpose(-1, -2)).tril() @ v).flatten(1, 2)

@@ -1,4 +1,4 @@
-"""What the weights of segments are made of, for kernels that make and use them in one. Shapes as in chunkwise.py."""
+"""The inputs of a gate whose weights a kernel makes and uses in one (flash_grm.py). Shapes as in chunkwise.py."""
 
 from dataclasses import dataclass
 

@@ -1,11 +1,14 @@
 """Log-linear attention in chunks: no loop over tokens, and as many states as the number of chunks has digits.
 
 y_t = sum over levels l of lambda_t^(l) S_t^(l) q_t, with S^(l) the matrix that the rule makes of level l's tokens
-alone, moved on by the transitions of all tokens since (Guo et al. 2025, arXiv 2506.04761). Within a chunk of C = 2^c
-tokens levels 0 to c stand in the [C, C] matrix of what a token reads of another; a bucket of 2^l chunks is level
-c + l + 1.
+alone, moved on by the transitions of all tokens since (Guo et al. 2025, arXiv 2506.04761). Levels are a Fenwick tree:
+positions are counted from 0, level 0 is the token itself, level l + 1 a bucket of 2^l tokens before it, one for each
+binary digit of t that is set, the largest first. Within a chunk of C = 2^c tokens levels 0 to c are in the [C, C]
+matrix of what a token reads of another; a bucket of 2^l chunks is level c + l + 1.
 
 Shapes: M chunks, X folded batch, C tokens, K key width, V value width, n states that a chunk reads, L levels.
+
+See docs/equations.md#log-linear-attention.
 """
 
 from typing import NamedTuple
@@ -13,10 +16,34 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mclab.kernels.delta import effective
+from mclab.constants import integers, once
+from mclab.kernels.delta import wy
 from mclab.kernels.fastweight.rates import Coefficients
-from mclab.kernels.log_linear import levels
-from mclab.tables import integers
+
+
+def count_levels(length: int) -> int:
+    """Levels of a sequence of this length, ceil(log2 T) + 1."""
+    return (length - 1).bit_length() + 1
+
+
+def level(t: int, s: int) -> int:
+    """The level of token s for token t, s <= t."""
+    if s == t:
+        return 0
+    digit = t.bit_length() - 1
+    return digit + 1 if s < 1 << digit else level(t - (1 << digit), s - (1 << digit))
+
+
+@once
+def level_table(length: int, last: int, device: torch.device) -> Tensor:
+    """[T, T]: `level` of every pair, `last` at most; 0 also where s > t.
+
+    What t and s share above the highest digit in which they differ does not matter; that digit is set in t alone.
+    """
+    at = torch.arange(length, device=device)
+    apart = at[:, None] ^ at
+    digits = sum((apart >= 1 << digit).long() for digit in range(length.bit_length()))
+    return torch.where(at[:, None] >= at, digits, 0).clamp(max=last)
 
 
 class Parts(NamedTuple):
@@ -40,7 +67,7 @@ def decayed(q: Tensor, k: Tensor, v: Tensor, coefficients: Coefficients) -> Part
 
 def delta(q: Tensor, k: Tensor, v: Tensor, coefficients: Coefficients) -> Parts:
     """S_t = alpha_t S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T, from Rates(beta, log alpha)."""
-    made = effective.chunk(q, k, coefficients)
+    made = wy.effective(q, k, coefficients)
     return Parts(made.scores, made.queries, made.transition.mT, made.keys.mT @ v)
 
 
@@ -48,7 +75,7 @@ def read(parts: Parts, v: Tensor, weights: Tensor) -> Tensor:
     """[M, X, C, V], from the levels' `weights` lambda [M, X, C, L]. Levels beyond the last weigh what it weighs."""
     M, _, C, V = v.shape
     c, last = (C - 1).bit_length(), weights.shape[-1] - 1
-    near = levels.table(C, last, v.device)
+    near = level_table(C, last, v.device)
     y = list(((parts.own * weights.gather(-1, near.expand_as(parts.own))) @ v).unbind())
     each = zip(parts.queries.unbind(), parts.moves.unbind(), parts.written.unbind(), weights.unbind(), strict=True)
     states: Tensor | None = None

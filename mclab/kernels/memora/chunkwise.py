@@ -1,17 +1,26 @@
-"""A sequence written into Memora in chunks. Every token's own weights are formed, a few tokens' at a time.
+"""Memora in chunks: the logits carried into each chunk (`write`), and every token's own weights read (`read`).
 
-Shapes as in kernels/fastweight/chunkwise.py, whose `Source` this is.
+Both with the gradient by hand. `Retention` is a `Source` of kernels/fastweight/chunkwise.py. Shapes: X folded batch
+(sequences, heads and, where segments restart, segments), M chunks, C tokens in a chunk, K key width, V value width, J
+is C, or C + 1 with what was carried in, r rows of X and M taken at once; logits Z and weights W [X, V, K].
+
+See docs/equations.md#memora.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 from torch import Tensor
 
+from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.chunkwise import Layer, OneLayer, at_ends
 from mclab.kernels.fastweight.online import Slots
 from mclab.kernels.fastweight.rates import Coefficients
-from mclab.kernels.memora import reading, writing
+
+#: Logits up to here need no shift before they are exponentials, in fp32 and with their sums over a row.
+SAFE = 60.0
 
 
 class FormedLayer(Layer):
@@ -23,7 +32,7 @@ class FormedLayer(Layer):
         starts, decay = self.slots.values, self.slots.factors
         assert decay is not None
         starts = None if starts is None else starts.squeeze(2)
-        return reading.read(x, starts, decay.squeeze(-1), self.writes, self.inputs, self.updates)
+        return read(x, starts, decay.squeeze(-1), self.writes, self.inputs, self.updates)
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,195 @@ class Retention(OneLayer):
         decay, writes = self.coefficients.decay, self.coefficients.writes
         assert decay is not None
         ends, last = at_ends(writes, self.ends), at_ends(decay, self.ends)
-        starts, updates, kept = writing.write(self.keys, self.values, ends, last, self.keep)
+        starts, updates, kept = write(self.keys, self.values, ends, last, self.keep)
         carried = starts.unsqueeze(2) if len(self.ends) > 1 else None
         slots = Slots(carried, decay.unsqueeze(-1), widens=False, live=0)
         return [FormedLayer(slots, self.keys, updates, writes, None, kept)]
+
+
+def write(
+    k: Tensor, v: Tensor, ends: Tensor, decay: Tensor, keep: Sequence[int]
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The logits Z along a sequence, chunk after chunk, from Z = 0.
+
+    All tokens of a chunk descend at the weights W that the chunk began with, so that it ends with
+    Z' = A Z + sum_j e_j u_j k_j^T, u_j = 2 (v_j - W k_j). From keys [M, X, C, K], values [M, X, C, V], `ends` e
+    [M, X, C] and `decay` A [M, X]: the logits that each chunk starts with [M, X, V, K], every token's u [M, X, C, V],
+    and the weights after the chunks of `keep` [X, len(keep), V, K], None where there are none. First derivatives only.
+    """
+    starts, updates, *kept = _Write.apply(k, v, ends, decay, tuple(keep))  # type: ignore[no-untyped-call]
+    return starts, updates, torch.stack(kept, 1) if kept else None
+
+
+class _Write(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, k: Tensor, v: Tensor, ends: Tensor, decay: Tensor, keep: tuple[int, ...]
+    ) -> tuple[Tensor, ...]:
+        M, X, _, K = k.shape
+        last = M if M - 1 in keep else M - 1
+        logits = k.new_zeros(last + 1, X, v.shape[-1], K)
+        updates, kept = 2 * v, []
+        for m in range(M):
+            if m:
+                updates[m].baddbmm_(k[m], _Formed(logits[m]).weights().mT, alpha=-2)
+            if m < last:
+                pushed = (updates[m] * ends[m].unsqueeze(-1)).mT
+                torch.baddbmm(logits[m] * decay[m, :, None, None], pushed, k[m], out=logits[m + 1])
+            if m in keep:
+                kept.append(_Formed(logits[m + 1]).weights())
+        ctx.keep = keep
+        ctx.save_for_backward(k, ends, decay, logits, updates)
+        return logits[:M], updates, *kept
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        k, ends, decay, logits, updates = ctx.saved_tensors
+        grad_starts, grad_updates, *grad_kept = grads
+        kept = dict(zip(ctx.keep, grad_kept, strict=True))
+        made = grad_k, grad_v, grad_ends, grad_decay = [torch.zeros_like(x) for x in (k, updates, ends, decay)]
+        last = len(logits) - 1
+        #: The gradient of the logits at the end of chunk m.
+        grad = None if last < len(k) else _Formed(logits[last]).backward(kept[last - 1])
+        for m in reversed(range(len(k))):
+            grad_u = grad_updates[m]
+            if grad is not None:
+                pushed = k[m] @ grad.mT
+                grad_ends[m] = torch.linalg.vecdot(updates[m], pushed)
+                grad_u = torch.addcmul(grad_u, pushed, ends[m].unsqueeze(-1))
+                grad_k[m] = (updates[m] * ends[m].unsqueeze(-1)) @ grad
+                grad_decay[m] = torch.linalg.vecdot(grad.flatten(1), logits[m].flatten(1))
+            torch.mul(grad_u, 2, out=grad_v[m])
+            if m == 0:
+                break
+            carried = grad_starts[m] if grad is None else torch.addcmul(grad_starts[m], grad, decay[m, :, None, None])
+            formed, grad_weights = _Formed(logits[m]), -(grad_v[m].mT @ k[m])
+            grad_k[m].baddbmm_(grad_v[m], formed.weights(), alpha=-1)
+            grad = carried + formed.backward(grad_weights + kept[m - 1] if m - 1 in kept else grad_weights)
+        return *made, None
+
+
+class _Formed:
+    """W = K sinh Z / sum cosh Z of logits [X, V, K]; see recurrent.formed."""
+
+    def __init__(self, logits: Tensor) -> None:
+        top = logits.abs().amax(-1, keepdim=True)
+        up, down = torch.exp(logits - top), torch.exp(-logits - top)
+        self._sinh, self._cosh = up - down, up.add_(down)
+        self._scale = logits.shape[-1] / self._cosh.sum(-1, keepdim=True)
+
+    def weights(self) -> Tensor:
+        return self._sinh * self._scale
+
+    def backward(self, grad: Tensor) -> Tensor:
+        """The gradient of Z from that of W: dZ = (K cosh Z dW - sinh Z sum_j dW W) / sum cosh Z."""
+        pulled = (grad * self._sinh).sum(-1, keepdim=True) * (self._scale / grad.shape[-1])
+        return (self._cosh * grad).addcmul_(self._sinh, pulled, value=-1).mul_(self._scale)
+
+
+def read(q: Tensor, starts: Tensor | None, decay: Tensor, writes: Tensor, k: Tensor, updates: Tensor) -> Tensor:
+    """Every token's own weights, formed and read a few tokens at a time: [M, X, C, V].
+
+    Token t of a chunk has logits Z_t = A_t Z + sum_{j <= t} c_tj u_j k_j^T and weights W_t = K sinh Z_t / sum cosh Z_t;
+    its output is W_t q_t. From q and k [M, X, C, K], `starts` Z [M, X, V, K] (None is zero), `decay` A [M, X, C],
+    `writes` c [M, X, C, C], zero above the diagonal, `updates` u [M, X, C, V]. First derivatives only.
+    """
+    rows = [x if x is None else x.flatten(0, 1).contiguous() for x in (q, starts, decay, writes, k, updates)]
+    y: Tensor = _Read.apply(*rows)  # type: ignore[no-untyped-call]
+    return y.unflatten(0, q.shape[:2])
+
+
+class _Read(torch.autograd.Function):
+    """With S = sinh Z, P = cosh Z, D = sum P and h = dy / D: dq = K S^T h, dZ = h (K P q^T - y S)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, starts: Tensor | None, decay: Tensor, writes: Tensor, k: Tensor, updates: Tensor
+    ) -> Tensor:
+        safe = _are_safe(starts, decay, writes, k, updates)
+        mixed = writes if starts is None else torch.cat((decay.unsqueeze(-1), writes), -1)
+        y, totals = torch.empty_like(updates), torch.empty_like(updates)
+        for rows, part in _parts(mixed, k, updates):
+            part.form(starts, mixed, k, updates, rows, safe)
+            torch.sum(part.cosh, -1, out=totals[rows])
+            torch.sum(part.sinh.mul_(q[rows].unsqueeze(-2)), -1, out=y[rows])
+        y.mul_(q.shape[-1]).div_(totals)
+        ctx.safe = safe
+        ctx.save_for_backward(q, starts, mixed, k, updates, y, totals)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        q, starts, mixed, k, updates, y, totals = ctx.saved_tensors
+        heights, against = grads[0] * q.shape[-1] / totals, y / -q.shape[-1]
+        grad_q, grad_mixed, grad_k, grad_u = (torch.empty_like(x) for x in (q, mixed, k, updates))
+        grad_starts = None if starts is None else torch.empty_like(starts)
+        for rows, part in _parts(mixed, k, updates):
+            part.form(starts, mixed, k, updates, rows, ctx.safe)
+            height = heights[rows].unsqueeze(-1)
+            grad = part.cosh.mul_(q[rows].unsqueeze(-2)).addcmul_(part.sinh, against[rows].unsqueeze(-1)).mul_(height)
+            torch.sum(part.sinh.mul_(height), -2, out=grad_q[rows])
+            torch.bmm(grad.flatten(2), part.pairs.flatten(2).mT, out=grad_mixed[rows])
+            torch.bmm(mixed[rows].mT, grad.flatten(2), out=part.pairs.flatten(2))
+            if grad_starts is not None:
+                grad_starts[rows] = part.pairs[:, 0]
+            torch.sum(torch.mul(part.writes, k[rows].unsqueeze(-2), out=part.sinh), -1, out=grad_u[rows])
+            torch.sum(part.writes.mul_(updates[rows].unsqueeze(-1)), -2, out=grad_k[rows])
+        if grad_starts is None:
+            return grad_q, None, None, grad_mixed, grad_k, grad_u
+        return grad_q, grad_starts, grad_mixed[..., 0], grad_mixed[..., 1:], grad_k, grad_u
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Memory that is used again for every few rows: `pairs` [r, J, V, K], Z before the chunk, if any, and u k^T of its
+    tokens; `sinh` and `cosh` of their logits [r, C, V, K], of each row of W up to one common factor."""
+
+    pairs: Tensor
+    sinh: Tensor
+    cosh: Tensor
+    other: Tensor
+
+    @property
+    def writes(self) -> Tensor:
+        """[r, C, V, K]: what belongs to the chunk's own tokens."""
+        return self.pairs[:, -self.sinh.shape[1] :]
+
+    def form(self, starts: Tensor | None, mixed: Tensor, k: Tensor, updates: Tensor, rows: slice, safe: bool) -> None:
+        if starts is not None:
+            self.pairs[:, 0] = starts[rows]
+        if torch.compiler.is_compiling():  # which does not write a product into a part of a tensor
+            self.writes.copy_(updates[rows].unsqueeze(-1) * k[rows].unsqueeze(-2))
+        else:
+            torch.mul(updates[rows].unsqueeze(-1), k[rows].unsqueeze(-2), out=self.writes)
+        up, down = self.other, self.cosh
+        torch.bmm(mixed[rows], self.pairs.flatten(2), out=up.flatten(2))
+        if safe:
+            torch.reciprocal(up.exp_(), out=down)
+        else:
+            top = up.abs().amax(-1, keepdim=True)
+            torch.neg(up, out=down).sub_(top).exp_()
+            up.sub_(top).exp_()
+        torch.sub(up, down, out=self.sinh)
+        self.cosh.add_(up)
+
+
+def _parts(mixed: Tensor, k: Tensor, updates: Tensor) -> Iterator[tuple[slice, _Part]]:
+    """As many rows at once as a device likes, and memory for them."""
+    (rows, C, K), V, J = k.shape, updates.shape[-1], mixed.shape[-1]
+    step = min(rows, max(1, costs(k.device.type).numbers // (C * V * K)))
+    whole = k.new_empty(step, J, V, K), *(k.new_empty(step, C, V, K) for _ in range(3))
+    for first in range(0, rows, step):
+        yield slice(first, first + step), _Part(*(x[: rows - first] for x in whole))
+
+
+def _are_safe(starts: Tensor | None, decay: Tensor, writes: Tensor, k: Tensor, updates: Tensor) -> bool:
+    """Whether no logit's size is above SAFE, as far as that is known without waiting for a device. A sequence with
+    something infinite, or no number, is lost on either way and must not choose the others'."""
+    if k.device.type != "cpu" or torch.compiler.is_compiling():
+        return False
+    pairs = k.abs().amax(-1) * updates.abs().amax(-1)
+    bound = (writes.abs() @ pairs.unsqueeze(-1)).squeeze(-1)
+    if starts is not None:
+        bound = bound + decay * starts.abs().amax((-1, -2)).unsqueeze(-1)
+    return torch.where(bound.isfinite(), bound, 0.0).max().item() < SAFE

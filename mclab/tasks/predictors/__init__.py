@@ -14,10 +14,10 @@ from torch import Tensor
 from mclab.config.task import TaskConfig
 from mclab.tasks.base import Batch
 from mclab.tasks.predictors import needles, pairs
-from mclab.tasks.predictors.table import Lesson, bigram
+from mclab.tasks.predictors.table import TrainingSet, bigram
 
-#: The token chosen at every scored position of an exam, [R, B, Q]. The config is the exam's own.
-Predictor = Callable[[Any, Batch, Sequence[Lesson]], Tensor]
+#: The token chosen at every scored position of a test, [R, B, Q]. The config is the test's own.
+Predictor = Callable[[Any, Batch, Sequence[TrainingSet]], Tensor]
 
 #: By task and name, those that copy a value.
 COPYING: dict[str, dict[str, Predictor]] = {
@@ -47,4 +47,4 @@ def predictors(config: TaskConfig) -> dict[str, Predictor]:
     return {**(COPYING[config.name] if config.keys > 1 else {}), **BLIND}
 
 
-__all__ = ["BLIND", "COPYING", "Lesson", "Predictor", "predictors"]
+__all__ = ["BLIND", "COPYING", "Predictor", "TrainingSet", "predictors"]

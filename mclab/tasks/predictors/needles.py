@@ -1,7 +1,7 @@
-"""Answers from a haystack in which the asked key was not looked for: one of the needles' values, copied whole.
+"""Answers from a haystack without a search for the asked key: one of the needles' values, copied whole.
 
-A value that was fed already is not given again, and of a key's further values only those that stand behind the last one
-fed are candidates, since they are wanted in the order in which they stand. Letters in shapes: N sequences, J needles by
+A value that was fed already is not given again, and of a key's further values only those behind the last one fed
+are candidates, since they are wanted in the haystack's order. Letters in shapes: N sequences, J needles by
 their place, S wanted values, v tokens of one.
 
 See docs/equations.md#trivial-predictors.
@@ -16,7 +16,7 @@ from torch import Tensor
 from mclab.config.task import NiahTask
 from mclab.config.task.niah import KEY
 from mclab.tasks.base import Batch
-from mclab.tasks.predictors.table import Lesson
+from mclab.tasks.predictors.table import TrainingSet
 from mclab.tasks.stream import mix, numbers, salts, scalar, words
 
 #: Places are fractions of the way from the first to the last, in so many bits, so that lengths can be compared.
@@ -33,29 +33,29 @@ class _Needles(NamedTuple):
     wanted: Tensor
 
 
-def first(config: NiahTask, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+def first(config: NiahTask, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
     """The value of the first needle."""
-    found = _needles(config, exam)
-    return _copied(config, exam, found, -_ordinal(found).expand_as(found.places))
+    found = _needles(config, test)
+    return _copied(config, test, found, -_ordinal(found).expand_as(found.places))
 
 
-def latest(config: NiahTask, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+def latest(config: NiahTask, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
     """The value of the last needle."""
-    found = _needles(config, exam)
-    return _copied(config, exam, found, _ordinal(found).expand_as(found.places))
+    found = _needles(config, test)
+    return _copied(config, test, found, _ordinal(found).expand_as(found.places))
 
 
-def some(config: NiahTask, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+def some(config: NiahTask, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
     """The value of any needle."""
-    found = _needles(config, exam)
-    return _copied(config, exam, found, _lots(exam, found))
+    found = _needles(config, test)
+    return _copied(config, test, found, _lots(test, found))
 
 
-def key_blind(config: NiahTask, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
-    """The value of the needle at whose place in training the asked needle stood most often; of equal ones any."""
-    found = _needles(config, exam)
-    merits = _merits(lessons, _ways(config, found.places))
-    return _copied(config, exam, found, (merits << 31) + _lots(exam, found))
+def key_blind(config: NiahTask, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
+    """The value of the needle at whose place in training the asked needle was most often; of equal ones any."""
+    found = _needles(config, test)
+    merits = _merits(training, _ways(config, found.places))
+    return _copied(config, test, found, (merits << 31) + _lots(test, found))
 
 
 def _needles(config: NiahTask, batch: Batch) -> _Needles:
@@ -85,12 +85,12 @@ def _lots(batch: Batch, found: _Needles) -> Tensor:
     return words(mix((tokens * salts(tokens.shape[-1], tokens.device)).sum(-1)), found.places.shape[-1]).to(torch.int64)
 
 
-def _merits(lessons: Sequence[Lesson], ways: Tensor) -> Tensor:
-    """How many times as often as by chance the needle asked first stood there in training; 1 where that is in doubt.
+def _merits(training: Sequence[TrainingSet], ways: Tensor) -> Tensor:
+    """How many times as often as by chance the needle asked first was there in training; 1 where that is in doubt.
 
     In thousandths. A place is in doubt where it never held a needle, and where chance alone could have done it.
     """
-    held, asked, chance = (torch.cat(parts) for parts in zip(*map(_stood, lessons), strict=True))
+    held, asked, chance = (torch.cat(parts) for parts in zip(*map(_places_of, training), strict=True))
     places, at = torch.unique(held, return_inverse=True)
     zeros = torch.zeros(len(places), dtype=torch.float64)
     hits = zeros.scatter_add(0, at, asked)
@@ -101,16 +101,16 @@ def _merits(lessons: Sequence[Lesson], ways: Tensor) -> Tensor:
     return torch.where(places[near] == ways, lift[near], 1000)
 
 
-def _stood(lesson: Lesson) -> tuple[Tensor, Tensor, Tensor]:
+def _places_of(each: TrainingSet) -> tuple[Tensor, Tensor, Tensor]:
     """For each needle its place, whether it was asked first, and how likely that is where all are alike."""
-    assert isinstance(lesson.config, NiahTask)
-    found = _needles(lesson.config, lesson.batch)
+    assert isinstance(each.config, NiahTask)
+    found = _needles(each.config, each.batch)
     asked = (_ordinal(found) == found.wanted[:, :1]).to(torch.float64)
     chance = torch.full_like(asked, 1 / asked.shape[-1])
-    return _ways(lesson.config, found.places).flatten(), asked.flatten(), chance.flatten()
+    return _ways(each.config, found.places).flatten(), asked.flatten(), chance.flatten()
 
 
-def _copied(config: NiahTask, exam: Batch, found: _Needles, merits: Tensor) -> Tensor:
+def _copied(config: NiahTask, test: Batch, found: _Needles, merits: Tensor) -> Tensor:
     """[R, B, Q]: for each wanted value that of the candidate with most merit, [N, J], the first of equal ones."""
     free = torch.ones_like(found.places, dtype=torch.bool)
     worst, picks = scalar(torch.iinfo(torch.int64).min, torch.int64), []
@@ -119,4 +119,4 @@ def _copied(config: NiahTask, exam: Batch, found: _Needles, merits: Tensor) -> T
         picks.append(torch.where(behind, merits, worst).argmax(-1, keepdim=True))
         free = free.scatter(-1, owner, value=False)
     chosen = torch.cat(picks, -1).unsqueeze(-1).expand(-1, -1, found.values.shape[-1])
-    return found.values.gather(1, chosen).view(exam.answers.shape)
+    return found.values.gather(1, chosen).view(test.answers.shape)

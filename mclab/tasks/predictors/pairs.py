@@ -13,10 +13,10 @@ from torch import Tensor
 
 from mclab.config.task import TaskConfig
 from mclab.tasks.base import NO_ANSWER, Batch
-from mclab.tasks.predictors.table import Lesson, counted
+from mclab.tasks.predictors.table import TrainingSet, counted
 from mclab.tasks.stream import below, mix, numbers, salts
 
-#: Bits for a position where a number of pairs stands before it.
+#: Bits for a position; the number of pairs is above them.
 _FIELD = 20
 
 
@@ -27,34 +27,34 @@ class _Pairs(NamedTuple):
     number: Tensor
 
 
-def latest(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+def latest(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
     """The value of the last pair."""
-    found = _pairs(config, exam)
-    return _chosen(exam, found, found.number - 1)
+    found = _pairs(config, test)
+    return _chosen(test, found, found.number - 1)
 
 
-def some(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+def some(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
     """The value of any pair, drawn anew for each question."""
-    tokens, found = exam.tokens.flatten(0, 1), _pairs(config, exam)
+    tokens, found = test.tokens.flatten(0, 1), _pairs(config, test)
     keys = mix((tokens * salts(tokens.shape[-1], tokens.device)).sum(-1))
-    return _chosen(exam, found, below(keys, exam.answers.shape[-1], found.number))
+    return _chosen(test, found, below(keys, test.answers.shape[-1], found.number))
 
 
-def most_frequent(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
-    """The value that stands in most pairs."""
-    values, number = _pairs(config, exam)
+def most_frequent(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
+    """The value of most pairs."""
+    values, number = _pairs(config, test)
     assert (number == values.shape[-1]).all(), "a value that pads would be counted"
     ordered, place = values.sort(-1).values, numbers(values.shape[-1], torch.int64, values.device)
     new = torch.cat((torch.ones_like(ordered[:, :1]), (ordered[:, 1:] != ordered[:, :-1]).to(torch.int64)), -1)
     before = place - (new * place).cummax(-1).values  # how often the value stood already
-    return ordered.gather(-1, before.argmax(-1, keepdim=True)).expand(exam.answers.shape[1:]).view(exam.answers.shape)
+    return ordered.gather(-1, before.argmax(-1, keepdim=True)).expand(test.answers.shape[1:]).view(test.answers.shape)
 
 
-def by_position(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
-    """The value of the pair that in training was asked most often where the question stands, among so many pairs."""
-    table = counted(_asked(lesson) for lesson in lessons)
-    found = _pairs(config, exam)
-    return _chosen(exam, found, table.of(_contexts(exam, found)).minimum(found.number - 1))
+def by_position(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
+    """The value of the pair that in training was asked most often at the question's position, among so many pairs."""
+    table = counted(_asked(each) for each in training)
+    found = _pairs(config, test)
+    return _chosen(test, found, table.of(_contexts(test, found)).minimum(found.number - 1))
 
 
 def _pairs(config: TaskConfig, batch: Batch) -> _Pairs:
@@ -71,9 +71,9 @@ def _contexts(batch: Batch, found: _Pairs) -> Tensor:
     return (found.number << _FIELD) + batch.positions.flatten(0, 1)
 
 
-def _asked(lesson: Lesson) -> tuple[Tensor, Tensor]:
+def _asked(each: TrainingSet) -> tuple[Tensor, Tensor]:
     """The context of each question, and the number of each pair that answers it."""
-    config, batch = lesson
+    config, batch = each
     found, answers = _pairs(config, batch), batch.answers.flatten(0, 1)
     if config.name == "mqar":  # question i is of pair i
         row, pair = (answers != NO_ANSWER).nonzero(as_tuple=True)
@@ -82,6 +82,6 @@ def _asked(lesson: Lesson) -> tuple[Tensor, Tensor]:
     return _contexts(batch, found)[row, 0], pair
 
 
-def _chosen(exam: Batch, found: _Pairs, pair: Tensor) -> Tensor:
+def _chosen(test: Batch, found: _Pairs, pair: Tensor) -> Tensor:
     """[R, B, Q]: the values of these pairs, [N, 1] or [N, Q]."""
-    return found.values.gather(-1, pair.expand(exam.answers.shape[1:])).view(exam.answers.shape)
+    return found.values.gather(-1, pair.expand(test.answers.shape[1:])).view(test.answers.shape)

@@ -15,7 +15,7 @@ from mclab.config.task import TaskConfig
 from mclab.tasks.base import NO_ANSWER, Batch
 
 
-class Lesson(NamedTuple):
+class TrainingSet(NamedTuple):
     """Training sequences of a task, with the answers that a test would score."""
 
     config: TaskConfig
@@ -29,7 +29,7 @@ class Table(NamedTuple):
     outcomes: Tensor
 
     def of(self, contexts: Tensor) -> Tensor:
-        """What to expect in each context; one that was never seen stands in for the next that was."""
+        """What to expect in each context; for one that was never seen, the next that was."""
         return self.outcomes[torch.searchsorted(self.contexts, contexts).clamp_(max=len(self.contexts) - 1)]
 
 
@@ -45,10 +45,10 @@ def counted(pairs: Iterable[tuple[Tensor, Tensor]]) -> Table:
     return Table(context[first], outcome[first])
 
 
-def bigram(config: TaskConfig, exam: Batch, lessons: Sequence[Lesson]) -> Tensor:
+def bigram(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
     """The token that in training was wanted most often after the one that was read last."""
-    table = counted(_bigrams(lesson.batch) for lesson in lessons)
-    return table.of(exam.tokens.gather(-1, exam.positions))
+    table = counted(_bigrams(each.batch) for each in training)
+    return table.of(test.tokens.gather(-1, test.positions))
 
 
 def _bigrams(batch: Batch) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mclab.caching.watch import Watched, watching
+from mclab.caching.record_weights import Recorded, recording
 from mclab.config.model import MemoryMixer
 from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
@@ -19,7 +19,7 @@ from mclab.config.task import TaskConfig
 from mclab.models.lm import LM
 from mclab.report.characters import Strip
 from mclab.tasks import NO_ANSWER, TASKS, Batch
-from mclab.train.evaluate import as_examined
+from mclab.train.evaluate import as_scored
 from mclab.verbs.sample.needed import needed, strip
 from mclab.verbs.sample.task import rows_of
 
@@ -120,7 +120,7 @@ def predicted(
         raise ConfigError(str(error)) from None
     per_pass = max(1, TOKENS // task.length)
     samples: list[Sample] = []
-    with as_examined(model, run, split):
+    with as_scored(model, run, split):
         for start in range(0, count, per_pass):
             part = slice(start, start + per_pass)
             samples += _samples(model, run, task, rows[part], Batch(*(field[:, part] for field in batch)), keep)
@@ -163,7 +163,7 @@ def _samples(
     model: LM, run: RunConfig, task: TaskConfig, rows: Sequence[Mapping[str, Any]], batch: Batch, keep: Sequence[Head]
 ) -> Iterator[Sample]:
     bf16 = torch.autocast("cpu", torch.bfloat16, enabled=run.train.precision == "bf16")  # as it was tested
-    with torch.inference_mode(), bf16, watching(model) as seen:
+    with torch.inference_mode(), bf16, recording(model) as seen:
         said_BQ = model(batch.tokens, batch.positions)[0].argmax(-1)
     layers = dict(zip(_watched(run), seen, strict=False))
     gates = {head: _weights(layers[head.layer], head.head, batch.positions[0]).tolist() for head in keep}
@@ -180,7 +180,7 @@ def _samples(
         yield Sample(row, tuple(_answer(run, row, group) for group in groups))
 
 
-def _weights(seen: Watched, head: int, positions_BQ: Tensor) -> Tensor:
+def _weights(seen: Recorded, head: int, positions_BQ: Tensor) -> Tensor:
     """gamma of one head at the scored positions: [B, Q, N]."""
     weights_BTN: Tensor = seen.weights.unflatten(0, (-1, seen.heads))[:, head]
     return weights_BTN.gather(1, positions_BQ.unsqueeze(-1).expand(-1, -1, weights_BTN.shape[-1]))

@@ -82,9 +82,10 @@ def _begins(wanted: tuple[int, ...], value: tuple[int, ...]) -> bool:
 def strip(mixer: MemoryMixer, length: int, weights: Sequence[float], at: int, needs: Sequence[int]) -> Strip:
     """What the query at `at` reads, a cell for each memory that it sees, the oldest first and the online one last.
 
-    `weights` is one row [columns] of what `caching/watch.py` saw in a sequence of `length` tokens. A cell is held where
-    its memory was written with one of the tokens `needs`. Cells behind those that the query sees are zero: constant and
-    listed segments fill the strip up to the last segment, buckets up to the most that any query of the sequence sees.
+    `weights` is one row [columns] of what `caching/record_weights.py` saw in a sequence of `length` tokens. A cell is
+    held where its memory was written with one of the tokens `needs`. Cells behind those that the query sees are zero:
+    constant and listed segments fill the strip up to the last segment, buckets up to the most that any query of the
+    sequence sees.
     """
     segments = segments_of(mixer, length)
     block, blocks = at // segments.segment, {place // segments.segment for place in needs}

@@ -10,8 +10,8 @@ from mclab.config.strict import ConfigError
 from mclab.config.task import TaskConfig
 from mclab.plan.grid import plan_from
 from mclab.tasks import NO_ANSWER, NO_SLICE, TASKS, Role
-from mclab.tasks.baseline import LESSONS, fitted_on, scored
-from mclab.tasks.predictors import Lesson, predictors
+from mclab.tasks.baseline import TRAINING_SEQUENCES, fitted_on, scored
+from mclab.tasks.predictors import TrainingSet, predictors
 
 #: Sequences of a slice of the test that predictors are scored on, at most.
 TESTED = 1024
@@ -39,7 +39,7 @@ def sampled(task: str, overrides: Sequence[str], *, seed: int, split: str, count
 
 
 def _guesses(
-    task: TaskConfig, lessons: Sequence[Lesson], seed: int, split: str, count: int
+    task: TaskConfig, lessons: Sequence[TrainingSet], seed: int, split: str, count: int
 ) -> Iterator[dict[str, dict[int, int]]]:
     """For each sequence what each predictor answers: position to token."""
     asked = task.as_tested()
@@ -59,7 +59,7 @@ def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[st
     asked, named = run.task.as_tested(), predictors(run.task)
     try:
         lessons = fitted_on([(1, run.task)], seed)
-        found = {"train": scored(asked, named, lessons, seed, "train", LESSONS, LESSONS)}
+        found = {"train": scored(asked, named, lessons, seed, "train", TRAINING_SEQUENCES, TRAINING_SEQUENCES)}
         slices = {part: scored(alone, named, lessons, seed, "test", TESTED) for part, alone in run.tested.items()}
     except ValueError as error:
         raise ConfigError(str(error)) from None
@@ -113,7 +113,7 @@ def rows_of(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[
 
 def words(task: TaskConfig, tokens: Iterable[int]) -> list[str]:
     """Tokens of a task as it names them, without marks: `k2`, `KEY`, `7`."""
-    return [TASKS[task.name].word(task, token) for token in tokens]
+    return [TASKS[task.name].token_name(task, token) for token in tokens]
 
 
 def _contradicted(row: Row, at: int, answer: int) -> bool:

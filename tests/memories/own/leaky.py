@@ -6,10 +6,10 @@ from torch.nn import functional as F
 
 from mclab.config.model import MemoryMixer
 from mclab.kernels.fastweight.rates import Coefficients, Rates, coefficients
-from mclab.layers import Constant, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_decay import DecayedMemory, stepped
 from mclab.memories.chunks import Chunks
-from mclab.memories.decayed import DecayedMemory, stepped
+from mclab.replicas.parameters import Constant, parameter
 
 
 class LeakyMemory(DecayedMemory):

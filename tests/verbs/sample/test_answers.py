@@ -3,19 +3,18 @@
 import pytest
 import torch
 
-from mclab.caching.watch import watching
+from mclab.caching.record_weights import recording
 from mclab.config.strict import ConfigError
 from mclab.tasks import TASKS
 from mclab.train.weights import load_model
 from mclab.verbs.sample.answers import Head, predicted
-from mclab.verbs.sample.run import chosen
 from tests.tolerances import FP64
 from tests.verbs.sample.bench import small_run, stored, trained
 
 
 def look(tmp_path, run, *, split="test", count=4, layer=None, head=None, slice_name=None, overrides=()):
     model, config = load_model(tmp_path, stored(tmp_path, run))
-    return predicted(model, config, chosen(config, overrides, slice_name), split, count, layer=layer, head=head)
+    return predicted(model, config, run(config, overrides, slice_name), split, count, layer=layer, head=head)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +46,7 @@ def test_the_weights_are_those_of_the_pass_at_the_query(tmp_path):
     assert found.heads == [Head(0, 0), Head(0, 1), Head(1, 0), Head(1, 1)]
     model, _ = load_model(tmp_path)
     batch = TASKS["mqar"].batch(run.task, [run.seed], "test", 0, 3, "cpu")
-    with watching(model) as seen, torch.no_grad():
+    with recording(model) as seen, torch.no_grad():
         model(batch.tokens, batch.positions)
     for b, sample in enumerate(found.samples):
         for query in sample.queries:

@@ -3,17 +3,16 @@
 import pytest
 import torch
 
-from mclab.caching.watch import watching
+from mclab.caching.record_weights import recording
 from mclab.tasks import TASKS
 from mclab.train.weights import load_model
 from mclab.verbs.sample.answers import Head, predicted
-from mclab.verbs.sample.run import chosen
 from tests.verbs.sample.bench import small_run, stored
 
 
 def look(tmp_path, run):
     model, config = load_model(tmp_path, stored(tmp_path, run))
-    return model, predicted(model, config, chosen(config), "test", 2, layer=None, head=None)
+    return model, predicted(model, config, run(config), "test", 2, layer=None, head=None)
 
 
 @pytest.mark.parametrize("hybrid", ["mal", "mag"])
@@ -29,7 +28,7 @@ def test_a_memory_that_a_pattern_names_has_no_gate_and_the_mixer_behind_it_keeps
     lm, found = look(tmp_path, run)
     assert found.heads == [Head(2, 0)]
     batch = TASKS["mqar"].batch(run.task, [run.seed], "test", 0, 2, "cpu")
-    with watching(lm) as seen, torch.no_grad():
+    with recording(lm) as seen, torch.no_grad():
         lm(batch.tokens, batch.positions)
     for b, sample in enumerate(found.samples):
         for query in sample.queries:

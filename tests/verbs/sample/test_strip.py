@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from mclab.caching.record_weights import recording
 from mclab.caching.segment import LogSegments
-from mclab.caching.watch import watching
 from mclab.config.model import MemoryMixer
 from mclab.report.characters import DIGITS, cells
 from mclab.tasks import TASKS
@@ -85,7 +85,7 @@ def test_what_is_marked_is_the_column_of_the_pass_that_holds_the_answer(tmp_path
     found = look(tmp_path, run, count=8)
     model, _ = load_model(tmp_path)
     batch = TASKS["mqar"].batch(run.task, [run.seed], "test", 0, 8, "cpu")
-    with watching(model) as seen, torch.no_grad():
+    with recording(model) as seen, torch.no_grad():
         model(batch.tokens, batch.positions)
     segments = LogSegments(32, 2)
     for b, sample in enumerate(found.samples):

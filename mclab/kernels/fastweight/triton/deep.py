@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mclab.constants import integers
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.states import Plan, shared
 from mclab.kernels.fastweight.triton import backward, forward
 from mclab.kernels.launch import launch, power_of_two
-from mclab.tables import integers
 
 #: By padded width: how many warps compute a program, and how far ahead its loop loads.
 SCHEDULE = {16: (8, 1), 32: (8, 1)}

@@ -1,0 +1,20 @@
+"""Whether a Triton kernel computes a mixer's rule."""
+
+import torch
+
+from mclab.config.model import MemoryMixer
+from mclab.kernels.dispatch import Shape, resolve
+from mclab.memories.base import Tokens
+
+
+def triton_precision(mixer: MemoryMixer, tokens: Tokens) -> str | None:
+    """In which precision of training a Triton kernel computes a mixer's rule for these tokens; None where torch does.
+
+    A program that is traced by `torch.compile` has torch's forms.
+    """
+    if torch.compiler.is_compiling():
+        return None
+    _, T, K = tokens.k.shape
+    precision = "fp64" if tokens.k.dtype == torch.float64 else "bf16" if tokens.low else "fp32"
+    choice = resolve(mixer.memory, str(tokens.k.device), precision, Shape(T, K), mixer=mixer)
+    return precision if choice.form == "triton" else None

@@ -1,0 +1,91 @@
+"""Reading the kept memories that each token chose, and no others (SSC; docs/equations.md#sparse-selective-caching).
+
+Shapes: G sequences and heads folded, T time, K key width, V value width, k choices, J = k + 1 columns, the last of them
+t's own; Q states, among which every kept memory has its place.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mclab.constants import counting, integers
+from mclab.kernels import sparse_read as kernel
+from mclab.kernels.dispatch import Costs
+from mclab.kernels.fastweight.net import Net
+from mclab.memories.base import Segments
+
+
+def spread(weights_GTJ: Tensor, columns_GTJ: Tensor, columns: int) -> Tensor:
+    """The same weights with a column for every memory, zero where none is named: [G, T, columns]."""
+    wide = weights_GTJ.new_zeros(*weights_GTJ.shape[:2], columns)
+    return wide.scatter_add(-1, columns_GTJ, weights_GTJ)
+
+
+def chosen_reads(segments: Segments, k: int) -> int:
+    """How many kept memories the tokens of one sequence read when each takes k of those that it sees."""
+    change = [0] * (segments.count + 1)
+    for first, end in segments.readers:
+        change[first] += 1
+        change[end] -= 1
+    return segments.segment * sum(min(k, seen) for seen in accumulate(change[:-1]))
+
+
+def all_reads(segments: Segments) -> int:
+    """How many kept memories the tokens of one sequence see, added up."""
+    return segments.segment * sum(end - first for first, end in segments.readers)
+
+
+def cost_of_chosen(segments: Segments, sequences: int, k: int, states: int, size: int, on: Costs) -> int:
+    """Multiply-adds that reading k of them costs, or what takes as long, with `states` of `size` entries a sequence."""
+    sequences = on.folded(sequences)
+    pairs, memories = sequences * chosen_reads(segments, k), sequences * states
+    height = kernel.rows_in_block(pairs, memories)
+    count = kernel.blocks_at_most(pairs, memories, height)
+    return count * (height * (size + on.row) + on.gather * size) + on.sorting
+
+
+def cost_of_all(segments: Segments, sequences: int, size: int, on: Costs) -> int:
+    """The same of reading every one that a token sees."""
+    return on.folded(sequences) * all_reads(segments) * (size + on.row)
+
+
+def read(
+    net: Net,
+    layers: Sequence[Tensor],
+    place: Sequence[int],
+    segments: Segments,
+    q_GTK: Tensor,
+    own_GTV: Tensor,
+    weights_GTJ: Tensor,
+    columns_GTJ: Tensor,
+) -> Tensor:
+    """What each token's own memory gave, `own_GTV`, and what those that it chose give, times their weights: [G, T, V].
+
+    `layers` are the kept memories' matrices [G, Q, O, I]; column n is at `place[n]`.
+    """
+    G, T, _ = q_GTK.shape
+    Q = layers[0].shape[1]
+    memory_Tk = _memories(columns_GTJ, place, Q).flatten(0, 1)
+    blocks = kernel.sort_into_blocks(memory_Tk, G * Q, G * chosen_reads(segments, memory_Tk.shape[1]))
+    h = x = kernel.to_blocks(q_GTK.flatten(0, 1), blocks)
+    for i, weights in enumerate(layers):
+        h = kernel.apply_blocks(F.gelu(h) if i else h, weights.flatten(0, 1), blocks)
+    if net.gain is not None:  # of each block its sequence's; the block of zeros, which all share, has none
+        net = replace(net, gain=F.pad(net.gain.index_select(0, blocks.owner // Q), (0, 0, 0, 0, 0, 1)))
+    weights_Tk = weights_GTJ[..., :-1].flatten(0, 1)
+    own_TV = (own_GTV * weights_GTJ[..., -1:]).flatten(0, 1)
+    y: Tensor = kernel.from_blocks(own_TV, net.finish(x, h), weights_Tk, blocks).unflatten(0, (G, T))
+    return y
+
+
+def _memories(columns_GTJ: Tensor, place: Sequence[int], states: int) -> Tensor:
+    """Each choice as a number among the G Q states, G Q where there is none: [G, T, k]."""
+    kept, own = columns_GTJ[..., :-1], columns_GTJ[..., -1:]
+    first = counting(kept.shape[0], kept.device)[:, None, None] * states
+    # Where columns are places there is nothing to map; t's own column may be beyond the kept memories.
+    table = None if list(place) == list(range(len(place))) else integers((*place, 0), kept.device)
+    return torch.where(kept == own, kept.shape[0] * states, first + (kept if table is None else table[kept]))

@@ -1,0 +1,107 @@
+"""Parameters with a leading replica axis R: what each replica's slice starts from, and the drawing of it.
+
+`parameter` makes one, uninitialised; `initialise` fills all of a module's. Shapes: R replicas; a parameter is
+[R, *shape], and replica r's slice depends on its own seed and on the parameter's name alone.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Start from independent normal values with this standard deviation."""
+
+    std: float
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Start from one value everywhere."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Values:
+    """Start from these values, rows of a matrix."""
+
+    rows: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Own:
+    """Started by the module that holds it, a `StartsItself`."""
+
+
+Start = Normal | Constant | Values | Own
+
+
+class ReplicaParameter(nn.Parameter):
+    """A parameter [R, *shape] that knows how each replica's slice starts and whether weight decay touches it."""
+
+    init: Start
+    decays: bool
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ReplicaParameter":
+        """As torch's, with what makes it start."""
+        if id(self) in memo:
+            return cast("ReplicaParameter", memo[id(self)])
+        made = memo[id(self)] = ReplicaParameter(self.detach().clone(), self.requires_grad)
+        made.init, made.decays = self.init, self.decays
+        return made
+
+
+class StartsItself(nn.Module, ABC):
+    """A module that fills its parameters whose start is `Own`."""
+
+    @abstractmethod
+    def start(self, seeds: Sequence[int]) -> None:
+        """Fill replica r from seeds[r] alone."""
+
+
+def parameter(
+    replicas: int, *shape: int, init: Start, decays: bool | None = None, dtype: torch.dtype | None = None
+) -> ReplicaParameter:
+    """An uninitialised parameter [R, *shape]; `initialise` fills it. By default matrices decay and vectors do not."""
+    made = ReplicaParameter(torch.empty(replicas, *shape, dtype=dtype))
+    made.init, made.decays = init, len(shape) > 1 if decays is None else decays
+    return made
+
+
+def initialise(module: nn.Module, seeds: Sequence[int]) -> None:
+    """Draw replica r of every parameter on the CPU from hash(seeds[r], parameter name).
+
+    A module that starts itself gets hash(seeds[r], its own name). A parameter's start depends on its own name and shape
+    alone: adding a layer leaves the others as they were, and CPU and CUDA start alike.
+    """
+    for name, values in module.named_parameters():
+        assert isinstance(values, ReplicaParameter), name
+        if not isinstance(values.init, Own):
+            for replica, seed in enumerate(seeds):
+                values.data[replica] = _draw(values.init, values.shape[1:], seed, name)
+    for name, part in module.named_modules():
+        if isinstance(part, StartsItself):
+            part.start([seed_of(seed, name) for seed in seeds])
+
+
+def seed_of(seed: int, name: str) -> int:
+    """The seed of one parameter's or module's start, for torch's generators."""
+    digest = hashlib.sha256(f"init/{seed}/{name}".encode()).digest()
+    return int.from_bytes(digest[:8], "little", signed=True)
+
+
+def _draw(init: Start, shape: torch.Size, seed: int, name: str) -> Tensor:
+    if isinstance(init, Constant):
+        return torch.full(shape, init.value)
+    if isinstance(init, Values):
+        return torch.tensor(init.rows)
+    assert isinstance(init, Normal)
+    generator = torch.Generator().manual_seed(seed_of(seed, name))
+    return init.std * torch.randn(shape, generator=generator, dtype=torch.float32)
