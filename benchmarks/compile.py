@@ -105,6 +105,16 @@ def deep(width: int, precision: str, chunk: int, titans: bool) -> Iterator[Case]
         yield Case(f"depth 2 {kernel.__name__}", kernel, known | own, types, *deep.SCHEDULE[known["KP"]], spills)
 
 
+def rates(chunk: int) -> Iterator[Case]:
+    """What the rates of chunks of so many tokens come to, and back."""
+    from mclab.kernels.fastweight.triton import rates, steps
+
+    known = steps.constants(chunk, double=False)
+    for kernel in (rates.forward, rates.backward):
+        types = dict.fromkeys(kernel.arg_names, "*fp32") | dict.fromkeys("XC", "i32") | {"last": "*i64"}
+        yield Case(f"rates {kernel.__name__}", kernel, known, types, steps.WARPS[known["CP"]], 1, False)
+
+
 def cases() -> Iterator[tuple[tuple[str, ...], Case]]:
     """Every case with its words: kernel, precision, width, and what else it is compiled for."""
     for precision, widths in (("fp32", (16, 32, 64)), ("bf16", (16, 32, 64, 128))):
@@ -117,6 +127,9 @@ def cases() -> Iterator[tuple[tuple[str, ...], Case]]:
             for titans in (True, False):
                 for case in deep(width, precision, 16, titans):
                     yield (case.name, precision, str(width), "titans" if titans else "dla"), case
+    for chunk in (16, 32):
+        for case in rates(chunk):
+            yield (case.name, "fp32", "any", f"chunks of {chunk}"), case
 
 
 def main(words: list[str] | None = None) -> None:

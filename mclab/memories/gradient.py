@@ -19,7 +19,7 @@ from mclab.kernels.fastweight import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.looped import Loop
 from mclab.kernels.fastweight.net import EPS, Net, Objective
-from mclab.kernels.fastweight.rates import Rates, coefficients
+from mclab.kernels.fastweight.rates import Rates
 from mclab.layers import Constant, Normal, Values, linear, parameter
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.chunks import Chunks, chunks_of
@@ -130,7 +130,7 @@ class GradientMemory(Memory):
         eta, *logs = self.rates(tokens.rates)
         rates = Rates(chunks.cut(eta), *(None if log is None else chunks.cut(log) for log in logs))
         return chunkwise.Descent(
-            net, k, v, first, coefficients(rates), chunks.ends, chunks.keep, self.depth == 1, not self.to_zero, loop
+            net, k, v, first, rates, chunks.ends, chunks.keep, self.depth == 1, not self.to_zero, loop
         )
 
     def _first(self, tokens: Tokens) -> tuple[Tensor, ...]:

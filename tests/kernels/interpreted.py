@@ -17,10 +17,10 @@ from mclab.config.parse import parse_run
 from mclab.kernels import dispatch, selfcheck
 from mclab.kernels.dispatch import using
 from mclab.kernels.fastweight import fused
-from mclab.kernels.fastweight.chunkwise import _steps
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.kernels.fastweight.states import Plan
+from mclab.kernels.fastweight.steps import steps
 from mclab.kernels.linear import gated, recurrent
 from mclab.kernels.linear.gate import Gate
 from mclab.kernels.selfcheck import relative_rms
@@ -43,6 +43,8 @@ DEEP = [
     (2, 1, 16, 32, 1, "l2", True, True, True, (1,), True, 15),
     (2, 1, 32, 12, 1, "l2", True, True, True, (0,), True, 30),
 ]
+#: M, X, C, the last chunk's last place.
+RATES = [(1, 1, 1, 0), (2, 2, 16, 15), (3, 1, 5, 1), (2, 1, 17, 16), (2, 1, 32, 9)]
 QUICK_SIZES = {(1, 1, 3, 5), (17, 7, 16, 3), (65, 40, 4, 20), (127, 50, 20, 16)}
 
 
@@ -146,15 +148,36 @@ def deep(case: tuple, dtype: torch.dtype, device: str = "cpu", low: bool = False
         k, v = (x.masked_fill(padded.unsqueeze(-1), 0.0) for x in (k, v))
         logs = [torch.nn.functional.logsigmoid(x + 1).masked_fill(padded, 0.0) for x in rates[1:]] if momentum else []
         eta = (0.3 * torch.sigmoid(rates[0])).masked_fill(padded, 0.0)
-        steps = _steps(coefficients(Rates(eta, *logs)), [C - 1] * (M - 1) + [last])
-        plan = Plan((True, False), steps.slots, to_start, 0 if to_start else 1, keep)
-        rest = (steps.writes, steps.factors, steps.ends, steps.mix)
+        known = steps(coefficients(Rates(eta, *logs)), [C - 1] * (M - 1) + [last])
+        plan = Plan((True, False), known.slots, to_start, 0 if to_start else 1, keep)
+        rest = (known.writes, known.factors, known.ends, known.mix)
         y, kept = form(plan, net, (q, k, v), rest, (start1, start2))
         upstream = torch.Generator().manual_seed(1)
         ups = [torch.randn(each.shape, generator=upstream).to(each) for each in (y, *kept)]
         grads = torch.autograd.grad([y, *kept], own, ups, allow_unused=True, materialize_grads=True)
         found.append([y, *kept, *grads])
     return told(found[0], found[1], torch.bfloat16 if low else dtype, LOOP)
+
+
+def coefficients_of(case: tuple[int, int, int, int], dtype: torch.dtype, device: str = "cpu") -> str:
+    """What rates come to and its gradients, against torch's coefficients in fp64."""
+    from mclab.kernels.fastweight.triton import steps as kernel
+
+    M, X, C, last = case
+    drawn = torch.Generator().manual_seed(C)
+    ends = [C - 1] * (M - 1) + [last]
+    padded = torch.arange(C) > torch.tensor(ends)[:, None, None]
+    eta, *logits = (torch.randn(M, X, C, generator=drawn, dtype=dtype) for _ in range(3))
+    given = [torch.sigmoid(eta), *(torch.nn.functional.logsigmoid(x + 1) for x in logits)]
+    given, found = [x.masked_fill(padded, 0.0).to(device, torch.float64) for x in given], []
+    for fast, kind in ((True, dtype), (False, torch.float64)):
+        own = [x.to(kind).requires_grad_() for x in given]
+        each = kernel.steps(Rates(*own), ends) if fast else steps(coefficients(Rates(*own)), ends)
+        made = [each.writes, each.factors, each.ends, each.mix]
+        upstream = torch.Generator().manual_seed(1)
+        ups = [torch.randn(x.shape, generator=upstream, dtype=dtype).to(x) for x in made]
+        found.append([*made, *torch.autograd.grad(made, own, ups)])
+    return told(found[0], found[1], dtype)
 
 
 def trained(mixer: dict[str, object], seeds: int = 1) -> str:
@@ -241,6 +264,11 @@ def cases(quick: bool) -> Iterator[tuple[str, Callable[[], str]]]:
         for dtype in (torch.float64, torch.float32):
             if not quick or dtype == torch.float64:
                 yield f"deep {case} {dtype}".replace("torch.", ""), lambda case=case, dtype=dtype: deep(case, dtype)
+    for of_rates in RATES:
+        for dtype in (torch.float64, torch.float32):
+            if not quick or dtype == torch.float64:
+                name = f"rates {of_rates} {dtype}".replace("torch.", "")
+                yield name, lambda of_rates=of_rates, dtype=dtype: coefficients_of(of_rates, dtype)
     yield "beyond the grid", beyond_the_grid
     yield "far programs", far_programs
     yield "checks itself", checks_itself

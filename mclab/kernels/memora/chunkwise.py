@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from mclab.kernels.fastweight.chunkwise import Layer, OneLayer, at_ends
+from mclab.kernels.fastweight.chunkwise import Layer, OneLayer
 from mclab.kernels.fastweight.online import Slots
 from mclab.kernels.fastweight.rates import Coefficients
+from mclab.kernels.fastweight.steps import at_ends
 from mclab.kernels.memora import reading, writing
 
 
