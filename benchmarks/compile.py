@@ -105,6 +105,18 @@ def deep(width: int, precision: str, chunk: int, titans: bool) -> Iterator[Case]
         yield Case(f"depth 2 {kernel.__name__}", kernel, known | own, types, *deep.SCHEDULE[known["KP"]], spills)
 
 
+def erasing(width: int, precision: str, gated: bool) -> Iterator[Case]:
+    """Both kernels of the delta rules, for restarting segments whose final states are kept."""
+    from mclab.kernels.delta import checked
+    from mclab.kernels.delta.triton import backward, forward, read
+
+    known = read.constants(width, width, checked.KERNEL_CHUNK, gated, False, precision == "bf16", double=False)
+    whole = dict.fromkeys(("M", "X", "C", "kept"), "i32") | {"place_kept": "*i64"}
+    for kernel, own in ((forward.forward, {"LAST": True}), (backward.backward, {"KEEPS": True})):
+        types, spills = dict.fromkeys(kernel.arg_names, "*fp32") | whole, False
+        yield Case(f"erasing {kernel.__name__}", kernel, known | own, types, *read.SCHEDULE[known["KP"]], spills)
+
+
 def rates(chunk: int) -> Iterator[Case]:
     """What the rates of chunks of so many tokens come to, and back."""
     from mclab.kernels.fastweight.triton import rates, steps
@@ -127,6 +139,11 @@ def cases() -> Iterator[tuple[tuple[str, ...], Case]]:
             for titans in (True, False):
                 for case in deep(width, precision, 16, titans):
                     yield (case.name, precision, str(width), "titans" if titans else "dla"), case
+    for precision in ("fp32", "bf16"):
+        for width in (16, 32, 64):
+            for gated in (False, True):
+                for case in erasing(width, precision, gated):
+                    yield (case.name, precision, str(width), "gated_delta" if gated else "delta"), case
     for chunk in (16, 32):
         for case in rates(chunk):
             yield (case.name, "fp32", "any", f"chunks of {chunk}"), case

@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
+from mclab.kernels.delta.checked import KERNEL_CHUNK
 from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.chunks import Chunks, chunks_of
+from mclab.memories.kernels import triton_precision
 from mclab.memories.written import FastWritten, Fold
 
 
@@ -26,11 +28,11 @@ class ErasingMemory(Memory):
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
-        self.heads = heads
+        self.mixer, self.heads = mixer, heads
 
     @abstractmethod
-    def source(self, tokens: Tokens, chunks: Chunks) -> Source:
-        """The tokens, cut into chunks and written."""
+    def source(self, tokens: Tokens, chunks: Chunks, precision: str | None) -> Source:
+        """The tokens, cut into chunks and written; `precision` of training where a Triton kernel reads them, else None."""
 
     def initial(self, tokens: Tokens) -> State:
         return State((tokens.k.new_zeros(tokens.k.shape[0], tokens.v.shape[-1], tokens.k.shape[-1]),))
@@ -39,8 +41,11 @@ class ErasingMemory(Memory):
         return torch.einsum("gvk,gk->gv", state.weights[0], q_GK)
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        parts, buckets = chunks_of(segments, self.chunk or costs(tokens.k.device.type).delta_chunk, init)
+        precision = triton_precision(self.mixer, tokens)
+        chunk = costs(tokens.k.device.type).delta_chunk if precision is None else KERNEL_CHUNK
+        parts, buckets = chunks_of(segments, self.chunk or chunk, init)
         own, beside = (
-            [(each, self.source(each.tokens(tokens), each.chunks)) for each in some] for some in (parts, buckets)
+            [(each, self.source(each.tokens(tokens), each.chunks, precision)) for each in some]
+            for some in (parts, buckets)
         )
         return FastWritten(Net(None, "dot"), segments, own, beside, Fold(1, 1))

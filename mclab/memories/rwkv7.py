@@ -56,7 +56,7 @@ class Rwkv7Memory(ErasingMemory):
         *rates, written_GTK = channels.rates(d_GTK, a_GTK, k_GTK, xi, rho)
         return Tokens(written_GTK, v_GTV, tuple(rates))
 
-    def source(self, tokens: Tokens, chunks: Chunks) -> Source:
+    def source(self, tokens: Tokens, chunks: Chunks, precision: str | None) -> Source:
         log_w, kappa, erased = (chunks.cut(rate) for rate in tokens.rates)
         return chunkwise.Channels(log_w, kappa, erased, chunks.cut(tokens.k), chunks.cut(tokens.v), chunks.keep)
 

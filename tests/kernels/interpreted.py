@@ -43,6 +43,17 @@ DEEP = [
     (2, 1, 16, 32, 1, "l2", True, True, True, (1,), True, 15),
     (2, 1, 32, 12, 1, "l2", True, True, True, (0,), True, 30),
 ]
+#: T, C, K, V, with decay, from a state that is given, the chunks to keep.
+ERASING = [
+    (1, 1, 3, 5, True, True, ()),
+    (15, 15, 16, 16, False, False, (0,)),
+    (16, 16, 5, 20, True, True, (0,)),
+    (17, 16, 20, 5, True, False, (0, 1)),
+    (63, 16, 16, 3, False, True, (1, 3)),
+    (64, 16, 16, 16, True, True, ()),
+    (65, 13, 8, 16, True, True, (1, 4)),
+    (127, 16, 16, 32, True, True, (3,)),
+]
 #: M, X, C, the last chunk's last place.
 RATES = [(1, 1, 1, 0), (2, 2, 16, 15), (3, 1, 5, 1), (2, 1, 17, 16), (2, 1, 32, 9)]
 QUICK_SIZES = {(1, 1, 3, 5), (17, 7, 16, 3), (65, 40, 4, 20), (127, 50, 20, 16)}
@@ -159,6 +170,43 @@ def deep(case: tuple, dtype: torch.dtype, device: str = "cpu", low: bool = False
     return told(found[0], found[1], torch.bfloat16 if low else dtype, LOOP)
 
 
+def erasing(case: tuple, dtype: torch.dtype, device: str = "cpu", low: bool = False) -> str:
+    """Outputs, kept states and gradients of the delta rules against the definition, token by token in fp64."""
+    from mclab.kernels.delta import recurrent as definition
+    from mclab.kernels.delta.triton import read as kernel
+
+    T, C, K, V, gated, starts, keep = case
+    X, M, drawn = 2, -(-T // C), torch.Generator().manual_seed(T)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=drawn, dtype=dtype).to(device, torch.float64)
+
+    def cut(x: Tensor) -> Tensor:
+        padded = torch.nn.functional.pad(x, (*(0, 0) * (x.dim() - 2), 0, M * C - T))
+        return padded.unflatten(1, (M, C)).transpose(0, 1)
+
+    given = [torch.nn.functional.normalize(draw(X, T, K), dim=-1) for _ in range(2)]
+    given += [draw(X, T, V), torch.sigmoid(draw(X, T)), torch.nn.functional.logsigmoid(draw(X, T) + 2), draw(X, V, K)]
+    found, ends = [], [min((m + 1) * C, T) - 1 for m in keep]
+    for fast in (True, False):
+        own = [x.to(dtype if fast else torch.float64).requires_grad_() for x in given]
+        q, k, v, beta, logs, start = own
+        if fast:
+            rates = Rates(cut(beta), cut(logs) if gated else None)
+            y, kept = kernel.read(cut(q), cut(k), cut(v), rates, keep, start if starts else None, low)
+            y = y.transpose(0, 1).flatten(1, 2)[:, :T]
+            made = [y] if kept is None else [y, kept]
+        else:
+            b, alpha = beta.unsqueeze(-1), (logs if gated else 0 * logs).exp().unsqueeze(-1)
+            y, states = definition.read(q, alpha, alpha * b * k, k, b * k, v, start if starts else 0 * start)
+            made = [y, states[:, ends]] if keep else [y]
+        upstream = torch.Generator().manual_seed(1)
+        ups = [torch.randn(x.shape, generator=upstream, dtype=dtype).to(x) for x in made]
+        wanted = own[: 4 + gated] + own[5:] * starts
+        found.append([*made, *torch.autograd.grad(made, wanted, ups)])
+    return told(found[0], found[1], torch.bfloat16 if low else dtype)
+
+
 def coefficients_of(case: tuple[int, int, int, int], dtype: torch.dtype, device: str = "cpu") -> str:
     """What rates come to and its gradients, against torch's coefficients in fp64."""
     from mclab.kernels.fastweight.triton import steps as kernel
@@ -248,6 +296,8 @@ TRAINED: dict[str, dict[str, object]] = {
     "inputs pooled, rotated": {"segment": 8, "pool_of": "inputs", "pool": "sum"},
     "titans": {"memory": "titans", "segment": 12, "chunk": 5},
     "dla": {"memory": "dla", "segment": 8, "memory_norm": "soft", "init": "checkpoint"},
+    "delta": {"memory": "delta", "segment": 7},
+    "gated delta without a cache": {"memory": "gated_delta", "aggregate": "none"},
     "titans log": {"memory": "titans", "segment": 4, "aggregate": "grm", "segmentation": "log"},
 }
 
@@ -264,6 +314,11 @@ def cases(quick: bool) -> Iterator[tuple[str, Callable[[], str]]]:
         for dtype in (torch.float64, torch.float32):
             if not quick or dtype == torch.float64:
                 yield f"deep {case} {dtype}".replace("torch.", ""), lambda case=case, dtype=dtype: deep(case, dtype)
+    for case in ERASING:
+        for dtype in (torch.float64, torch.float32):
+            if not quick or dtype == torch.float64:
+                name = f"erasing {case} {dtype}".replace("torch.", "")
+                yield name, lambda case=case, dtype=dtype: erasing(case, dtype)
     for of_rates in RATES:
         for dtype in (torch.float64, torch.float32):
             if not quick or dtype == torch.float64:

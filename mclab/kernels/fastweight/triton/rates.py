@@ -8,35 +8,17 @@ each other. Shapes: Q chunks of all sequences, C tokens, padded to CP.
 import triton
 import triton.language as tl
 
-from mclab.kernels.fastweight.triton.chunk import numbers, product, put, put_numbers, tile
-
-
-@triton.jit
-def products(logs, CP: tl.constexpr):
-    """The running sum, and L_tj, the product of what they are logarithms of over j < m <= t, zero above the diagonal:
-    [CP], [CP, CP]."""
-    total, place = tl.cumsum(logs, 0), tl.arange(0, CP)
-    seen = place[:, None] >= place[None, :]
-    return total, tl.where(seen, tl.exp(tl.where(seen, total[:, None] - total[None, :], 0.0)), 0.0)
-
-
-@triton.jit
-def products_backward(grad, made, more):
-    """The gradient of the logarithms from those of L and, `more`, of the running sum."""
-    own = grad * made
-    return tl.cumsum(tl.sum(own, 1) - tl.sum(own, 0) + more, 0, reverse=True)
-
-
-@triton.jit
-def row(x, t, CP: tl.constexpr):
-    """Row t of [CP, CP]: [CP]."""
-    return tl.sum(tl.where(tl.arange(0, CP)[:, None] == t, x, 0.0), 0)
-
-
-@triton.jit
-def at(x, t, CP: tl.constexpr):
-    """Number t of [CP]."""
-    return tl.sum(tl.where(tl.arange(0, CP) == t, x, 0.0), 0)
+from mclab.kernels.tiles import (
+    at,
+    numbers,
+    product,
+    products,
+    products_backward,
+    put,
+    put_numbers,
+    row,
+    tile,
+)
 
 
 @triton.jit

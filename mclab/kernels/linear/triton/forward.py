@@ -18,10 +18,10 @@ from mclab.kernels.linear.triton.tiles import (
     load,
     load_columns,
     pooled_upto,
-    product,
     store,
     whole_tile,
 )
+from mclab.kernels.tiles import product
 
 
 @triton.jit(do_not_specialize=["T", "S", "N"])

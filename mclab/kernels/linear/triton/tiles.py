@@ -11,6 +11,8 @@ is added up over its tiles. Without a gate segments do not matter, and a tile co
 import triton
 import triton.language as tl
 
+from mclab.kernels.tiles import product
+
 NONE: tl.constexpr = tl.constexpr(0)
 CONTEXT: tl.constexpr = tl.constexpr(1)
 INPUT: tl.constexpr = tl.constexpr(2)
@@ -38,12 +40,6 @@ def store(base, rows, known, x, W: tl.constexpr, WP: tl.constexpr):
     columns = tl.arange(0, WP)
     inside = known[:, None] & (columns[None, :] < W)
     tl.store(base + rows[:, None].to(tl.int64) * W + columns[None, :], x, mask=inside)
-
-
-@triton.jit
-def product(x, y, IP: tl.constexpr, SUM: tl.constexpr):
-    """x y, with a precision that is always said: Triton's own default cuts fp32 to tf32."""
-    return tl.dot(x, y, input_precision=IP, out_dtype=SUM)
 
 
 @triton.jit
