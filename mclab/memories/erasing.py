@@ -32,7 +32,7 @@ class ErasingMemory(Memory):
 
     @abstractmethod
     def source(self, tokens: Tokens, chunks: Chunks, precision: str | None) -> Source:
-        """The tokens, cut into chunks and written; `precision` of training where a Triton kernel reads them, else None."""
+        """The tokens, cut into chunks and written; `precision` of training, None where no Triton kernel reads them."""
 
     def initial(self, tokens: Tokens) -> State:
         return State((tokens.k.new_zeros(tokens.k.shape[0], tokens.v.shape[-1], tokens.k.shape[-1]),))

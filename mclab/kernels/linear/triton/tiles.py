@@ -43,6 +43,22 @@ def store(base, rows, known, x, W: tl.constexpr, WP: tl.constexpr):
 
 
 @triton.jit
+def opened(
+    q, k, v, u, p, T, S, K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, BT: tl.constexpr, GATE: tl.constexpr
+):  # fmt: skip
+    """Where a program by rows begins: its sequence g, its rows and their segments, the last of the rows; k, v and p of
+    that sequence; q and u of the rows."""
+    g = tl.program_id(0).to(tl.int64)
+    rows = tl.program_id(1) * BT + tl.arange(0, BT)
+    last = tl.minimum(tl.program_id(1) * BT + BT, T) - 1
+    q_rows = load(q + g * T * K, rows, T, K, KP)
+    u_rows = q_rows
+    if GATE == CONTEXT:
+        u_rows = load(u + g * T * K, rows, T, K, KP)
+    return g, rows, rows // S, last, k + g * T * K, v + g * T * V, p + g * T * K, q_rows, u_rows
+
+
+@triton.jit
 def whole_tile(n0, T, S, BN: tl.constexpr, SP: tl.constexpr):
     """Of `MANY`: the token of each column, and whether there is one."""
     column = tl.arange(0, BN)
