@@ -113,7 +113,8 @@ def erasing(width: int, precision: str, gated: bool) -> Iterator[Case]:
     known = read.constants(width, width, checked.KERNEL_CHUNK, gated, False, precision == "bf16", double=False)
     whole = dict.fromkeys(("M", "X", "C", "kept"), "i32") | {"place_kept": "*i64"}
     for kernel, own in ((forward.forward, {"LAST": True}), (backward.backward, {"KEEPS": True})):
-        types, spills = dict.fromkeys(kernel.arg_names, "*fp32") | whole, False
+        types = dict.fromkeys(kernel.arg_names, "*fp32") | whole
+        spills = width > 32 or (precision == "bf16" and kernel is backward.backward)
         yield Case(f"erasing {kernel.__name__}", kernel, known | own, types, *read.SCHEDULE[known["KP"]], spills)
 
 
