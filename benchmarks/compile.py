@@ -114,7 +114,7 @@ def erasing(width: int, precision: str, gated: bool) -> Iterator[Case]:
     whole = dict.fromkeys(("M", "X", "C", "kept"), "i32") | {"place_kept": "*i64"}
     for kernel, own in ((forward.forward, {"LAST": True}), (backward.backward, {"KEEPS": True})):
         types = dict.fromkeys(kernel.arg_names, "*fp32") | whole
-        spills = width > 32 or (precision == "bf16" and kernel is backward.backward)
+        spills = width > 32 or (kernel is backward.backward and (width > 16 or precision == "bf16"))
         yield Case(f"erasing {kernel.__name__}", kernel, known | own, types, *read.SCHEDULE[known["KP"]], spills)
 
 
