@@ -61,7 +61,7 @@ def _flash() -> Iterator[tuple[str, ...]]:
     """GRM of the linear memory with the context gate, segments of an eighth of the sequence, heads of 64."""
     import torch
 
-    from mclab.kernels.linear import gated
+    from mclab.kernels.linear import flash_grm
     from mclab.kernels.linear.gate import Gate
     from mclab.kernels.linear.triton import grm
 
@@ -76,7 +76,7 @@ def _flash() -> Iterator[tuple[str, ...]]:
             if T <= 4096:
                 yield _row(
                     f"Flash-GRM, {'bf16' if low else 'fp32'}", T,
-                    lambda both=both: both(gated.reference), lambda both=both, low=low: both(grm.gated_read, low),
+                    lambda both=both: both(flash_grm.reference), lambda both=both, low=low: both(grm.gated_read, low),
                 )  # fmt: skip
             else:
                 fast = _milliseconds(lambda both=both, low=low: both(grm.gated_read, low))
@@ -89,8 +89,8 @@ def _chunked() -> Iterator[tuple[str, ...]]:
 
     from mclab.config.run import RunConfig
     from mclab.kernels.dispatch import using
-    from mclab.layers import initialise
     from mclab.models.lm import LM
+    from mclab.replicas.parameters import initialise
 
     for memory, width in (("titans", 16), ("titans", 32), ("gated_delta", 16), ("gated_delta", 64)):
         for T in LENGTHS[:3]:

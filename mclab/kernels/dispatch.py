@@ -10,7 +10,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from mclab.config.args import is_path
+from mclab.config.fields import is_path
 from mclab.config.model import MemoryMixer
 from mclab.config.options import AUTO
 from mclab.kernels.launch_mode import interpreted

@@ -15,13 +15,14 @@ from mclab.kernels.delta import recurrent
 from mclab.kernels.delta.checked import written
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.rates import Rates
-from mclab.layers import Constant, Normal, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
-from mclab.memories.erasing import ErasingMemory
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Constant, Normal, parameter
 
 
-class DeltaMemory(ErasingMemory):
+class DeltaMemory(DeltaRuleMemory):
     """One rate, the share of what the key held that is replaced; it starts at a half."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:

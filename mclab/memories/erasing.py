@@ -17,8 +17,8 @@ from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.chunks import Chunks, chunks_of
-from mclab.memories.kernels import triton_precision
-from mclab.memories.written import FastWritten, Fold
+from mclab.memories.fast_weights import FastWritten, Fold
+from mclab.memories.kernel_choice import triton_precision
 
 
 class ErasingMemory(Memory):

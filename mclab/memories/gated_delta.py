@@ -19,16 +19,17 @@ from mclab.kernels.delta import recurrent
 from mclab.kernels.delta.checked import written
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.rates import Rates
-from mclab.layers import Normal, Values, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
-from mclab.memories.erasing import ErasingMemory
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Normal, Values, parameter
 
 #: Between what the heads' A start, and where every softplus does.
 DECAYS, STEP = (1.0, 16.0), 0.001
 
 
-class GatedDeltaMemory(ErasingMemory):
+class GatedDeltaMemory(DeltaRuleMemory):
     """Two rates, what is replaced and what is kept, and A."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:

@@ -20,11 +20,12 @@ from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.looped import Loop
 from mclab.kernels.fastweight.net import EPS, Net, Objective
 from mclab.kernels.fastweight.rates import Rates
-from mclab.layers import Constant, Normal, Values, linear, parameter
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.chunks import Chunks, chunks_of
-from mclab.memories.kernels import triton_precision
-from mclab.memories.written import FastWritten, Fold
+from mclab.memories.fast_weights import FastWritten, Fold
+from mclab.memories.kernel_choice import triton_precision
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Constant, Normal, Values, parameter
 
 #: Where g of the norm starts.
 GAIN = 0.5

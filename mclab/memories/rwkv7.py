@@ -18,18 +18,20 @@ from torch import Tensor
 
 from mclab.config.model import MemoryMixer
 from mclab.config.model.rules import low_rank
-from mclab.kernels.delta import channels, chunkwise, recurrent
+from mclab.kernels import rwkv7
+from mclab.kernels.delta import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
-from mclab.layers import Constant, Normal, ReplicaParameter, Values, linear, parameter
 from mclab.memories.base import State, Tokens
+from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
-from mclab.memories.erasing import ErasingMemory
+from mclab.replicas.layers import linear
+from mclab.replicas.parameters import Constant, Normal, ReplicaParameter, Values, parameter
 
 #: Between what d starts over a head's channels.
 DECAYS = (-6.5, -4.0)
 
 
-class Rwkv7Memory(ErasingMemory):
+class Rwkv7Memory(DeltaRuleMemory):
     """Of every channel a decay and a step size; `rates` are log w, kappa and a * kappa."""
 
     chunk = chunkwise.CHANNELS_CHUNK
@@ -53,7 +55,7 @@ class Rwkv7Memory(ErasingMemory):
         a = linear(linear(x_RBTD, self.step_down), self.step_up)
         d_GTK, a_GTK = self._heads(d, self.decay_bias), self._heads(a, self.step_bias)
         xi, rho = self._each(self.xi, k_GTK), self._each(self.rho, k_GTK)
-        *rates, written_GTK = channels.rates(d_GTK, a_GTK, k_GTK, xi, rho)
+        *rates, written_GTK = rwkv7.rates(d_GTK, a_GTK, k_GTK, xi, rho)
         return Tokens(written_GTK, v_GTV, tuple(rates))
 
     def source(self, tokens: Tokens, chunks: Chunks, precision: str | None) -> Source:
@@ -75,6 +77,6 @@ class Rwkv7Memory(ErasingMemory):
         return own_RHK.unsqueeze(1).expand(R, like_GTK.shape[0] // (R * H), H, K).reshape(-1, 1, K)
 
 
-def _spread(channels: int) -> tuple[float, ...]:
+def _spread(rwkv7: int) -> tuple[float, ...]:
     low, high = DECAYS
-    return tuple(low + (high - low) * (channel + 0.5) / channels for channel in range(channels))
+    return tuple(low + (high - low) * (channel + 0.5) / rwkv7 for channel in range(rwkv7))

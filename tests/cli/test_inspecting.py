@@ -132,15 +132,15 @@ def test_doctor_says_what_a_missing_option_costs(monkeypatch: pytest.MonkeyPatch
         return import_module(name)
 
     real = metadata.version
-    monkeypatch.setattr("mclab.doctor.version", version)
-    monkeypatch.setattr("mclab.doctor.import_module", load)
+    monkeypatch.setattr("mclab.verbs.doctor.version", version)
+    monkeypatch.setattr("mclab.verbs.doctor.import_module", load)
     lines = fine("doctor").out.splitlines()
     assert any(re.match("  -  cmaes +missing +no mclab sweep --sampler cmaes: pip install cmaes$", x) for x in lines)
     assert any(re.match(r"  -  psycopg +3\.\S+, cannot be imported +no study in PostgreSQL \(mclab", x) for x in lines)
 
 
 def test_doctor_fails_where_something_needed_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mclab.doctor.requires", lambda _: ["nothing-of-that-name>=1", "pydantic>=99", "tqdm>=4"])
+    monkeypatch.setattr("mclab.verbs.doctor.requires", lambda _: ["nothing-of-that-name>=1", "pydantic>=99", "tqdm>=4"])
     done = mclab("doctor")
     assert done.code == 2
     assert "  !  nothing-of-that-name  missing" in done.out

@@ -16,7 +16,7 @@ from mclab.config.parse import parse_run
 from mclab.kernels import dispatch, selfcheck
 from mclab.kernels.dispatch import using
 from mclab.kernels.fastweight.rates import Rates
-from mclab.kernels.linear import gated
+from mclab.kernels.linear import flash_grm
 from mclab.kernels.linear.gate import Gate
 from mclab.kernels.selfcheck import relative_rms
 from tests.kernels.against import DEEP, ERASING, GATES, RATES, SIZES, coefficients_of, deep, erasing, flash
@@ -99,7 +99,7 @@ def checks_itself() -> str:
         return made
 
     for rule, module, name, wrong, use in (
-        ("linear", grm, "gated_read", off, lambda: gated.gated_read(q, q, q, Gate(q, q, 2.0, True), 4, "fp32")),
+        ("linear", grm, "gated_read", off, lambda: flash_grm.gated_read(q, q, q, Gate(q, q, 2.0, True), 4, "fp32")),
         ("delta", read, "read", states_off, lambda: source.read(cut)),
     ):
         selfcheck._seen.clear()

@@ -8,7 +8,7 @@ from mclab.config.run import RunConfig
 from mclab.kernels import dispatch, selfcheck
 from mclab.kernels.dispatch import Choice, Kernel, Shape, choices, costs, resolve, rules_of, using
 from mclab.kernels.linear.chunkwise import weighted_costs
-from mclab.memories.chosen import cost_of_all, cost_of_chosen
+from mclab.memories.sparse_read import cost_of_all, cost_of_chosen
 from mclab.models.mixers import MIXERS
 from mclab.train.provenance import _told
 

@@ -14,12 +14,12 @@ from mclab.config.run import RunConfig
 from mclab.kernels import dispatch, launch
 from mclab.kernels.delta import checked
 from mclab.kernels.fastweight import looped
-from mclab.kernels.linear import gated
-from mclab.layers import initialise
+from mclab.kernels.linear import flash_grm
 from mclab.models.lm import LM
+from mclab.replicas.parameters import initialise
 from mclab.tasks import TASKS, Batch
 from mclab.train.data import TrainData
-from mclab.train.replicas import Pack
+from mclab.train.pack import Pack
 from mclab.train.routing import Routing
 from mclab.train.step import Step
 from tests.fixture.cases import MODELS, SIZES, TASK
@@ -141,7 +141,7 @@ def test_a_kernel_is_one_launch(case: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(dispatch, "_CPU", dispatch._CUDA)
     monkeypatch.setattr(dispatch, "_lacks", lambda *about: "")
     monkeypatch.setattr(looped, "trusted", lambda *about: True)
-    monkeypatch.setattr(gated, "trusted", lambda *about: True)
+    monkeypatch.setattr(flash_grm, "trusted", lambda *about: True)
     monkeypatch.setattr(checked, "trusted", lambda *about: True)
     monkeypatch.setattr(launch, "_run", lambda kernel, *rest: kernels.append(kernel.__name__))
     mixer, length, most = KERNEL_LAUNCHES[case]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from mclab.constants import integers
 from mclab.kernels.fastweight.rates import Coefficients
-from mclab.tables import integers
 
 
 @dataclass(frozen=True)

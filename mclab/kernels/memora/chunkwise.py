@@ -12,7 +12,7 @@ from mclab.kernels.fastweight.chunkwise import Layer, OneLayer
 from mclab.kernels.fastweight.online import Slots
 from mclab.kernels.fastweight.rates import Coefficients
 from mclab.kernels.fastweight.steps import at_ends
-from mclab.kernels.memora import reading, writing
+from mclab.kernels.memora import chunkwise
 
 
 class FormedLayer(Layer):
@@ -24,7 +24,7 @@ class FormedLayer(Layer):
         starts, decay = self.slots.values, self.slots.factors
         assert decay is not None
         starts = None if starts is None else starts.squeeze(2)
-        return reading.read(x, starts, decay.squeeze(-1), self.writes, self.inputs, self.updates)
+        return chunkwise.read(x, starts, decay.squeeze(-1), self.writes, self.inputs, self.updates)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Retention(OneLayer):
         decay, writes = self.coefficients.decay, self.coefficients.writes
         assert decay is not None
         ends, last = at_ends(writes, self.ends), at_ends(decay, self.ends)
-        starts, updates, kept = writing.write(self.keys, self.values, ends, last, self.keep)
+        starts, updates, kept = chunkwise.write(self.keys, self.values, ends, last, self.keep)
         carried = starts.unsqueeze(2) if len(self.ends) > 1 else None
         slots = Slots(carried, decay.unsqueeze(-1), widens=False, live=0)
         return [FormedLayer(slots, self.keys, updates, writes, None, kept)]

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mclab.constants import integers
 from mclab.kernels.delta.triton import backward, forward
 from mclab.kernels.fastweight.rates import Rates
 from mclab.kernels.launch import launch, power_of_two
-from mclab.tables import integers
 
 #: By padded width, the wider of K and V: how many warps compute a program, and how far ahead its loop loads.
 SCHEDULE = {16: (4, 1), 32: (4, 1), 64: (8, 1)}

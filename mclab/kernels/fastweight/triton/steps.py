@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mclab.constants import integers
 from mclab.kernels.fastweight.rates import Rates
 from mclab.kernels.fastweight.steps import Steps
 from mclab.kernels.fastweight.triton import rates as kernels
 from mclab.kernels.launch import launch, power_of_two
-from mclab.tables import integers
 
 #: Warps of a program, by the padded length of its chunk.
 WARPS = {16: 1, 32: 4}
