@@ -105,6 +105,29 @@ def deep(width: int, precision: str, chunk: int, titans: bool) -> Iterator[Case]
         yield Case(f"depth 2 {kernel.__name__}", kernel, known | own, types, *deep.SCHEDULE[known["KP"]], spills)
 
 
+def erasing(width: int, precision: str, gated: bool) -> Iterator[Case]:
+    """Both kernels of the delta rules, for restarting segments whose final states are kept."""
+    from mclab.kernels.delta import checked
+    from mclab.kernels.delta.triton import backward, forward, read
+
+    known = read.constants(width, width, checked.KERNEL_CHUNK, gated, False, precision == "bf16", double=False)
+    whole = dict.fromkeys(("M", "X", "C", "kept"), "i32") | {"place_kept": "*i64"}
+    for kernel, own in ((forward.forward, {"LAST": True}), (backward.backward, {"KEEPS": True})):
+        types = dict.fromkeys(kernel.arg_names, "*fp32") | whole
+        spills = width > 32 or (kernel is backward.backward and (width > 16 or precision == "bf16"))
+        yield Case(f"erasing {kernel.__name__}", kernel, known | own, types, *read.SCHEDULE[known["KP"]], spills)
+
+
+def rates(chunk: int) -> Iterator[Case]:
+    """What the rates of chunks of so many tokens come to, and back."""
+    from mclab.kernels.fastweight.triton import rates, steps
+
+    known = steps.constants(chunk, double=False)
+    for kernel in (rates.forward, rates.backward):
+        types = dict.fromkeys(kernel.arg_names, "*fp32") | dict.fromkeys("XC", "i32") | {"last": "*i64"}
+        yield Case(f"rates {kernel.__name__}", kernel, known, types, steps.WARPS[known["CP"]], 1, False)
+
+
 def cases() -> Iterator[tuple[tuple[str, ...], Case]]:
     """Every case with its words: kernel, precision, width, and what else it is compiled for."""
     for precision, widths in (("fp32", (16, 32, 64)), ("bf16", (16, 32, 64, 128))):
@@ -117,6 +140,14 @@ def cases() -> Iterator[tuple[tuple[str, ...], Case]]:
             for titans in (True, False):
                 for case in deep(width, precision, 16, titans):
                     yield (case.name, precision, str(width), "titans" if titans else "dla"), case
+    for precision in ("fp32", "bf16"):
+        for width in (16, 32, 64):
+            for gated in (False, True):
+                for case in erasing(width, precision, gated):
+                    yield (case.name, precision, str(width), "gated_delta" if gated else "delta"), case
+    for chunk in (16, 32):
+        for case in rates(chunk):
+            yield (case.name, "fp32", "any", f"chunks of {chunk}"), case
 
 
 def main(words: list[str] | None = None) -> None:

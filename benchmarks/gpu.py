@@ -23,7 +23,7 @@ def main() -> int:
         print("the tests are red: no figures", file=sys.stderr)
         return 1
     head = ("kernel", "tokens", "torch, ms", "Triton, ms", "times")
-    print(results.write("gpu", results.table(head, [*_flash(), *_deep()])))
+    print(results.write("gpu", results.table(head, [*_flash(), *_chunked()])))
     failed = 0
     for device in ("cuda", "cpu"):
         words = [*MCLAB, "ablate", *SHORT, "--device", device, "--out", f"runs/gating-{device}"]
@@ -83,8 +83,8 @@ def _flash() -> Iterator[tuple[str, ...]]:
                 yield f"Flash-GRM, {'bf16' if low else 'fp32'}", str(T), slow, f"{fast:.3f}", ""
 
 
-def _deep() -> Iterator[tuple[str, ...]]:
-    """A layer of Titans of depth 2 without a cache, heads of 16 and 32: its whole forward and backward pass."""
+def _chunked() -> Iterator[tuple[str, ...]]:
+    """A layer of Titans of depth 2, or of the gated delta rule, without a cache: its forward and backward pass."""
     import torch
 
     from mclab.config.run import RunConfig
@@ -92,9 +92,9 @@ def _deep() -> Iterator[tuple[str, ...]]:
     from mclab.models.lm import LM
     from mclab.replicas.parameters import initialise
 
-    for width in (16, 32):
+    for memory, width in (("titans", 16), ("titans", 32), ("gated_delta", 16), ("gated_delta", 64)):
         for T in LENGTHS[:3]:
-            model = {"dim": width, "layers": 1, "mixer": {"memory": "titans", "aggregate": "none"}}
+            model = {"dim": width, "layers": 1, "mixer": {"memory": memory, "aggregate": "none"}}
             run = RunConfig.model_validate({"task": {"length": T, "pairs": [4]}, "model": model})
             lm = LM(run, 1)
             initialise(lm, [0])
@@ -106,7 +106,7 @@ def _deep() -> Iterator[tuple[str, ...]]:
                     lm(tokens, tokens[..., :4] * 0).sum().backward()  # noqa: B023
 
             yield _row(
-                f"Titans, depth 2, width {width}", T,
+                f"a layer of {memory}, width {width}", T,
                 lambda both=both: both("torch"), lambda both=both: both("triton"),
             )  # fmt: skip
 

@@ -93,11 +93,18 @@ def _unfit_deep(mixer: MemoryMixer, shape: Shape) -> str:
     return f"its Triton kernel takes chunks up to {most} at this width, not {chunk}" if chunk > most else ""
 
 
+def _unfit_erasing(mixer: MemoryMixer, shape: Shape) -> str:
+    """The delta rules, chunk after chunk."""
+    return "its Triton kernel reads each memory by itself, and aggregate soup mixes them" * (mixer.aggregate == "soup")
+
+
 #: By the word of the rule; a rule without a row has no Triton kernel.
 KERNELS: dict[str, Kernel] = {
     "linear": Kernel({"fp32": 64, "bf16": 128}, _unfit_linear),
     "titans": Kernel({"fp32": 32, "bf16": 32}, _unfit_deep),
     "dla": Kernel({"fp32": 32, "bf16": 32}, _unfit_deep),
+    "delta": Kernel({"fp32": 64, "bf16": 64}, _unfit_erasing),
+    "gated_delta": Kernel({"fp32": 64, "bf16": 64}, _unfit_erasing),
 }
 _asked = AUTO
 #: Why a rule's kernel is not used on a device, as was found there.

@@ -11,12 +11,14 @@ import torch
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
+from mclab.kernels.delta.checked import KERNEL_CHUNK
 from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.net import Net
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.chunks import Chunks
 from mclab.memories.fast_weights import Fold, write_in_chunks
+from mclab.memories.kernel_choice import triton_precision
 
 
 class DeltaRuleMemory(Memory):
@@ -26,11 +28,11 @@ class DeltaRuleMemory(Memory):
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
-        self.heads = heads
+        self.mixer, self.heads = mixer, heads
 
     @abstractmethod
-    def source(self, tokens: Tokens, chunks: Chunks) -> Source:
-        """The tokens, cut into chunks and written."""
+    def source(self, tokens: Tokens, chunks: Chunks, precision: str | None) -> Source:
+        """The tokens, cut into chunks and written; `precision` of training, None where no Triton kernel reads them."""
 
     def initial(self, tokens: Tokens) -> State:
         return State((tokens.k.new_zeros(tokens.k.shape[0], tokens.v.shape[-1], tokens.k.shape[-1]),))
@@ -39,5 +41,10 @@ class DeltaRuleMemory(Memory):
         return torch.einsum("gvk,gk->gv", state.weights[0], q_GK)
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        chunk = self.chunk or costs(tokens.k.device.type).delta_chunk
-        return write_in_chunks(tokens, segments, init, chunk, self.source, Net(None, "dot"), Fold(1, 1))
+        precision = triton_precision(self.mixer, tokens)
+        chunk = costs(tokens.k.device.type).delta_chunk if precision is None else KERNEL_CHUNK
+
+        def source(cut: Tokens, chunks: Chunks) -> Source:
+            return self.source(cut, chunks, precision)
+
+        return write_in_chunks(tokens, segments, init, self.chunk or chunk, source, Net(None, "dot"), Fold(1, 1))

@@ -20,7 +20,7 @@ from mclab.kernels.fastweight import chunkwise, recurrent
 from mclab.kernels.fastweight.chunkwise import Source
 from mclab.kernels.fastweight.looped import Loop
 from mclab.kernels.fastweight.net import EPS, Net, Objective
-from mclab.kernels.fastweight.rates import Rates, coefficients
+from mclab.kernels.fastweight.rates import Rates
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.chunks import Chunks
 from mclab.memories.fast_weights import Fold, write_in_chunks
@@ -131,7 +131,7 @@ class GradientMemory(Memory):
         eta, *logs = self.rates(tokens.rates)
         rates = Rates(chunks.cut(eta), *(None if log is None else chunks.cut(log) for log in logs))
         return chunkwise.Descent(
-            net, k, v, first, coefficients(rates), chunks.ends, chunks.keep, self.depth == 1, not self.to_zero, loop
+            net, k, v, first, rates, chunks.ends, chunks.keep, self.depth == 1, not self.to_zero, loop
         )
 
     def _first(self, tokens: Tokens) -> tuple[Tensor, ...]:

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from mclab.config.model import MemoryMixer
-from mclab.kernels.delta import chunkwise, recurrent
+from mclab.kernels.delta import recurrent
+from mclab.kernels.delta.checked import written
 from mclab.kernels.fastweight.chunkwise import Source
-from mclab.kernels.fastweight.rates import Rates, coefficients
+from mclab.kernels.fastweight.rates import Rates
 from mclab.memories.base import State, Tokens
 from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
@@ -33,9 +34,9 @@ class DeltaMemory(DeltaRuleMemory):
         logits_RBTH = linear(x_RBTD, self.project) + self.bias[:, None, None]
         return Tokens(k_GTK, v_GTV, (torch.sigmoid(logits_RBTH).transpose(2, 3).flatten(0, 2),))
 
-    def source(self, tokens: Tokens, chunks: Chunks) -> Source:
-        beta = chunks.cut(tokens.rates[0])
-        return chunkwise.Scalar(chunks.cut(tokens.k), chunks.cut(tokens.v), coefficients(Rates(beta)), chunks.keep)
+    def source(self, tokens: Tokens, chunks: Chunks, precision: str | None) -> Source:
+        k, v, beta = (chunks.cut(x) for x in (tokens.k, tokens.v, tokens.rates[0]))
+        return written("delta", precision, k, v, Rates(beta), chunks.keep)
 
     def step(self, state: State, token: Tokens) -> State:
         k, v, beta = token.k, token.v, token.rates[0].unsqueeze(-1)

@@ -15,9 +15,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mclab.config.model import MemoryMixer
-from mclab.kernels.delta import chunkwise, recurrent
+from mclab.kernels.delta import recurrent
+from mclab.kernels.delta.checked import written
 from mclab.kernels.fastweight.chunkwise import Source
-from mclab.kernels.fastweight.rates import Rates, coefficients
+from mclab.kernels.fastweight.rates import Rates
 from mclab.memories.base import State, Tokens
 from mclab.memories.base_delta import DeltaRuleMemory
 from mclab.memories.chunks import Chunks
@@ -46,10 +47,9 @@ class GatedDeltaMemory(DeltaRuleMemory):
         rates = (torch.sigmoid(beta_RBTH), log_alpha)
         return Tokens(k_GTK, v_GTV, tuple(rate.transpose(2, 3).flatten(0, 2) for rate in rates))
 
-    def source(self, tokens: Tokens, chunks: Chunks) -> Source:
-        beta, log_alpha = (chunks.cut(rate) for rate in tokens.rates)
-        known = coefficients(Rates(beta, log_alpha))
-        return chunkwise.Scalar(chunks.cut(tokens.k), chunks.cut(tokens.v), known, chunks.keep)
+    def source(self, tokens: Tokens, chunks: Chunks, precision: str | None) -> Source:
+        k, v, beta, log_alpha = (chunks.cut(x) for x in (tokens.k, tokens.v, *tokens.rates))
+        return written("gated_delta", precision, k, v, Rates(beta, log_alpha), chunks.keep)
 
     def step(self, state: State, token: Tokens) -> State:
         beta, log_alpha = (rate.unsqueeze(-1) for rate in token.rates)

@@ -59,7 +59,7 @@ class Rwkv7Memory(DeltaRuleMemory):
         *rates, written_GTK = rwkv7.rates(d_GTK, a_GTK, k_GTK, xi, rho)
         return Tokens(written_GTK, v_GTV, tuple(rates))
 
-    def source(self, tokens: Tokens, chunks: Chunks) -> Source:
+    def source(self, tokens: Tokens, chunks: Chunks, precision: str | None) -> Source:
         log_w, kappa, erased = (chunks.cut(rate) for rate in tokens.rates)
         return chunkwise.Channels(log_w, kappa, erased, chunks.cut(tokens.k), chunks.cut(tokens.v), chunks.keep)
 
@@ -78,6 +78,6 @@ class Rwkv7Memory(DeltaRuleMemory):
         return own_RHK.unsqueeze(1).expand(R, like_GTK.shape[0] // (R * H), H, K).reshape(-1, 1, K)
 
 
-def _spread(channels: int) -> tuple[float, ...]:
+def _spread(rwkv7: int) -> tuple[float, ...]:
     low, high = DECAYS
-    return tuple(low + (high - low) * (channel + 0.5) / channels for channel in range(channels))
+    return tuple(low + (high - low) * (channel + 0.5) / rwkv7 for channel in range(rwkv7))

@@ -17,9 +17,11 @@ def test_doctor_reads_the_machine() -> None:
     assert max(map(len, text.splitlines())) < 160
     assert "not there yet, can be made" in text
     kernels = " ".join(text.split())
-    assert "torch linear, dla, titans (Triton needs a CUDA device, not cpu)" in kernels
+    assert "torch linear, dla, titans, delta, gated_delta (Triton needs" in kernels
     assert "torch every other rule (mclab has no Triton kernel for it)" in kernels
     facts = fine("doctor", "--json").json
+    whole = "linear, dla, titans, delta, gated_delta (Triton needs a CUDA device, not cpu)"
+    assert whole in [fact["value"] for fact in facts]
     assert {"torch", "polars", "cpu", "cores", "free"} <= {fact["name"] for fact in facts}
 
 

@@ -8,7 +8,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,82 +15,13 @@ from torch import Tensor
 from mclab.config.parse import parse_run
 from mclab.kernels import dispatch, selfcheck
 from mclab.kernels.dispatch import using
-from mclab.kernels.fastweight import fused
-from mclab.kernels.fastweight.chunkwise import _steps
-from mclab.kernels.fastweight.net import Net
-from mclab.kernels.fastweight.rates import Rates, coefficients
-from mclab.kernels.fastweight.states import Plan
-from mclab.kernels.linear import flash_grm, recurrent
+from mclab.kernels.fastweight.rates import Rates
+from mclab.kernels.linear import flash_grm
 from mclab.kernels.linear.gate import Gate
 from mclab.kernels.selfcheck import relative_rms
-from tests.tolerances import LOOP, TRITON
+from tests.kernels.against import DEEP, ERASING, GATES, RATES, SIZES, coefficients_of, deep, erasing, flash
 
-#: T, segment, K, V: segments off the blocks, of no power of two, longer than a tile and shorter, K other than V.
-SIZES = [
-    *((1, 1, 3, 5), (15, 4, 16, 16), (16, 16, 5, 7), (17, 7, 16, 3), (63, 8, 8, 8), (64, 48, 16, 16)),
-    *((65, 40, 4, 20), (127, 50, 20, 16)),
-]
-GATES = ("none", "context", "context mean", "input")
-#: M, X, C, K, F, objective, norm, skip, to_start, keep, momentum, the last chunk's last place.
-DEEP = [
-    (3, 2, 4, 5, 1, "l2", True, True, True, (), True, 1),
-    (2, 4, 16, 16, 2, "l2", True, True, True, (1,), True, 15),
-    (3, 2, 3, 4, 2, "dot", True, True, False, (0, 2), False, 2),
-    (2, 2, 8, 16, 1, "l2", False, False, False, (0,), True, 5),
-    (2, 2, 4, 16, 1, "dot", False, True, False, (), False, 3),
-    (3, 2, 8, 16, 1, "l2", True, False, True, (0, 2), True, 7),
-    (2, 1, 16, 32, 1, "l2", True, True, True, (1,), True, 15),
-    (2, 1, 32, 12, 1, "l2", True, True, True, (0,), True, 30),
-]
 QUICK_SIZES = {(1, 1, 3, 5), (17, 7, 16, 3), (65, 40, 4, 20), (127, 50, 20, 16)}
-
-
-def flash(
-    size: tuple[int, int, int, int], kind: str, dtype: torch.dtype, device: str = "cpu", low: bool = False
-) -> str:
-    """Outputs and gradients against the recurrent form in fp64."""
-    T, segment, K, V = size
-    drawn = torch.Generator().manual_seed(T)
-    N = -(-T // segment)
-    widths = [K, K, V, *([K, K] if kind.startswith("context") else [N] if kind == "input" else [])]
-    drawn_all = [torch.randn(2, T, width, generator=drawn, dtype=dtype) for width in (*widths, V)]
-    if kind.startswith("context"):  # of the model's length, or fp32 cannot tell what the softmax leaves of a gradient
-        drawn_all[3:5] = [torch.nn.functional.normalize(x, dim=-1) for x in drawn_all[3:5]]
-    *exact, upstream = [(x.bfloat16() if low else x).to(device, torch.float64) for x in drawn_all]
-    exact = [x.requires_grad_() for x in exact]
-    found = []
-    for fast in (True, False):
-        own = [x.detach().to(dtype).requires_grad_() for x in exact] if fast else exact
-        q, k, v, *rest = own
-        gate = (
-            Gate(rest[0], rest[1], 2.0, kind == "context mean") if len(rest) == 2 else Gate(logits=(rest or [None])[0])
-        )
-        if fast:
-            from mclab.kernels.linear.triton import grm
-
-            y = grm.gated_read(q, k, v, gate, segment, low)
-        else:
-            y = slow_read(q, k, v, gate, segment)
-        found.append([y, *torch.autograd.grad(y, own, upstream.to(y))])
-    return told(found[0], found[1], torch.bfloat16 if low else dtype)
-
-
-def slow_read(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int) -> Tensor:
-    """Token by token: pools, scores, softmax over what the token sees, and the recurrent read."""
-    T, rows = q.shape[1], []
-    N = -(-T // segment)
-    for t in range(T):
-        own = t // segment
-        if gate.u is not None and gate.pooled is not None:
-            cuts = [(n * segment, min((n + 1) * segment, t + 1)) for n in range(own + 1)]
-            pools = [gate.pooled[:, a:b].mean(1) if gate.mean else gate.pooled[:, a:b].sum(1) for a, b in cuts]
-            weights = (gate.scale * torch.stack([(gate.u[:, t] * pool).sum(-1) for pool in pools], -1)).softmax(-1)
-        elif gate.logits is not None:
-            weights = gate.logits[:, t, : own + 1].softmax(-1)
-        else:
-            weights = q.new_ones(len(q), own + 1)
-        rows.append(torch.nn.functional.pad(weights, (0, N - own - 1)))
-    return recurrent.weighted_read(q, k, v, torch.stack(rows, 1), segment)
 
 
 def beyond_the_grid() -> str:
@@ -121,50 +51,14 @@ def far_programs() -> str:
     return "" if torch.equal(whole[-1:], last) else "the last sequence differs"
 
 
-def deep(case: tuple, dtype: torch.dtype, device: str = "cpu", low: bool = False) -> str:
-    """Outputs, kept weights and gradients against torch's chunk loop in fp64."""
-    from mclab.kernels.fastweight.triton import deep as kernel
-
-    M, X, C, K, F, objective, norm, skip, to_start, keep, momentum, last = case
-    drawn = torch.Generator().manual_seed(M + C)
-
-    def draw(*shape: int, size: float = 1.0) -> Tensor:
-        return (size * torch.randn(*shape, generator=drawn, dtype=dtype)).to(device, torch.float64)
-
-    tokens = [torch.nn.functional.normalize(draw(M, X, C, K), dim=-1) for _ in range(3)]
-    logits = [draw(M, X, C) for _ in range(3)]
-    start = [draw(F, K, 4 * K, size=K**-0.5), draw(F, K, 4 * K, size=(4 * K) ** -0.5)]
-    given = [*tokens, *logits, *start, *([draw(X, 1, K)] if norm else [])]
-    found = []
-    fast = partial(kernel.descend_and_read, low=low)
-    for form, kind in ((fast, dtype), (fused.descend_and_read, torch.float64)):
-        own = [x.to(kind).requires_grad_() for x in given]
-        q, k, v, *rates, start1, start2 = own[:8]
-        net = Net(own[8] if norm else None, objective, skip, 0.03)
-        padded = torch.zeros(M, X, C, dtype=torch.bool, device=device)
-        padded[-1, :, last + 1 :] = True
-        k, v = (x.masked_fill(padded.unsqueeze(-1), 0.0) for x in (k, v))
-        logs = [torch.nn.functional.logsigmoid(x + 1).masked_fill(padded, 0.0) for x in rates[1:]] if momentum else []
-        eta = (0.3 * torch.sigmoid(rates[0])).masked_fill(padded, 0.0)
-        steps = _steps(coefficients(Rates(eta, *logs)), [C - 1] * (M - 1) + [last])
-        plan = Plan((True, False), steps.slots, to_start, 0 if to_start else 1, keep)
-        rest = (steps.writes, steps.factors, steps.ends, steps.mix)
-        y, kept = form(plan, net, (q, k, v), rest, (start1, start2))
-        upstream = torch.Generator().manual_seed(1)
-        ups = [torch.randn(each.shape, generator=upstream).to(each) for each in (y, *kept)]
-        grads = torch.autograd.grad([y, *kept], own, ups, allow_unused=True, materialize_grads=True)
-        found.append([y, *kept, *grads])
-    return told(found[0], found[1], torch.bfloat16 if low else dtype, LOOP)
-
-
 def trained(mixer: dict[str, object], seeds: int = 1) -> str:
-    """Ten steps of training,  loss curve and gradient norms of both forms."""
+    """Loss curve and gradient norms of `STEPS` steps of training, of both forms."""
     from tests.train.test_step import made
 
     run = parse_run({
-        "task": {"vocab": 16, "length": 24, "pairs": [2]},
-        "model": {"dim": 8, "heads": 2, "layers": 1, "conv": 2, "mixer": mixer},
-        "train": {"steps": 3, "batch": 2, "precision": "fp64", "lr": 0.01},
+        "task": {"vocab": 16, "length": 16, "pairs": [2]},
+        "model": {"dim": 8, "heads": 1, "layers": 1, "conv": 2, "mixer": mixer},
+        "train": {"steps": STEPS, "batch": 2, "precision": "fp64", "lr": 0.01},
     })  # fmt: skip
     curves = []
     for kernels in ("torch", "triton"):
@@ -174,58 +68,69 @@ def trained(mixer: dict[str, object], seeds: int = 1) -> str:
             count, before = [0], launch._run
             launch._run = lambda *args, count=count, before=before: (count.__setitem__(0, count[0] + 1), before(*args))
             step, batch = made(run, seeds, torch.device("cpu"))
-            curves.append(torch.stack([torch.stack(step(batch, number)) for number in range(1, 4)]))
+            curves.append(torch.stack([torch.stack(step(batch, number)) for number in range(1, STEPS + 1)]))
             launch._run = before
             if (count[0] > 0) != (kernels == "triton"):
                 return f"{count[0]} kernels launched with --kernels {kernels}"
+            if dispatch._distrusted:
+                return f"not trusted: {dispatch._distrusted}"
     off = relative_rms(curves[1], curves[0])
     return "" if off < 1e-9 else f"loss curves {off:.1e} apart"
 
 
 def checks_itself() -> str:
     """The check before first use passes for kernels that are right, and catches one whose result is off."""
+    from mclab.kernels.delta import checked
+    from mclab.kernels.delta.triton import read
     from mclab.kernels.linear.triton import grm
 
-    selfcheck._seen.clear()
     q = torch.randn(2, 8, 4)
-    args = (q, q, q, Gate(q, q, 2.0, True), 4, "fp32")
-    if flash_grm.gated_read(*args) is None:
-        return f"not trusted: {dispatch._distrusted}"
-    selfcheck._seen.clear()
-    before = grm.gated_read
-    grm.gated_read = lambda *rest: before(*rest) * 1.01
-    try:
-        if flash_grm.gated_read(*args) is not None:
-            return "a kernel one per cent off was trusted"
-    finally:
-        grm.gated_read = before
-    said = dict(dispatch._distrusted)
-    dispatch._distrusted.clear()
-    selfcheck._seen.clear()
-    return "" if "is off by" in said.get(("linear", "cpu"), "") else f"said {said}"
+    cut = q.unsqueeze(0)
+    source = checked.written("delta", "fp32", cut, cut, Rates(torch.rand(1, 2, 8)), ())
+
+    def off(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda *rest: kernel(*rest) * 1.01
+
+    def states_off(kernel: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:
+        def made(*rest: object, **named: object) -> tuple[Tensor, Tensor]:
+            y, kept = kernel(*rest, **named)
+            return y, kept * 1.01
+
+        return made
+
+    for rule, module, name, wrong, use in (
+        ("linear", grm, "gated_read", off, lambda: flash_grm.gated_read(q, q, q, Gate(q, q, 2.0, True), 4, "fp32")),
+        ("delta", read, "read", states_off, lambda: source.read(cut)),
+    ):
+        selfcheck._seen.clear()
+        use()
+        if dispatch._distrusted:
+            return f"not trusted: {dispatch._distrusted}"
+        selfcheck._seen.clear()
+        right = getattr(module, name)
+        setattr(module, name, wrong(right))
+        use()
+        setattr(module, name, right)
+        said = dict(dispatch._distrusted)
+        dispatch._distrusted.clear()
+        selfcheck._seen.clear()
+        if "is off by" not in said.get((rule, "cpu"), ""):
+            return f"{rule} one per cent off was trusted: {said}"
+    return ""
 
 
-def told(found: list[Tensor], right: list[Tensor], dtype: torch.dtype, tolerances: dict[str, float] = TRITON) -> str:
-    """Empty where every tensor is within its tolerance."""
-    off = [relative_rms(own, other) for own, other in zip(found, right, strict=True)]
-    most = tolerances[str(dtype).removeprefix("torch.")]
-    # What is zero by right, as the gradient of a gate of one segment, is what rounding leaves of numbers of size one.
-    limits = [most if other.any() else 10 * most for other in right]
-    return (
-        ""
-        if all(own <= limit for own, limit in zip(off, limits, strict=True))
-        else "off by " + ", ".join(f"{each:.1e}" for each in off)
-    )
-
-
+#: Enough for what is off to grow.
+STEPS = 8
 TRAINED: dict[str, dict[str, object]] = {
     "grm": {"segment": 7},
     "soup input": {"segment": 8, "aggregate": "soup", "gate": "input"},
     "residual": {"segment": 8, "aggregate": "residual"},
     "inputs pooled, rotated": {"segment": 8, "pool_of": "inputs", "pool": "sum"},
-    "titans": {"memory": "titans", "segment": 12, "chunk": 5},
+    "titans": {"memory": "titans", "segment": 9, "chunk": 5},
     "dla": {"memory": "dla", "segment": 8, "memory_norm": "soft", "init": "checkpoint"},
-    "titans log": {"memory": "titans", "segment": 4, "aggregate": "grm", "segmentation": "log"},
+    "delta": {"memory": "delta", "segment": 7},
+    "gated delta, checkpoints": {"memory": "gated_delta", "segment": 6, "init": "checkpoint"},
+    "titans log": {"memory": "titans", "segment": 6, "aggregate": "grm", "segmentation": "log"},
 }
 
 
@@ -241,6 +146,16 @@ def cases(quick: bool) -> Iterator[tuple[str, Callable[[], str]]]:
         for dtype in (torch.float64, torch.float32):
             if not quick or dtype == torch.float64:
                 yield f"deep {case} {dtype}".replace("torch.", ""), lambda case=case, dtype=dtype: deep(case, dtype)
+    for case in ERASING:
+        for dtype in (torch.float64, torch.float32):
+            if not quick or dtype == torch.float64:
+                name = f"erasing {case} {dtype}".replace("torch.", "")
+                yield name, lambda case=case, dtype=dtype: erasing(case, dtype)
+    for of_rates in RATES:
+        for dtype in (torch.float64, torch.float32):
+            if not quick or dtype == torch.float64:
+                name = f"rates {of_rates} {dtype}".replace("torch.", "")
+                yield name, lambda of_rates=of_rates, dtype=dtype: coefficients_of(of_rates, dtype)
     yield "beyond the grid", beyond_the_grid
     yield "far programs", far_programs
     yield "checks itself", checks_itself

@@ -17,7 +17,7 @@ NARROW = Shape(64, 16)
 
 def test_torch_computes_what_has_no_kernel_and_says_why() -> None:
     for device in ("cpu", "cuda:1"):
-        found = resolve("delta", device, "fp32", NARROW, "triton")
+        found = resolve("rwkv7", device, "fp32", NARROW, "triton")
         assert found == Choice("torch", "mclab has no Triton kernel for it")
 
 
@@ -63,6 +63,9 @@ def test_a_kernel_is_taken_where_it_can_be(monkeypatch, device, precision, width
         ({"memory": "titans", "aggregate": "soup"}, "aggregate soup mixes their matrices"),
         ({"memory": "titans", "chunk": 64, "segment": 64}, "chunks up to 32 at this width, not 64"),
         ({"memory": "titans", "chunk": 64, "segment": 8}, ""),
+        ({"memory": "delta"}, ""),
+        ({"memory": "gated_delta", "aggregate": "ssc", "init": "checkpoint", "segmentation": "log"}, ""),
+        ({"memory": "gated_delta", "aggregate": "soup"}, "aggregate soup mixes them"),
     ],
 )
 def test_what_a_kernel_does_not_compute_is_said(monkeypatch, mixer, said) -> None:

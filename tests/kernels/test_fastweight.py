@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from mclab.kernels.fastweight import chunkwise, recurrent
 from mclab.kernels.fastweight.net import EPS, Net
-from mclab.kernels.fastweight.rates import Rates, coefficients
+from mclab.kernels.fastweight.rates import Rates
 from tests.covering import label, pairwise
 from tests.tolerances import FP64
 
@@ -70,9 +70,9 @@ def written(net, start, tokens, rates, C, from_zero=False, to_start=True):
     T = k.shape[1]
     chunks = -(-T // C)
     ends = [C - 1] * (chunks - 1) + [(T - 1) % C]
-    c = coefficients(Rates(*(None if rate is None else cut(rate, C) for rate in rates)))
+    each = Rates(*(None if rate is None else cut(rate, C) for rate in rates))
     keep = list(range(chunks))
-    return chunkwise.Descent(net, cut(k, C), cut(v, C), start, c, ends, keep, from_zero, to_start)
+    return chunkwise.Descent(net, cut(k, C), cut(v, C), start, each, ends, keep, from_zero, to_start)
 
 
 def fused(source, net, q, C):

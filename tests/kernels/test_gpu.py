@@ -6,7 +6,7 @@ import torch
 from mclab.config.parse import parse_run
 from mclab.kernels import dispatch
 from mclab.kernels.dispatch import using
-from tests.kernels.interpreted import DEEP, GATES, SIZES, deep, flash
+from tests.kernels.against import DEEP, ERASING, GATES, RATES, SIZES, coefficients_of, deep, erasing, flash
 from tests.train.test_step import made
 
 pytestmark = [
@@ -28,6 +28,17 @@ def test_the_chunk_loop(case, low) -> None:
     assert deep(case, torch.float32, "cuda", low) == ""
 
 
+@pytest.mark.parametrize("case", RATES)
+def test_what_rates_come_to(case) -> None:
+    assert coefficients_of(case, torch.float32, "cuda") == ""
+
+
+@pytest.mark.parametrize("low", [False, True])
+@pytest.mark.parametrize("case", [*ERASING, (300, 16, 64, 64, True, True, (3, 18))])
+def test_the_delta_rules(case, low) -> None:
+    assert erasing(case, torch.float32, "cuda", low) == ""
+
+
 def test_far_beyond_the_second_axis_of_a_grid() -> None:
     from mclab.kernels.linear.gate import Gate
     from mclab.kernels.linear.triton import grm
@@ -38,7 +49,9 @@ def test_far_beyond_the_second_axis_of_a_grid() -> None:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("mixer", [{"segment": 8}, {"memory": "titans", "segment": 16}, {"memory": "dla"}])
+@pytest.mark.parametrize(
+    "mixer", [{"segment": 8}, {"memory": "titans", "segment": 16}, {"memory": "dla"}, {"memory": "gated_delta"}]
+)
 def test_a_model_trains_alike_with_kernels_and_without(mixer, precision) -> None:
     run = parse_run({"model": {"dim": 16, "mixer": mixer}, "train": {"steps": 20, "batch": 8, "precision": precision}})
     curves = []

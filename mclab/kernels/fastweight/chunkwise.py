@@ -12,16 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
-from mclab.constants import integers
 from mclab.kernels.fastweight import writing
 from mclab.kernels.fastweight.looped import BY_TORCH, Loop
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.online import Slots, online
-from mclab.kernels.fastweight.rates import Coefficients
+from mclab.kernels.fastweight.rates import Coefficients, Rates
 from mclab.kernels.fastweight.states import Plan, product
+from mclab.kernels.fastweight.steps import Steps, steps
 
 
 @dataclass(frozen=True)
@@ -89,17 +88,17 @@ class Accumulation(OneLayer):
 
     def layers(self) -> list[Layer]:
         """As of a `Source`: one layer."""
-        steps = _steps(self.coefficients, self.ends)
+        known = steps(self.coefficients, self.ends)
         widens = self.keys.shape[-1] <= self.values.shape[-1]
-        plan = Plan((widens,), steps.slots, False, 0, tuple(self.keep))
-        slots, kept = writing.accumulate(plan, self.keys, self.values, steps.ends, steps.mix)
-        return [_layer(0, plan, steps, (self.keys, self.values, slots, kept), None)]
+        plan = Plan((widens,), known.slots, False, 0, tuple(self.keep))
+        slots, kept = writing.accumulate(plan, self.keys, self.values, known.ends, known.mix)
+        return [_layer(0, plan, known, (self.keys, self.values, slots, kept), None)]
 
 
 @dataclass(frozen=True)
 class Descent:
     """Descent of the loss of keys `k` and values `v` [M, X, C, K], [M, X, C, V] from `start`, W^0 [F, O, I] a layer,
-    each of X / F sequences side by side.
+    each of X / F sequences side by side; `rates` are [M, X, C].
 
     Every chunk's gradients are taken at the weights carried into it. With `from_zero` W^0 is 0. With `to_start` alpha
     shrinks W - W^0, else W itself. `ends` and `keep` as for Accumulation.
@@ -109,7 +108,7 @@ class Descent:
     k: Tensor
     v: Tensor
     start: Sequence[Tensor]
-    coefficients: Coefficients
+    rates: Rates
     ends: Sequence[int]
     keep: Sequence[int]
     from_zero: bool
@@ -127,52 +126,16 @@ class Descent:
         each = zip(*writing.descend(plan, self.net, self.k, self.v, steps.ends, steps.mix, start), strict=True)
         return [_layer(i, plan, steps, own, start[i] if plan.to_start else None) for i, own in enumerate(each)]
 
-    def _prepared(self) -> tuple[Plan, "_Steps", list[Tensor]]:
-        to_start = self.to_start and not self.from_zero and self.coefficients.decay is not None
-        steps = _steps(self.coefficients, self.ends)
+    def _prepared(self) -> tuple[Plan, Steps, list[Tensor]]:
+        to_start = self.to_start and not self.from_zero and self.rates.log_alpha is not None
+        steps = self.loop.steps(self.rates, self.ends)
         widens = tuple(w.shape[-1] <= w.shape[-2] for w in self.start)
         plan = Plan(widens, steps.slots, to_start, 0 if self.from_zero or to_start else 1, tuple(self.keep))
         return plan, steps, [w.mT if wide else w for w, wide in zip(self.start, widens, strict=True)]
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """What reads and transitions need: `writes` c [M, X, C, J], `factors` [M, X, C, s], `mix` [M, X, s, s], `ends` e
-    [M, X, J, s]."""
-
-    writes: Tensor
-    slots: int
-    factors: Tensor | None
-    mix: Tensor | None
-    ends: Tensor
-
-
-def _steps(c: Coefficients, ends: Sequence[int]) -> _Steps:
-    written = [at_ends(c.writes, ends)]
-    if c.decay is None and c.carry is None:
-        return _Steps(c.writes, 1, None, None, written[0].unsqueeze(-1))
-    decay = torch.ones_like(c.writes[..., 0]) if c.decay is None else c.decay
-    factors, rows = [decay], [at_ends(decay, ends)]
-    if c.carry is not None and c.momentum_decay is not None and c.momentum_writes is not None:
-        factors.append(c.carry)
-        written.append(c.momentum_writes)
-        last = c.momentum_decay.squeeze(-1)
-        rows += [at_ends(c.carry, ends), torch.zeros_like(last), last]
-    r = len(written)
-    mix = torch.stack(rows, -1).unflatten(-1, (r, r))
-    return _Steps(c.writes, len(factors), torch.stack(factors, -1), mix, torch.stack(written, -1))
-
-
-def at_ends(x: Tensor, ends: Sequence[int]) -> Tensor:
-    """Each chunk's row at its last token: [M, X, C, ...] to [M, X, ...]."""
-    if len(set(ends)) == 1:
-        return x[:, :, ends[0]]
-    last = integers(tuple(ends), x.device).view(-1, *(1,) * (x.dim() - 1))
-    return x.gather(2, last.expand(-1, x.shape[1], 1, *x.shape[3:])).squeeze(2)
-
-
 def _layer(
-    i: int, plan: Plan, steps: _Steps, own: tuple[Tensor, Tensor, Tensor, Tensor | None], start: Tensor | None
+    i: int, plan: Plan, steps: Steps, own: tuple[Tensor, Tensor, Tensor, Tensor | None], start: Tensor | None
 ) -> Layer:
     (inputs, updates, slots, kept), widens = own, plan.widens[i]
     kept = kept.mT if kept is not None and widens else kept

@@ -1,4 +1,4 @@
-"""The chunk loop of a deep memory: one kernel where there is one that is trusted, else torch's.
+"""The chunk loop of a deep memory and what its rates come to: by kernels where they are trusted, else by torch.
 
 Shapes as in fused.py.
 """
@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mclab.kernels.fastweight import fused
+from mclab.kernels.fastweight import fused, steps
 from mclab.kernels.fastweight.net import Net
+from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.kernels.fastweight.states import Plan
+from mclab.kernels.fastweight.steps import Steps
 from mclab.kernels.selfcheck import trusted
 
 
@@ -22,6 +24,18 @@ class Loop:
 
     rule: str = ""
     precision: str | None = None
+
+    def steps(self, rates: Rates, ends: Sequence[int]) -> Steps:
+        """What rates [M, X, C] come to; `ends` as of `steps.steps`."""
+        if self.precision is None or rates.log_alpha is None or rates.log_beta is None:
+            return steps.steps(coefficients(rates), ends)
+        from mclab.kernels.fastweight.triton import steps as kernel
+
+        C, eta = rates.eta.shape[-1], rates.eta
+        of = ("steps", kernel.constants(C, eta.dtype == torch.float64)["CP"])
+        if not trusted(self.rule, eta.device, self.precision, of, lambda: _compared_steps(eta)):
+            return steps.steps(coefficients(rates), ends)
+        return kernel.steps(rates, ends)
 
     def __call__(
         self,
@@ -55,6 +69,26 @@ class Loop:
 
 
 BY_TORCH = Loop()
+
+
+def _compared_steps(like: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    """Two chunks of two sequences by both, the right one in fp64: results and gradients."""
+    from mclab.kernels.fastweight.triton import steps as kernel
+
+    C, drawn = like.shape[-1], torch.Generator().manual_seed(0)
+    eta, *logits = torch.randn(3, 2, 2, C, generator=drawn).unbind()
+    given = [torch.sigmoid(eta), *(F.logsigmoid(x + 1) for x in logits)]
+    ends, found = (C - 1, C // 2), []
+    given = [torch.stack((x[0], x[1].masked_fill(torch.arange(C) > ends[1], 0.0))) for x in given]
+    for exact in (False, True):
+        own = [x.to(like.device, torch.float64 if exact else like.dtype).requires_grad_() for x in given]
+        rates = Rates(*own)
+        each = steps.steps(coefficients(rates), ends) if exact else kernel.steps(rates, ends)
+        made = [x for x in (each.writes, each.factors, each.ends, each.mix) if x is not None]
+        upstream = torch.Generator().manual_seed(1)
+        ups = [torch.randn(x.shape, generator=upstream).to(x) for x in made]
+        found.append([*made, *torch.autograd.grad(made, own, ups)])
+    return found[0], found[1]
 
 
 def _compared(plan: Plan, net: Net, like: Tensor, scaled: bool, low: bool) -> tuple[list[Tensor], list[Tensor]]:

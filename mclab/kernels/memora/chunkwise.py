@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from mclab.kernels.dispatch import costs
-from mclab.kernels.fastweight.chunkwise import Layer, OneLayer, at_ends
+from mclab.kernels.fastweight.chunkwise import Layer, OneLayer
 from mclab.kernels.fastweight.online import Slots
 from mclab.kernels.fastweight.rates import Coefficients
+from mclab.kernels.fastweight.steps import at_ends
 
 #: Logits up to here need no shift before they are exponentials, in fp32 and with their sums over a row.
 SAFE = 60.0

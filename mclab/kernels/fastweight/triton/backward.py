@@ -7,16 +7,8 @@ that was carried into it. Every program writes to memory of its own: no atomics.
 import triton
 import triton.language as tl
 
-from mclab.kernels.fastweight.triton.chunk import (
-    descend,
-    last_backward,
-    numbers,
-    phi,
-    product,
-    put,
-    put_numbers,
-    tile,
-)
+from mclab.kernels.fastweight.triton.chunk import descend, last_backward, phi
+from mclab.kernels.tiles import numbers, product, put, put_numbers, tile
 
 
 @triton.jit

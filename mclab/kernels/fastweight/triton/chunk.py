@@ -9,44 +9,11 @@ Shapes: C tokens, K key width (V = K), all padded to powers of two, CP, KP and E
 import triton
 import triton.language as tl
 
+from mclab.kernels.tiles import product
+
 #: 1 / sqrt(2), 1 / sqrt(2 pi).
 ROOT: tl.constexpr = tl.constexpr(0.7071067811865476)
 DENSITY: tl.constexpr = tl.constexpr(0.3989422804014327)
-
-
-@triton.jit
-def product(x, y, IP: tl.constexpr, SUM: tl.constexpr):
-    """x y, with a precision that is always said: Triton's own default cuts fp32 to tf32."""
-    return tl.dot(x, y, input_precision=IP, out_dtype=SUM)
-
-
-@triton.jit
-def tile(base, R, W, RP: tl.constexpr, WP: tl.constexpr):
-    """A matrix [R, W], zero beyond it: [RP, WP]."""
-    rows, columns = tl.arange(0, RP), tl.arange(0, WP)
-    inside = (rows[:, None] < R) & (columns[None, :] < W)
-    return tl.load(base + rows[:, None] * W + columns[None, :], mask=inside, other=0.0)
-
-
-@triton.jit
-def put(base, x, R, W, RP: tl.constexpr, WP: tl.constexpr):
-    """The reverse of `tile`."""
-    rows, columns = tl.arange(0, RP), tl.arange(0, WP)
-    tl.store(base + rows[:, None] * W + columns[None, :], x, mask=(rows[:, None] < R) & (columns[None, :] < W))
-
-
-@triton.jit
-def numbers(base, slot, C, CP: tl.constexpr, SLOTS: tl.constexpr):
-    """A slot's column of [C, SLOTS]: [CP]."""
-    rows = tl.arange(0, CP)
-    return tl.load(base + rows * SLOTS + slot, mask=rows < C, other=0.0)
-
-
-@triton.jit
-def put_numbers(base, x, slot, C, CP: tl.constexpr, SLOTS: tl.constexpr):
-    """The reverse of `numbers`."""
-    rows = tl.arange(0, CP)
-    tl.store(base + rows * SLOTS + slot, x, mask=rows < C)
 
 
 @triton.jit

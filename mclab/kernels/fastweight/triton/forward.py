@@ -9,7 +9,8 @@ restart), C tokens, s slots of a state (W or its distance from W^0, then the mom
 import triton
 import triton.language as tl
 
-from mclab.kernels.fastweight.triton.chunk import descend, numbers, phi, product, put, tile
+from mclab.kernels.fastweight.triton.chunk import descend, phi
+from mclab.kernels.tiles import numbers, product, put, tile
 
 
 @triton.jit(do_not_specialize=["M", "X", "C", "each"])

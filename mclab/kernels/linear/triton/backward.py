@@ -22,11 +22,12 @@ from mclab.kernels.linear.triton.tiles import (
     given_logits,
     load,
     load_columns,
+    opened,
     pooled_upto,
-    product,
     store,
     whole_tile,
 )
+from mclab.kernels.tiles import product
 
 
 @triton.jit(do_not_specialize=["T", "S", "N"])
@@ -38,17 +39,10 @@ def rows_backward(
     """As `forward`. delta, own_gamma and own_dr [G, T] are for the columns: dy . y, and of t's own segment gamma and
     dr times the score's factor."""
     NSEG: tl.constexpr = BN // SP
-    g = tl.program_id(0).to(tl.int64)
-    rows = tl.program_id(1) * BT + tl.arange(0, BT)
-    inside = rows < T
-    k, v, p = k + g * T * K, v + g * T * V, p + g * T * K
-    own = rows // S
-    last = tl.minimum(tl.program_id(1) * BT + BT, T) - 1
-    q_rows, dy_rows = load(q + g * T * K, rows, T, K, KP), load(dy + g * T * V, rows, T, V, VP)
+    g, rows, own, last, k, v, p, q_rows, u_rows = opened(q, k, v, u, p, T, S, K, V, KP, BT, GATE)
+    inside, dy_rows = rows < T, load(dy + g * T * V, rows, T, V, VP)
     along = tl.sum(dy_rows.to(SUM) * load(y + g * T * V, rows, T, V, VP).to(SUM), 1)
-    u_rows, divisor = q_rows, along
-    if GATE == CONTEXT:
-        u_rows = load(u + g * T * K, rows, T, K, KP)
+    divisor = along
     if GATE != NONE:
         divisor = tl.load(lse + g * T + rows, mask=inside, other=0.0)
         tl.store(delta + g * T + rows, along, mask=inside)

@@ -15,13 +15,13 @@ from mclab.kernels.linear.triton.tiles import (
     by_segment,
     factors,
     given_logits,
-    load,
     load_columns,
+    opened,
     pooled_upto,
-    product,
     store,
     whole_tile,
 )
+from mclab.kernels.tiles import product
 
 
 @triton.jit(do_not_specialize=["T", "S", "N"])
@@ -33,15 +33,7 @@ def forward(
     """One program a sequence and head, and BT tokens. q, u, p and k [G, T, K], v and y [G, T, V], logits [G, T, N], lse
     [G, T]: the logarithm of the softmax's divisor."""
     NSEG: tl.constexpr = BN // SP
-    g = tl.program_id(0).to(tl.int64)
-    rows = tl.program_id(1) * BT + tl.arange(0, BT)
-    k, v, p = k + g * T * K, v + g * T * V, p + g * T * K
-    own = rows // S
-    last = tl.minimum(tl.program_id(1) * BT + BT, T) - 1
-    q_rows = load(q + g * T * K, rows, T, K, KP)
-    u_rows = q_rows
-    if GATE == CONTEXT:
-        u_rows = load(u + g * T * K, rows, T, K, KP)
+    g, rows, own, last, k, v, p, q_rows, u_rows = opened(q, k, v, u, p, T, S, K, V, KP, BT, GATE)
     top = tl.zeros([BT], SUM) - float("inf")
     total, acc = tl.zeros([BT], SUM), tl.zeros([BT, VP], SUM)
     if MANY:

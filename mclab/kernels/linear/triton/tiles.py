@@ -11,6 +11,8 @@ is added up over its tiles. Without a gate segments do not matter, and a tile co
 import triton
 import triton.language as tl
 
+from mclab.kernels.tiles import product
+
 NONE: tl.constexpr = tl.constexpr(0)
 CONTEXT: tl.constexpr = tl.constexpr(1)
 INPUT: tl.constexpr = tl.constexpr(2)
@@ -41,9 +43,19 @@ def store(base, rows, known, x, W: tl.constexpr, WP: tl.constexpr):
 
 
 @triton.jit
-def product(x, y, IP: tl.constexpr, SUM: tl.constexpr):
-    """x y, with a precision that is always said: Triton's own default cuts fp32 to tf32."""
-    return tl.dot(x, y, input_precision=IP, out_dtype=SUM)
+def opened(
+    q, k, v, u, p, T, S, K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, BT: tl.constexpr, GATE: tl.constexpr
+):  # fmt: skip
+    """Where a program by rows begins: its sequence g, its rows and their segments, the last of the rows; k, v and p of
+    that sequence; q and u of the rows."""
+    g = tl.program_id(0).to(tl.int64)
+    rows = tl.program_id(1) * BT + tl.arange(0, BT)
+    last = tl.minimum(tl.program_id(1) * BT + BT, T) - 1
+    q_rows = load(q + g * T * K, rows, T, K, KP)
+    u_rows = q_rows
+    if GATE == CONTEXT:
+        u_rows = load(u + g * T * K, rows, T, K, KP)
+    return g, rows, rows // S, last, k + g * T * K, v + g * T * V, p + g * T * K, q_rows, u_rows
 
 
 @triton.jit
