@@ -124,7 +124,7 @@ class GradientMemory(Memory):
         if net.gain is not None:
             each = net.gain.expand(-1, k.shape[1] // net.gain.shape[0], -1)
             net = replace(net, gain=each.reshape(-1, 1, each.shape[2]))
-        # A matrix that widens is stored transposed (kernels/fastweight/states.py), so a copy for a pack is made like that.
+        # A matrix that widens is stored transposed (kernels/fastweight/states.py); where it is copied, it is copied so.
         first = [_folded(w.mT).mT if w.shape[-1] <= w.shape[-2] else _folded(w) for w in self.start]
         if self.depth == 1:
             first = [k.new_zeros(1, v.shape[-1], k.shape[-1])]
