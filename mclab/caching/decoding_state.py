@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mclab.memories.base import State
 
-#: How many rows a new buffer has; a full buffer is replaced by one of twice the size.
+#: A full buffer is replaced by one with twice as many rows, and at least this many.
 FIRST_ROWS = 4
 
 
@@ -114,4 +114,4 @@ class DecodingState:
     writers: tuple[Writer, ...] = ()
     """The online memory comes last; before it come open buckets for later segments (`segmentation: log`)."""
     kept: KeptMemories = field(default_factory=KeptMemories)
-    """Has of each kept memory: its matrices, its slot for the input gate and, where there are scores, its pool."""
+    """For each kept memory its matrices, its slot for the input gate and, where there are scores, its pool."""

@@ -66,7 +66,7 @@ def _factors(segments: Segments, pool: str, scale: float, dtype: torch.dtype, de
 
 
 def default_scale(pool: str, pool_of: str, width: int) -> float:
-    """The scale of the context score where `model.mixer.scale` is none (docs/equations.md#context-score).
+    """The scale of the context score where `model.mixer.scale` is null (docs/equations.md#context-score).
 
     The mean of n random unit keys has a length of about 1 / sqrt(n), hence sqrt(K). Inputs are normed to length
     sqrt(K) already.

@@ -112,7 +112,7 @@ class CachingLayer(nn.Module):
             return read(q_GTK, self._equal_weights(segments, q_GTK))
         if self.aggregate is None:
             return AGGREGATES[self.mixer.aggregate](written, q_GTK, gated)
-        if self.recorder is not None:  # a user's aggregation makes a read of each memory: record once, here
+        if self.recorder is not None:  # a user's aggregation reads memory by memory: record once, here
             self.recorder(Unread(), gated).read(q_GTK, self.aggregate.weights(q_GTK, gated))
         y_GTV: Tensor = self.aggregate(written, q_GTK, gated, ages(segments, q_GTK.device))
         return y_GTV

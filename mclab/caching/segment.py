@@ -24,7 +24,10 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Segments(ABC):
-    """Blocks of `segment` tokens; the last may be short (the caller pads, so that tensors stay rectangular)."""
+    """Blocks of `segment` tokens; the last may be short (the caller pads, so that tensors stay rectangular).
+
+    "[T], padded" means that T counts the padding as well.
+    """
 
     length: int
     segment: int

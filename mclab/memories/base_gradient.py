@@ -124,7 +124,8 @@ class GradientMemory(Memory):
         if net.gain is not None:
             each = net.gain.expand(-1, k.shape[1] // net.gain.shape[0], -1)
             net = replace(net, gain=each.reshape(-1, 1, each.shape[2]))
-        # A matrix that widens is stored transposed (kernels/fastweight/states.py); where it is copied, it is copied so.
+        # A matrix that widens is stored transposed (kernels/fastweight/states.py). Where a pack has to copy it, the
+        # copy is made in that layout at once.
         first = [_folded(w.mT).mT if w.shape[-1] <= w.shape[-2] else _folded(w) for w in self.start]
         if self.depth == 1:
             first = [k.new_zeros(1, v.shape[-1], k.shape[-1])]

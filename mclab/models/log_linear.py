@@ -40,7 +40,7 @@ class LogLinear(Projected):
 
 
 class LogLinearRead(nn.Module):
-    """Maps queries, keys and values to one output for each token. `length`, of training, sets how many levels."""
+    """Maps queries, keys and values to one output a token. `length` is that of training; it sizes the weights."""
 
     def __init__(self, replicas: int, width: int, heads: int, length: int, mixer: LogLinearMixer) -> None:
         super().__init__()

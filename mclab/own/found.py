@@ -27,7 +27,8 @@ from mclab.own.kept import DICE, fix_dice, kept
 _WIDTH = ("dim", "d_model")
 
 Factory = Callable[..., Any]
-#: Is called with when a module changed the process (`importing`, ...) and what it changed (`mclab.own.kept`).
+#: Is called with the phase (`importing`, ...) in which a module changed the process, and with what it changed (see
+#: `mclab.own.kept`).
 Hear = Callable[[str, list[str]], None]
 
 
