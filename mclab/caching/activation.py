@@ -24,7 +24,7 @@ def identity(logits: Tensor, visible: Tensor) -> Tensor:
     return logits.masked_fill(~visible, 0.0)
 
 
-#: By the name under `model.mixer.gate_activation`.
+#: Activations by their name under `model.mixer.gate_activation`.
 ACTIVATIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "softmax": softmax,
     "sigmoid": sigmoid,

@@ -1,7 +1,7 @@
 """How the memories that a token sees become one output: residual, grm, soup, ssc (docs/equations.md#aggregation).
 
-Each takes a written sequence, queries [G, T, K] and what the gate gives (gate_output.py), and returns [G, T, V]. Their
-arithmetic is in `Written.read` and `Written.read_mixed` of each memory: memories/linear.py, vector.py and
+Each function takes a written sequence, queries [G, T, K] and the gate's output (gate_output.py), and returns [G, T, V].
+The arithmetic is in `Written.read` and `Written.read_mixed` of each memory: memories/linear.py, vector.py and
 fast_weights.py. Shapes as in caching/gate.py.
 """
 
@@ -35,7 +35,7 @@ def ssc(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
     return ROUTES[gated.route](written, q_GTK, gated)
 
 
-#: By the name under `model.mixer.aggregate`.
+#: Aggregations by their name under `model.mixer.aggregate`.
 AGGREGATES: dict[str, Callable[[Written, Tensor, GateOutput], Tensor]] = {
     "none": residual,  # over a single segment
     "residual": residual,

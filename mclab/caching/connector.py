@@ -1,4 +1,4 @@
-"""What a token compares with a segment's pool: u, its own projection of x, or the query.
+"""The vector u that a token compares with a segment's pool: a separate projection of x, or the query.
 
 See docs/equations.md#connector.
 """
@@ -30,5 +30,5 @@ class Shared(nn.Module):
         return q_RBTD
 
 
-#: By the name under `model.mixer.connector`.
+#: Connectors by their name under `model.mixer.connector`.
 CONNECTORS: dict[str, type[Own | Shared]] = {"own": Own, "shared": Shared}

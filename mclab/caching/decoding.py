@@ -1,8 +1,8 @@
-"""Decoding: a caching layer read token by token, from what a sequence left behind (docs/equations.md#caching).
+"""Decoding: run a caching layer token by token, from the state after the earlier tokens (docs/equations.md#caching).
 
-The memory's own `step` and `read`, which define it, between the layer's own gate, aggregation and routes: a token costs
-one write and the reads that its aggregation needs, however long the sequence is. Shapes as in caching/layer.py; n
-columns are the kept memories, oldest first, and the online one.
+This uses the memory's own `step` and `read`, which define the memory, and the layer's own gate, aggregation and routes.
+A token costs one write and the reads that its aggregation needs, however long the sequence is. Shapes as in
+caching/layer.py; the n columns are the kept memories, oldest first, and then the online memory.
 """
 
 from collections.abc import Callable
@@ -36,9 +36,9 @@ class Inputs(NamedTuple):
 
 
 def advance(layer: CachingLayer, inputs: Inputs, rotary: bool, past: DecodingState) -> tuple[Tensor, DecodingState]:
-    """What `layer` gives for tokens that follow on `past`, [1, B, T, D], and what they leave behind.
+    """The outputs [1, B, T, D] of `layer` for tokens that follow `past`, and the decoding state after them.
 
-    The first tokens of a sequence are read as the layer reads a whole one, those that follow one by one.
+    The layer reads the first tokens of a sequence at once, as a whole sequence; it reads later tokens one by one.
     """
     whole = past.tokens == 0 and inputs.x.shape[2] > 1
     y = layer(*inputs, rotary) if whole else None
@@ -50,7 +50,7 @@ def advance(layer: CachingLayer, inputs: Inputs, rotary: bool, past: DecodingSta
 
 
 class _Piece:
-    """Some tokens, with all that can be made of them at once."""
+    """Consecutive tokens, with everything that can be computed for all of them at once (queries, rates, ...)."""
 
     def __init__(self, layer: CachingLayer, inputs: Inputs, rotary: bool, start: int) -> None:
         self.layer, self.mixer, self.memory, self.x = layer, layer.mixer, layer.memory, inputs.x
@@ -64,7 +64,10 @@ class _Piece:
         self.start = start
 
     def run(self, past: DecodingState, read: bool) -> tuple[Tensor, DecodingState]:
-        """Write the tokens that `past` does not hold; the outputs of all, where they are wanted."""
+        """Write the tokens that `past` does not hold yet; return the outputs [1, B, T, D] and the new state.
+
+        With `read=False` no output is computed, and the input x is returned in its place.
+        """
         now = self._with_states(past, lambda state: self.memory.resumed(state, self.initial))
         outputs = []
         for t in range(past.tokens - self.start, self.x.shape[2]):
@@ -78,7 +81,10 @@ class _Piece:
         return self.layer._unfold(y_GTV if skipped is None else y_GTV + skipped, 1), left
 
     def side_by_side(self, past: DecodingState) -> DecodingState:
-        """Of a sequence in equal segments that restart: all but the last one, which do not depend on each other."""
+        """Write all segments but the last at once, if segments are equal and restart; else return `past` unchanged.
+
+        Segments that restart do not depend on each other.
+        """
         mixer, S = self.mixer, self.mixer.segment
         count = (self.x.shape[2] - 1) // S
         if mixer.aggregate == "none" or (mixer.init, mixer.segmentation) != ("restart", "constant") or not count:
@@ -103,7 +109,7 @@ class _Piece:
         return Writer(block, 0, self.memory.begin(state), total)
 
     def _opened(self, now: DecodingState) -> DecodingState:
-        """With an open segment that is not full: a full one is kept, and the next begins."""
+        """`now` with an open segment that is not full: a full segment is kept, and the next segment begins."""
         if not now.writers:
             return replace(now, writers=(self._writer(0, self.initial),))
         online = now.writers[-1]
@@ -113,7 +119,8 @@ class _Piece:
         block, log = now.block + 1, self.mixer.segmentation == "log"
         first = block - (block & -block) if log else now.block
         kept = self._kept(now, next(each for each in now.writers if each.first == first), block)
-        # A bucket from i 2^l on has an even i (caching/segment.py): the one from f grows to half of f's lowest digit.
+        # A bucket of 2^l segments starts at i 2^l with an even i (caching/segment.py). So a bucket that starts at f
+        # holds at most half as many segments as the lowest binary digit of f is worth.
         growing = tuple(
             each
             for each in now.writers
@@ -125,7 +132,10 @@ class _Piece:
         return DecodingState(now.tokens, block, (*growing, begun), kept)
 
     def _kept(self, now: DecodingState, writer: Writer, block: int) -> KeptMemories:
-        """With what `writer` holds before segment `block`, in place of the buckets that are part of it."""
+        """The kept memories and the memory of `writer`, which ends before segment `block`.
+
+        With log segments this memory replaces the smaller buckets that it contains.
+        """
         state = writer.state or now.writers[-1].state
         assert state is not None
         size = block - writer.first
@@ -140,7 +150,7 @@ class _Piece:
         return total * factor
 
     def _written(self, now: DecodingState, t: int) -> DecodingState:
-        """With token t of the piece."""
+        """`now` after token t of the piece is written into every open memory."""
         token, writers = self.tokens.at(t), []
         for each in now.writers:
             state = None if each.state is None else self.memory.step(each.state, token)
@@ -174,7 +184,7 @@ class _Piece:
         return AGGREGATES[mixer.aggregate](seen, self.q[:, t : t + 1], gated)
 
     def _scores(self, pools_NGK: Tensor | None, online: Writer, t: int) -> Tensor | None:
-        """[G, 1, n]."""
+        """The context scores of token t, [G, 1, n]; None where the layer needs no scores."""
         if self.u is None or online.total is None:
             return None
         own_1GK = self._pool(online.total, online.tokens).unsqueeze(0)
@@ -186,7 +196,7 @@ class _Piece:
 
 
 class _Slots(NamedTuple):
-    """What an input gate asks of segments."""
+    """The input gate's slot of each column, in the form of `caching.gate.Slots`."""
 
     columns: Tensor
 
@@ -195,13 +205,13 @@ class _Slots(NamedTuple):
 
 
 def _segments(x: Tensor, count: int, tokens: int) -> Tensor:
-    """The first `count` segments of [G, T, ...] by themselves, [N*G, S, ...]: heads stay the fastest."""
+    """From x [G, T, ...] to its first `count` segments, [N*G, S, ...]; segments vary slowest, heads fastest."""
     each: Tensor = x[:, : count * tokens].unflatten(1, (count, tokens))
     return each.transpose(0, 1).flatten(0, 1)
 
 
 def _end(mixer: MemoryMixer, block: int) -> float:
-    """The number of the first token after a segment."""
+    """The position of the first token after segment `block`."""
     if mixer.aggregate == "none":
         return float("inf")
     if mixer.segmentation != "listed":

@@ -1,7 +1,7 @@
-"""Decoding: the memories that one token sees, read as a written sequence of that token (`memories.base.Written`).
+"""Decoding: read the memories that one token sees, with the interface of a written sequence (`memories.base.Written`).
 
-Each read is the memory's own, of many states side by side. Shapes: N kept memories, G sequences and heads folded, J
-columns that a token chose, the last one the online memory.
+Every read calls the memory's own `read`, for many states at once. Shapes: N kept memories, G sequences and heads
+folded, J columns that a token chose; the last of them is the online memory.
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from mclab.memories.base import Memory, State
 
 @dataclass(frozen=True)
 class TokenRead:
-    """The memories that one token sees, kept ones and the online one."""
+    """The kept memories and the online memory that one token sees."""
 
     memory: Memory
     kept: tuple[Tensor, ...]
-    """[N, G, O, I] each."""
+    """The kept memories' matrices, [N, G, O, I] for each layer."""
     online: State
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
@@ -31,7 +31,7 @@ class TokenRead:
         own_GV, chosen = self.memory.read(self.online, q_GTK[:, 0]), columns_GTJ[:, 0, :-1].T
         if not len(chosen):
             return _summed(own_GV, None, weights_GTJ)
-        # What fills up where fewer are wanted is t's own column, with weight zero.
+        # A token that chose fewer memories names its own column again, with weight zero: any valid index will do.
         place, each = chosen.clamp(max=len(self.kept[0]) - 1), torch.arange(len(own_GV), device=chosen.device)
         return _summed(own_GV, self._reads(tuple(w[place, each] for w in self.kept), q_GTK), weights_GTJ)
 
@@ -42,7 +42,7 @@ class TokenRead:
         return self.memory.read(mixed, q_GTK[:, 0]).unsqueeze(1)
 
     def _reads(self, kept: tuple[Tensor, ...], q_GTK: Tensor) -> Tensor | None:
-        """What each of them gives for the one query, [N, G, V]."""
+        """The output of each memory in `kept` for the one query, [N, G, V]; None where there is none."""
         if not kept:
             return None
         count = len(kept[0])

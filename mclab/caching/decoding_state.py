@@ -1,7 +1,7 @@
-"""What a caching layer's sequence leaves behind for its next token: open memories, and the kept ones.
+"""The state of a caching layer between two tokens of a sequence: the open memories and the kept ones.
 
-`DecodingState` is the whole of it, `Writer` a memory that is still written, `KeptMemories` those that no longer change.
-Its fields are the names under which a cache is stored (models/cache.py).
+`DecodingState` is the whole state. A `Writer` is one memory that is still written; `KeptMemories` no longer change.
+The names of the fields are the names under which a cache is stored (models/cache.py).
 
 Shapes: N memories, G sequences and heads folded, K key width; a matrix is [G, O, I].
 """
@@ -13,13 +13,13 @@ from torch import Tensor
 
 from mclab.memories.base import State
 
-#: Rows of a new buffer; a full one is doubled.
+#: A full buffer is replaced by one with twice as many rows, and at least this many.
 FIRST_ROWS = 4
 
 
 @dataclass
 class _Buffer:
-    """Tensors whose first `used` rows are taken. A row that is taken is never written again."""
+    """Tensors whose first `used` rows are in use. A row in use is never written again."""
 
     tensors: tuple[Tensor, ...]
     used: int
@@ -27,10 +27,11 @@ class _Buffer:
 
 @dataclass(frozen=True)
 class KeptMemories:
-    """Rows of tensors, a memory each, oldest first. What adds or drops one returns another `KeptMemories`.
+    """The kept memories, oldest first: memory n is row n of every tensor.
 
-    Two that grew from the same one share memory as far as they are alike, so that a token's cost does not grow with
-    the number of kept memories; where a gradient is wanted all is copied.
+    Methods that add or drop a memory return a new `KeptMemories`. It shares the storage of the rows that it has in
+    common with the old one, so that the cost of a token does not grow with the number of kept memories. Where a
+    gradient is wanted, everything is copied instead.
     """
 
     buffer: _Buffer | None = None
@@ -38,11 +39,11 @@ class KeptMemories:
 
     @property
     def rows(self) -> tuple[Tensor, ...]:
-        """Each tensor [N, ...]; none before the first memory."""
+        """The tensors, each [N, ...]; an empty tuple before the first memory."""
         return tuple(each[: self.count] for each in self.buffer.tensors) if self.buffer else ()
 
     def added(self, *rows: Tensor) -> "KeptMemories":
-        """With one memory more, `rows` being its row of each tensor."""
+        """These memories and one more, whose row in each tensor is given in `rows`."""
         if self.buffer is None:
             return KeptMemories(_Buffer(tuple(row.unsqueeze(0) for row in rows), 1), 1)
         held = self.buffer.tensors
@@ -57,23 +58,23 @@ class KeptMemories:
         return KeptMemories(buffer, self.count + 1)
 
     def last(self, count: int) -> "KeptMemories":
-        """The newest `count` of them, in memory of their own."""
+        """The newest `count` memories, copied, so that the others can be freed; `self` where there are no more."""
         if count >= self.count:
             return self
         return KeptMemories.of(*(each[self.count - count :].clone() for each in self.rows)) if count else KeptMemories()
 
     def without_last(self, count: int) -> "KeptMemories":
-        """All but the newest `count`."""
+        """All memories but the newest `count`."""
         left = max(0, self.count - count)
         return KeptMemories(self.buffer, left) if left else KeptMemories()
 
     @staticmethod
     def of(*tensors: Tensor) -> "KeptMemories":
-        """A row of each tensor for a memory."""
+        """Make kept memories of `tensors`, which have one row for each memory."""
         return KeptMemories(_Buffer(tensors, len(tensors[0])), len(tensors[0]))
 
     def _ours(self, buffer: _Buffer) -> bool:
-        """Whether the next row is free, and may be written here."""
+        """Whether the next row of `buffer` is free and may be written (inference tensors only in inference mode)."""
         first = buffer.tensors[0]
         writable = not first.is_inference() or torch.is_inference_mode_enabled()
         return writable and buffer.used == self.count < len(first)
@@ -91,26 +92,26 @@ class Writer:
     """A memory that is being written."""
 
     first: int
-    """The segment that it began with."""
+    """The first segment that is written into it."""
     tokens: int
-    """How many it holds of its segments."""
+    """How many tokens it holds."""
     state: State | None
-    """None where it only pools: a bucket of a memory that is not written by itself."""
+    """None for a bucket that only sums what is pooled, because it is not written as a separate memory."""
     total: Tensor | None
-    """[G, K]: the sum of what is pooled, where there are scores."""
+    """[G, K]: the sum of the keys or inputs that are pooled; None where there are no scores."""
 
 
 @dataclass(frozen=True)
 class DecodingState:
-    """What a sequence leaves behind for its next token. Nothing in it is ever written to.
+    """The state of a sequence from which its next token continues. It is never changed in place.
 
-    Between two tokens its states are as `Memory.carried` leaves them.
+    Between two calls of `decoding.advance` its memory states have the form that `Memory.carried` gives them.
     """
 
     tokens: int = 0
     block: int = 0
     """The number of the open segment."""
     writers: tuple[Writer, ...] = ()
-    """The online memory is the last; before it the buckets that later segments read (`segmentation: log`)."""
+    """The online memory comes last; before it come open buckets for later segments (`segmentation: log`)."""
     kept: KeptMemories = field(default_factory=KeptMemories)
-    """Of each kept memory its matrices, its slot for the input gate and, where there are scores, its pool."""
+    """For each kept memory its matrices, its slot for the input gate and, where there are scores, its pool."""

@@ -1,8 +1,8 @@
 """How much a token reads from each memory it sees: context scores and the gate's logits (docs/equations.md#gate).
 
-A gate gives logits [G, T, N] over the N columns of caching/segment.py. Weights are made of them, for what is visible or
-what SSC selected, by the softmax or another function of caching/activation.py. Shapes: G = R*B*H folded, T time padded
-to full blocks, N columns, H heads, K key width.
+A gate gives logits [G, T, N] over the N columns of caching/segment.py. The softmax, or another function of
+caching/activation.py, turns the logits of the memories that are visible, or that SSC selected, into weights. Shapes:
+G = R*B*H folded, T time padded to full blocks, N columns, H heads, K key width.
 """
 
 import math
@@ -21,17 +21,17 @@ from mclab.replicas.parameters import Normal, parameter
 
 
 def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: str, scale: float) -> Tensor:
-    """r_t^(i) = scale * <u_t, pool_i> (MC eqs. 10, 16), [G, T, N]; in t's own column the pool of its segment's tokens
-    up to and including t.
+    """Context scores r_t^(i) = scale * <u_t, pool_i> (MC eqs. 10, 16): [G, T, N].
 
-    `pooled` are the keys, or the layer's inputs. Columns after t's own hold numbers without meaning: mask them.
+    In t's own column the pool is over the tokens of t's segment up to and including t. `pooled_GTK` are the keys or the
+    layer's inputs. Columns after t's own hold numbers without meaning: mask them.
     """
     S, kind = segments.segment, (u_GTK.dtype, u_GTK.device)
     own_TN, factors_TN = segments.own(u_GTK.device), _factors(segments, pool, scale, *kind)
     if segments.single:
         return scores(u_GTK, pooled_GTK, S, own_TN, segments.own_column(u_GTK.device).unsqueeze(-1), factors_TN)
     running_GT, whole_GTN = segment_scores(u_GTK, pooled_GTK, S)
-    if len(segments.runs) < segments.count:  # a run of several blocks is pooled from its first one
+    if len(segments.runs) < segments.count:  # the pool of a run starts at the run's first block
         running_GT = running_GT + (whole_GTN * _earlier_of_run(segments, *kind)).sum(-1)
     kept_GTN = F.pad(whole_GTN @ _held(segments, *kind), (0, 1))
     return torch.where(own_TN, running_GT.unsqueeze(-1), kept_GTN) * factors_TN
@@ -39,7 +39,7 @@ def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: 
 
 @once
 def _earlier_of_run(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, N]: one for the blocks before t's own that its online memory holds."""
+    """[T, N]: 1 for the blocks before t's own block that t's online memory holds, else 0."""
     run_N, block_N = segments.run_of_block(device), counting(segments.count, device)
     earlier_NN = (run_N[:, None] == run_N) & (block_N[:, None] > block_N)
     return earlier_NN.to(dtype).unsqueeze(1).expand(-1, segments.segment, -1).flatten(0, 1)
@@ -47,15 +47,17 @@ def _earlier_of_run(segments: Segments, dtype: torch.dtype, device: torch.device
 
 @once
 def _held(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[N, kept]: one where a kept memory holds a block."""
+    """[N, kept]: 1 where a kept memory holds a block, else 0."""
     return segments.holds(True, device).to(dtype).T.contiguous()
 
 
 @once
 def _factors(segments: Segments, pool: str, scale: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, columns]: from the product with a sum of keys to the score. In t's own column the sum is of its run's tokens
-    up to t, in the others of a kept memory's blocks, which are full: only the last block may be short, and nobody reads
-    it as a kept one. Beyond the kept ones, any number.
+    """[T, columns]: the factors that turn products of u with sums of keys into scores.
+
+    In t's own column the sum is over the tokens of its run up to t. In the other columns it is over the blocks of a
+    kept memory; these blocks are full, because only the last block may be short and it is never read as a kept memory.
+    In columns beyond the kept memories the factor has no meaning.
     """
     online_T = POOLS[pool](segments.written(device).to(dtype))
     kept_N = POOLS[pool]((segments.blocks_held(device) * segments.segment).to(dtype))
@@ -64,7 +66,7 @@ def _factors(segments: Segments, pool: str, scale: float, dtype: torch.dtype, de
 
 
 def default_scale(pool: str, pool_of: str, width: int) -> float:
-    """The scale of the context score where `model.mixer.scale` is none (docs/equations.md#context-score).
+    """The scale of the context score where `model.mixer.scale` is null (docs/equations.md#context-score).
 
     The mean of n random unit keys has a length of about 1 / sqrt(n), hence sqrt(K). Inputs are normed to length
     sqrt(K) already.
@@ -73,7 +75,7 @@ def default_scale(pool: str, pool_of: str, width: int) -> float:
 
 
 class Slots(Protocol):
-    """What an input gate needs of segments."""
+    """The part of `Segments` that an input gate needs."""
 
     def slots(self, device: torch.device) -> Tensor:
         """[columns]: the slot of each column."""
@@ -89,7 +91,7 @@ class ContextGate(nn.Module):
 
 
 class InputGate(nn.Module):
-    """Logits are W_gamma x_t, one a slot: they depend on positions and not on contents
+    """Logits are W_gamma x_t, one for each slot: they depend on a memory's position, not on its content
     (docs/equations.md#input-gate)."""
 
     needs_scores = False
@@ -102,7 +104,7 @@ class InputGate(nn.Module):
     def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Slots) -> Tensor | None:
         logits_RBHTN = linear(x_RBTD, self.weight).unflatten(-1, (self.heads, -1)).transpose(2, 3)
         trained = logits_RBHTN.shape[-1]
-        # A sequence with more slots than trained reuses the last one's logit.
+        # Slots beyond those of training get the logit of the last trained slot.
         return logits_RBHTN.flatten(0, 2)[..., segments.slots(x_RBTD.device).clamp(max=trained - 1)]
 
 
@@ -115,5 +117,5 @@ class NoGate(nn.Module):
         return None
 
 
-#: By the name under `model.mixer.gate`.
+#: Gates by their name under `model.mixer.gate`.
 GATES: dict[str, type[nn.Module]] = {"context": ContextGate, "input": InputGate, "none": NoGate}

@@ -1,6 +1,6 @@
-"""What the gate gives an aggregation: logits, scores, masks, and the weights gamma that follow from them.
+"""What an aggregation gets from the gate: logits, scores, masks, and the weights gamma that follow from them.
 
-Made by caching/layer.py, for one token by caching/decoding.py. Shapes as in caching/gate.py.
+caching/layer.py makes it for a sequence, caching/decoding.py for one token. Shapes as in caching/gate.py.
 """
 
 from collections.abc import Callable
@@ -10,16 +10,16 @@ from torch import Tensor
 
 
 class RouteStep(NamedTuple):
-    """What a training step sets for the routes of ssc (train/routing.py), a function of seed and step alone."""
+    """What a training step sets for the routes of ssc (train/routing.py). It depends on seed and step alone."""
 
     early: bool
-    """Whether `route: annealed` still reads all."""
+    """Whether `route: annealed` still reads all memories that a token sees."""
     draws_GT: Tensor | None
-    """[G, T] int32, below 2^31: a random number of every token and head, for the routes that draw; else None."""
+    """[G, T] int32, below 2^31: a random number for every token and head; None where the route does not draw."""
 
 
 class GateOutput(NamedTuple):
-    """Tensors that a gate does not make are None; so is `step` outside of training."""
+    """The inputs of an aggregation. Tensors that a gate does not make are None; `step` is None outside of training."""
 
     visible_TN: Tensor
     """True for every memory that t sees."""
@@ -28,11 +28,11 @@ class GateOutput(NamedTuple):
     past_TN: Tensor
     """True for the kept memories that t sees."""
     logits_GTN: Tensor | None
-    """Of the gate; None where `gate: none`."""
+    """The gate's logits; None with `gate: none`."""
     scores_GTN: Tensor | None
-    """The context scores; the logits are the same tensor where `gate: context`."""
+    """The context scores; with `gate: context` the logits are the same tensor."""
     activation: Callable[[Tensor, Tensor], Tensor]
-    """From logits, and which of their columns count, to weights (caching/activation.py)."""
+    """The function from logits and the mask of the columns that count to weights (caching/activation.py)."""
     k: int
     renormalise: bool
     route: str

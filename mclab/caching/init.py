@@ -1,4 +1,4 @@
-"""Where a segment starts: from scratch (`restart`) or from the last segment's end (`checkpoint`).
+"""The state that a segment starts from: W^0 (`restart`) or the final state of the segment before (`checkpoint`).
 
 See docs/equations.md#init.
 """
@@ -16,7 +16,7 @@ class Restart:
 
 
 class Checkpoint:
-    """Each segment starts from the last one's final state, momentum included."""
+    """Each segment starts from the final state of the segment before, momentum included."""
 
     restarts = False
 
@@ -24,5 +24,5 @@ class Checkpoint:
         return last
 
 
-#: By the name under `model.mixer.init`.
+#: Starts by their name under `model.mixer.init`.
 INITS: dict[str, Init] = {"restart": Restart(), "checkpoint": Checkpoint()}

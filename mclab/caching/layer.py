@@ -1,6 +1,6 @@
-"""The caching layer: queries, keys and values in, one output a token; composes the axes.
+"""The caching layer: it maps queries, keys and values to one output for each token, and composes the axes.
 
-In the order of `CachingLayer._read`: cut into segments, gate, write the memory, aggregate.
+Its steps, in the order of `CachingLayer._read`: cut the sequence into segments, gate, write the memory, aggregate.
 
 Shapes: R replicas, B batch, T time, D model width, H heads, K = V = D / H, G = R*B*H folded, N segments.
 
@@ -36,19 +36,19 @@ class AfterTraining(NamedTuple):
     segment: int
     """Tokens between kept states."""
     window: int
-    """Kept states that are averaged with the online one."""
+    """How many kept states are averaged with the online one."""
     mix: str
-    """What is averaged: `outputs` of each of them, or the `memories` themselves, to be read once."""
+    """What is averaged: the `outputs` of these states, or the `memories` themselves, which are then read once."""
 
 
 class CachingLayer(nn.Module):
-    """A memory, cached as the mixer's keys say. `length` is the training length, which sizes the input gate and
-    bounds the chunk."""
+    """A memory that is cached as the keys of `mixer` say. `length` is the training length, which sizes the input gate
+    and bounds the chunk."""
 
     def __init__(self, replicas: int, width: int, heads: int, length: int, mixer: MemoryMixer) -> None:
         super().__init__()
         self.mixer, self.heads = mixer, heads
-        #: A cache for a model that was trained without one.
+        #: Set while a model that was trained without a cache is read with one; else None.
         self.post_training: AfterTraining | None = None
         self.memory = MEMORIES[mixer.memory](replicas, width, heads, mixer.fitted(length))
         gate = mixer.read_gate
@@ -58,13 +58,13 @@ class CachingLayer(nn.Module):
         else:
             self.gate = InputGate(replicas, width, heads, slots) if gate == "input" else GATES[gate]()
         self.aggregate = OwnAggregate(replicas, width, heads, mixer) if "aggregate" in mixer.own else None
-        # Where scores get no gradient W_u would get none: the selection of ssc then compares with the query.
+        # Where the scores get no gradient, W_u would get none: then ssc scores with the query instead of x W_u.
         scored = self.gate.needs_scores or mixer.aggregate == "ssc"
         connector = mixer.connector if mixer.trained_scores and scored else "shared"
         self.connector = CONNECTORS[connector](replicas, width)
         #: What a training step sets for the routes of ssc (train/routing.py); None in evaluation.
         self.route_step: RouteStep | None = None
-        #: What `caching/record_weights.py` puts between a written sequence and its reading while weights are recorded.
+        #: While weights are recorded: wraps a written sequence to record its reads (caching/record_weights.py).
         self.recorder: Callable[[Written, GateOutput], Written] | None = None
 
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
@@ -104,7 +104,7 @@ class CachingLayer(nn.Module):
         return self._unfold(y_GTV, x.shape[0])[:, :, :T]
 
     def _aggregated(self, written: Written, q_GTK: Tensor, gated: GateOutput, segments: Segments) -> Tensor:
-        """One output a token from the memories that it sees: [G, T, V]."""
+        """[G, T, V]: the output of each token, from the memories that it sees."""
         if self.recorder is not None and self.aggregate is None:
             written = self.recorder(written, gated)
         if self.post_training is not None:
@@ -112,7 +112,7 @@ class CachingLayer(nn.Module):
             return read(q_GTK, self._equal_weights(segments, q_GTK))
         if self.aggregate is None:
             return AGGREGATES[self.mixer.aggregate](written, q_GTK, gated)
-        if self.recorder is not None:  # the user's own reads one memory after the other: its weights are recorded here
+        if self.recorder is not None:  # a user's aggregation reads memory by memory: record once, here
             self.recorder(Unread(), gated).read(q_GTK, self.aggregate.weights(q_GTK, gated))
         y_GTV: Tensor = self.aggregate(written, q_GTK, gated, ages(segments, q_GTK.device))
         return y_GTV
@@ -134,7 +134,7 @@ class CachingLayer(nn.Module):
         return segments_of(self.mixer, length)
 
     def _compared(self, x: Tensor, q: Tensor, k_GTK: Tensor) -> tuple[Tensor, Tensor, float]:
-        """What a context score is made of: u and what is pooled, [G, T, K], and the scale."""
+        """The inputs of the context scores: u [G, T, K], the vectors to pool [G, T, K], and the scale."""
         u_GTK, scale = self._fold(self.connector(x, q)), self.mixer.scale
         if scale is None:
             scale = default_scale(self.mixer.pool, self.mixer.pool_of, u_GTK.shape[-1])

@@ -1,7 +1,7 @@
-"""Gates and aggregations of the user's own: functions or modules that are called with what they name.
+"""Gates and aggregations of the user's own: functions or modules that are called with the arguments that they name.
 
-They see one replica: B sequences with H heads. docs/extending.md lists what they may name. Shapes: G = R*B*H folded,
-T time, N columns of caching/segment.py, of which a token's own is the online memory.
+They see one replica: B sequences with H heads. docs/extending.md lists the arguments that they may name. Shapes:
+G = R*B*H folded, T time, N columns as in caching/segment.py; a token's own column is its online memory.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ from mclab.replicas.stacked import stacked
 
 
 def ages(segments: Segments, device: torch.device) -> Tensor:
-    """[T, N]: how many segments ago a memory was written to its end; 0 for the online one and for what t does not
-    see."""
+    """[T, N]: how many segments before t's segment each memory ends (1 where it ends with the segment before); 0 for
+    the online memory and for memories that do not end before t's segment."""
     run_N = segments.run_of_block(device)
     run_T = run_N.unsqueeze(1).expand(-1, segments.segment).flatten()
     last_n = run_N[integers(tuple(end - 1 for _, end in segments.spans), device).long()]
@@ -32,7 +32,7 @@ def ages(segments: Segments, device: torch.device) -> Tensor:
 
 
 class _Called(nn.Module):
-    """A part that is called once for each replica, with those of `given` that it names."""
+    """A user's part that is called once for each replica, with the arguments that it names."""
 
     axis: str
 
@@ -45,7 +45,11 @@ class _Called(nn.Module):
         self.names = only_named(self.part.template, KINDS[self.axis].called)
 
     def _call(self, given: Mapping[str, Tensor | None], by_head: tuple[str, ...], by_row: tuple[str, ...]) -> Tensor:
-        """Its results, [G, ...]. What is `by_head` is [G, ...] and comes as [B, H, ...]; `by_row` is [R, B, ...]."""
+        """The results of the part for all replicas, [G, ...].
+
+        The part gets the values of `given` that it names, cut to one replica: a value `by_head` from [G, ...] to
+        [B, H, ...], a value `by_row` from [R, B, ...] to [B, ...]; all other values as they are.
+        """
 
         def of(name: str, replica: int) -> Tensor | None:
             value = given[name]
@@ -61,13 +65,16 @@ class _Called(nn.Module):
 
 
 class OwnGate(_Called):
-    """Logits [G, T, N] from what a gate names of context scores, the layer's input, ages, and what is visible."""
+    """A user's gate: logits [G, T, N] from the arguments that it names.
+
+    It may name the context scores, the layer's input, the ages, and the mask of visible memories.
+    """
 
     axis = "gate"
 
     @property
     def needs_scores(self) -> bool:
-        """Whether it names the context scores."""
+        """Whether the gate names the context scores."""
         return "scores" in self.names
 
     def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Segments) -> Tensor:
@@ -75,19 +82,19 @@ class OwnGate(_Called):
         return self.logits(x_RBTD, scores_GTN, ages(segments, device), segments.visible(device))
 
     def logits(self, x_RBTD: Tensor, scores_GTN: Tensor | None, age_TN: Tensor, visible_TN: Tensor) -> Tensor:
-        """Of some tokens, given how old what they see is."""
+        """Logits [G, T, N] of some tokens, given the age of each memory and which memories they see."""
         given = {"x": x_RBTD, "scores": scores_GTN, "age": age_TN, "visible": visible_TN}
         logits = self._call(given, by_head=("scores",), by_row=("x",))
         return logits.expand(-1, *age_TN.shape)
 
 
 class OwnAggregate(_Called):
-    """One output a token from what a query reads in every memory, and the gate's weights."""
+    """A user's aggregation: one output for each token, from its reads of all memories and the gate's weights."""
 
     axis = "aggregate"
 
     def forward(self, written: Written, q_GTK: Tensor, gated: GateOutput, age_TN: Tensor) -> Tensor:
-        """Reads one memory after the other: as many reads as there are columns."""
+        """[G, T, V]: read the memories one after the other, one read for each column, and aggregate the reads."""
         visible_TN = gated.visible_TN
         weights = self.weights(q_GTK, gated)
         column = counting(visible_TN.shape[1], q_GTK.device)
@@ -97,20 +104,20 @@ class OwnAggregate(_Called):
 
     @staticmethod
     def weights(q_GTK: Tensor, gated: GateOutput) -> Tensor:
-        """gamma [G, T, N]; 1 for every visible memory where there is no gate."""
+        """gamma [G, T, N]; without a gate 1 for every visible memory and 0 for the others."""
         found = gated.weights()
         return gated.visible_TN.to(q_GTK.dtype).expand(len(q_GTK), -1, -1) if found is None else found
 
     def output(
         self, reads_GTNV: Tensor, weights_GTN: Tensor, q_GTK: Tensor, age_TN: Tensor, visible_TN: Tensor
     ) -> Tensor:
-        """[G, T, V], of some tokens."""
+        """[G, T, V]: the outputs of some tokens."""
         given = {"reads": reads_GTNV, "weights": weights_GTN, "q": q_GTK, "age": age_TN, "visible": visible_TN}
         return self._call(given, by_head=("reads", "weights", "q"), by_row=())
 
 
 class Unread:
-    """A written sequence that reads nothing: whoever records weights gets them alone."""
+    """A stand-in for a written sequence that reads nothing: it lets weights be recorded without a read."""
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         return q_GTK

@@ -1,7 +1,7 @@
-"""How a segment's keys, or inputs, become the one vector that the context score compares with (docs/equations.md#pool).
+"""Pools: from the keys or inputs of a segment to one vector for its context score (docs/equations.md#pool).
 
-A pool is their sum times a factor that depends on their number alone, so a score is a product with the sum, times
-that factor. Shapes: T time padded to full segments, N segments.
+A pool is the sum of the vectors times a factor that depends on their number alone. So a score is the product of u with
+the sum, times this factor. Shapes: T time padded to full segments, N segments.
 """
 
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from torch import Tensor
 
 
 def mean(counts: Tensor) -> Tensor:
-    """Mean."""
+    """The factor of the mean: 1 / count."""
     return 1 / counts
 
 
 def total(counts: Tensor) -> Tensor:
-    """Sum (the paper's eq. 16)."""
+    """The factor of the sum (the paper's eq. 16): 1."""
     return counts.new_ones(counts.shape)
 
 
-#: By the name under `model.mixer.pool`: from the number of pooled tokens to the factor on their sum.
+#: Pools by their name under `model.mixer.pool`, as functions from the number of pooled tokens to the factor.
 POOLS: dict[str, Callable[[Tensor], Tensor]] = {"mean": mean, "sum": total}

@@ -1,7 +1,7 @@
-"""Recording the weights gamma that the caching layers read with, in the forward pass itself.
+"""Record the weights gamma with which the caching layers read, during the forward pass itself.
 
-Nothing is computed twice: what is recorded is what the memory was handed. A model that is not recorded pays one
-comparison a layer. Shapes: G = R*B*H folded, T time, N columns.
+Nothing is computed twice: the recorded tensors are those that were passed to the memory. A model that is not recorded
+pays one comparison for each layer. Shapes: G = R*B*H folded, T time, N columns.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,22 +21,22 @@ class Recorded(NamedTuple):
     """The weights of one layer in one forward pass."""
 
     layer: int
-    """Its place among the model's caching layers, from 0 at the bottom."""
+    """The index of the layer among the model's caching layers; 0 is the one nearest to the input."""
     heads: int
     """H; the heads of one sequence follow each other in G."""
     weights: Tensor
-    """[G, T, N], detached; padded to full segments, and with the columns, of caching/segment.py: constant segments in
-    their order, or every bucket and behind them the online memory. Zero where nothing was read."""
+    """[G, T, N], detached. T is padded to full segments. Columns are those of caching/segment.py: constant segments in
+    order, or all buckets and then the online memory. Zero where nothing was read."""
 
 
 @contextmanager
 def recording(model: nn.Module) -> Iterator[list[Recorded]]:
     """Within the block every forward pass of `model` adds one `Recorded` for each caching layer, in their order.
 
-    A softmax gives rows that sum to 1, other activations do not; without a gate a memory that is read weighs 1. For
-    `soup` these are the weights of the mixed matrices, for `ssc` they are zero outside the selection, and `none` has
-    one column of ones, or with a cache after training the weights of its average.
-    Outputs and gradients are the same as without. Raises `ValueError` for a model that is recorded already.
+    With a softmax every row sums to 1, with other activations it does not; without a gate every memory that is read has
+    weight 1. With `soup` these are the weights of the mixed matrices. With `ssc` they are zero outside the selection.
+    With `none` there is one column of ones or, with a cache after training, the weights of its average. Recording does
+    not change outputs or gradients. Raises `ValueError` for a model that is recorded already.
     """
     layers = [module for module in model.modules() if isinstance(module, CachingLayer)]
     if any(layer.recorder is not None for layer in layers):
@@ -60,7 +60,7 @@ def _recorder(place: int, heads: int, seen: list[Recorded]) -> Callable[[Written
 
 @dataclass(frozen=True)
 class _RecordedSequence:
-    """A written sequence that records the weights it is read with."""
+    """A written sequence that records the weights of every read."""
 
     written: Written
     gated: GateOutput

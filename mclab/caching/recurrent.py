@@ -1,8 +1,8 @@
-"""Memory Caching by its definition: one token at a time, every kept memory a tensor of its own.
+"""Memory Caching by its definition: one token at a time, with a separate tensor for every kept memory.
 
-Everything fast in this package is tested against these loops, outputs and gradients, in fp64. Slow on purpose. Each
-word of an axis is asked for by name: one that is not known here raises, and is never taken for another. Parts of the
-user's own define themselves: they are asked about one token at a time.
+Everything fast in this package is tested against these loops, outputs and gradients, in fp64. The loops are slow on
+purpose. Every value of an axis is compared by name: a name that is not known here raises an error and is never
+treated as another one. A part of the user's own is its own definition: it is called for one token at a time.
 Shapes as in caching/layer.py; a state is a tuple of matrices [G, V, K].
 
 See docs/equations.md#caching.
@@ -23,12 +23,12 @@ from mclab.config.model import MemoryMixer
 from mclab.memories.base import Memory, State, Tokens
 from mclab.replicas.layers import linear, rotate
 
-#: Blocks from the first to the one before the last.
+#: Blocks [first, end): from `first` up to, but not including, `end`.
 Span = tuple[int, int]
 
 
 def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
-    """What `layer(x, q, k, v, rotary)` means. All arguments and the result are [R, B, T, D]."""
+    """What `layer(x, q, k, v, rotary)` has to return, by definition. All tensors and the result are [R, B, T, D]."""
     q_GTK, k_GTK, v_GTV = (_heads(z, layer.heads) for z in (q, k, v))
     u_GTK = _heads(layer.connector(x, q), layer.heads)
     pooled_GTK = _pooled(layer, x, k_GTK)
@@ -70,7 +70,7 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
 
 
 def _cuts(mixer: MemoryMixer, length: int) -> list[Span]:
-    """The tokens of each segment."""
+    """The tokens [first, end) of each segment."""
     if mixer.aggregate == "none":
         return [(0, length)]
     if mixer.segmentation not in ("constant", "log", "listed"):
@@ -88,7 +88,11 @@ def _unknown(axis: str, word: str) -> ValueError:
 
 
 def prefix(block: int, segments: str) -> list[Span]:
-    """The kept memories that a block reads, each by its blocks [first, end): all single ones, or the binary digits."""
+    """The kept memories that `block` reads, each as its blocks [first, end).
+
+    With constant or listed segments each earlier block is one memory. With log segments there is one memory for each
+    binary digit 1 of `block`, the largest first.
+    """
     if segments in ("constant", "listed"):
         return [(n, n + 1) for n in range(block)]
     if segments != "log":
@@ -102,7 +106,7 @@ def prefix(block: int, segments: str) -> list[Span]:
 
 
 def _alone(memory: Memory, tokens: Tokens, cuts: list[Span], span: Span) -> State:
-    """A memory of its own, from W^0 over the tokens of these blocks."""
+    """The state of a separate memory that starts from W^0 and is written over the tokens of the blocks in `span`."""
     state = memory.begin(memory.initial(tokens))
     for t in range(cuts[span[0]][0], cuts[span[1] - 1][1]):
         state = memory.step(state, tokens.at(t))
@@ -110,7 +114,11 @@ def _alone(memory: Memory, tokens: Tokens, cuts: list[Span], span: Span) -> Stat
 
 
 def _slots(spans: list[Span], block: int, segments: str, logits_GTL: Tensor) -> list[int]:
-    """The input gate's slot of each memory, the online one last: the block's number, or the bucket's size."""
+    """The input gate's slot of each memory that `block` reads, and last of the online one.
+
+    With constant or listed segments the slot is the number of the memory's block. With log segments it is l + 1 for a
+    bucket of 2^l blocks and 0 for the online memory. Slots beyond those of training become the last trained slot.
+    """
     if segments in ("constant", "listed"):
         slots = [*range(block), block]
     elif segments == "log":
@@ -163,7 +171,7 @@ class _Place(NamedTuple):
 
 
 def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, place: _Place) -> Tensor:
-    """One token's weights, the online memory's last."""
+    """The weights [G, n] of one token; the last is that of the online memory."""
     mixer = layer.mixer
     gate = mixer.read_gate
     logits = _logits(gate, scores_Gn, logits_Gn)
@@ -182,13 +190,13 @@ def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, pla
 
 
 def _own_logits(gate: OwnGate, x_RB1D: Tensor, scores_Gn: Tensor, age_n: Tensor) -> Tensor:
-    """A gate of the user's own defines itself: it is asked about one token, and what that sees."""
+    """The logits [G, n] of a user's gate, which is its own definition: it is called for one token alone."""
     scores_G1n = scores_Gn.unsqueeze(1)
     return gate.logits(x_RB1D, scores_G1n, age_n[None], torch.ones_like(age_n[None], dtype=torch.bool)).squeeze(1)
 
 
 def _logits(gate: str, scores_Gn: Tensor, input_Gn: Tensor | None) -> Tensor:
-    """What a gate says of each memory; without a gate nobody asks."""
+    """The gate's logit for each memory, [G, n]; with `gate: none` the result is not used."""
     if gate in ("context", "none"):
         return scores_Gn
     if (gate == "input" or is_path(gate)) and input_Gn is not None:
@@ -197,7 +205,7 @@ def _logits(gate: str, scores_Gn: Tensor, input_Gn: Tensor | None) -> Tensor:
 
 
 def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
-    """True for the online memory and for the k best of the others by context score."""
+    """[G, n]: True for the online memory and for the k others of highest context score."""
     past = scores_Gn.shape[-1] - 1
     keep = torch.zeros_like(scores_Gn, dtype=torch.bool)
     keep[:, past] = True
@@ -208,7 +216,10 @@ def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
 
 
 def _counted(layer: CachingLayer, keep_Gn: Tensor, place: _Place) -> tuple[Tensor | None, bool]:
-    """How often the gradient of each soft weight counts, None where there is none, and whether all is read."""
+    """The factor on the gradient of each soft weight [G, n], and whether this step reads all memories.
+
+    The factor is None where the soft weights give no gradient.
+    """
     route, step = layer.mixer.route, layer.route_step
     if route not in ("hard", "annealed", "explore", "straight_through"):
         raise _unknown("route", route)
@@ -228,7 +239,7 @@ def _counted(layer: CachingLayer, keep_Gn: Tensor, place: _Place) -> tuple[Tenso
 
 
 def _activated(logits_Gn: Tensor, kind: str) -> Tensor:
-    """The weights of memories that are all read."""
+    """The weights [G, n] of these logits where all memories are read."""
     if kind == "softmax":
         return logits_Gn.softmax(-1)
     if kind == "sigmoid":
@@ -239,16 +250,16 @@ def _activated(logits_Gn: Tensor, kind: str) -> Tensor:
 
 
 def _soft(gate: str, scores_Gn: Tensor, logits_Gn: Tensor, kind: str) -> Tensor:
-    """The weights if nothing were left out, as far as the scores decide them."""
+    """[G, n]: the weights that would result if no memory were left out, as far as the scores decide them."""
     if gate == "none":
         return torch.cat((scores_Gn[:, :-1].softmax(-1), torch.zeros_like(scores_Gn[:, -1:])), -1)
     return _activated(scores_Gn if gate == "context" else logits_Gn + scores_Gn, kind)
 
 
 def _read(layer: CachingLayer, states: list[State], q_GK: Tensor, gamma_Gn: Tensor, age_n: Tensor) -> Tensor:
-    """One token's output; the online memory is the last of `states`."""
+    """The output [G, V] of one token; the last of `states` is the online memory."""
     aggregate = layer.mixer.aggregate
-    if layer.aggregate is not None:  # the user's own defines itself
+    if layer.aggregate is not None:  # a user's aggregation is its own definition
         reads_G1nV = torch.stack([layer.memory.read(state, q_GK) for state in states], dim=1).unsqueeze(1)
         seen = torch.ones_like(age_n[None], dtype=torch.bool)
         return layer.aggregate.output(reads_G1nV, gamma_Gn.unsqueeze(1), q_GK.unsqueeze(1), age_n[None], seen).squeeze(

@@ -1,7 +1,8 @@
-"""What teaches sparse selective caching which memories to choose (docs/equations.md#route).
+"""Routes: how sparse selective caching learns which memories to choose (docs/equations.md#route).
 
-Every route reads the k kept memories of highest context score and the online one; they differ in what else a step of
-training reads, and in the gradient of the scores. Shapes as in caching/gate.py; J columns are named, t's own last.
+Every route reads the k kept memories of highest context score and the online memory. Routes differ in what else a
+training step reads, and in the gradient of the scores. Shapes as in caching/gate.py; a token reads J columns, the last
+of them its own.
 """
 
 from collections.abc import Callable
@@ -16,15 +17,15 @@ from mclab.memories.base import Written
 
 
 def hard(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """The selection carries no gradient, the weights of what was chosen do."""
+    """Read the chosen memories. The selection has no gradient, the weights of the chosen memories have one."""
     columns_GTJ = _selected(gated)
     return written.read_chosen(q_GTK, _sharp(gated, columns_GTJ).to(q_GTK.dtype), columns_GTJ)
 
 
 def straight_through(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """The values of `hard`, and for the scores the gradient of weights that leave nothing out.
+    """The output of `hard`; the scores get the gradient of the weights `soft`, which leave no memory out.
 
-    Reads all that a token sees, what was not chosen with weight zero, wherever gradients are wanted.
+    Where gradients are wanted, a token reads all memories that it sees, those that were not chosen with weight zero.
     """
     if not torch.is_grad_enabled():
         return hard(written, q_GTK, gated)
@@ -35,7 +36,7 @@ def straight_through(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tens
 
 
 def annealed(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """`grm` early in training, the scores with the gradient of `straight_through`; then `explore`."""
+    """Early in training the output of `grm`, with the scores' gradient of `straight_through`; later `explore`."""
     if gated.step is None or not gated.step.early:
         return explore(written, q_GTK, gated)
     weights_GTN = gated.weights()
@@ -45,10 +46,10 @@ def annealed(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
 
 
 def explore(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """As `straight_through`, whose gradient it has in the mean: of what was not chosen one memory is read.
+    """The output of `hard`; the mean gradient is that of `straight_through`, but one unchosen memory is read, not all.
 
-    It is drawn for each token and head and represents all that were not chosen: its gradient is multiplied by their
-    number. Without draws, outside of a training step, it is `straight_through`.
+    This memory is drawn for each token and head and represents all that were not chosen: its gradient is multiplied by
+    their number. Outside of a training step, where nothing is drawn, this is `straight_through`.
     """
     if gated.step is None or gated.step.draws_GT is None:
         return straight_through(written, q_GTK, gated)
@@ -66,10 +67,10 @@ def explore(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
 
 
 def soft(gated: GateOutput) -> Tensor:
-    """What the weights would be if nothing were left out, as far as the scores decide them: [G, T, N].
+    """[G, T, N]: the weights that would result if no memory were left out, as far as the scores decide them.
 
-    With another gate than `context` the score is added to the gate's logit, or taken alone for the kept memories.
-    Nothing but the scores gets a gradient through it.
+    With `gate: context` the logits are the scores. With `gate: none` the weights are the softmax of the scores over
+    the kept memories. With another gate the scores are added to its logits. Only the scores get a gradient from here.
     """
     scores, logits = gated.scores_GTN, gated.logits_GTN
     assert scores is not None
@@ -82,8 +83,11 @@ def soft(gated: GateOutput) -> Tensor:
 
 
 def select(scores_GTN: Tensor, past_TN: Tensor, own_TN: Tensor, k: int) -> Tensor:
-    """The columns of the k highest scores among the past of each token, its own where the past is shorter, and behind
-    them its own: [G, T, J], J = k + 1, or every column where k exceeds them."""
+    """[G, T, J]: for each token the columns of the k highest scores in its past and, last, its own column.
+
+    Where the past has fewer than k columns, the token's own column fills up. J is k + 1, or the number of columns where
+    that is smaller.
+    """
     own_GT1 = own_TN.byte().argmax(-1, keepdim=True).expand(scores_GTN.shape[0], -1, -1)
     masked = scores_GTN.masked_fill(~past_TN, -torch.inf)
     best_GTk = masked.topk(min(k, masked.shape[-1] - 1), dim=-1).indices
@@ -92,8 +96,11 @@ def select(scores_GTN: Tensor, past_TN: Tensor, own_TN: Tensor, k: int) -> Tenso
 
 
 def draw(draws_GT: Tensor, past_TN: Tensor, columns_GTJ: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each token's past one column that is not among those named, its own where there is none, and how many there
-    are, each [G, T, 1]. Number ⌊draw · count / 2^31⌋ of them in their order is taken."""
+    """One drawn column for each token, and the number of columns it was drawn from, each [G, T, 1].
+
+    It is drawn from the columns of the token's past that are not in `columns_GTJ`: number ⌊draw · count / 2^31⌋ of them
+    in their order. Where there are none, it is the token's own column.
+    """
     named_GTJ = torch.ones_like(columns_GTJ, dtype=torch.bool)
     free_GTN = past_TN.expand(columns_GTJ.shape[0], -1, -1).scatter(-1, columns_GTJ, ~named_GTJ)
     upto_GTN = free_GTN.cumsum(-1, dtype=torch.int32)
@@ -109,16 +116,16 @@ def _selected(gated: GateOutput) -> Tensor:
 
 
 def _counts(columns_GTJ: Tensor) -> Tensor:
-    """Where a column is named to be read, and not to fill up."""
+    """[G, T, J]: True where a column is to be read, False where it only fills up."""
     counts_GTJ = columns_GTJ != columns_GTJ[..., -1:]
     counts_GTJ[..., -1] = True
     return counts_GTJ
 
 
 def _sharp(gated: GateOutput, columns_GTJ: Tensor) -> Tensor:
-    """gamma in the columns that were chosen, zero where a column is named only to fill up: [G, T, J].
+    """[G, T, J]: gamma of the chosen columns, zero where a column only fills up.
 
-    Without `renormalise` a softmax is taken over all that t sees.
+    Without `renormalise` the softmax is over all memories that t sees.
     """
     chosen_GTJ = _counts(columns_GTJ)
     if gated.logits_GTN is None:
@@ -129,13 +136,15 @@ def _sharp(gated: GateOutput, columns_GTJ: Tensor) -> Tensor:
 
 
 def _with_soft_gradient(gated: GateOutput, sharp: Tensor, soft: Tensor) -> Tensor:
-    """The values of `sharp`, to the last bit; the scores have the gradient of `soft`, another gate's logits keep that
-    of `sharp`."""
+    """The values of `sharp`, to the last bit; the scores get the gradient of `soft`.
+
+    The logits of another gate than `context` keep the gradient of `sharp`.
+    """
     values = sharp.detach() if gated.logits_GTN is gated.scores_GTN else sharp
     return values + (soft - soft.detach())
 
 
-#: By the name under `model.mixer.route`.
+#: Routes by their name under `model.mixer.route`.
 ROUTES: dict[str, Callable[[Written, Tensor, GateOutput], Tensor]] = {
     "annealed": annealed,
     "explore": explore,

@@ -1,8 +1,9 @@
 """Where a sequence is cut, which memories are kept, and which of them a token sees (docs/equations.md#segments).
 
-A sequence is cut into blocks of S tokens. A kept memory spans one block or several; a token reads those that its own
-block may read, and the online memory of its block. Columns of every [.., T, columns] tensor in this package are kept
-memories in the order of `spans`, and in one column, that differs from token to token, the online memory.
+A sequence is cut into blocks of S tokens. A kept memory spans one block or several. A token reads the kept memories
+that its block may read, and the online memory of its block. In every [.., T, columns] tensor of this package column n
+is kept memory n, in the order of `spans`, except for one column of each token: that is the token's online memory. It
+may be another column for another token.
 """
 
 from abc import ABC, abstractmethod
@@ -17,13 +18,16 @@ from torch.nn import functional as F
 from mclab.config.model import MemoryMixer
 from mclab.constants import counting, integers, once
 
-#: Blocks from the first to the one before the last.
+#: Blocks [first, end): from `first` up to, but not including, `end`.
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Segments(ABC):
-    """Blocks of `segment` tokens; the last may be short (the caller pads, so that tensors stay rectangular)."""
+    """Blocks of `segment` tokens; the last may be short (the caller pads, so that tensors stay rectangular).
+
+    "[T], padded" means that T counts the padding as well.
+    """
 
     length: int
     segment: int
@@ -35,38 +39,38 @@ class Segments(ABC):
 
     @property
     def padding(self) -> int:
-        """Tokens to add behind the sequence so that every block is full. Nothing before them can see them."""
+        """How many tokens to append so that every block is full. Earlier tokens cannot see the appended ones."""
         return self.count * self.segment - self.length
 
     @property
     @abstractmethod
     def spans(self) -> tuple[Span, ...]:
-        """The blocks that each kept memory holds."""
+        """The blocks that each kept memory holds, [first, end)."""
 
     @property
     @abstractmethod
     def readers(self) -> tuple[Span, ...]:
-        """The blocks whose tokens read each kept memory."""
+        """The blocks whose tokens read each kept memory, [first, end)."""
 
     @property
     def runs(self) -> tuple[Span, ...]:
-        """The blocks that each online memory is written over, in their order."""
+        """The blocks over which each online memory is written, [first, end), in order."""
         return tuple((n, n + 1) for n in range(self.count))
 
     @property
     @abstractmethod
     def columns(self) -> int:
-        """Columns of weights and scores."""
+        """How many columns weights and scores have."""
 
     @property
     @abstractmethod
     def single(self) -> bool:
-        """True where every kept memory is of one block and has that block's column."""
+        """True where every kept memory holds one block, and column n belongs to block n."""
 
     @property
     @abstractmethod
     def most_slots(self) -> int:
-        """Slots that an input gate needs."""
+        """How many slots an input gate needs."""
 
     @abstractmethod
     def own_column(self, device: torch.device) -> Tensor:
@@ -83,7 +87,7 @@ class Segments(ABC):
 
     @once
     def visible(self, device: torch.device) -> Tensor:
-        """[T, columns], padded: True for t's online memory and the kept ones that it reads."""
+        """[T, columns], padded: True for t's online memory and the kept memories that t reads."""
         token = counting(self.count * self.segment, device)[:, None]
         bounds = integers(tuple(chain(*self.readers)), device).view(-1, 2) * self.segment
         past = (token >= bounds[:, 0]) & (token < bounds[:, 1])
@@ -96,23 +100,23 @@ class Segments(ABC):
 
     @once
     def holds(self, restarts: bool, device: torch.device) -> Tensor:
-        """[kept, N]: True where a kept memory holds a block's writes; all earlier ones too where nothing restarts."""
+        """[kept, N]: True where a kept memory holds a block's writes; without restarts it holds earlier ones too."""
         block = counting(self.count, device)
         bounds = integers(tuple(chain(*self.spans)), device).view(-1, 2)
         return (block >= (bounds[:, :1] if restarts else 0)) & (block < bounds[:, 1:])
 
     @once
     def blocks_held(self, device: torch.device) -> Tensor:
-        """[kept]: of how many blocks each kept memory is."""
+        """[kept]: how many blocks each kept memory spans."""
         return integers(tuple(end - first for first, end in self.spans), device)
 
     def run_of_block(self, device: torch.device) -> Tensor:
-        """[N]: the number of each block's run."""
+        """[N]: the number of the run that each block belongs to."""
         return counting(self.count, device)
 
     @once
     def written(self, device: torch.device) -> Tensor:
-        """[T], padded: the tokens of its own run that t's online memory holds."""
+        """[T], padded: how many tokens of its own run t's online memory holds."""
         return counting(self.count * self.segment, device) % self.segment + 1
 
     @once
@@ -146,7 +150,7 @@ class ConstantSegments(Segments):
         return self._block(device)
 
     def slots(self, device: torch.device) -> Tensor:
-        """Slot = block: the gate knows positions."""
+        """A column's slot is its block, so that the gate knows positions."""
         return counting(self.count, device)
 
     @once
@@ -156,9 +160,11 @@ class ConstantSegments(Segments):
 
 @dataclass(frozen=True)
 class ListedSegments(Segments):
-    """Segments of given lengths in their order, the last length again and again: every one is kept and read by all
-    later ones. Blocks are of their greatest common divisor, a segment is a run of them; t's own column is that of its
-    segment."""
+    """Segments of the given `lengths`, in order; the last length repeats.
+
+    Every segment is kept, and all later ones read it. The greatest common divisor of the lengths is the length of a
+    block, and a segment is a run of blocks. t's own column is that of its segment.
+    """
 
     lengths: tuple[int, ...]
 
@@ -202,16 +208,17 @@ class ListedSegments(Segments):
         return integers(tuple(number for each in tokens for number in each), device)
 
     def slots(self, device: torch.device) -> Tensor:
-        """Slot = segment."""
+        """A column's slot is its segment."""
         return counting(self.columns, device)
 
 
 @dataclass(frozen=True)
 class LogSegments(Segments):
-    """The blocks before a block are read in buckets of 2^l, by the binary digits of its index (a Fenwick tree).
+    """A block reads the blocks before it in buckets of 2^l blocks, by the binary digits of its index (a Fenwick tree).
 
-    Block 37 reads buckets of 32, 4 and 1 blocks. So a token sees at most log2 N + 1 memories. (The Memory Caching paper
-    cuts the whole sequence once by its length; this cuts the prefix of every block.) The last column is the online one.
+    Block 37 reads buckets of 32, 4 and 1 blocks. So a token sees at most log2 N + 1 memories. The last column is the
+    online memory. (The Memory Caching paper cuts the whole sequence once, by its length; here the prefix of every block
+    is cut.)
     """
 
     single = False
@@ -243,9 +250,10 @@ class LogSegments(Segments):
 
 @cache
 def _buckets(blocks: int) -> tuple[tuple[Span, Span], ...]:
-    """Every bucket that some block reads, with the blocks that read it; by size, then by place.
+    """Every bucket that some block reads, with the blocks that read it; sorted by size, then by position.
 
-    The bucket of 2^l blocks from i 2^l on, i even, is read where digit l of a block's index is set after digits i / 2.
+    A bucket of 2^l blocks starts at block i 2^l with an even i. The 2^l blocks after it read it: in binary, digit l of
+    their index is 1 and the digits above are i / 2.
     """
     found = []
     size = 1
@@ -256,12 +264,12 @@ def _buckets(blocks: int) -> tuple[tuple[Span, Span], ...]:
     return tuple(found)
 
 
-#: By the name under `model.mixer.segmentation`.
+#: Ways to cut by their name under `model.mixer.segmentation`.
 SEGMENTS: dict[str, type[Segments]] = {"constant": ConstantSegments, "log": LogSegments, "listed": ListedSegments}
 
 
 def segments_of(mixer: MemoryMixer, length: int) -> Segments:
-    """How a mixer's keys cut a sequence."""
+    """The segments into which the keys of `mixer` cut a sequence of `length` tokens."""
     if mixer.segmentation == "listed":
         return ListedSegments(length, mixer.block, mixer.segment_lengths)
     return SEGMENTS[mixer.segmentation](length, mixer.segment)

@@ -21,8 +21,8 @@ from mclab.memories.base import Memory
 class _Memories(Mapping[str, type[Memory]]):
     """The class of every rule, imported when it is asked for.
 
-    A dotted path names a rule of the user's own; it is no key of the mapping and gets the class that runs such
-    rules."""
+    A dotted path names a rule of the user's own. It is not among the keys of the mapping, but looking it up returns the
+    class that runs such rules."""
 
     def __getitem__(self, name: str) -> type[Memory]:
         if is_path(name):

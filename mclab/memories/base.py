@@ -2,8 +2,8 @@
 
 A memory is a stack of fast-weight matrices. Its rule is given twice: token by token (`initial`, `begin`, `step`,
 `read`, `mix`), which defines it, and for a whole sequence (`write`), which training uses; caching knows nothing else of
-a memory. Shapes: R replicas, B batch,
-D model width, H heads, G = R*B*H folded, T time, K key width, V value width, N segments.
+a memory. Shapes: R replicas, B batch, D model width, H heads, G = R*B*H folded, T time, K key width, V value width, N
+segments.
 
 See docs/equations.md#memories.
 """
@@ -20,14 +20,16 @@ from mclab.kernels.linear.gate import Gate
 
 
 class Tokens(NamedTuple):
-    """What a memory gets of a sequence: keys [G, T, K], values [G, T, V], and its own rates, each [G, T] or, where
-    every channel of the keys has its own, [G, T, K]."""
+    """The inputs of a memory for a sequence: keys [G, T, K], values [G, T, V], and the rates of its rule.
+
+    A rate is [G, T] or, where every channel of the keys has its own, [G, T, K].
+    """
 
     k: Tensor
     v: Tensor
     rates: tuple[Tensor, ...] = ()
     low: bool = False
-    """Whether the run trains in bf16: what is here is in fp32 all the same, and products need not be more exact."""
+    """Whether the run trains in bf16. Even then these tensors are fp32, but products may be as inexact as in bf16."""
 
     def at(self, t: int) -> "Tokens":
         """Token t alone: [G, K], [G, V], [G] or [G, K]."""
@@ -36,11 +38,11 @@ class Tokens(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """A memory between two tokens. `weights`: one matrix [G, O, I] a layer (a vector memory: one [G, K]).
+    """A memory between two tokens. `weights` has one matrix [G, O, I] for each layer (in a vector memory one [G, K]).
 
-    `momentum` and `anchor` (the weights at which gradients are taken) are like `weights`; `place` counts the tokens of
-    the chunk so far; `window` is the last token's key and value, where the rule writes those once more; `origin` is
-    W^0; `logits` are what the weights are made of, where a rule writes those.
+    `momentum` and `anchor` (the weights at which gradients are taken) have the shapes of `weights`. `place` counts the
+    tokens of the chunk so far. `window` has the key and the value of the last token, for rules that write them once
+    more. `origin` is W^0. `logits` are the values from which the weights are computed, for rules that write logits.
     """
 
     weights: tuple[Tensor, ...]
@@ -65,15 +67,15 @@ class Segments(Protocol):
 
     @property
     def runs(self) -> tuple[tuple[int, int], ...]:
-        """The blocks that each online memory is written over, in their order."""
+        """The blocks over which each online memory is written, [first, end), in order."""
 
     @property
     def columns(self) -> int:
-        """Columns of weights: kept memories and the online one."""
+        """How many columns weights have: kept memories and the online one."""
 
     @property
     def single(self) -> bool:
-        """True where every kept memory is of one block and has that block's column."""
+        """True where every kept memory holds one block, and column n belongs to block n."""
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -87,13 +89,13 @@ class Segments(Protocol):
         """[T]: the column of t's online memory."""
 
     def run_of_block(self, device: torch.device) -> Tensor:
-        """[N]: the number of each block's run."""
+        """[N]: the number of the run that each block belongs to."""
 
     def visible(self, device: torch.device) -> Tensor:
-        """[T, columns]: what t sees."""
+        """[T, columns]: True for the memories that t sees."""
 
     def holds(self, restarts: bool, device: torch.device) -> Tensor:
-        """[kept, N]: whether a kept memory holds a block's writes."""
+        """[kept, N]: True where a kept memory holds the writes of a block."""
 
 
 class Init(Protocol):
@@ -108,24 +110,24 @@ class Init(Protocol):
 
 
 class Written(Protocol):
-    """A whole sequence, written: every kept memory, and the online one of every token.
+    """A whole sequence that was written: every kept memory, and the online memory of every token.
 
-    `weights` [G, T, columns] weigh kept memories and, in t's own column, its online one; None is one for each that t
-    sees.
+    `weights_GTN` [G, T, columns] are the weights of the kept memories and, in t's own column, of its online memory.
+    `weights_GTN=None` means weight 1 for every memory that t sees.
     """
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         """Mix outputs: sum of weight times M(q) over the memories that t sees, [G, T, V]."""
 
     def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
-        """As `read` with these weights in these columns and zero in all others, at the cost of the memories named.
+        """Like `read` with these weights in `columns_GTJ` and zero elsewhere, but only the chosen memories cost a read.
 
-        The last column is t's own, the online memory; the others are kept memories that t sees, each once, or t's own
-        again, with weight zero, where fewer are wanted.
+        The last column is t's own, the online memory. The others are different kept memories that t sees; where t
+        chooses fewer, its own column fills up, with weight zero.
         """
 
     def read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        """Mix memories: every matrix is the weighted sum over the memories that t sees, then read once: [G, T, V]."""
+        """Mix memories: sum each matrix, by weight, over the memories that t sees, then read once: [G, T, V]."""
 
 
 class Memory(nn.Module, ABC):
@@ -135,20 +137,20 @@ class Memory(nn.Module, ABC):
     depth: int = 1
 
     def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
-        """Keys and values with the rates that the memory makes of the layer's input, if it has any."""
+        """Keys, values and the rates of the rule, if it has any, computed from the layer's input `x_RBTD`."""
         return Tokens(k_GTK, v_GTV)
 
     def skip(self, tokens: Tokens) -> Tensor | None:
-        """What is added once to every token's output, [G, T, V], however many memories are read; None for most
+        """[G, T, V]: what is added once to every token's output, however many memories it reads; None for most
         rules."""
         return None
 
     @abstractmethod
     def initial(self, tokens: Tokens) -> State:
-        """The state before the first token, W^0, as many as `tokens` has sequences and heads."""
+        """W^0, the state before the first token, for every sequence and head of `tokens`."""
 
     def begin(self, state: State) -> State:
-        """The same state at the start of a segment, whichever state that segment starts from."""
+        """Prepare `state` for the first token of a segment that starts from it."""
         return state
 
     @abstractmethod
@@ -156,11 +158,11 @@ class Memory(nn.Module, ABC):
         """The state after one more token."""
 
     def carried(self, state: State) -> State:
-        """What of a state has to be stored for the next token, no more; `resumed` makes it whole again."""
+        """`state` without the parts that need not be stored for the next token; `resumed` restores them."""
         return replace(state, origin=())
 
     def resumed(self, carried: State, initial: State) -> State:
-        """The state that `carried` was made of; `initial` is W^0."""
+        """The full state from the part that `carried` returned; `initial` is W^0."""
         return replace(carried, origin=initial.origin)
 
     @abstractmethod
@@ -168,7 +170,7 @@ class Memory(nn.Module, ABC):
         """M(q): [G, V]."""
 
     def mix(self, states: list[State], weights: list[Tensor]) -> State:
-        """Layer by layer the weighted sum of states; each weight is [G]."""
+        """The weighted sum of `states`, layer by layer; each weight is [G]."""
         layers = zip(*(state.weights for state in states), strict=True)
         return State(tuple(_weighted_sum(layer, weights) for layer in layers))
 
@@ -177,7 +179,7 @@ class Memory(nn.Module, ABC):
         """Write all tokens; T is a multiple of the segment's length."""
 
     def gated_read(self, tokens: Tokens, q_GTK: Tensor, segment: int, gate: Callable[[], Gate]) -> Tensor | None:
-        """GRM of segments that restart as one kernel, weights included, where there is one for it: [G, T, V]."""
+        """[G, T, V]: GRM over segments that restart, if one kernel computes it with its weights gamma; else None."""
         return None
 
 

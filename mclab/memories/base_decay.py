@@ -1,4 +1,4 @@
-"""Linear memories that forget: what RetNet, SWLA and Mamba-2 share.
+"""The base of linear memories that forget: RetNet, SWLA and Mamba-2.
 
 Shapes as in memories/base.py; chunks as in memories/chunks.py: M chunks, X folded batch, J writes.
 
@@ -25,7 +25,7 @@ CHUNK = 64
 
 
 class DecayedMemory(Memory):
-    """Depth 1, from zero; the writes are known before anything is written."""
+    """A memory of depth 1 that starts at zero. What a token writes does not depend on the memory's state."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
@@ -33,10 +33,10 @@ class DecayedMemory(Memory):
 
     @abstractmethod
     def coefficients(self, tokens: Tokens, chunks: Chunks) -> Coefficients:
-        """The chunk form's coefficients."""
+        """The coefficients of the chunk form."""
 
     def writes(self, tokens: Tokens, chunks: Chunks) -> tuple[Tensor, Tensor]:
-        """What the tokens of each chunk see written: keys [M, X, J, K] and values [M, X, J, V]."""
+        """Keys [M, X, J, K] and values [M, X, J, V] of the writes that the tokens of each chunk see."""
         return chunks.cut(tokens.k), chunks.cut(tokens.v)
 
     def initial(self, tokens: Tokens) -> State:

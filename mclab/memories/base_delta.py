@@ -1,6 +1,6 @@
-"""Linear memories that erase what a key held before they write: what the delta rules and RWKV-7 share.
+"""The base of linear memories that erase what a key held before they write: the delta rules and RWKV-7.
 
-Depth 1, from zero, exact in chunks. Shapes as in memories/base.py.
+They have depth 1 and start at zero; their chunk form is exact. Shapes as in memories/base.py.
 
 See docs/equations.md#erasing-in-chunks.
 """
@@ -22,7 +22,7 @@ from mclab.memories.kernel_choice import triton_precision
 
 
 class DeltaRuleMemory(Memory):
-    """`chunk`: the most tokens in a chunk, on which the result does not depend; None where the device decides."""
+    """`chunk` is the largest length of a chunk, None where the device decides. The result does not depend on it."""
 
     chunk: int | None = None
 
@@ -32,7 +32,7 @@ class DeltaRuleMemory(Memory):
 
     @abstractmethod
     def source(self, tokens: Tokens, chunks: Chunks, precision: str | None) -> Source:
-        """The tokens, cut into chunks and written; `precision` of training, None where no Triton kernel reads them."""
+        """Cut the tokens into chunks and write them. `precision` is that of training, None without a Triton kernel."""
 
     def initial(self, tokens: Tokens) -> State:
         return State((tokens.k.new_zeros(tokens.k.shape[0], tokens.v.shape[-1], tokens.k.shape[-1]),))

@@ -1,8 +1,8 @@
-"""Memories that are written by gradient descent, deep or not: what DLA and Titans share.
+"""The base of memories of any depth that are written by gradient descent: DLA and Titans.
 
-The rates of a token are projections of the layer's input, one of each a head, shared by the memory's matrices. Shapes
-as in memories/base.py; a memory of depth d has widths K, 4K, ..., 4K, V. W^0 is learned at depth 2 and more, zero at
-depth 1.
+The rates of a token are projections of the layer's input. Each head has one rate of each kind, which all matrices of
+its memory share. Shapes as in memories/base.py; a memory of depth d has widths K, 4K, ..., 4K, V. W^0 is learned at
+depth 2 and more, and zero at depth 1.
 
 See docs/equations.md#depth-and-norm, docs/equations.md#step-sizes.
 """
@@ -28,15 +28,15 @@ from mclab.memories.kernel_choice import triton_precision
 from mclab.replicas.layers import linear
 from mclab.replicas.parameters import Constant, Normal, Values, parameter
 
-#: Where g of the norm starts.
+#: The initial value of the norm's gain g.
 GAIN = 0.5
-#: The soft norm: what is added to the mean square, and by how much the last matrix of W^0 starts smaller. A memory that
-#: has not met a key then answers with little (docs/equations.md#depth-and-norm).
+#: For the soft norm: the constant that is added to the mean square, and the factor on the initial size of the last
+#: matrix of W^0. So a memory that has not met a key has a small output for it (docs/equations.md#depth-and-norm).
 SOFT_FLOOR, SOFT_START = 0.03, 0.1
 
 
 class GradientMemory(Memory):
-    """`starts` gives each head's rates their biases."""
+    """Subclasses say with `starts` and `rates` which rates they have."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
@@ -65,11 +65,11 @@ class GradientMemory(Memory):
     @staticmethod
     @abstractmethod
     def starts(heads: int) -> tuple[tuple[float, ...], ...]:
-        """The biases that the logits of each head's rates start from."""
+        """For each head the initial biases of the logits of its rates."""
 
     @abstractmethod
     def rates(self, logits: tuple[Tensor, ...]) -> Rates:
-        """From the logits of every rate to the rates."""
+        """Turn the logits of each rate into the rates."""
 
     def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
         logits = linear(x_RBTD, self.project).unflatten(-1, (self.heads, -1)) + self.bias[:, None, None]
@@ -119,12 +119,13 @@ class GradientMemory(Memory):
         return write_in_chunks(tokens, segments, init, self.chunk, source, net, fold)
 
     def _source(self, net: Net, tokens: Tokens, chunks: Chunks, loop: Loop) -> Source:
-        """`net` is that of whole sequences."""
+        """The source that writes `tokens` in `chunks`; `net` is the net of whole sequences."""
         k, v = chunks.cut(tokens.k), chunks.cut(tokens.v)
         if net.gain is not None:
             each = net.gain.expand(-1, k.shape[1] // net.gain.shape[0], -1)
             net = replace(net, gain=each.reshape(-1, 1, each.shape[2]))
-        # What widens is stored the other way round (states.py): it is copied so at once where a pack has to copy it.
+        # A matrix that widens is stored transposed (kernels/fastweight/states.py). Where a pack has to copy it, the
+        # copy is made in that layout at once.
         first = [_folded(w.mT).mT if w.shape[-1] <= w.shape[-2] else _folded(w) for w in self.start]
         if self.depth == 1:
             first = [k.new_zeros(1, v.shape[-1], k.shape[-1])]
@@ -135,7 +136,7 @@ class GradientMemory(Memory):
         )
 
     def _first(self, tokens: Tokens) -> tuple[Tensor, ...]:
-        """W^0 of every sequence and head, one [G, O, I] a layer."""
+        """W^0 of every sequence and head: one [G, O, I] for each layer."""
         G, _, K = tokens.k.shape
         if self.depth == 1:
             return (tokens.k.new_zeros(G, tokens.v.shape[-1], K),)
@@ -146,12 +147,12 @@ class GradientMemory(Memory):
         return Net(gain, self.objective, self.adds, self.floor)
 
     def _each(self, parameter_RH: Tensor, folded: int) -> Tensor:
-        """[R, H, ...] to [G, ...]."""
+        """Repeat a parameter for every sequence: [R, H, ...] to [G, ...]."""
         R, H = parameter_RH.shape[:2]
         return parameter_RH.unsqueeze(1).expand(-1, folded // (R * H), *parameter_RH.shape[1:]).flatten(0, 2)
 
     def _side_by_side(self, sequences: int) -> Net:
-        """The net of sequences in the order of `Fold`."""
+        """The net with a gain for each of the G `sequences`, in the order of `Fold`."""
         if self.gain is None:
             return Net(None, self.objective, self.adds, self.floor)
         R, H, V = self.gain.shape

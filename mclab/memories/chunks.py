@@ -1,4 +1,4 @@
-"""How the segments of a sequence are cut into chunks, and what is written side by side.
+"""How the segments of a sequence are cut into chunks, and which memories are written in one batch.
 
 Shapes: G = R*B*H folded, N segments, S tokens in a segment, n chunks in a segment, C tokens in a chunk, X and M as in
 kernels/fastweight/chunkwise.py (X*M = G*N*n).
@@ -19,7 +19,7 @@ from mclab.memories.base import Init, Segments, Tokens
 
 
 class Cut(Protocol):
-    """A sequence in equal segments; what Segments are, and what `Pieces` are."""
+    """A sequence in equal segments; `Segments` and `Pieces` both have this form."""
 
     @property
     def segment(self) -> int:
@@ -32,7 +32,7 @@ class Cut(Protocol):
 
 @dataclass(frozen=True)
 class Pieces:
-    """Parts of a sequence, one after the other."""
+    """`count` parts of a sequence, one after the other, of `segment` tokens each."""
 
     segment: int
     count: int
@@ -40,8 +40,11 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Chunks:
-    """How the segments of a sequence are cut into chunks: chunks restart at each segment, the last may be short.
-    `keep` are those of the M chunks whose final weights are wanted."""
+    """How the segments of a sequence are cut into chunks.
+
+    Every segment begins a new chunk, and its last chunk may be short. `keep` has the numbers of those of the M chunks
+    whose final weights are wanted.
+    """
 
     segments: Cut
     chunk: int
@@ -50,18 +53,18 @@ class Chunks:
 
     @property
     def each(self) -> int:
-        """Chunks in a segment, n."""
+        """The number n of chunks in a segment."""
         return -(-self.segments.segment // self.chunk)
 
     @property
     def ends(self) -> list[int]:
-        """The last token's place in each of the M chunks that are written one after the other."""
+        """The position of the last token in each of the M chunks that are written one after the other."""
         last = self.segments.segment - (self.each - 1) * self.chunk - 1
         one = [self.chunk - 1] * (self.each - 1) + [last]
         return one if self.restarts else one * self.segments.count
 
     def place_after(self, blocks: int) -> int:
-        """Of segments that do not restart: the place, among what is kept, of the weights after the first so many."""
+        """The index in `keep` of the weights after the first `blocks` segments, where segments do not restart."""
         return self.keep.index(self.each * blocks - 1)
 
     def cut(self, x: Tensor) -> Tensor:
@@ -75,14 +78,14 @@ class Chunks:
         return x.transpose(0, 1).contiguous()
 
     def joined(self, y: Tensor) -> Tensor:
-        """[M, X, C, ...] to [G, T, ...]."""
+        """[M, X, C, ...] to [G, T, ...], the inverse of `cut`."""
         y = y.transpose(0, 1).reshape(-1, self.segments.count, self.each * self.chunk, *y.shape[3:])
         return y[:, :, : self.segments.segment].flatten(1, 2)
 
 
 @dataclass(frozen=True)
 class RunChunks(Chunks):
-    """The same where segments differ in length and do not restart; `bounds` are the tokens of each chunk."""
+    """Chunks of segments that differ in length and do not restart; `bounds` are the tokens of each chunk."""
 
     bounds: ranges.Bounds
 
@@ -104,27 +107,32 @@ class RunChunks(Chunks):
 
 @dataclass(frozen=True)
 class Bucket:
-    """Memories of the same length that are written side by side: `numbers` are theirs among the online ones or, of
-    what is kept besides those, the columns; `bounds` are their tokens, None being the whole sequence."""
+    """Memories of the same length that are written in one batch.
+
+    `numbers` are their numbers among the online memories or, for memories that are kept besides the online ones, their
+    columns. `bounds` are the tokens [first, end) of each memory; `bounds=None` means the whole sequence.
+    """
 
     numbers: tuple[int, ...]
     bounds: ranges.Bounds | None
     chunks: Chunks
 
     def take(self, x: Tensor) -> Tensor:
-        """Its tokens of [G, T] or [G, T, D], one memory's behind the other's."""
+        """The bucket's tokens of x [G, T] or [G, T, D], concatenated memory by memory along T."""
         if self.bounds is None:
             return x
         return ranges.gathered(x, self.bounds) if x.dim() == 3 else self.take(x.unsqueeze(-1)).squeeze(-1)
 
     def tokens(self, tokens: Tokens) -> Tokens:
-        """The same of keys, values and rates."""
+        """The bucket's tokens of keys, values and rates, as `take` gives them."""
         return Tokens(self.take(tokens.k), self.take(tokens.v), tuple(self.take(rate) for rate in tokens.rates))
 
 
 def chunks_of(segments: Segments, chunk: int, init: Init) -> tuple[list[Bucket], list[Bucket]]:
-    """Chunks of `chunk` tokens, or of a whole segment where that is shorter: of what holds every token once, and of
-    what is kept besides segments' ends."""
+    """Two lists of buckets: memories that together hold every token once, and kept memories besides these.
+
+    A chunk has `chunk` tokens, or those of a whole segment where that is shorter.
+    """
     if len(segments.runs) < segments.count:
         return (_restarting(segments, chunk) if init.restarts else [_running(segments, chunk)]), []
     S, spans, everything = segments.segment, segments.spans, tuple(range(segments.count))
@@ -142,7 +150,7 @@ def chunks_of(segments: Segments, chunk: int, init: Init) -> tuple[list[Bucket],
 
 
 def _restarting(segments: Segments, chunk: int) -> list[Bucket]:
-    """Runs of different lengths, each from the start: those of one length side by side."""
+    """Buckets of runs of different lengths, each written from W^0: one bucket for each length."""
     lengths, made = [end - first for first, end in segments.runs], []
     for length in sorted(set(lengths)):
         numbers = tuple(n for n, own in enumerate(lengths) if own == length)
@@ -160,7 +168,7 @@ def _side_by_side(spans: Sequence[tuple[int, int]], numbers: tuple[int, ...], S:
 
 
 def _running(segments: Segments, chunk: int) -> Bucket:
-    """Runs of different lengths, each from where the last one ended."""
+    """The bucket of runs of different lengths, each of which starts where the run before ended."""
     S = segments.segment
     bounds: list[tuple[int, int]] = []
     keep: list[int] = []

@@ -1,6 +1,6 @@
 """Deep linear attention: M_t = M_{t-1} - eta_t grad L, L = -<M(k), v> (MC, arXiv 2602.24281, eq. 11; Miras).
 
-The paper prints eq. 11 with the other sign, which climbs the loss; this descends.
+The paper prints eq. 11 with the other sign, which climbs the loss; this code descends it.
 
 See docs/equations.md#dla.
 """
@@ -13,7 +13,7 @@ from mclab.memories.base_gradient import GradientMemory
 
 
 class DlaMemory(GradientMemory):
-    """One rate, the step size, at most `max_lr` in a whole chunk."""
+    """Its one rate is the step size; the steps of a whole chunk sum to at most `max_lr`."""
 
     @staticmethod
     def starts(heads: int) -> tuple[tuple[float, ...], ...]:

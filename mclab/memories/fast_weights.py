@@ -25,8 +25,10 @@ from mclab.memories.chunks import Bucket, Chunks, chunks_of
 
 @dataclass(frozen=True)
 class Fold:
-    """Puts the sequences that share a replica's and head's parameters side by side: from [R*B*H, ...] to [R*H*B, ...].
-    Those of several segments, which follow [G] when they restart, stay next to each other."""
+    """Reorder [R*B*H, ...] to [R*H*B, ...], so that sequences with the parameters of one replica and head are adjacent.
+
+    With segments that restart, whose axis follows G, all segments of these sequences stay adjacent.
+    """
 
     replicas: int
     heads: int
@@ -43,8 +45,11 @@ class Fold:
 
 @dataclass(frozen=True)
 class FastWritten:
-    """`net` has the gain of every sequence, [G, 1, V]; `parts` hold each token once, `buckets` are the kept memories
-    that are written by themselves; both come with what is written into them. All of it is in the order of `fold`."""
+    """A written sequence of fast weights.
+
+    `net` has the gain of every sequence, [G, 1, V]. `parts` hold each token once; `buckets` are the kept memories that
+    are written separately. Each bucket comes with the source that writes it. All tensors are in the order of `fold`.
+    """
 
     net: Net
     segments: Segments
@@ -58,7 +63,7 @@ class FastWritten:
         return self.fold.undo(self._read_all(q_GTK, *self._read_own(q_GTK), weights_GTN))
 
     def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
-        """Sum of weight times M(q) over the memories named, or over all where that costs less."""
+        """Sum of weight times M(q) over the chosen memories; reads all memories where that costs less."""
         q_GTK, weights_GTJ, columns_GTJ = (self.fold(x) for x in (q_GTK, weights_GTJ, columns_GTJ))
         own_GTV, made = self._read_own(q_GTK)
         layers, place = self._states(made)
@@ -70,7 +75,7 @@ class FastWritten:
         return self.fold.undo(y)
 
     def _sparse_is_cheaper(self, layers: Sequence[Tensor], columns_GTJ: Tensor) -> bool:
-        """Whether reading the kept memories named costs less than reading all."""
+        """Whether it costs less to read the chosen kept memories than to read all kept memories."""
         if not layers:
             return False
         G, k, Q = columns_GTJ.shape[0], columns_GTJ.shape[2] - 1, layers[0].shape[1]
@@ -80,12 +85,12 @@ class FastWritten:
         return sparse < sparse_read.cost_of_all(self.segments, G, size, on)
 
     def _read_own(self, q_GTK: Tensor) -> tuple[Tensor, list[list[Tensor]]]:
-        """What every token's own weights give, and each part's layers' weights after the chunks to keep."""
+        """The read [G, T, V] of each token's online memory, and for each part its layers' weights after kept chunks."""
         each = [source.read(part.chunks.cut(part.take(q_GTK))) for part, source in self.parts]
         return self.net.finish(q_GTK, self._joined([h for h, _ in each])), [made for _, made in each]
 
     def _joined(self, parts: Sequence[Tensor]) -> Tensor:
-        """From what the parts' chunks give to the order of the tokens."""
+        """Join the outputs of the parts' chunks, in the order of the tokens: [G, T, ...]."""
         each = [part.chunks.joined(y) for (part, _), y in zip(self.parts, parts, strict=True)]
         bounds = [own for part, _ in self.parts for own in part.bounds or ()]
         if not bounds:
@@ -102,7 +107,7 @@ class FastWritten:
         return ranges.added(y, self.net.finish(x, h), weights_GTN, self._readers)
 
     def read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        """Layer by layer the weighted sum of what the memories that a token sees do to their input."""
+        """Read the mixed memory: each layer is the weighted sum of that layer of all memories that a token sees."""
         q_GTK, weights_GTN = self.fold(q_GTK), None if weights_GTN is None else self.fold(weights_GTN)
         return self.fold.undo(self._read_mixed(q_GTK, weights_GTN))
 
@@ -120,14 +125,16 @@ class FastWritten:
         return self.net.finish(q_GTK, h)
 
     def _kept(self, made: Sequence[Sequence[Tensor]]) -> list[list[Tensor]]:
-        """Each layer's weights in every kept memory, [G, O, I] each."""
+        """For each layer the weights [G, O, I] of every kept memory."""
         layers, place = self._states(made)
         return [[each[i] for i in place] for each in (layer.unbind(1) for layer in layers)]
 
     def _states(self, made: Sequence[Sequence[Tensor]]) -> tuple[list[Tensor], list[int]]:
-        """From each part's layers' weights after the chunks to keep to those of all kept memories side by side,
-        [G, Q, O, I], and each one's place among the Q: it began with its last segment, was written over several, or was
-        written by itself."""
+        """For each layer the weights [G, Q, O, I] of all kept memories, and the index of each kept memory among the Q.
+
+        `made` has the weights of the parts' layers after the chunks to keep. A kept memory is an online memory that
+        began with its last segment, one that ran over several segments, or a memory that was written separately.
+        """
         if not self.parts[0][0].chunks.restarts:
             chunks = self.parts[0][0].chunks
             return list(made[0]), [chunks.place_after(end) for _, end in self.segments.spans]
@@ -149,17 +156,17 @@ class FastWritten:
 
     @property
     def _readers(self) -> list[tuple[int, int]]:
-        """The tokens that read each kept memory."""
+        """The tokens [first, end) that read each kept memory."""
         S = self.segments.segment
         return [(first * S, end * S) for first, end in self.segments.readers]
 
     def _apply_kept(self, kept: Sequence[Tensor], x_GLI: Tensor) -> Tensor:
-        """One layer of every kept memory, each to what its readers have: [G, L, I] to [G, L, O]."""
+        """Apply one layer of each kept memory to the inputs of its readers: [G, L, I] to [G, L, O]."""
         parts = x_GLI.split([end - first for first, end in self._readers], 1)
         return torch.cat([torch.bmm(x, w.mT) for x, w in zip(parts, kept, strict=True)], 1)
 
     def _own(self, y_GTV: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        """What the online memories give, times their weights."""
+        """The outputs of the online memories, times their weights."""
         if weights_GTN is None:
             return y_GTV
         column = self.segments.own_column(y_GTV.device)
@@ -175,7 +182,7 @@ def write_in_chunks(
     net: Net,
     fold: Fold,
 ) -> FastWritten:
-    """A sequence written in chunks of at most `chunk` tokens; `source` writes tokens that are cut so.
+    """Write a sequence in chunks of at most `chunk` tokens; `source` writes tokens that are cut into given chunks.
 
     `tokens` and the gain of `net` are in the order of `fold`.
     """
@@ -187,19 +194,19 @@ def write_in_chunks(
 
 @once
 def _places(bounds: tuple[tuple[int, int], ...], device: torch.device) -> Tensor:
-    """[T]: where each token stands in these ranges, joined in their order."""
+    """[T]: the position of each token in the ranges `bounds`, when they are joined in their order."""
     return torch.cat([torch.arange(first, end, device=device) for first, end in bounds]).argsort()
 
 
 def _each(layer: Tensor | None, chunks: Chunks) -> Tensor:
-    """From the weights after the last chunk of segments that restart [G * N, 1, O, I] to each one's, [G, N, O, I]."""
+    """Weights after the last chunk of segments that restart: from [G * N, 1, O, I] to [G, N, O, I]."""
     assert layer is not None
     own: Tensor = layer[:, 0].unflatten(0, (-1, chunks.segments.count))
     return own
 
 
 def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """[G, ., O, I] each to [G, Q, O, I], stored as the first is."""
+    """Concatenate tensors [G, ., O, I] to [G, Q, O, I], stored in the layout of the first."""
     if len(parts) == 1:
         return parts[0]
     return torch.cat(list(parts), 1) if parts[0].stride(-1) == 1 else torch.cat([x.mT for x in parts], 1).mT

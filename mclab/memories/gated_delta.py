@@ -1,9 +1,10 @@
 """The gated delta rule: S_t = alpha_t S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T (arXiv 2412.06464).
 
 beta = sigmoid(.), log alpha = -A softplus(.), A = exp(A_log) of each head. The published code starts A uniformly
-between 0 and 16 and the softplus log-uniformly between 0.001 and 0.1; most of that forgets a sequence of 64 tokens.
-Here the A of H heads are the middles of H parts of 1 to 16, equal in their logarithm (4 with one head), and every
-softplus starts at 0.001: of what a head held 64 tokens ago it keeps between e^-0.06 and e^-1, with one head e^-0.26.
+between 0 and 16 and the softplus log-uniformly between 0.001 and 0.1. With most of these values a head forgets a
+sequence of 64 tokens. Here the range from 1 to 16 is divided into H parts that are equal on a logarithmic scale, and
+the A of each head starts in the middle of its part (at 4 with one head). Every softplus starts at 0.001. So a head
+keeps between e^-0.06 and e^-1 of what it held 64 tokens ago; with one head it keeps e^-0.26.
 
 See docs/equations.md#gated_delta.
 """
@@ -25,12 +26,12 @@ from mclab.memories.chunks import Chunks
 from mclab.replicas.layers import linear
 from mclab.replicas.parameters import Normal, Values, parameter
 
-#: Between what the heads' A start, and where every softplus does.
+#: The range in which the heads' A start, and the value at which every softplus starts.
 DECAYS, STEP = (1.0, 16.0), 0.001
 
 
 class GatedDeltaMemory(DeltaRuleMemory):
-    """Two rates, what is replaced and what is kept, and A."""
+    """It has two rates, for what is replaced (beta) and what is kept (alpha), and a parameter A for each head."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__(replicas, width, heads, mixer)

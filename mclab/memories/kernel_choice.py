@@ -8,9 +8,9 @@ from mclab.memories.base import Tokens
 
 
 def triton_precision(mixer: MemoryMixer, tokens: Tokens) -> str | None:
-    """In which precision of training a Triton kernel computes a mixer's rule for these tokens; None where torch does.
+    """The training precision in which a Triton kernel computes the rule of `mixer`; None where torch computes it.
 
-    A program that is traced by `torch.compile` has torch's forms.
+    In a program that `torch.compile` traces, torch computes every rule.
     """
     if torch.compiler.is_compiling():
         return None

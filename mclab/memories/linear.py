@@ -23,7 +23,7 @@ from mclab.memories.segment_masks import earlier_of_runs, holds
 
 @dataclass(frozen=True)
 class LinearWritten:
-    """Keys and values are all there is to keep: a read is attention weighted by segment."""
+    """A written sequence keeps only keys and values: a read is linear attention with a weight for each segment."""
 
     k_GTK: Tensor
     v_GTV: Tensor
@@ -47,7 +47,7 @@ class LinearWritten:
         )
 
     def _sparse_is_cheaper(self, k: int) -> bool:
-        """Whether states and reads of k of them cost less than the cheaper form of reading all."""
+        """Whether it costs less to form the states and read k of them than to read all in the cheaper form."""
         (G, T, K), V, S = self.k_GTK.shape, self.v_GTV.shape[-1], self.segments.segment
         if self.segments.count == 1:
             return False
@@ -57,7 +57,10 @@ class LinearWritten:
         return some < min(chunkwise.weighted_costs(G, T, K, V, S, on))
 
     def _states(self) -> tuple[Tensor | None, Tensor, list[int]]:
-        """What each block begins with, [G, N, V, K], if anything; the kept memories, [G, Q, V, K]; their places."""
+        """The state before each block, the kept states, and the index among these of each kept memory.
+
+        The first is [G, N, V, K], or None where every block begins at zero; the kept states are [G, Q, V, K].
+        """
         blocks_GNVK = chunkwise.segment_states(self.k_GTK, self.v_GTV, self.segments.segment)
         ends = [end - 1 for _, end in self.segments.spans]
         if not self.init.restarts:
@@ -78,14 +81,15 @@ class LinearWritten:
 
 
 def on_writes(weights_GTN: Tensor | None, segments: Segments, init: Init, like: Tensor) -> Tensor | None:
-    """For a memory that only adds: from weights on memories to weights on each block's own writes, None being 1.
+    """For a memory that only adds: turn weights on memories into weights [G, T, N] or [T, N] on each block's writes.
 
-    Memory i of a checkpoint holds the writes of all blocks up to its last, and so does the online one of the earlier.
-    The result has the type and the device of `like`.
+    With `init: checkpoint` a kept memory holds the writes of all blocks up to its last one, and the online memory holds
+    those of all earlier blocks too. `None`, given or returned, means that all weights are 1. The result has the dtype
+    and the device of `like`.
     """
     kind = like.dtype, like.device
     if weights_GTN is None:
-        if segments.count == 1 or init.restarts:  # what t sees holds each earlier block once
+        if segments.count == 1 or init.restarts:  # together, the memories that t sees hold each earlier block once
             return None
         return _ones_on_writes(segments, *kind)
     if segments.single:
@@ -104,8 +108,10 @@ def _lower(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 @once
 def _online_holds(segments: Segments, restarts: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, N]: one for the blocks that t's online memory holds; of one's own run later blocks count as well: their keys
-    are no past, so that no token reads them."""
+    """[T, N]: 1 for the blocks that t's online memory holds, else 0.
+
+    Later blocks of t's run are 1 as well. They have no effect, because the causal mask hides their keys from t.
+    """
     run, block = segments.run_of_block(device), counting(segments.count, device)
     holds_NN = run[:, None] == run if restarts else block[:, None] >= block
     return holds_NN.to(dtype).unsqueeze(1).expand(-1, segments.segment, -1).flatten(0, 1)
@@ -113,7 +119,7 @@ def _online_holds(segments: Segments, restarts: bool, dtype: torch.dtype, device
 
 @once
 def _ones_on_writes(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, N]: how many of the memories that t sees hold each block's writes. (Later columns meet no causal key.)"""
+    """[T, N]: how many of the memories that t sees hold each block's writes. (Later keys are masked anyway.)"""
     visible, own = segments.visible(device), segments.own_column(device)
     past = visible.scatter(1, own[:, None], False)[:, : len(segments.spans)].to(dtype)
     return past @ holds(segments, False, dtype, device) + _online_holds(segments, False, dtype, device)

@@ -1,8 +1,8 @@
 """Mamba-2: M_t = exp(Delta_t A) M_{t-1} + Delta_t v_t k_t^T, A < 0 of each head (arXiv 2405.21060, SSD).
 
-Delta = softplus of a projection of the layer's input, one a head; D_h v_t goes past the memory. Of the block of Mamba-2
-only this recurrence is here: projections, convolution, norm and gate are those of every memory. Shapes as in
-memories/base.py.
+Delta is the softplus of a projection of the layer's input, one for each head. D_h v_t is added to the output without
+passing through the memory. Only this recurrence of the Mamba-2 block is here: projections, convolution, norm and gate
+are the same as for every memory. Shapes as in memories/base.py.
 
 See docs/equations.md#mamba2.
 """
@@ -20,9 +20,11 @@ from mclab.memories.chunks import Chunks
 from mclab.replicas.layers import linear
 from mclab.replicas.parameters import Constant, Normal, Values, parameter
 
-#: Between what Delta starts, evenly on a logarithmic scale over the heads, and where -A does: the slow end of Mamba-2.
+#: The range over which the heads' Delta start, evenly on a logarithmic scale; the value at which -A starts, which is
+#: the slow end of Mamba-2's range.
 DELTA, RATE = (0.001, 0.1), 1.0
-#: Where D starts. Mamba-2's 1 drowns what unit keys and such small steps can bring back of a memory.
+#: The initial value of D. With Mamba-2's value of 1, D v is far larger than what a memory of unit keys and such small
+#: steps can return.
 PASSED = 0.0
 
 
@@ -37,14 +39,14 @@ class Mamba2Memory(DecayedMemory):
         self.D = parameter(replicas, heads, 1, init=Constant(PASSED), decays=False)
 
     def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
-        """The rates are Delta and Delta A."""
+        """Keys and values with two rates: Delta, and Delta A, the logarithm of the decay."""
         logits_RBHT = (linear(x_RBTD, self.project) + self.bias.mT.unsqueeze(1)).transpose(2, 3)
         delta_RBHT = F.softplus(logits_RBHT)
         log_alpha_RBHT = -delta_RBHT * self.A_log.exp().unsqueeze(1)
         return Tokens(k_GTK, v_GTV, (delta_RBHT.flatten(0, 2), log_alpha_RBHT.flatten(0, 2)))
 
     def skip(self, tokens: Tokens) -> Tensor:
-        """D_h v_t."""
+        """D_h v_t, [G, T, V]."""
         R, H, _ = self.D.shape
         passed: Tensor = self.D[:, None, :, :, None] * tokens.v.unflatten(0, (R, -1, H))
         return passed.flatten(0, 2)
@@ -59,7 +61,7 @@ class Mamba2Memory(DecayedMemory):
 
 
 def _biases(heads: int) -> tuple[tuple[float], ...]:
-    """Softplus of them is spread between the ends of DELTA, each head in the middle of its part: 0.01 with one head."""
+    """Biases whose softplus spreads the heads over DELTA, each in the middle of its part: 0.01 with one head."""
     low, high = (math.log(end) for end in DELTA)
     steps = (math.exp(low + (high - low) * (head + 0.5) / heads) for head in range(heads))
     return tuple((step + math.log(-math.expm1(-step)),) for step in steps)

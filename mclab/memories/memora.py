@@ -1,8 +1,8 @@
 """Memora: Z_t = alpha_t Z_{t-1} - eta_t dL/dW, L = |W k - v|^2, W = K (P+ - P-) (Miras, arXiv 2504.13173).
 
-[P+, P-] is the softmax of [Z, -Z] over the 2 K inputs of each output row: retention by KL divergence keeps each row a
-distribution, and its second half gives weights their sign. That equals the printed softmax(alpha log W - eta grad)
-without its logarithm of negative numbers. Shapes as in memories/base.py.
+[P+, P-] is the softmax of [Z, -Z] over the 2 K inputs of each output row. Retention by KL divergence keeps each row a
+distribution, and the second half, P-, makes negative weights possible. This equals the paper's
+softmax(alpha log W - eta grad), but has no logarithm of negative numbers. Shapes as in memories/base.py.
 
 See docs/equations.md#memora.
 """
@@ -25,13 +25,16 @@ from mclab.memories.fast_weights import Fold, write_in_chunks
 from mclab.replicas.layers import linear
 from mclab.replicas.parameters import Normal, Values, parameter
 
-#: Where the logits of eta and alpha start.
+#: The initial biases of the logits of eta and alpha.
 STARTS = (0.0, 5.0)
 
 
 class MemoraMemory(Memory):
-    """One matrix, from zero. In a state `weights` is W, which reads and Soup need, and `logits` is Z, which the next
-    write needs. What the steps of a chunk add up to is at most `max_lr`: eta = sigmoid(.) max_lr / C."""
+    """A memory of one matrix that starts at zero.
+
+    In a state, `weights` is W, which reads and Soup need, and `logits` is Z, which the next write needs. The steps of a
+    chunk sum to at most `max_lr`: eta = sigmoid(.) max_lr / C.
+    """
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
@@ -64,7 +67,7 @@ class MemoraMemory(Memory):
         return replace(state, weights=(weights,), logits=(logits,), anchor=(anchor,), place=state.place + 1)
 
     def carried(self, state: State) -> State:
-        """The weights are made of the logits."""
+        """`state` without its weights, which `resumed` computes from the logits."""
         return replace(state, weights=(), anchor=state.anchor * (self.chunk > 1))
 
     def resumed(self, carried: State, initial: State) -> State:

@@ -1,7 +1,8 @@
-"""A rule of the user's own, token by token or in chunks, read in every way that a cache reads memories.
+"""Run an update rule of the user's own, token by token or in chunks, and read it in every way that a cache needs.
 
-The rule is one class with `step(state, token)`; what else it may have is in docs/extending.md. It sees one
-replica: B sequences with H heads, a state of [B, H, ...], or several. Other shapes as in memories/base.py; L tokens.
+The rule is one class with `step(state, token)`; docs/extending.md says what else it may have. The rule sees one
+replica: B sequences with H heads. Its state is a tensor [B, H, ...] or several. Other shapes as in memories/base.py; L
+tokens.
 """
 
 import sys
@@ -19,27 +20,27 @@ from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.sparse_read import spread
 from mclab.replicas.stacked import stacked
 
-#: Tokens that a rule's `write` is given at once, unless it has a `chunk` of its own.
+#: How many tokens a rule's `write` gets at once, unless the rule has an attribute `chunk`.
 CHUNK = 16
-#: No more than this, whatever the rule says: `chunks_up_to`.
+#: The largest number that `write` may get at once, whatever the rule says; `chunks_up_to` sets it.
 _longest = sys.maxsize
-#: What a rule holds of several tokens, a tensor [B, L, H, ...] each.
+#: A rule's state as a tuple of tensors, [B, H, ...] each; the states after each of L tokens are [B, L, H, ...].
 States = tuple[Tensor, ...]
 
 
 class Token(NamedTuple):
-    """What a rule gets of a token; in `write` of L tokens, with an axis L behind B."""
+    """The inputs of a rule for one token. `write` gets those of L tokens, with an axis L after B."""
 
     k: Tensor
     """[B, H, K]: its key in each head."""
     v: Tensor
     """[B, H, V]: its value."""
     x: Tensor
-    """[B, D]: what the layer gets, of which a rule may make rates."""
+    """[B, D]: the layer's input, from which a rule may compute rates."""
 
 
 class OwnMemory(Memory):
-    """A rule as a memory. The last of `Tokens.rates` is the layer's input, [R B, T, D]."""
+    """A user's rule as a memory. `Tokens.rates` has one tensor, the layer's input [R*B, T, D]."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
@@ -69,7 +70,7 @@ class OwnMemory(Memory):
         return OwnWritten(self, segments, each)
 
     def _of(self, folded: Sequence[Tensor], replica: int) -> tuple[Tensor, ...]:
-        """[G, ...] each to one replica's [B, H, ...]."""
+        """From tensors [G, ...] to those of one replica, [B, H, ...]."""
         return tuple(z.unflatten(0, (self.replicas, -1, self.heads))[replica] for z in folded)
 
     def _token(self, token: Tokens, replica: int) -> Token:
@@ -86,14 +87,14 @@ class OwnMemory(Memory):
 
 
 def first(rule: Any, token: Token) -> States:
-    """The state before `token`, the first one: the rule's own, else a matrix of zeros for each head."""
+    """The state before `token`, the first token: by the rule's `initial`, else a matrix of zeros for each head."""
     if hasattr(rule, "initial"):
         return _all(rule.initial(token))
     return (token.k.new_zeros(*token.v.shape, token.k.shape[-1]),)
 
 
 def read(rule: Any, state: States, q_BHK: Tensor) -> Tensor:
-    """What a query gets, [B, H, V]: the rule's own read, else M q."""
+    """The read of a query, [B, H, V]: by the rule's own `read`, else M q."""
     if hasattr(rule, "read"):
         found: Tensor = rule.read(_one(state), q_BHK)
         return found
@@ -102,8 +103,10 @@ def read(rule: Any, state: States, q_BHK: Tensor) -> Tensor:
 
 @contextmanager
 def chunks_up_to(tokens: int) -> Iterator[None]:
-    """Within the block no `write` is given more at once, so that short sequences too are written from a state that is
-    carried."""
+    """Within the block a rule's `write` gets at most `tokens` tokens at once.
+
+    So even a short sequence is written in several calls, each from the state that the call before returned.
+    """
     global _longest
     before, _longest = _longest, tokens
     try:
@@ -113,8 +116,10 @@ def chunks_up_to(tokens: int) -> Iterator[None]:
 
 
 def over(rule: Any, state: States, tokens: Token) -> States:
-    """The states after each of L tokens, [B, L, H, ...]: by `write`, a chunk at a time, where the rule has it, else by
-    `step`."""
+    """The states after each of L tokens, [B, L, H, ...].
+
+    The rule's `write` computes them, chunk by chunk, if it has one, else its `step`, token by token.
+    """
     length, found = tokens.k.shape[1], list[States]()
     if not hasattr(rule, "write"):
         for t in range(length):
@@ -134,12 +139,12 @@ def _all(state: Tensor | Sequence[Tensor]) -> States:
 
 
 def _one(state: States) -> Tensor | States:
-    """As the rule gave it: a tensor alone, or several."""
+    """The state in the form that a rule uses: a single tensor, or a tuple of several."""
     return state[0] if len(state) == 1 else state
 
 
 class _Written(NamedTuple):
-    """One replica: every token's own states, and those of each kept memory [B, H, ...], in the order of `spans`."""
+    """One replica: `online` after every token, [B, T, H, ...], and `kept` [B, H, ...] in the order of `spans`."""
 
     online: States
     kept: list[States]
@@ -156,7 +161,10 @@ def _written(rule: Any, tokens: Token, segments: Segments, init: Init) -> _Writt
 
 
 def _alone(rule: Any, tokens: Token, spans: dict[tuple[int, int], None], size: int) -> dict[tuple[int, int], States]:
-    """The states over each span of blocks, from the first one on; spans of one length side by side."""
+    """For each span of blocks the states after each of its tokens, from the rule's first state on.
+
+    Spans of the same length are written in one batch.
+    """
     found = dict[tuple[int, int], States]()
     for blocks in dict.fromkeys(end - begin for begin, end in spans):
         alike = [span for span in spans if span[1] - span[0] == blocks]
@@ -174,7 +182,7 @@ def _at(tokens: Token, t: int) -> Token:
 
 @dataclass(frozen=True)
 class OwnWritten:
-    """A sequence, written: each replica's states."""
+    """A sequence that a user's rule wrote: the states of each replica."""
 
     memory: OwnMemory
     segments: Segments
@@ -184,7 +192,7 @@ class OwnWritten:
         return self._each(_read, q_GTK, weights_GTN)
 
     def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
-        """By reading all, what is not named with weight zero."""
+        """Read all memories; those that were not chosen have weight zero."""
         return self.read(q_GTK, spread(weights_GTJ, columns_GTJ, self.segments.columns))
 
     def read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
@@ -222,7 +230,7 @@ def _read(
 def _read_mixed(
     rule: Any, written: _Written, readers: list[tuple[int, int]], q_BTHK: Tensor, weights_BTHN: Tensor, own_BTH1: Tensor
 ) -> Tensor:
-    """What is read of each token's weighted sum of states."""
+    """For each token, read the weighted sum of the states that it sees."""
     mixed = list[Tensor]()
     for number, online in enumerate(written.online):
         total = _times(own_BTH1[..., 0], online)
@@ -238,7 +246,7 @@ def _times(weights_BTH: Tensor, state: Tensor) -> Tensor:
 
 
 def _reads(rule: Any, states: States, q_BTHK: Tensor) -> Tensor:
-    """Every token its own state: [B, L, H, V]."""
+    """[B, L, H, V]: every token reads its own state."""
     found: Tensor = read(rule, tuple(each.flatten(0, 1) for each in states), q_BTHK.flatten(0, 1))
     y_BLHV: Tensor = found.unflatten(0, q_BTHK.shape[:2])
     return y_BLHV

@@ -1,13 +1,14 @@
 """RWKV-7's memory: S_t = S_{t-1} (diag(w_t) - kappa_t (a_t * kappa_t)^T) + v_t k'_t^T, read S q (arXiv 2503.14456).
 
 w = exp(-e^(-1/2) sigmoid(d)) and a = sigmoid(.) for every channel; kappa = (k * xi) / |k * xi| in each head;
-k' = k (1 + (a - 1) * rho). d is a bias and tanh between two matrices, a's logit a bias and two matrices.
+k' = k (1 + (a - 1) * rho). d is a bias plus a map of the layer's input by two matrices with tanh between them; the
+logit of a is a bias plus a map by two matrices.
 
-Left out of the full block: the shift of tokens before the projections (the short convolution takes its place), the
-bonus of the present token, the value residual between layers, the output's gate (`out_gate: true` adds one) and group
-norm (the mixer's norm takes its place). RWKV-7 starts the decays of its channels between e^-0.001 and e^-0.11 a token;
-the fast ones forget a sequence of 64 tokens, so here the slowest keeps e^-0.06 and the fastest e^-0.7 of what it held
-64 tokens ago.
+These parts of the full block are left out: the shift of tokens before the projections (the short convolution takes its
+place), the bonus of the present token, the value residual between layers, the output's gate (`out_gate: true` adds one)
+and group norm (the mixer's norm takes its place). RWKV-7 starts the decays of its channels between e^-0.001 and e^-0.11
+a token. The fast channels would forget a sequence of 64 tokens. Here, of what a channel held 64 tokens ago, the slowest
+keeps e^-0.06 and the fastest e^-0.7.
 
 See docs/equations.md#rwkv7.
 """
@@ -28,12 +29,12 @@ from mclab.memories.chunks import Chunks
 from mclab.replicas.layers import linear
 from mclab.replicas.parameters import Constant, Normal, ReplicaParameter, Values, parameter
 
-#: Between what d starts over a head's channels.
+#: The range over which d starts for the channels of a head.
 DECAYS = (-6.5, -4.0)
 
 
 class Rwkv7Memory(DeltaRuleMemory):
-    """Of every channel a decay and a step size; `rates` are log w, kappa and a * kappa."""
+    """Every channel has a decay and a step size; `Tokens.rates` are log w, kappa and a * kappa."""
 
     chunk = chunkwise.CHANNELS_CHUNK
 
@@ -68,12 +69,12 @@ class Rwkv7Memory(DeltaRuleMemory):
         return State((recurrent.step(state.weights[0], log_w.exp(), kappa, erased, token.k, token.v),))
 
     def _heads(self, x_RBTD: Tensor, bias_RHK: Tensor) -> Tensor:
-        """[G, T, K]: with the bias, each head's channels by themselves."""
+        """[G, T, K]: the sum of x and the bias, split into heads."""
         x: Tensor = x_RBTD.unflatten(-1, (self.heads, -1)) + bias_RHK[:, None, None]
         return x.transpose(2, 3).flatten(0, 2)
 
     def _each(self, own_RHK: Tensor, like_GTK: Tensor) -> Tensor:
-        """[G, 1, K]: a head's vector for every sequence."""
+        """[G, 1, K]: the vector of each head, repeated for every sequence."""
         R, H, K = own_RHK.shape
         return own_RHK.unsqueeze(1).expand(R, like_GTK.shape[0] // (R * H), H, K).reshape(-1, 1, K)
 

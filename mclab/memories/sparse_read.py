@@ -1,7 +1,7 @@
-"""Reading the kept memories that each token chose, and no others (SSC; docs/equations.md#sparse-selective-caching).
+"""Read the kept memories that each token chose, and no others (SSC; docs/equations.md#sparse-selective-caching).
 
 Shapes: G sequences and heads folded, T time, K key width, V value width, k choices, J = k + 1 columns, the last of them
-t's own; Q states, among which every kept memory has its place.
+t's own; Q states, among which every kept memory is one.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from mclab.memories.base import Segments
 
 
 def spread(weights_GTJ: Tensor, columns_GTJ: Tensor, columns: int) -> Tensor:
-    """The same weights with a column for every memory, zero where none is named: [G, T, columns]."""
+    """[G, T, columns]: the weights with a column for every memory, zero for memories that are not chosen."""
     wide = weights_GTJ.new_zeros(*weights_GTJ.shape[:2], columns)
     return wide.scatter_add(-1, columns_GTJ, weights_GTJ)
 
 
 def chosen_reads(segments: Segments, k: int) -> int:
-    """How many kept memories the tokens of one sequence read when each takes k of those that it sees."""
+    """How many kept memories the tokens of one sequence read in all, each at most k of those that it sees."""
     change = [0] * (segments.count + 1)
     for first, end in segments.readers:
         change[first] += 1
@@ -35,12 +35,15 @@ def chosen_reads(segments: Segments, k: int) -> int:
 
 
 def all_reads(segments: Segments) -> int:
-    """How many kept memories the tokens of one sequence see, added up."""
+    """How many kept memories the tokens of one sequence see in all."""
     return segments.segment * sum(end - first for first, end in segments.readers)
 
 
 def cost_of_chosen(segments: Segments, sequences: int, k: int, states: int, size: int, on: Costs) -> int:
-    """Multiply-adds that reading k of them costs, or what takes as long, with `states` of `size` entries a sequence."""
+    """The cost of reading k kept memories for each token, in multiply-adds or what takes as long as one.
+
+    Each sequence has `states` states of `size` entries.
+    """
     sequences = on.folded(sequences)
     pairs, memories = sequences * chosen_reads(segments, k), sequences * states
     height = kernel.rows_in_block(pairs, memories)
@@ -49,7 +52,7 @@ def cost_of_chosen(segments: Segments, sequences: int, k: int, states: int, size
 
 
 def cost_of_all(segments: Segments, sequences: int, size: int, on: Costs) -> int:
-    """The same of reading every one that a token sees."""
+    """The cost, in the same unit as `cost_of_chosen`, of reading every kept memory that a token sees."""
     return on.folded(sequences) * all_reads(segments) * (size + on.row)
 
 
@@ -63,9 +66,9 @@ def read(
     weights_GTJ: Tensor,
     columns_GTJ: Tensor,
 ) -> Tensor:
-    """What each token's own memory gave, `own_GTV`, and what those that it chose give, times their weights: [G, T, V].
+    """[G, T, V]: each token's weighted sum of `own_GTV`, its online read, and its reads of the memories that it chose.
 
-    `layers` are the kept memories' matrices [G, Q, O, I]; column n is at `place[n]`.
+    `layers` has for each layer the matrices [G, Q, O, I] of all states; kept memory n is state `place[n]`.
     """
     G, T, _ = q_GTK.shape
     Q = layers[0].shape[1]
@@ -74,7 +77,7 @@ def read(
     h = x = kernel.to_blocks(q_GTK.flatten(0, 1), blocks)
     for i, weights in enumerate(layers):
         h = kernel.apply_blocks(F.gelu(h) if i else h, weights.flatten(0, 1), blocks)
-    if net.gain is not None:  # of each block its sequence's; the block of zeros, which all share, has none
+    if net.gain is not None:  # each block has its sequence's gain; the shared block of zeros has zeros
         net = replace(net, gain=F.pad(net.gain.index_select(0, blocks.owner // Q), (0, 0, 0, 0, 0, 1)))
     weights_Tk = weights_GTJ[..., :-1].flatten(0, 1)
     own_TV = (own_GTV * weights_GTJ[..., -1:]).flatten(0, 1)
@@ -83,9 +86,9 @@ def read(
 
 
 def _memories(columns_GTJ: Tensor, place: Sequence[int], states: int) -> Tensor:
-    """Each choice as a number among the G Q states, G Q where there is none: [G, T, k]."""
+    """[G, T, k]: the number of each chosen memory among the G Q states; G Q where a column only fills up."""
     kept, own = columns_GTJ[..., :-1], columns_GTJ[..., -1:]
     first = counting(kept.shape[0], kept.device)[:, None, None] * states
-    # Where columns are places there is nothing to map; t's own column may be beyond the kept memories.
+    # Where column n is state n, nothing is mapped. The 0 is for t's own column, which may follow the kept memories.
     table = None if list(place) == list(range(len(place))) else integers((*place, 0), kept.device)
     return torch.where(kept == own, kept.shape[0] * states, first + (kept if table is None else table[kept]))

@@ -1,8 +1,8 @@
 """Sliding-window linear attention: M_t = alpha_t M_{t-1} + beta_t v_{t-1} k_{t-1}^T + lambda_t v_t k_t^T.
 
-MC (arXiv 2602.24281), with a window of two tokens; alpha, beta, lambda in (0, 1) come from the layer's input. As
-decayed attention the weight of token j at t is Lambda_tj lambda_j + Lambda_{t,j+1} beta_{j+1}, Lambda_tj the product of
-alpha over j < m <= t. The window does not reach over a restart.
+This is the rule of MC (arXiv 2602.24281), with a window of two tokens; alpha, beta, lambda in (0, 1) come from the
+layer's input. Written as decayed attention, token j has the weight Lambda_tj lambda_j + Lambda_{t,j+1} beta_{j+1} at t,
+where Lambda_tj is the product of alpha over j < m <= t. The window does not reach over a restart.
 
 See docs/equations.md#swla.
 """
@@ -21,12 +21,13 @@ from mclab.memories.chunks import Chunks
 from mclab.replicas.layers import linear
 from mclab.replicas.parameters import Normal, Values, parameter
 
-#: Where the logits of alpha, beta and lambda start: remember, write the last token again a little, write this one.
+#: The initial biases of the logits of alpha, beta and lambda: the memory is kept, the token before is written again in
+#: part, and this token is written.
 STARTS = (5.0, 0.0, 0.0)
 
 
 class SwlaMemory(DecayedMemory):
-    """Writes a token when it comes and, once more, when the next one does."""
+    """It writes a token when the token comes, and once more when the next token comes."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__(replicas, width, heads, mixer)
@@ -42,7 +43,7 @@ class SwlaMemory(DecayedMemory):
         log_alpha = chunks.cut(F.logsigmoid(alpha))
         now = coefficients(Rates(chunks.cut(torch.sigmoid(write)), log_alpha))
         again = coefficients(Rates(chunks.cut(torch.sigmoid(beta)), log_alpha))
-        # Slot 0 is the token before the chunk, slot j + 1 token j: beta_j writes the token before j.
+        # Write 0 is the token before the chunk, write j + 1 is token j. beta_j writes the token before j.
         return now._replace(writes=F.pad(now.writes, (1, 0)) + F.pad(again.writes, (0, 1)))
 
     def writes(self, tokens: Tokens, chunks: Chunks) -> tuple[Tensor, Tensor]:
@@ -55,7 +56,7 @@ class SwlaMemory(DecayedMemory):
 
 
 def _with_last(x_GTK: Tensor, chunks: Chunks) -> Tensor:
-    """[M, X, C + 1, K]: each chunk behind the token before it, which is zero where the memory starts."""
+    """[M, X, C + 1, K]: each chunk with the token before it in front; this is zero where the memory starts."""
     before = F.pad(x_GTK, (0, 0, 1, -1))
     if chunks.restarts:
         before = before.unflatten(1, (chunks.segments.count, -1))

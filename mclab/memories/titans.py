@@ -1,6 +1,6 @@
 """Titans: S_t = beta_t S_{t-1} - eta_t grad L, M_t = alpha_t M_{t-1} + S_t, L = |M(k) - v|^2 (arXiv 2501.00663).
 
-The Memory Caching paper prints M_t = alpha_t M_{t-1} - S_t, which climbs the loss; this descends, as Titans does.
+The Memory Caching paper prints M_t = alpha_t M_{t-1} - S_t, which climbs the loss; this code descends it, like Titans.
 
 See docs/equations.md#titans.
 """
@@ -12,13 +12,16 @@ from torch.nn import functional as F
 from mclab.kernels.fastweight.rates import Rates
 from mclab.memories.base_gradient import GradientMemory
 
-#: Where the decay's logit starts, and between what the heads' momentum logits do.
+#: The initial bias of the decay's logit, and the range over which the heads' momentum logits start.
 ALPHA, BETA = 5.0, (0.0, 2.0)
 
 
 class TitansMemory(GradientMemory):
-    """Step size, decay and momentum. What a chunk's steps add up to is at most `max_lr`, momentum included:
-    eta = sigmoid(.) max_lr (1 - beta) / C (measured: a bound on eta alone is not enough)."""
+    """Its rates are step size, decay and momentum.
+
+    The steps of a chunk, momentum included, sum to at most `max_lr`: eta = sigmoid(.) max_lr (1 - beta) / C. (A bound
+    on eta alone was measured and is not enough.)
+    """
 
     @staticmethod
     def starts(heads: int) -> tuple[tuple[float, ...], ...]:

@@ -16,7 +16,7 @@ from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.segment_masks import earlier_of_runs, holds, visible
 from mclab.replicas.parameters import Constant, parameter
 
-#: What gathering an entry of a kept memory costs, forward and backward, in multiply-adds; measured on one core.
+#: The cost of gathering one entry of a kept memory, forward and backward, in multiply-adds (measured on one core).
 GATHER = 16
 
 
@@ -42,7 +42,8 @@ class VectorWritten:
         if GATHER * k >= M:
             return self.read(q_GTK, sparse_read.spread(weights_GTJ, columns_GTJ, self.segments.columns))
         first_G11 = counting(G, q_GTK.device)[:, None, None] * M
-        rows_kGT = (columns_GTJ[..., :-1].clamp(max=M - 1) + first_G11).movedim(-1, 0)  # what fills up weighs zero
+        # Columns that only fill up have weight zero, so any valid row will do.
+        rows_kGT = (columns_GTJ[..., :-1].clamp(max=M - 1) + first_G11).movedim(-1, 0)
         total = weights_GTJ[..., -1:] * self.online
         for j, rows_GT in enumerate(rows_kGT):
             each_GTK = self.kept.flatten(0, 1).index_select(0, rows_GT.flatten()).view_as(q_GTK)

@@ -3,5 +3,5 @@
 - `lm`, `block`: the model around the mixers.
 - `mixers`: every mixer by the name under `model.mixer.name`. They are `memory` (projections around a cached memory),
   `attention`, `hybrid` (both in one layer), `log_linear`, `conv`, and `module` (one of the user's own).
-- `cache`: what sequences leave behind in a layer of `mclab.nn`, and its form for `torch.save`.
+- `cache`: the state of sequences between two calls of a layer of `mclab.nn`, and its form for `torch.save`.
 """

@@ -16,15 +16,18 @@ from mclab.config.model import AttentionMixer, Mixer, ModelConfig
 from mclab.constants import once
 from mclab.replicas.layers import Linear, ShortConv, rotate
 
-#: A window is read in blocks of its own length, at least this many tokens, where at least so many blocks fit; in fewer
-#: one mask over all tokens is as fast.
+#: A window is read in blocks of its own length, but at least BLOCK tokens, if at least FEWEST blocks fit into the
+#: sequence. With fewer blocks one mask over all tokens is as fast.
 BLOCK, FEWEST = 32, 8
 
 
 @dataclass(frozen=True)
 class AttentionPast:
-    """What a sequence leaves behind for its next token: the convolution's last inputs (`taps`), and the keys and values
-    that the window still reaches, [R*B, H, J, K] each, rotated. The fields' names are those of a stored cache."""
+    """The state of a sequence from which its next token continues.
+
+    `taps` are the last inputs of the convolution. `k` (rotated) and `v` are the keys and values that the window still
+    reaches, [R*B, H, J, K] each. The names of the fields are those of a stored cache.
+    """
 
     tokens: int = 0
     taps: Tensor | None = None
@@ -33,7 +36,10 @@ class AttentionPast:
 
 
 class Attention(nn.Module):
-    """Rotary and a short convolution, without activation, as the mixer says, else as the model does."""
+    """Softmax attention, with rotary positions and a short convolution (without activation) if the keys say so.
+
+    The keys of `mixer` come before those of `model`.
+    """
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
         super().__init__()
@@ -56,7 +62,7 @@ class Attention(nn.Module):
         return mixed
 
     def after(self, past: AttentionPast, x_RBTD: Tensor) -> tuple[Tensor, AttentionPast]:
-        """What `forward` gives, within a window, for tokens that follow on `past`, and what they leave behind."""
+        """The output of `forward`, with a window, for tokens that follow `past`, and the state after these tokens."""
         assert self.window is not None
         mixed, taps, T = self.qkv(x_RBTD), past.taps, x_RBTD.shape[2]
         if isinstance(self.conv, ShortConv):
@@ -87,17 +93,17 @@ def window_attention(q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, window: int
     q = F.pad(q_BHTK, (0, 0, 0, short)).unflatten(-2, (-1, size))
     k, v = (_with_last(F.pad(z, (0, 0, size, short)).unflatten(-2, (-1, size))) for z in (k_BHTK, v_BHTK))
     mask_NCJ = _band(size, 2 * size, window, q.device).repeat(q.shape[-3], 1, 1)
-    mask_NCJ[0, :, :size] = False  # before the first token there is nothing
+    mask_NCJ[0, :, :size] = False  # before the first token there are no keys
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_NCJ).flatten(-3, -2)[..., :T, :]
 
 
 @once
 def _band(queries: int, keys: int, window: int, device: torch.device) -> Tensor:
-    """[queries, keys]: what the last `queries` of `keys` tokens see."""
+    """[queries, keys]: True for the keys that each of the last `queries` of `keys` tokens sees."""
     back = torch.arange(keys - queries, keys, device=device)[:, None] - torch.arange(keys, device=device)
     return (back >= 0) & (back < window)
 
 
 def _with_last(x_BHNCK: Tensor) -> Tensor:
-    """Each block but the first behind the one before it: [..., N - 1, 2 C, K]."""
+    """[..., N - 1, 2 C, K]: each block but the first, with the block before it in front."""
     return torch.cat((x_BHNCK[..., :-1, :, :], x_BHNCK[..., 1:, :, :]), -2)

@@ -10,7 +10,7 @@ from mclab.replicas.layers import RMSNorm, SwiGLU
 class Block(nn.Module):
     """Pre-norm residual block. The MLP sees one token at a time, so it may run on chosen positions alone.
 
-    `mixer` is this layer's: `model.mixer`, or what `model.pattern` puts in its place.
+    `mixer` has the keys of this layer: `model.mixer`, or what `model.pattern` puts in its place.
     """
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:

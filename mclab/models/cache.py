@@ -1,7 +1,7 @@
-"""The cache of a public layer (`mclab.nn`): what sequences leave behind, its size, and its form as named tensors.
+"""The cache of a public layer (`mclab.nn`): the state of sequences, its size, and its form as named tensors.
 
-`Cache` is what a user holds; `to_tensors` and `from_tensors` are its form for `torch.save` and safetensors. The names
-of those tensors are the fields of the classes that they come from: a field that is renamed loses stored caches.
+A user holds a `Cache`; `to_tensors` and `from_tensors` convert it for `torch.save` and safetensors. The names of these
+tensors are the fields of the classes that they come from: after a field is renamed, stored caches cannot be read.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,28 +22,31 @@ Past = MemoryPast | HybridPast
 
 @dataclass(frozen=True)
 class Cache:
-    """What sequences leave behind in one layer. A call with it returns another one and leaves this as it was, so that
-    several continuations may start from the same cache."""
+    """The state of sequences in one layer, from which their next tokens continue.
+
+    A call of the layer with a cache returns a new one and does not change the old one, so that several continuations
+    may start from the same cache.
+    """
 
     batch: int
-    """Sequences side by side."""
+    """How many sequences it holds."""
     key: int
-    """Of which layer's keys it is: another refuses it."""
+    """A number made from the keys of its layer; a layer with other keys refuses the cache."""
     past: Past
 
     @property
     def memory(self) -> MemoryPast:
-        """The part without a hybrid's attention."""
+        """The state of the memory, without that of a hybrid's attention."""
         return self.past.memory if isinstance(self.past, HybridPast) else self.past
 
     @property
     def tokens(self) -> int:
-        """Tokens of each sequence so far."""
+        """How many tokens each sequence has so far."""
         return self.memory.progress.tokens
 
     @property
     def segments(self) -> int:
-        """Kept memories that the next token may read."""
+        """How many kept memories the next token may read."""
         return self.memory.progress.kept.count
 
     @property
@@ -58,10 +61,10 @@ class Cache:
         return sum(each.numel() for each in rows if each.is_floating_point()) // self.batch
 
     def cut(self, segments: int) -> "Cache":
-        """With the newest `segments` of the kept memories alone; the rest is freed. All stay where there are no more.
+        """A cache with the newest `segments` kept memories only, so that the others can be freed.
 
-        With `segmentation="log"` a bucket that is complete later holds what was dropped again.
-        Raises `ValueError` for what is no whole number from 0 on.
+        It has all kept memories where there are no more. With `segmentation="log"` a bucket that becomes complete later
+        contains the dropped segments again. Raises `ValueError` if `segments` is not a whole number from 0 on.
         """
         whole("segments", segments, 0)
         progress = self.memory.progress
@@ -70,15 +73,15 @@ class Cache:
         return replace(self, past=past)
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> "Cache":
-        """On another device, or with its floating-point tensors in another type."""
+        """The cache on another device, or with floating-point tensors of another dtype."""
         return self._mapped(lambda x: x.to(device=device, dtype=dtype if x.is_floating_point() else None))
 
     def detach(self) -> "Cache":
-        """Without the graph that leads to earlier tokens' gradients."""
+        """The cache without the autograd graph of earlier tokens."""
         return self._mapped(Tensor.detach)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Named tensors, for `torch.save` and `MemoryCaching.load_cache`."""
+        """The cache as named tensors, for `torch.save` and `MemoryCaching.load_cache`."""
         return {"batch": torch.tensor(self.batch), "key": torch.tensor(self.key), **to_tensors(self.past)}
 
     def _mapped(self, change: Callable[[Tensor], Tensor]) -> "Cache":
@@ -87,12 +90,12 @@ class Cache:
 
 
 def to_tensors(past: Past) -> dict[str, Tensor]:
-    """Each tensor by its dotted place; whole numbers as tensors of one number."""
+    """All tensors of `past` by their dotted field names; a whole number becomes a tensor of one number."""
     return dict(_flat("", past))
 
 
 def from_tensors(found: Mapping[str, Tensor], hybrid: bool) -> Past:
-    """What `to_tensors` was given. Raises `KeyError` where something is missing."""
+    """Make the `past` from which `to_tensors` made `found`. Raises `KeyError` where a tensor is missing."""
     if not hybrid:
         return _memory(found, "")
     tokens, taps = int(found["attention.tokens"]), found.get("attention.taps")
@@ -143,7 +146,7 @@ def _numbered(found: Mapping[str, Tensor], name: str) -> tuple[Tensor, ...]:
 
 
 def whole(name: str, value: object, least: int, most: int | None = None) -> None:
-    """Raise `ValueError` that names the argument, unless it is a whole number between these."""
+    """Raise `ValueError`, with the argument's `name`, unless `value` is a whole number from `least` to `most`."""
     right = isinstance(value, int) and not isinstance(value, bool) and value >= least
     if not right or (most is not None and value > most):  # type: ignore[operator]
         to = f"from {least} on" if most is None else f"from {least} to {most}"

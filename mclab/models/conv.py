@@ -18,8 +18,8 @@ from mclab.replicas.parameters import Constant, Normal, parameter
 class GatedConv(nn.Module):
     """(u W + b1) * (h conv u + b2) + u, with a causal depthwise filter h of `kernel` tokens.
 
-    The product is the paper's equation; the sum with u, which the paper leaves to the block around it, is inside the
-    layer in its code (zoology/mixers/base_conv.py), in addition to the block's own.
+    The product is the paper's equation. The sum with u follows the paper's code (zoology/mixers/base_conv.py), where it
+    is inside the layer, in addition to the sum of the block; the paper has it in the block alone.
     """
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:

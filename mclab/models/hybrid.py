@@ -1,6 +1,6 @@
 """A memory and window attention in one layer: Titans' Memory as Layer and Memory as Gate (arXiv 2501.00663, section 4).
 
-Both without the paper's persistent tokens. Shapes: R replicas, B batch, T time, D model width.
+Both leave out the paper's persistent tokens. Shapes: R replicas, B batch, T time, D model width.
 
 See docs/equations.md#hybrids.
 """
@@ -19,18 +19,19 @@ from mclab.replicas.parameters import Constant, parameter
 
 @dataclass(frozen=True)
 class HybridPast:
-    """What a sequence leaves behind for its next token in both parts."""
+    """The states of both parts, from which the next token of a sequence continues."""
 
     memory: MemoryPast = field(default_factory=MemoryPast)
     attention: AttentionPast = field(default_factory=AttentionPast)
 
 
 class MemoryAsLayer(nn.Module):
-    """m + attention(norm(m)) with m = memory(x): the attention sees nothing that did not go through the memory.
+    """m + attention(norm(m)) with m = memory(x): the attention sees only what went through the memory.
 
     Eqs. 30 and 31 print attention(memory(x)); the paper leaves norms and residual connections, which all its blocks
-    have, out of its equations (section 4.4). Without this residual it learns far more slowly; with one around the
-    memory as well the attention would see the layer's input, as in a layer pattern, e.g. [titans, attention/16].
+    have, out of its equations (section 4.4). Without this residual connection the layer learns far more slowly. With
+    another one around the memory, the attention would also see the layer's input, as it does in a layer pattern such as
+    [titans, attention/16].
     """
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
@@ -44,7 +45,7 @@ class MemoryAsLayer(nn.Module):
         return mixed
 
     def after(self, past: HybridPast, x_RBTD: Tensor) -> tuple[Tensor, HybridPast]:
-        """What `forward` gives for tokens that follow on `past`, and what they leave behind. R is 1."""
+        """The output of `forward` for tokens that follow `past`, and the state after these tokens. R is 1."""
         remembered, memory = self.memory.after(past.memory, x_RBTD)
         attended, attention = self.attention.after(past.attention, self.norm(remembered))
         return remembered + attended, HybridPast(memory, attention)
@@ -53,9 +54,9 @@ class MemoryAsLayer(nn.Module):
 class MemoryAsGate(nn.Module):
     """norm(attention(x)) * sigmoid(norm(memory(x))), both of the layer's input.
 
-    The paper's (x) in eq. 28 is a gate: both outputs are normalised with learned vectors, followed by a non-linearity.
-    Ours: both norms are RMS, the non-linearity is on the memory's side alone, and the attention's vector starts small
-    as every branch of the residual stream does.
+    The operator (x) in the paper's eq. 28 is a gate: both outputs are normalised with learned vectors, and a
+    non-linearity follows. Here both norms are RMS norms, only the memory's side has the non-linearity, and the learned
+    vector of the attention's norm starts small, like every branch of the residual stream.
     """
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
@@ -68,7 +69,7 @@ class MemoryAsGate(nn.Module):
         return self._gated(self.memory(x_RBTD), self.attention(x_RBTD))
 
     def after(self, past: HybridPast, x_RBTD: Tensor) -> tuple[Tensor, HybridPast]:
-        """What `forward` gives for tokens that follow on `past`, and what they leave behind. R is 1."""
+        """The output of `forward` for tokens that follow `past`, and the state after these tokens. R is 1."""
         remembered, memory = self.memory.after(past.memory, x_RBTD)
         attended, attention = self.attention.after(past.attention, x_RBTD)
         return self._gated(remembered, attended), HybridPast(memory, attention)
@@ -79,11 +80,11 @@ class MemoryAsGate(nn.Module):
 
 
 def _both(replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> tuple[CachedMemory, Attention]:
-    """The memory, cached as its keys say, and the attention; `gain` scales the start of both outputs."""
+    """The cached memory and the attention of a hybrid; `gain` scales the initial output projections of both."""
     assert isinstance(mixer, MemoryMixer)
     window = AttentionMixer(window=mixer.window)
     return CachedMemory(replicas, model, mixer, length, gain), Attention(replicas, model, window, length, gain)
 
 
-#: By the name under `model.mixer.hybrid`.
+#: Hybrids by their name under `model.mixer.hybrid`.
 HYBRIDS: dict[str, type[MemoryAsLayer | MemoryAsGate]] = {"mal": MemoryAsLayer, "mag": MemoryAsGate}

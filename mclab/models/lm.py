@@ -25,7 +25,7 @@ class LM(nn.Module):
     def __init__(self, run: RunConfig, replicas: int) -> None:
         super().__init__()
         model, vocab, length = run.model, run.task.vocab, run.task.length
-        # Each of the 2 * layers branches adds to the stream; their starts are scaled so that the sum stays near one.
+        # Each of the 2 * layers branches adds to the stream; their initial weights are scaled to keep the sum near one.
         gain = 1 / math.sqrt(2 * model.layers)
         self.embedding = parameter(replicas, vocab, model.dim, init=Normal(1 / math.sqrt(model.dim)))
         learned = model.position == "learned"
@@ -35,7 +35,7 @@ class LM(nn.Module):
         self.norm = RMSNorm(replicas, model.dim)
 
     def forward(self, tokens_RBT: Tensor, positions_RBQ: Tensor) -> Tensor:
-        """Logits at the scored positions alone, [R, B, Q, V]: the head, and the last MLP, touch nothing else."""
+        """[R, B, Q, V]: the logits at the scored positions. The head and the last MLP run on these positions only."""
         x_RBTD = self._embed(tokens_RBT)
         *earlier, last = (block for block in self.blocks if isinstance(block, Block))
         for block in earlier:
@@ -53,5 +53,5 @@ class LM(nn.Module):
 
 @once
 def _offsets(replicas: int, vocab: int, device: torch.device) -> Tensor:
-    """[R, 1, 1]: where each replica's rows begin."""
+    """[R, 1, 1]: the first row of each replica in the stacked embedding [R * V, D]."""
     return torch.arange(0, replicas * vocab, vocab, device=device)[:, None, None]

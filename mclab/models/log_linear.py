@@ -1,8 +1,9 @@
-"""Log-linear attention: a memory's past in buckets of doubling size, each weighed by the token (arXiv 2506.04761).
+"""Log-linear attention: a token reads its past in buckets of doubling size, each with its weight (arXiv 2506.04761).
 
-y_t = sum over levels l of lambda_t^(l) S_t^(l) q_t with lambda = softplus(L_l times a projection of x_t), L_l learned,
-of each head; the rule that writes S is Mamba-2's or the gated delta rule's. Unlike a cache over log segments, every
-token cuts its past anew, down to single tokens, a bucket still decays, and the weights do not add up to one.
+y_t = sum over levels l of lambda_t^(l) S_t^(l) q_t with lambda = softplus(L_l times a projection of x_t); each head has
+a learned L_l. The rule that writes S is Mamba-2's or the gated delta rule's. This differs from a cache over log
+segments: every token cuts its past anew, down to single tokens; a bucket still decays; and the weights do not sum to
+one.
 
 Shapes: R replicas, B batch, T time, D model width, H heads, G = R*B*H folded, C chunk, L levels.
 
@@ -25,7 +26,7 @@ from mclab.replicas.parameters import Constant, Normal, parameter
 
 #: Tokens in a chunk, a power of two; the result does not depend on it.
 CHUNK = 64
-#: By the name under `model.mixer.rule`.
+#: Chunk forms by the name of their rule under `model.mixer.rule`.
 RULES = {"mamba2": chunkwise.decayed, "gated_delta": chunkwise.delta}
 
 
@@ -39,7 +40,7 @@ class LogLinear(Projected):
 
 
 class LogLinearRead(nn.Module):
-    """Queries, keys and values in, one output a token. `length` is the training length, which sizes the weights."""
+    """Maps queries, keys and values to one output a token. `length` is that of training; it sizes the weights."""
 
     def __init__(self, replicas: int, width: int, heads: int, length: int, mixer: LogLinearMixer) -> None:
         super().__init__()
@@ -74,7 +75,7 @@ class LogLinearRead(nn.Module):
         return y_GTV.unflatten(0, (R, -1, self.heads)).transpose(2, 3).flatten(-2)
 
     def _weights(self, x_RBTD: Tensor) -> Tensor:
-        """lambda: [G, T, L]."""
+        """The weights lambda of the levels, [G, T, L]."""
         logits_RBTHL = linear(x_RBTD, self.project).unflatten(-1, (self.heads, -1)) * self.level[:, None, None]
         return F.softplus(logits_RBTHL).transpose(2, 3).flatten(0, 2)
 
@@ -83,7 +84,7 @@ class LogLinearRead(nn.Module):
 
 
 def _cut(x: Tensor, size: int) -> Tensor:
-    """[G, T, ...] to [M, G, C, ...], zeros behind the end."""
+    """[G, T, ...] to [M, G, C, ...], padded with zeros at the end."""
     short = -x.shape[1] % size
     if short:
         x = F.pad(x, (*(0, 0) * (x.dim() - 2), 0, short))

@@ -21,7 +21,7 @@ from mclab.replicas.layers import Linear, RMSNorm, ShortConv
 class Projected(nn.Module):
     """Projections, short convolution, SiLU, L2-norm on q and k, a core, per-head norm, output projection.
 
-    The core goes from x, q, k, v [R, B, T, D], and whether to rotate q and k, to [R, B, T, D].
+    The core maps x, q, k, v, [R, B, T, D] each, and whether to rotate q and k, to [R, B, T, D].
     The recipe is that of Titans (arXiv 2501.00663); the Memory Caching paper does not give one.
     """
 
@@ -53,7 +53,7 @@ class Projected(nn.Module):
         return (self._unit(q), self._unit(k), v) if self.qk_norm else (q, k, v)
 
     def _output(self, x_RBTD: Tensor, read_RBTD: Tensor) -> Tensor:
-        """The mixer's output from what the core read; a core reads in fp32 where all else is bf16."""
+        """The mixer's output, from the core's output, which is fp32 even where all else is bf16."""
         y = self.norm(read_RBTD).to(x_RBTD.dtype)
         if self.out_gate is not None:
             y = y * F.silu(self.out_gate(x_RBTD))
@@ -66,16 +66,16 @@ class Projected(nn.Module):
 
 @dataclass(frozen=True)
 class MemoryPast:
-    """What a sequence leaves behind for its next token. The fields' names are those of a stored cache
+    """The state of a sequence from which its next token continues. The names of the fields are those of a stored cache
     (models/cache.py)."""
 
     taps: Tensor | None = None
-    """[R, B, J - 1, C]: the convolution's inputs for its kernel of J tokens."""
+    """[R, B, J - 1, C]: the last inputs of the convolution, whose kernel has J tokens."""
     progress: DecodingState = field(default_factory=DecodingState)
 
 
 class CachedMemory(Projected):
-    """A memory with its cache."""
+    """A cached memory between its projections."""
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
         assert isinstance(mixer, MemoryMixer)
@@ -83,7 +83,7 @@ class CachedMemory(Projected):
         super().__init__(replicas, model, mixer, core, gain)
 
     def after(self, past: MemoryPast, x_RBTD: Tensor) -> tuple[Tensor, MemoryPast]:
-        """What `forward` gives for tokens that follow on `past`, and what they leave behind. R is 1."""
+        """The output of `forward` for tokens that follow `past`, and the state after these tokens. R is 1."""
         assert isinstance(self.caching, CachingLayer)
         mixed, taps = self.qkv(x_RBTD), past.taps
         if isinstance(self.conv, ShortConv):

@@ -1,4 +1,4 @@
-"""Sequence mixers by the name under `model.mixer.name`: [R, B, T, D] to [R, B, T, D], causal."""
+"""Sequence mixers by their name under `model.mixer.name`: causal maps from [R, B, T, D] to [R, B, T, D]."""
 
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from mclab.models.module import Modules
 
 
 class MixerType(Protocol):
-    """How a block makes its mixer from the keys in `mixer`. `gain` scales the start of the output projection."""
+    """Makes the mixer of a block from the keys in `mixer`. `gain` scales the initial output projection."""
 
     def __call__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> nn.Module: ...
 

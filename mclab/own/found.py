@@ -1,4 +1,4 @@
-"""A part of the user's own: found by its dotted path, and made. Every fault of it is a `ConfigError` of one line."""
+"""Find a part of the user's own by its dotted path, and make it. Each of its faults is a `ConfigError` of one line."""
 
 import importlib
 import inspect
@@ -23,11 +23,12 @@ from mclab.config.own import KINDS, Part
 from mclab.config.strict import ConfigError
 from mclab.own.kept import DICE, fix_dice, kept
 
-#: What a module may call its width; else it is the first argument.
+#: Names of a module's argument for the width; without one of them the width is the first argument.
 _WIDTH = ("dim", "d_model")
 
 Factory = Callable[..., Any]
-#: Hears in which part of its life a module changed what of the process (see `mclab.own.kept`).
+#: Is called with the phase (`importing`, ...) in which a module changed the process, and with what it changed (see
+#: `mclab.own.kept`).
 Hear = Callable[[str, list[str]], None]
 
 
@@ -36,10 +37,10 @@ def _nothing(when: str, what: list[str]) -> None:
 
 
 def make(mixer: ModuleMixer, dim: int, length: int, hear: Hear = _nothing) -> nn.Module:
-    """The user's module, on the CPU, drawn from torch's present random state, which is the same afterwards.
+    """Make the user's module on the CPU, drawn from torch's present random state, which is restored afterwards.
 
-    It is called with `args` by name; with the width as `dim` or `d_model` where it takes one of them, else first; and
-    with the task's length as `length` where it takes that. What stands in `args` comes before both.
+    The module gets `args` by name. It gets the width as `dim` or `d_model` if it takes one of these names, else as its
+    first argument. It gets the task's length as `length` if it takes this name. Values in `args` take precedence.
     """
     part = Part("mixer", "model.mixer.module", "model.mixer.args", mixer.module, mixer.keywords)
     build = found(part, hear)
@@ -53,8 +54,11 @@ def make(mixer: ModuleMixer, dim: int, length: int, hear: Hear = _nothing) -> nn
 
 
 def make_part(part: Part, given: Mapping[str, Any], hear: Hear = _nothing) -> Any:
-    """A rule, gate, aggregation or task: an object of the user's class, made as `make` makes modules and given what it
-    names of `given`; or, of a function, the function with its arguments bound."""
+    """Make a rule, gate, aggregation or task.
+
+    Of a class: an object, made as `make` makes modules, with those values of `given` that the class takes. Of a
+    function: the function with its arguments bound.
+    """
     build = found(part, hear)
     if inspect.isclass(build):
         return _made(part, build, given, (), hear)
@@ -79,12 +83,12 @@ def _made(part: Part, build: Factory, given: Mapping[str, Any], first: tuple[int
 
 
 def _noun(part: Part) -> str:
-    """`rule my_rules.Leaky`, as messages begin."""
+    """The beginning of messages about a part, such as `rule my_rules.Leaky`."""
     return f"{KINDS[part.axis].noun} {part.path}"
 
 
 def _check_value(noun: str, name: str, value: torch.Tensor) -> None:
-    """Raise `ConfigError` for what cannot be stacked with the other replicas' and moved with the model."""
+    """Raise `ConfigError` if a tensor cannot be stacked with those of other replicas, or moved with the model."""
     if is_lazy(value):
         raise ConfigError(
             f"{noun} has {name} without a size, as nn.LazyLinear leaves it to the first input; "
@@ -102,14 +106,14 @@ def _check_value(noun: str, name: str, value: torch.Tensor) -> None:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """torch's random numbers on the CPU from `seed`; afterwards their state is as before."""
+    """Within the block torch's CPU generator is seeded with `seed`; afterwards its old state is restored."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield
 
 
 def told(error: BaseException) -> str:
-    """An exception of the user's code in a line, with the last place outside torch that it went through."""
+    """An exception of the user's code in one line, with the last place of its traceback outside torch and mclab."""
     text = " ".join(str(error).split())
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
     if isinstance(error, SyntaxError) and error.filename:
@@ -125,7 +129,7 @@ def _is_theirs(file: str) -> bool:
 
 
 def found(part: Part, hear: Hear = _nothing) -> Factory:
-    """The class or function behind a dotted path, imported."""
+    """Import the class or function that the dotted path of `part` names."""
     where, _, name = part.path.rpartition(".")
     module = _imported(part.key, where, hear)
     thing: Any = getattr(module, name, None)
@@ -139,9 +143,9 @@ def found(part: Part, hear: Hear = _nothing) -> Factory:
 
 
 def _imported(key: str, where: str, hear: Hear) -> ModuleType:
-    """The module, also from the current directory, which a command's own path lacks.
+    """Import the module `where`, also from the current directory, which is not in `sys.path` of an installed command.
 
-    What it draws while it is imported is the same in every process.
+    Random numbers that it draws during the import are the same in every process.
     """
     if where in sys.modules:
         return importlib.import_module(where)
@@ -170,7 +174,7 @@ def _missing(key: str, name: str) -> str:
 
 
 def _names(build: Factory) -> list[str] | None:
-    """The names that it can be given; None where it does not say."""
+    """The names of the arguments that `build` takes; None where it has no signature."""
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     try:
         return [name for name, each in inspect.signature(build).parameters.items() if each.kind in by_name]
@@ -181,7 +185,10 @@ def _names(build: Factory) -> list[str] | None:
 def _bound(
     part: Part, build: Factory, given: Mapping[str, Any], later: Collection[str] = (), first: tuple[int, ...] = ()
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
-    """What to call it with, by place and by name; `later` are names that it gets when it is called."""
+    """The positional and the keyword arguments for a call of `build`.
+
+    `later` are names of arguments that it gets only when it is used. Raises `ConfigError` if the arguments do not fit.
+    """
     names = _names(build)
     if names is None:  # built without a signature
         return first, part.keywords
@@ -198,6 +205,6 @@ def _bound(
 
 
 def only_named(call: Factory, names: Collection[str]) -> tuple[str, ...]:
-    """Those of `names` that a function or an object that is called takes."""
+    """Those of `names` that `call`, a function or a callable object, takes as arguments."""
     taken = _names(call.forward if isinstance(call, nn.Module) else call) or ()
     return tuple(name for name in names if name in taken)

@@ -1,7 +1,7 @@
-"""What belongs to the whole process while a user's code runs: put back afterwards, and told where it was changed.
+"""Restore the state of the process after a user's code has run, and report what the code changed.
 
-A module may do what its author's own scripts do: go to another folder, take fp64 by default, seed the generators. For
-the other runs of the process each of these would be another folder, another precision, other random numbers.
+A user's module may do what its author's own scripts do: change to another folder, make fp64 the default, seed the
+generators. Then the other runs of the process would have another folder, another precision, other random numbers.
 """
 
 import os
@@ -17,25 +17,25 @@ from typing import Any
 
 import torch
 
-#: Hears what was changed, in words.
+#: Is called with the names of what was changed.
 Tell = Callable[[list[str]], None]
-#: What every draw changes.
+#: The name of the state that every draw changes.
 DICE = "torch's random numbers"
-#: A seed that nobody else takes, so that seeding is noticed.
+#: A seed that nobody else uses, so that a user's seeding of the generators is noticed.
 _FIXED = 0x6D636C62
 _SIGNALS = {each.name: int(each) for each in signal.Signals}
 
 
 @dataclass(frozen=True)
 class _Thing:
-    """Something of the process: its name, how it is read, how it is put back."""
+    """A part of the process's state: its name, a function that reads it, and one that writes it back."""
 
     name: str
     read: Callable[[], Any]
     write: Callable[[Any], object]
 
     def told(self, before: Any) -> str | None:
-        """Its name, where it is not what it was."""
+        """None if the state still equals `before`, else its name, followed by the changed keys of a dictionary."""
         now = self.read()
         if before is None or now == before:
             return None
@@ -45,9 +45,9 @@ class _Thing:
 
 @contextmanager
 def kept(tell: Tell | None = None, quick: bool = False) -> Iterator[None]:
-    """Put back, at the end, whatever the body changes. `tell` hears of it, if there is anything.
+    """Restore at the end whatever the block changed; if it changed anything, call `tell` with the names.
 
-    It takes a millisecond; `quick` ten microseconds, for what our own next lines depend on.
+    This takes a millisecond. With `quick` it takes ten microseconds and covers only what mclab's next lines depend on.
     """
     before = [(thing, thing.read()) for thing in (_QUICK if quick else _THINGS)]
     try:
@@ -62,7 +62,7 @@ def kept(tell: Tell | None = None, quick: bool = False) -> Iterator[None]:
 
 
 def fix_dice() -> None:
-    """Put the generators to fixed states, so that what is drawn next is drawn alike in every process."""
+    """Set the random generators to fixed states, so that the next draws are the same in every process."""
     torch.default_generator.manual_seed(_FIXED)
     random.seed(_FIXED)
     if numpy := sys.modules.get("numpy"):
@@ -70,7 +70,7 @@ def fix_dice() -> None:
 
 
 def other_dice() -> None:
-    """Let the generators that are not torch's go on: code that draws from them then draws something else."""
+    """Advance the generators of Python and numpy, so that code that draws from them gets other numbers."""
     random.random()
     if numpy := sys.modules.get("numpy"):
         numpy.random.random()
@@ -96,7 +96,7 @@ def _put_environment(before: dict[str, str]) -> None:
 
 
 def _put_filters(before: list[Any]) -> None:
-    warnings.resetwarnings()  # in place, and known to those who remember what was shown
+    warnings.resetwarnings()  # in place; lists of warnings already shown become invalid
     warnings.filters.extend(before)  # type: ignore[attr-defined]
 
 
@@ -106,9 +106,10 @@ def _in_main_thread() -> bool:
 
 @contextmanager
 def _handlers_forgotten() -> Iterator[None]:
-    """A worker runs packs in another thread, where Python refuses to set a handler: there it is taken and forgotten.
+    """Outside the main thread, ignore calls that set a signal handler.
 
-    In the main thread it would be put back. So a module that can be imported here can be imported there.
+    A worker runs packs in another thread, where Python refuses to set a handler. In the main thread a handler is set,
+    and `kept` restores the old one. So a module that can be imported in the main thread can be imported by a worker.
     """
     if _in_main_thread():
         yield
@@ -134,7 +135,7 @@ def _put_handlers(before: dict[str, Any]) -> None:
 
 
 def _numpy_state() -> Any:
-    """As bytes: arrays have no plain comparison."""
+    """The state of numpy's generator; arrays as bytes, which can be compared with `==`. None without numpy."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return None
@@ -164,7 +165,7 @@ def _deterministic() -> tuple[bool, bool, bool, bool]:
 
 
 def _put_deterministic(before: tuple[bool, bool, bool, bool]) -> None:
-    if _deterministic()[:2] != before[:2]:  # it imports much
+    if _deterministic()[:2] != before[:2]:  # the call imports many modules
         torch.use_deterministic_algorithms(before[0], warn_only=before[1])
     torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before[2:]
 

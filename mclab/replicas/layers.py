@@ -1,7 +1,7 @@
 """The small layers that own parameters with a replica axis (parameters.py), bf16 and rotary positions.
 
 Shapes: R replicas, B batch, T time, D width in, E width out, C channels. Every activation is [R, B, T, ...]; a layer
-multiplies replica r's activations by replica r's parameters, so replicas never meet.
+multiplies replica r's activations by replica r's parameters, so replicas never mix.
 """
 
 import math
@@ -24,7 +24,7 @@ def linear(x_RBTD: Tensor, weight_RDE: Tensor) -> Tensor:
 
 
 class Linear(nn.Module):
-    """A matrix without bias, [R, D, E], started at variance 1/D times `gain` squared."""
+    """A matrix without bias, [R, D, E]; its initial values have variance `gain`^2 / D."""
 
     def __init__(self, replicas: int, width_in: int, width_out: int, gain: float = 1.0) -> None:
         super().__init__()
@@ -58,8 +58,10 @@ class ShortConv(nn.Module):
         return causal_conv(x_RBTC, self.weight)
 
     def after(self, last_RBJC: Tensor | None, x_RBTC: Tensor) -> tuple[Tensor, Tensor]:
-        """The same for tokens that follow on the `last` inputs, at first None, and the last inputs for those to
-        come."""
+        """The convolution of tokens that follow the inputs `last_RBJC`, and the last inputs for the tokens after them.
+
+        `last_RBJC` is None before the first token.
+        """
         before = self.weight.shape[1] - 1
         if last_RBJC is None:
             last_RBJC = x_RBTC.new_zeros(*x_RBTC.shape[:2], before, x_RBTC.shape[-1])
@@ -81,22 +83,27 @@ class SwiGLU(nn.Module):
 
 
 def autocast(device: torch.device, enabled: bool) -> AbstractContextManager[object]:
-    """bf16 as torch's autocast says, or, not enabled, fp32 everywhere; no effect on a device without autocast."""
+    """A context of torch's autocast: bf16 if `enabled`, else fp32 everywhere.
+
+    It has no effect on a device without autocast.
+    """
     if not torch.amp.is_autocast_available(device.type):
         return nullcontext()
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
 
 
 def widened(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """All in fp32 where any of them is bf16 or fp16: memories and gates sum over whole sequences, which so few bits do
-    not survive."""
+    """All `tensors` in fp32 if any of them is bf16 or fp16, else unchanged.
+
+    Memories and gates sum over whole sequences, for which bf16 and fp16 have too few bits.
+    """
     return tuple(x.float() for x in tensors) if any(x.dtype.itemsize < 4 for x in tensors) else tensors
 
 
 def rotate(x: Tensor, start: int = 0) -> Tensor:
     """Rotary position embedding (Su et al. 2021) on [..., T, K], K even; position of the first token is `start`."""
     T, K = x.shape[-2:]
-    # Decoding asks for each start once: nothing to keep.
+    # Decoding asks for every other start only once, so only start 0 is stored.
     cos, sin = _turns_from(start, T, K, x.dtype, x.device) if start else _turns(T, K, x.dtype, x.device)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
@@ -104,7 +111,7 @@ def rotate(x: Tensor, start: int = 0) -> Tensor:
 
 @once
 def _turns(T: int, K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """`_turns_from` 0."""
+    """The result of `_turns_from` for start 0, which is computed once and stored."""
     return _turns_from(0, T, K, dtype, device)
 
 

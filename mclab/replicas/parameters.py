@@ -1,7 +1,7 @@
-"""Parameters with a leading replica axis R: what each replica's slice starts from, and the drawing of it.
+"""Parameters with a leading replica axis R: the initial values of each replica's slice, and how they are drawn.
 
-`parameter` makes one, uninitialised; `initialise` fills all of a module's. Shapes: R replicas; a parameter is
-[R, *shape], and replica r's slice depends on its own seed and on the parameter's name alone.
+`parameter` makes an uninitialised parameter; `initialise` fills all parameters of a module. Shapes: R replicas; a
+parameter is [R, *shape], and replica r's slice depends on its own seed and on the parameter's name alone.
 """
 
 import hashlib
@@ -30,14 +30,14 @@ class Constant:
 
 @dataclass(frozen=True)
 class Values:
-    """Start from these values, rows of a matrix."""
+    """Start from the values in `rows`, the rows of a matrix."""
 
     rows: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
 class Own:
-    """Started by the module that holds it, a `StartsItself`."""
+    """The module that holds the parameter, a `StartsItself`, fills it."""
 
 
 Start = Normal | Constant | Values | Own
@@ -50,7 +50,7 @@ class ReplicaParameter(nn.Parameter):
     decays: bool
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ReplicaParameter":
-        """As torch's, with what makes it start."""
+        """Like torch's, but `init` and `decays` are copied as well."""
         if id(self) in memo:
             return cast("ReplicaParameter", memo[id(self)])
         made = memo[id(self)] = ReplicaParameter(self.detach().clone(), self.requires_grad)
@@ -59,17 +59,20 @@ class ReplicaParameter(nn.Parameter):
 
 
 class StartsItself(nn.Module, ABC):
-    """A module that fills its parameters whose start is `Own`."""
+    """A module that itself fills those of its parameters whose `init` is `Own`."""
 
     @abstractmethod
     def start(self, seeds: Sequence[int]) -> None:
-        """Fill replica r from seeds[r] alone."""
+        """Fill replica r of these parameters, from seeds[r] alone."""
 
 
 def parameter(
     replicas: int, *shape: int, init: Start, decays: bool | None = None, dtype: torch.dtype | None = None
 ) -> ReplicaParameter:
-    """An uninitialised parameter [R, *shape]; `initialise` fills it. By default matrices decay and vectors do not."""
+    """An uninitialised parameter [R, *shape]; `initialise` fills it.
+
+    By default weight decay acts on matrices and not on vectors.
+    """
     made = ReplicaParameter(torch.empty(replicas, *shape, dtype=dtype))
     made.init, made.decays = init, len(shape) > 1 if decays is None else decays
     return made
@@ -78,7 +81,7 @@ def parameter(
 def initialise(module: nn.Module, seeds: Sequence[int]) -> None:
     """Draw replica r of every parameter on the CPU from hash(seeds[r], parameter name).
 
-    A module that starts itself gets hash(seeds[r], its own name). A parameter's start depends on its own name and shape
+    A `StartsItself` module gets hash(seeds[r], its own name). A parameter's start depends on its own name and shape
     alone: adding a layer leaves the others as they were, and CPU and CUDA start alike.
     """
     for name, values in module.named_parameters():
@@ -92,7 +95,7 @@ def initialise(module: nn.Module, seeds: Sequence[int]) -> None:
 
 
 def seed_of(seed: int, name: str) -> int:
-    """The seed of one parameter's or module's start, for torch's generators."""
+    """The seed of torch's generator for the initial values of one parameter or module, from its `name`."""
     digest = hashlib.sha256(f"init/{seed}/{name}".encode()).digest()
     return int.from_bytes(digest[:8], "little", signed=True)
 

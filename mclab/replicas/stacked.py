@@ -1,6 +1,7 @@
-"""A part of the user's own, once for each replica: one template, and the weights of all replicas, stacked.
+"""Run a part of the user's own once for each replica: one template, and the stacked weights of all replicas.
 
-The user's code knows no replicas. It runs once for each, with that replica's weights in place.
+The user's code does not know about replicas. It runs once for each replica, with that replica's weights in the
+template.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,19 +20,19 @@ T = TypeVar("T")
 
 
 class Stacked(StartsItself):
-    """R parts as one; what is no torch module has no weights.
+    """R copies of a user's part as one module; a part that is not a torch module has no weights.
 
-    Each replica's parameters and buffers start as the part's own code starts them, from the replica's seed. Matrices
-    decay and vectors do not, as everywhere; parameters that want no gradient are kept like buffers.
+    The part's own code sets the initial parameters and buffers of each replica, from the replica's seed. Matrices have
+    weight decay and vectors do not, as everywhere. Parameters that need no gradient are stored as buffers.
     """
 
     def __init__(self, replicas: int, make: Callable[[], Any]) -> None:
         super().__init__()
         self.replicas, self._make = replicas, make
-        # As long as a call changes nothing of the process, only the first is watched in full.
+        # Only the first call is watched in full, as long as no call changes the state of the process.
         self._seen = self._careless = False
         template = self._made(0)
-        # In a tuple torch does not see it: only the stacked weights are trained, moved and saved.
+        # Torch does not see a module in a tuple, so only the stacked weights are trained, moved and saved.
         self.hidden = (_Within(template) if isinstance(template, nn.Module) else None, template)
         self.shapes = {name: value.shape for name, value, _ in tensors(template)}
         self.own = nn.Module()
@@ -40,18 +41,18 @@ class Stacked(StartsItself):
 
     @property
     def template(self) -> Any:
-        """The part itself, to be asked what it has; its own weights are nobody's."""
+        """The part itself, to look up what it has. No replica uses the weights that it holds."""
         return self.hidden[1]
 
     def start(self, seeds: Sequence[int]) -> None:
-        """Make the part once for each seed and take over what it starts from."""
+        """Make the part once for each seed, and copy its initial weights to the replica with that seed."""
         stacked = self._stacked()
         for replica, seed in enumerate(seeds):
             for name, value, _ in tensors(self._made(seed)):
                 stacked[name].data[replica] = value.detach()
 
     def each(self, act: Callable[[Any, int], T]) -> list[T]:
-        """What `act` gives of the part with each replica's weights in it, and of the replica's number."""
+        """The results of `act(part, replica)` for all replicas, in order; the part has that replica's weights."""
         if torch.compiler.is_compiling():
             return self._each(act)
         changed = list[str]()
@@ -79,13 +80,13 @@ class Stacked(StartsItself):
 
 
 def stacked(replicas: int, part: Part, width: int, heads: int) -> Stacked:
-    """A rule, gate or aggregation of the user's own, for a model of this width and so many heads."""
+    """Stack a rule, gate or aggregation of the user's own, for a model with these `width` and `heads`."""
     given = {"dim": width, "heads": heads, "width": width // heads}
     return Stacked(replicas, lambda: make_part(part, given))
 
 
 class _Within(nn.Module):
-    """A module whose methods, all of them, run with weights that are not its own."""
+    """A wrapper through which `functional_call` runs any method of a part with other weights."""
 
     def __init__(self, part: nn.Module) -> None:
         super().__init__()
@@ -96,7 +97,7 @@ class _Within(nn.Module):
 
 
 def tensors(part: Any) -> Iterator[tuple[str, Tensor, bool]]:
-    """Name and value of everything that a module holds, and whether it is trained; what is shared comes once."""
+    """Name, value, and whether it is trained, of every parameter and buffer in `part`; shared ones come once."""
     if isinstance(part, nn.Module):
         for name, value in part.named_parameters():
             yield name, value, value.requires_grad
@@ -104,7 +105,10 @@ def tensors(part: Any) -> Iterator[tuple[str, Tensor, bool]]:
 
 
 def _put(root: nn.Module, name: str, value: Tensor, replicas: int, trained: bool) -> None:
-    """Stack a tensor under its dotted name. A pack flattens what a replica has, so that a scalar needs an axis."""
+    """Register the stacked form of a tensor in `root`, under its dotted name.
+
+    A pack flattens the axes of each replica, so a scalar gets an axis.
+    """
     *path, last = name.split(".")
     for part in path:
         if part not in root._modules:
