@@ -219,8 +219,8 @@ class MemoryCaching(Module):
         return self._mixer.hybrid != "none"
 
     def _called(self, module: Module, *inputs: Any) -> Any:
-        """Call `module` on `inputs`. If the layer is in bf16 or fp16, the parameters of the memory and its gates are cast
-        to fp32 for the call, since the memory and the gates sum over whole sequences."""
+        """Call `module` on `inputs`. If the layer is in bf16 or fp16, the parameters of the memory and its gates are in
+        fp32 for the call, since the memory and the gates sum over whole sequences."""
         if next(self.mixer.parameters()).dtype.itemsize >= 4:
             return module(*inputs)
         wide = {name: value.float() for name, value in module.named_parameters() if "caching." in name}

@@ -1,4 +1,4 @@
-"""Every key of a run: dotted path, type as people write it, default, meaning; all read from the config models."""
+"""All keys of a run, read from the config models: dotted path, type in readable form, default, and meaning."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import Leaf, Strict
 from mclab.config.variants import TYPE_TEXT, holds_variants
 
-#: How people write the bounds that annotated-types names so.
+#: The signs for the bounds that the package annotated-types calls `ge`, `gt`, `le` and `lt`.
 _SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 
 @dataclass(frozen=True)
 class Key:
-    """One key. `of` is the name of the mixer or task that it belongs to, `None` for a key that every run has."""
+    """One key. `of` is the name of the mixer or task that has the key, or `None` for a key that every run has."""
 
     path: str
     field: FieldInfo
@@ -28,25 +28,26 @@ class Key:
 
     @property
     def type(self) -> str:
-        """As people write it; the names of a registry as they are now."""
+        """The type in readable form (`type_text`). For a registry it lists the names registered at this moment."""
         return type_text(self.field)
 
     @property
     def meaning(self) -> str:
-        """What it is for, in a line."""
+        """What the key is for, in one line."""
         return self.field.description or ""
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, for programs."""
+        """Path, type, default, meaning and `of` as a JSON mapping, for other programs."""
         facts = {"path": self.path, "type": self.type, "default": self.default, "meaning": self.meaning}
         return {**facts, "of": self.of}
 
 
 @cache
 def sections() -> dict[str, dict[str | None, type[Strict]]]:
-    """Every mapping of keys in a run by its dotted path ("" is the run itself), with its models by name.
+    """Map the dotted path of every section of a run ("" is the run itself) to the config models of the section.
 
-    A section with one set of keys has its model under `None`; one with a `name` (mixer, task) has one for each name.
+    A section that always has the same keys has one model, under `None`. A section with a `name` (mixer, task) has one
+    model for each name.
     """
     found: dict[str, dict[str | None, type[Strict]]] = {}
     _collect(RunConfig, "", found)
@@ -79,13 +80,13 @@ def named_sections() -> frozenset[str]:
 
 @cache
 def plain_sections() -> frozenset[str]:
-    """Paths of the sections that only group keys: model, train, eval."""
+    """Paths of the sections that have no `name` and only group keys: model, train, eval."""
     return frozenset(sections()) - named_sections() - {""}
 
 
 @cache
 def default_name(path: str) -> str:
-    """The name that a section of `named_sections` has where none is given."""
+    """The default `name` of the section at `path`, which is one of `named_sections`."""
     parent, _, key = path.rpartition(".")
     (model,) = sections()[parent].values()
     return str(model.model_fields[key].get_default(call_default_factory=True).name)
@@ -93,7 +94,7 @@ def default_name(path: str) -> str:
 
 @cache
 def all_keys() -> tuple[Key, ...]:
-    """Every key in the order of declaration; a mixer's or a task's keys once for each that has them."""
+    """Every key in the order of declaration. A key that several mixers or tasks have appears once for each of them."""
     return tuple(_keys_of(""))
 
 
@@ -120,7 +121,7 @@ def _name_key(path: str) -> Key:
 
 @cache
 def by_path() -> Mapping[str, dict[str | None, Key]]:
-    """Every key by path, then by the mixer or task that has it."""
+    """Map each path to the keys with this path, by the name of the mixer or task that has the key (`Key.of`)."""
     found: dict[str, dict[str | None, Key]] = {}
     for key in all_keys():
         found.setdefault(key.path, {})[key.of] = key
@@ -128,7 +129,7 @@ def by_path() -> Mapping[str, dict[str | None, Key]]:
 
 
 def type_text(info: FieldInfo) -> str:
-    """A field's type as people write it: `context | input | none`, `int >= 1`, `float > 0 or null`."""
+    """The type of a field in readable form: `context | input | none`, `int >= 1`, `float > 0 or null`."""
     parts = get_args(info.annotation)
     if holds_variants(info.metadata):
         return TYPE_TEXT
@@ -161,7 +162,7 @@ def _type_name(kind: Any) -> str:
 
 @cache
 def adapter(path: str, of: str | None) -> TypeAdapter[Any]:
-    """What checks one key's value alone, without the rules that look at several keys."""
+    """A pydantic adapter that checks the value of one key alone, without the rules between several keys."""
     section, _, word = path.rpartition(".")
     if word == "name":
         kind: Any = Literal[tuple(sections()[section])]
@@ -172,7 +173,7 @@ def adapter(path: str, of: str | None) -> TypeAdapter[Any]:
 
 
 def bounds(path: str, of: str | None) -> tuple[float | None, float | None]:
-    """The least and the greatest value that a key takes; `None` where it has none."""
+    """The least and the greatest allowed value of a key; `None` where there is no such bound."""
     section, _, word = path.rpartition(".")
     marks = sections()[section][of].model_fields[word].metadata if word != "name" else []
     least, greatest = ([getattr(m, name) for m in marks if hasattr(m, name)] for name in ("ge", "le"))
@@ -180,7 +181,7 @@ def bounds(path: str, of: str | None) -> tuple[float | None, float | None]:
 
 
 def shown(value: Any) -> str:
-    """A value as a grid's author would write it: `null`, `true`, `0.001`, `[4, 8]`, `{name: attention}`."""
+    """A value in the YAML form that a grid would have: `null`, `true`, `0.001`, `[4, 8]`, `{name: attention}`."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list | tuple):

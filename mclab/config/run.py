@@ -1,4 +1,4 @@
-"""One run: task, model, training, evaluation, seed. Its id: `mclab.config.ids`."""
+"""The config of one run: task, model, training, evaluation and seed. For the id of a run see `mclab.config.ids`."""
 
 from typing import Literal
 
@@ -15,7 +15,8 @@ Status = Literal["done", "diverged", "oom", "failed", "pruned"]
 
 
 class TrainConfig(Strict):
-    """AdamW (0.9, 0.95), linear warm-up, then cosine to a tenth of the peak."""
+    """The keys of training. The optimiser is AdamW with betas (0.9, 0.95); the learning rate has a linear warm-up, then
+    cosine decay to a tenth of its peak."""
 
     steps: int = Field(600, ge=1, le=10**8, description="optimiser steps")
     batch: int = Field(64, ge=1, le=2**20, description="sequences in a step")
@@ -41,7 +42,7 @@ class TrainConfig(Strict):
 
 
 class EvalConfig(Strict):
-    """Fixed sets per seed, made from their own streams."""
+    """The keys of evaluation. The valid and test sets are fixed per seed, and come from separate random streams."""
 
     every: int = Field(50, ge=1, le=10**8, description="steps between evaluations on valid")
     valid: int = Field(256, ge=1, le=2**20, description="sequences per slice, for choices (learning rate, early stop)")
@@ -72,24 +73,25 @@ class RunConfig(Strict):
 
     @property
     def mix(self) -> tuple[Variant, ...]:
-        """What training batches are made of: the task itself unless `train.task` says otherwise."""
+        """The tasks that training batches come from: those of `train.task`, by default the task itself."""
         return variants(self.task, self.train.task) or (Variant("", 1, self.task),)
 
     @property
     def test_variants(self) -> tuple[Variant, ...]:
-        """What `eval.task` adds to the test."""
+        """The variants of the task that `eval.task` adds to the test."""
         return variants(self.task, self.eval.task)
 
     @property
     def tested(self) -> dict[str, TaskConfig]:
-        """Every slice of the test by its name in tables: the task's own, then those that `eval.task` adds."""
+        """Map the name of every test slice, as in tables, to its task: first the task's own slices, then those that
+        `eval.task` adds."""
         own: dict[str, TaskConfig] = {name: self.task.only(name) for name in self.task.slices}
         added = ((variant.task, slices) for variant in self.test_variants for slices in variant.slices.items())
         return own | {name: task.only(each) for task, (name, each) in added}
 
     @property
     def cached_after(self) -> int:
-        """Tokens between the states that a cache after training keeps."""
+        """The number of tokens between two states that `eval.post_training` caches."""
         return self.eval.post_segment or self.task.length
 
     @model_validator(mode="after")
