@@ -70,7 +70,7 @@ def typed(path: str, value: Any, where: Where = "") -> Any:
 
 
 def unknown(path: str, of: str | None = None) -> str:
-    """The message for a `path` that is not a key of the run. `of` is the mixer or task that the run has in its section."""
+    """The message for a `path` that is not a key of the run; `of` is the mixer or task that the run has there."""
     section, _, last = path.rpartition(".")
     if path in by_path():
         return _foreign(path, of)

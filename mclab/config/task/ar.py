@@ -1,4 +1,4 @@
-"""Associative recall: its keys and rules, and how many different sequences it holds."""
+"""Associative recall: its config keys, the rules between them, and the number of different sequences."""
 
 from functools import cache
 from math import comb, perm
@@ -10,10 +10,10 @@ from mclab.config.task.base import MANY, TaskConfig
 
 
 class ArTask(TaskConfig):
-    """Associative recall: key value key value ... separator key, and the value of that key is wanted next.
+    """Associative recall: key value key value ... separator key; the model must then give the value of the last key.
 
-    Keys come with replacement and each has one value throughout, no two the same; all keys that occur are asked alike
-    often.
+    Keys are drawn with replacement. Within a sequence, a key always has the same value, and different keys have
+    different values. All keys that occur are asked with equal probability.
     """
 
     name: Literal["ar"] = "ar"
@@ -32,32 +32,33 @@ class ArTask(TaskConfig):
         return self
 
     def as_tested(self) -> "ArTask":
-        """Tests score the answer alone, whatever the training does."""
+        """The task as a test sees it: only the answer is scored, whatever `loss` is in training."""
         return self.model_copy(update={"loss": "answer"})
 
     @property
     def pairs(self) -> int:
-        """Key-value pairs in a sequence, repeated ones included."""
+        """The number of key-value pairs in a sequence, repeated ones included."""
         return (self.length - 2) // 2
 
     @property
     def keys(self) -> int:
-        """Different keys that a sequence may hold."""
+        """The largest number of different keys in a sequence."""
         return min(self.pairs, self.vocab // 2 - 1)
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """One: the number of pairs."""
+        """The single slice, named by the number of pairs."""
         return (f"pairs={self.pairs}",)
 
     def space(self) -> int:
-        """How many different sequences there are; 2**64 where there are more."""
+        """The number of different sequences, at most 2**64."""
         return _space(self.vocab // 2 - 1, self.vocab - self.vocab // 2, self.pairs)
 
 
 @cache
 def _space(keys: int, values: int, pairs: int) -> int:
-    """The sequences with d different keys: which keys, in what order, their values, the one that is asked; summed."""
+    """The number of different sequences, at most 2**64: a sum over the number d of different keys. For each d it counts
+    the choices of the keys, their arrangements in the pairs, their values, and the key that is asked."""
     if pairs * (keys.bit_length() - 1) >= 64:
         return MANY
     total = 0

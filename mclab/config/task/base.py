@@ -1,16 +1,16 @@
-"""What every task's config offers, whatever its keys."""
+"""The interface of the config of every task."""
 
 from abc import abstractmethod
 from typing import Self
 
 from mclab.config.strict import Strict
 
-#: Counting stops here: no rule needs to know whether there are more.
+#: Counting of sequences stops here, since no rule needs a larger number.
 MANY = 2**64
 
 
 def arrangements(things: int, chosen: int) -> int:
-    """`math.perm`, at most `MANY`: of half a million things it has millions of digits."""
+    """`math.perm(things, chosen)`, but at most `MANY`: for half a million things it would have millions of digits."""
     found = 1
     for number in range(things, max(things - chosen, -1), -1):
         found *= number
@@ -20,7 +20,7 @@ def arrangements(things: int, chosen: int) -> int:
 
 
 class TaskConfig(Strict):
-    """Base of the tasks' configs. `name`, `vocab` and `length` are fields of every one of them."""
+    """Base of the configs of all tasks, each of which has the fields `name`, `vocab` and `length`."""
 
     name: str
     vocab: int
@@ -28,52 +28,52 @@ class TaskConfig(Strict):
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """The values of the difficulty axis as in records and column names, `pairs=16`; by default one, the length."""
+        """The names of the slices, as in records and column names: `pairs=16`. By default one slice, the length."""
         return (f"length={self.length}",)
 
     def only(self, slice_name: str) -> Self:
-        """This task with one slice alone. Raises `KeyError` for a name that `slices` does not hold."""
+        """This task with only the slice `slice_name`. Raises `KeyError` if `slices` does not contain this name."""
         if (slice_name,) != self.slices:
             raise KeyError(slice_name)
         return self
 
     @abstractmethod
     def space(self) -> int:
-        """How many different sequences the smallest slice holds, filler left out."""
+        """The number of different sequences of the smallest slice; sequences that differ only in filler count once."""
 
     def canonical(self) -> Self:
-        """The one way of writing a task that makes these sequences."""
+        """The canonical form of this task; it is the same for all configs that make the same sequences."""
         return self
 
     @property
     @abstractmethod
     def keys(self) -> int:
-        """Most different keys in a sequence whose values could be copied; 0 where none or not known."""
+        """The largest number of different keys in a sequence whose values could be copied; 0 if none or unknown."""
 
     @property
     def value_tokens(self) -> int:
-        """Tokens of one value; an answer may be several values."""
+        """The number of tokens of one value. An answer may consist of several values."""
         return self.answer_tokens
 
     @property
     def answer_tokens(self) -> int:
-        """Consecutive scored positions of a batch that are right or wrong together: the tokens of one answer."""
+        """The number of tokens of one answer: consecutive scored positions that are right or wrong together."""
         return 1
 
     @property
     def questions(self) -> int:
-        """Answers that are scored in a sequence, of its slice with the fewest."""
+        """The number of answers that are scored in a sequence, in the slice with the fewest."""
         return 1
 
     @property
     def warnings(self) -> list[str]:
-        """Harmless settings that may not have been meant, one line each."""
+        """Warnings for harmless settings that may not be intended, one line each."""
         return []
 
     def as_tested(self) -> Self:
-        """The task as a test sees it: without what changes only the training."""
+        """The task as a test sees it: keys that change only the training are at fixed values."""
         return self.canonical()
 
     def as_trained(self) -> Self:
-        """The task as training sees it: without what changes only the tests."""
+        """The task as training sees it: keys that change only the tests are at fixed values."""
         return self.canonical()

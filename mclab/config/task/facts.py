@@ -1,4 +1,5 @@
-"""A fixed map learned into the weights: its keys and rules, and how many different sequences it holds."""
+"""Memorisation of a fixed map in the weights: its config keys, the rules between them, and the number of different
+sequences."""
 
 from math import isqrt
 from typing import Literal, Self
@@ -9,10 +10,10 @@ from mclab.config.task.base import MANY, TaskConfig
 
 
 class FactsTask(TaskConfig):
-    """A fixed random map from keys of two tokens to values, asked again and again (MAD's memorisation).
+    """A fixed random map from keys of two tokens to values; every sequence asks for values (MAD's memorisation task).
 
-    Values are never part of a sequence: what is right can only be known from training. The map depends on the seed and
-    is the same in train, valid and test. No single token of a key says its value.
+    Values never occur in a sequence, so the model can know the right ones only from training. The map depends on the
+    seed, and is the same in train, valid and test. No single token of a key determines its value.
     """
 
     name: Literal["facts"] = "facts"
@@ -36,30 +37,30 @@ class FactsTask(TaskConfig):
 
     @property
     def base(self) -> int:
-        """Tokens of each of the two alphabets."""
+        """The number of tokens in each of the two alphabets of keys."""
         return isqrt(self.facts - 1) + 1
 
     @property
     def values(self) -> int:
-        """Different values."""
+        """The number of different values."""
         return self.vocab - 2 * self.base
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """One: the number of facts."""
+        """The single slice, named by the number of facts."""
         return (f"facts={self.facts}",)
 
     def space(self) -> int:
-        """How many different sequences of keys there are; 2**64 where there are more."""
+        """The number of different sequences of keys, at most 2**64."""
         asked = self.length // 2
         return MANY if asked * (self.facts.bit_length() - 1) >= 64 else min(MANY, self.facts**asked)
 
     @property
     def keys(self) -> int:
-        """None: what is wanted is looked up nowhere in the sequence."""
+        """0, since the answers cannot be copied from the sequence."""
         return 0
 
     @property
     def questions(self) -> int:
-        """Every key's value."""
+        """The number of scored answers in a sequence: the value of every key."""
         return self.length // 2

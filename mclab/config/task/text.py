@@ -1,4 +1,4 @@
-"""Bytes of text files: which files, their hash, and how each is split into train, valid and test."""
+"""Bytes of text files as a task: the files, their hash, and how each file is split into train, valid and test."""
 
 import hashlib
 import sys
@@ -11,20 +11,20 @@ from pydantic import Field, model_validator
 
 from mclab.config.task.base import MANY, TaskConfig
 
-#: Bytes of a corpus at most: all of it is held in memory, and offsets are drawn below 2**31.
+#: The largest corpus in bytes: the whole corpus is held in memory, and offsets are drawn below 2**31.
 MOST_BYTES = 2**28
-#: Bytes of a sequence at most.
+#: The longest sequence in bytes.
 LONGEST = 2**20
-#: Tenths of every file, in order: the first to train, then one each to valid and test.
+#: The range of tenths of every file that each split has: the first eight are train, one is valid, one is test.
 TENTHS = {"train": (0, 8), "valid": (8, 9), "test": (9, 10)}
 
 
 class TextTask(TaskConfig):
-    """Language modelling of bytes: a piece of a file is read, and after each byte the next one is wanted.
+    """Language modelling of bytes: the input is a piece of a file, and the target of each byte is the next byte.
 
-    The corpus is the user's files or, by default, the Python standard library's own modules. Those differ between
-    versions of Python, so the hash of the bytes is a key: it is worked out when a run is planned, is part of the run's
-    id, and a corpus with another hash is refused when the run is trained or looked at.
+    The corpus is the user's files or, by default, the modules of the Python standard library. These modules differ
+    between versions of Python, so the hash of the bytes is a config key. It is computed when a run is planned, and is
+    part of the run's id. A corpus with another hash is refused when the run is trained or inspected.
     """
 
     name: Literal["text"] = "text"
@@ -40,31 +40,32 @@ class TextTask(TaskConfig):
     @model_validator(mode="before")
     @classmethod
     def _hashed(cls, data: Any) -> Any:
-        """A run that was stored has the hash and is not asked for its files."""
+        """Fill in `sha256` from the files. A stored run has the hash already and does not need its files."""
         if not isinstance(data, dict) or data.get("sha256") or not isinstance(data.get("corpus"), str | None):
             return data
         corpus, length = data.get("corpus"), data.get("length", cls.model_fields["length"].default)
-        if isinstance(length, int) and length <= LONGEST:  # a longer one is refused for itself
+        if isinstance(length, int) and length <= LONGEST:  # a longer one is refused by the field's own bound
             _check_size(corpus, length)
         return {**data, "sha256": corpus_hash(corpus)}
 
     def space(self) -> int:
-        """Not counted: splits are parts of the files, which have no text in common unless files repeat it."""
+        """`MANY`, since sequences are not counted: splits are different parts of the files, and have no text in common
+        unless the files repeat it."""
         return MANY
 
     @property
     def keys(self) -> int:
-        """None: what is wanted is looked up nowhere in the sequence."""
+        """0, since no answer is the value of a key in the sequence."""
         return 0
 
     @property
     def questions(self) -> int:
-        """Every byte's next one."""
+        """The number of scored answers in a sequence: the next byte of every byte."""
         return self.length
 
 
 def corpus_hash(corpus: str | None) -> str:
-    """SHA-256 of the files' bytes, one after another, each behind its length. Raises `ValueError` as `files` does."""
+    """The SHA-256 of all files, with the length before the bytes of each file. Raises `ValueError` as `files` does."""
     digest = hashlib.sha256()
     for content in files(corpus):
         digest.update(len(content).to_bytes(8, "little") + content)
@@ -72,14 +73,15 @@ def corpus_hash(corpus: str | None) -> str:
 
 
 def part(corpus: str | None, split: str) -> bytes:
-    """The bytes of a split: its tenths of every file, joined. Raises `ValueError` as `files` does."""
+    """The bytes of a split: its tenths of every file, joined together. Raises `ValueError` as `files` does."""
     first, last = TENTHS[split]
     return b"".join(each[len(each) * first // 10 : len(each) * last // 10] for each in files(corpus))
 
 
 @lru_cache(maxsize=4)
 def files(corpus: str | None) -> tuple[bytes, ...]:
-    """The contents of the corpus's files, by path. Raises `ValueError` where there are none, or they are too many."""
+    """The contents of the files of the corpus, sorted by path. Raises `ValueError` if there is no text, if there are
+    too many bytes, or if a file cannot be read."""
     paths = _modules() if corpus is None else _below(corpus)
     try:
         if (size := sum(path.stat().st_size for path in paths)) > MOST_BYTES:
@@ -93,13 +95,13 @@ def files(corpus: str | None) -> tuple[bytes, ...]:
 
 
 def _modules() -> list[Path]:
-    """The standard library's single-file modules, without those that are made for one machine."""
+    """The single-file modules of the standard library, without those that are generated for one machine."""
     folder = Path(sysconfig.get_path("stdlib"))
     return [path for path in sorted(folder.glob("*.py")) if path.stem in sys.stdlib_module_names - {"_sysconfigdata"}]
 
 
 def _below(corpus: str) -> list[Path]:
-    """The file itself, or every file in the folder and the folders in it; none that is hidden."""
+    """The file `corpus` itself, or all files in the folder `corpus` and its subfolders, without hidden ones."""
     root = Path(corpus)
     if not root.exists():
         raise ValueError(f"corpus: {corpus}: there is no such file or folder")
@@ -110,7 +112,7 @@ def _below(corpus: str) -> list[Path]:
 
 
 def _check_size(corpus: str | None, length: int) -> None:
-    """Every split must hold a sequence and the byte after it."""
+    """Raise `ValueError` unless every split has at least `length + 1` bytes: a sequence and the byte after it."""
     least = min(len(part(corpus, split)) for split in TENTHS)
     if least <= length:
         whole = sum(map(len, files(corpus)))
