@@ -121,7 +121,7 @@ def _word(dtype: torch.dtype) -> str:
 
 
 class _Look:
-    """The tests of one new module of a run on random inputs of one length; if `shaken`, with noise on its parameters."""
+    """The tests of one new module of a run on random inputs of one length; with noise on its parameters if `shaken`."""
 
     def __init__(
         self, run: RunConfig, length: int, dtype: torch.dtype, device: str, hear: Hear, shaken: bool = False
