@@ -48,7 +48,7 @@ def require_file(path: Path) -> None:
 
 
 def read_whole(path: Path) -> bytes:
-    """Return the bytes of a file. Raises the errors of `require_file`."""
+    """The file's bytes. Raises as `require_file` does."""
     require_file(path)
     return path.read_bytes()
 

@@ -93,7 +93,7 @@ def counting(count: int, device: torch.device) -> Tensor:
 
 @once
 def identity(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[size, size]: the identity matrix."""
+    """[size, size]: the identity."""
     return torch.eye(size, dtype=dtype, device=device)
 
 
@@ -105,5 +105,5 @@ def ones(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Te
 
 @once
 def number(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[]: a tensor with the single number `value`."""
+    """[]: one number."""
     return torch.tensor(value, dtype=dtype, device=device)

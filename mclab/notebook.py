@@ -71,13 +71,12 @@ def _planned(grid: str | Path | Mapping[str, Any], overrides: list[str]) -> tupl
 
 
 def _is_yaml(text: str) -> bool:
-    """Whether `text` is a grid and not a path, that is, it has several lines or a key with its value."""
+    """Whether a text is a grid and no path: it has several lines, or a key with its value."""
     return "\n" in text or ": " in text
 
 
 def _as_json(grid: Mapping[str, Any]) -> tuple[Any, bytes]:
-    """The mapping `grid` as JSON data, and the JSON text as bytes, which is YAML too. Tuples become lists, keys become
-    strings."""
+    """A mapping as JSON, which is YAML too: lists for tuples, texts for keys."""
     try:
         text = json.dumps(grid, indent=1, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

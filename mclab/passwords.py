@@ -45,5 +45,5 @@ def without_password(word: str) -> str:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """The command of these words, quoted for a shell, without passwords."""
+    """A command as a shell reads it, without passwords."""
     return shlex.join(map(without_password, words))

@@ -1,1 +1,1 @@
-"""The config of a run as frozen, strict models: keys, defaults, rules between keys, run id. Never imports torch."""
+"""Frozen, strict models of a run: keys, defaults, cross-field rules, run id. Never imports torch."""

@@ -1,4 +1,4 @@
-"""Types of config keys: a name from a registry, the dotted path of the user's own class or function, its arguments."""
+"""Types of keys: a name from a registry, the dotted path of a user's own class or function, and its arguments."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -58,7 +58,7 @@ Args = Annotated[tuple[str, ...], BeforeValidator(_as_args), WithJsonSchema({"ty
 
 
 def keywords(args: tuple[str, ...]) -> dict[str, Any]:
-    """Parse the `name=value` texts of `args`. A value that is not valid JSON is taken as text."""
+    """The arguments as values: JSON where it is JSON, else text."""
     return {name: _json(value) for name, _, value in (text.partition("=") for text in args)}
 
 
@@ -68,8 +68,8 @@ PATH = r"^[^\W\d]\w*(\.[^\W\d]\w*)+$"
 
 @dataclass(frozen=True, eq=False)
 class OneOf:
-    """`Annotated[str, OneOf(registry)]` is like a `Literal` of the names in the registry. Every check of a value looks
-    the names up again, so the registry may grow while the program runs."""
+    """`Annotated[str, OneOf(registry)]` is like `Literal` of the registry's names, which are looked up whenever a value
+    is checked: the registry may grow while the program runs."""
 
     names: Collection[str]
     #: Whether the dotted path of the user's own class or function is allowed too.

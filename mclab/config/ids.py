@@ -104,7 +104,7 @@ def _layout(task: str, mixer: str) -> tuple[tuple[str, Callable[[RunConfig], Lea
 
 
 def run_id(run: RunConfig) -> str:
-    """The id of a run: sixteen hexadecimal digits, equal for runs with the same result. Floats are hashed exactly."""
+    """Sixteen hexadecimal digits, equal for runs with the same result. Floats count by their exact value."""
     run = canonical(run)
     return _hashed(_named(run), versions(run))
 

@@ -1,4 +1,4 @@
-"""All keys of a run, read from the config models: dotted path, type in readable form, default, and meaning."""
+"""Every key of a run: dotted path, type as people write it, default, meaning; all read from the config models."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 @dataclass(frozen=True)
 class Key:
-    """One key. `of` is the name of the mixer or task that has the key, or `None` for a key that every run has."""
+    """One key. `of` is the name of the mixer or task that it belongs to, `None` for a key that every run has."""
 
     path: str
     field: FieldInfo
@@ -80,7 +80,7 @@ def named_sections() -> frozenset[str]:
 
 @cache
 def plain_sections() -> frozenset[str]:
-    """Paths of the sections that have no `name` and only group keys: model, train, eval."""
+    """Paths of the sections that only group keys: model, train, eval."""
     return frozenset(sections()) - named_sections() - {""}
 
 
@@ -129,7 +129,7 @@ def by_path() -> Mapping[str, dict[str | None, Key]]:
 
 
 def type_text(info: FieldInfo) -> str:
-    """The type of a field in readable form: `context | input | none`, `int >= 1`, `float > 0 or null`."""
+    """A field's type as people write it: `context | input | none`, `int >= 1`, `float > 0 or null`."""
     parts = get_args(info.annotation)
     if holds_variants(info.metadata):
         return TYPE_TEXT
@@ -173,7 +173,7 @@ def adapter(path: str, of: str | None) -> TypeAdapter[Any]:
 
 
 def bounds(path: str, of: str | None) -> tuple[float | None, float | None]:
-    """The least and the greatest allowed value of a key; `None` where there is no such bound."""
+    """The least and the greatest value that a key takes; `None` where it has none."""
     section, _, word = path.rpartition(".")
     marks = sections()[section][of].model_fields[word].metadata if word != "name" else []
     least, greatest = ([getattr(m, name) for m in marks if hasattr(m, name)] for name in ("ge", "le"))
@@ -181,7 +181,7 @@ def bounds(path: str, of: str | None) -> tuple[float | None, float | None]:
 
 
 def shown(value: Any) -> str:
-    """A value in the YAML form that a grid would have: `null`, `true`, `0.001`, `[4, 8]`, `{name: attention}`."""
+    """A value as a grid's author would write it: `null`, `true`, `0.001`, `[4, 8]`, `{name: attention}`."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list | tuple):

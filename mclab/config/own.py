@@ -54,7 +54,7 @@ class Part(NamedTuple):
 
 
 def parts_of(run: RunConfig) -> list[Part]:
-    """Every own part of the user that a run uses."""
+    """Every part of the user's own in a run."""
     found = []
     if isinstance(task := run.task, ModuleTask):
         found.append(Part("task", "task.module", "task.args", task.module, task.keywords))

@@ -23,7 +23,7 @@ class PythonFile:
     tree: ast.Module
 
     def definition(self, name: str) -> ast.ClassDef | ast.FunctionDef | None:
-        """The class or function `name` at module level; None if the file does not define it there."""
+        """The class or function of this name; None where the file does not define it."""
         kinds = (ast.ClassDef, ast.FunctionDef)
         return next((node for node in reversed(self.tree.body) if isinstance(node, kinds) and node.name == name), None)
 
@@ -41,7 +41,7 @@ class PythonFile:
         return name in bound or bool(imported & {name, "*"}) or "__getattr__" in self.defined
 
     def lineage(self, name: str) -> list[ast.ClassDef]:
-        """The class `name` and its base classes in this file, the nearest first; empty if `name` is not a class."""
+        """The class of this name and those in this file that it is derived from, the nearest first."""
         node = self.definition(name)
         if not isinstance(node, ast.ClassDef):
             return []
@@ -49,7 +49,7 @@ class PythonFile:
         return [node, *(each for base in bases for each in self.lineage(base))]
 
     def methods(self, name: str) -> dict[str, ast.FunctionDef]:
-        """The methods of a class by name, including those of its base classes in this file."""
+        """The methods of a class, also those of its bases in this file."""
         nodes = [each for node in reversed(self.lineage(name)) for each in node.body]
         return {each.name: each for each in nodes if isinstance(each, ast.FunctionDef)}
 

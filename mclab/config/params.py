@@ -47,7 +47,7 @@ NORMS = {"mal": 1, "mag": 2}
 
 
 def _hybrid(mixer: MemoryMixer, model: ModelConfig, length: int) -> int:
-    """The number of parameters that a hybrid adds to the memory."""
+    """Parameters that a hybrid adds to the memory."""
     if mixer.hybrid == "none":
         return 0
     return AttentionMixer(window=mixer.window).parameters(model, length) + NORMS[mixer.hybrid] * model.dim
@@ -63,13 +63,12 @@ def _memory(model: ModelConfig, mixer: MemoryMixer) -> int:
 
 
 def matrices(model: ModelConfig, mixer: MemoryMixer) -> int:
-    """The number of entries in one head's memory."""
+    """Entries of one head's memory."""
     return mixer.rule.size(model.head_dim, mixer.depth if mixer.deep else 1)
 
 
 def _slots(mixer: MemoryMixer, length: int) -> int:
-    """The number of slots of the input gate: one per segment; with `segmentation: log`, one per bucket size and one for
-    the online memory."""
+    """Slots of the input gate: one per segment, or one for the online memory and one per bucket size."""
     count = mixer.segments(length)
     return count if mixer.segmentation != "log" else (count - 1).bit_length() + 1
 
@@ -114,7 +113,7 @@ def _online(model: ModelConfig, mixer: MemoryMixer) -> int:
 
 
 def _kept(mixer: MemoryMixer, run: RunConfig) -> int:
-    """The number of kept memories that the last token reads, on test."""
+    """Kept memories that the last token reads, on test."""
     if run.eval.post_training is not None:
         return min(run.eval.post_training, -(-run.task.length // run.cached_after) - 1)
     past = mixer.segments(run.task.length) - 1

@@ -38,7 +38,7 @@ def parse_run(data: Mapping[str, Any], where: Where = "") -> RunConfig:
 
 
 def check_values(data: Mapping[str, Any], where: Where = "") -> None:
-    """Check every key and value of `data` on its own, without the rules between several keys.
+    """Check every key and value of `data` by itself, leaving out the rules that look at several keys.
 
     Raises `ConfigError` as `parse_run` does.
     """
@@ -50,7 +50,7 @@ def check_values(data: Mapping[str, Any], where: Where = "") -> None:
 
 
 def check_path(path: str, where: Where = "") -> None:
-    """Raise `ConfigError` unless `path` is a key or a section that some run has."""
+    """Raise `ConfigError` unless `path` is a key, or a mapping of keys, of some run."""
     if not path or (path not in by_path() and path not in sections()):
         raise ConfigError(_line(path, unknown(path), where))
 
@@ -155,7 +155,7 @@ def _place(loc: tuple[int | str, ...]) -> tuple[str, str | None]:
 
 
 def _rule(path: str, message: str) -> tuple[str, str]:
-    """Split a rule's message into the key that it begins with, as a dotted path, and the rest of the message."""
+    """The key that a rule's message begins with, as a dotted path, and the rest of the message."""
     key, colon, rest = message.partition(": ")
     full = f"{path}.{key}".lstrip(".")
     return (full, rest) if colon and full in by_path() else (path, message)
@@ -231,7 +231,7 @@ def _guesses(path: str, of: str | None, value: Any) -> Iterator[Any]:
 
 
 def quoted(value: Any) -> str:
-    """A value as a message shows it: on one line, text in quotes, shortened if it is long."""
+    """A value in a message: on one line, text in quotes, long ones cut."""
     text = ""
     for piece in _pieces(value, '"'):
         text += piece

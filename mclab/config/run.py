@@ -15,8 +15,7 @@ Status = Literal["done", "diverged", "oom", "failed", "pruned"]
 
 
 class TrainConfig(Strict):
-    """The keys of training. The optimiser is AdamW with betas (0.9, 0.95); the learning rate has a linear warm-up, then
-    cosine decay to a tenth of its peak."""
+    """AdamW (0.9, 0.95), linear warm-up, then cosine to a tenth of the peak."""
 
     steps: int = Field(600, ge=1, le=10**8, description="optimiser steps")
     batch: int = Field(64, ge=1, le=2**20, description="sequences in a step")
@@ -78,13 +77,12 @@ class RunConfig(Strict):
 
     @property
     def test_variants(self) -> tuple[Variant, ...]:
-        """The variants of the task that `eval.task` adds to the test."""
+        """What `eval.task` adds to the test."""
         return variants(self.task, self.eval.task)
 
     @property
     def tested(self) -> dict[str, TaskConfig]:
-        """Map the name of every test slice, as in tables, to its task: first the task's own slices, then those that
-        `eval.task` adds."""
+        """Every slice of the test by its name in tables: the task's own, then those that `eval.task` adds."""
         own: dict[str, TaskConfig] = {name: self.task.only(name) for name in self.task.slices}
         added = ((variant.task, slices) for variant in self.test_variants for slices in variant.slices.items())
         return own | {name: task.only(each) for task, (name, each) in added}

@@ -29,12 +29,12 @@ class StoredScore:
 
     @property
     def loss(self) -> float | None:
-        """The mean cross-entropy in nats; `None` if it was not a finite number."""
+        """The mean cross-entropy in nats; `None` where it was no finite number."""
         return self.metrics.get("loss")
 
     @property
     def token_accuracy(self) -> float | None:
-        """The share of right tokens; `None` in records that are older than this metric."""
+        """The share of right tokens; `None` in records from before it was measured."""
         return self.metrics.get("token_accuracy")
 
     @property

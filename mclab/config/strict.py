@@ -1,4 +1,4 @@
-"""The base of every config model: frozen, without unknown keys, silent conversions or NaN."""
+"""What every config model shares: frozen, no unknown keys, no silent conversions, no NaN."""
 
 import json
 from collections import Counter
@@ -25,7 +25,7 @@ _JSON_WORDS = frozenset({"true", "false", "null", "NaN", "Infinity"})
 
 
 class Strict(BaseModel):
-    """Base of every config model. It does not accept `True` as an integer, `"3"` as a number, or an unknown key."""
+    """Base of every config model. `True` is no integer, `"3"` is no number, an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -67,7 +67,7 @@ class Each:
 
 
 def leaves(config: BaseModel, prefix: str = "") -> Iterator[tuple[str, Leaf]]:
-    """Yield the dotted path and the value of every key of `config`, in the order of declaration."""
+    """Every key of `config` under its dotted path, in the order of declaration."""
     for name in type(config).model_fields:
         value = getattr(config, name)
         if isinstance(value, BaseModel):

@@ -66,7 +66,7 @@ def _parsed(line: str) -> Iterator[tuple[str, Any]]:
 
 
 def _value(line: str, at: int) -> tuple[Any, int]:
-    """The value that begins at position `at` of the line, and the position of its end."""
+    """The value that begins at `at`, and where it ends."""
     end = (line + " ").index(" ", at)
     try:
         value, stop = _JSON.raw_decode(line, at)
@@ -206,7 +206,7 @@ def _check_space(test: Variant, count: int) -> None:
 
 
 def check_mix(parts: Sequence[Variant]) -> None:
-    """Raise `ValueError` (one line) if two parts of a mix are the same task in training."""
+    """Raise `ValueError`, one line, where two parts of a mix are the same task."""
     seen: set[TaskConfig] = set()
     for part in parts:
         if part.task.as_trained() in seen:

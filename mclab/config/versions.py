@@ -27,7 +27,7 @@ VERSIONS: dict[str, int] = {
 
 
 def parts(run: "RunConfig") -> frozenset[str]:
-    """All parts whose formulas affect the run's result: the training, the task, and the parts of the layers."""
+    """Every part whose formula the run's result depends on: the training, its task, and what its layers are made of."""
     return frozenset(_parts(run))
 
 

@@ -1,4 +1,4 @@
-"""Warnings for harmless settings of a run that a researcher may not have intended. A plan prints them and continues."""
+"""Harmless settings of a run that a researcher may not have meant; a plan prints them and continues."""
 
 from collections.abc import Iterator
 

@@ -102,7 +102,7 @@ def determinism(case: Case) -> str:
 
 
 def no_state(case: Case) -> str:
-    """The same input gives the same output again after another input."""
+    """The same input again, after another one, gives the same."""
     layer = case.layer()
     first = layer(*inputs())
     layer(*inputs(1))
@@ -110,7 +110,7 @@ def no_state(case: Case) -> str:
 
 
 def causality(case: Case) -> str:
-    """A change of a token does not change the outputs of earlier tokens."""
+    """Changing a token changes nothing before it."""
     layer, given, other = case.layer(), inputs(), inputs(1)
     before = layer(*given)
     for t in range(1, LENGTH):
@@ -125,7 +125,7 @@ def causality(case: Case) -> str:
 
 
 def rows(case: Case) -> str:
-    """A change of one sequence of a batch does not change the outputs of the others."""
+    """Changing a sequence of the batch changes no other."""
     layer, given, other = case.layer(), inputs(), inputs(1)
     changed = [torch.cat((a[:, :1], b[:, 1:]), 1) for a, b in zip(given, other, strict=True)]
     return "changing row 1 changed the output of row 0" if differs(layer(*changed)[:, :1], layer(*given)[:, :1]) else ""
@@ -228,7 +228,7 @@ def pack(case: Case) -> str:
 
 
 def bf16(case: Case) -> str:
-    """Three training steps in bf16 have finite losses, close to those in fp32."""
+    """Three steps in bf16 stay finite and near those in fp32."""
     found = []
     for precision in ("bf16", "fp32"):
         (outcome,) = train_pack([run_of(case, 0, precision)], device="cpu")

@@ -220,7 +220,7 @@ class _Look:
         return self._differs(self.output(x)[:, : tokens[0]], y[:, : tokens[0]])
 
     def _differs(self, y: Tensor, expected: Tensor) -> int | None:
-        """The first token at which two outputs differ by more than rounding; `None` if there is none."""
+        """The first token at which two outputs differ by more than rounding."""
         least = _SAME[y.dtype] * (1 + expected.abs().max().item())
         places = ((y - expected).abs() > least).any(-1).any(0).nonzero()
         return int(places[0]) if len(places) else None

@@ -61,7 +61,7 @@ def determinism(task: TaskConfig) -> str:
 
 
 def no_state(task: TaskConfig) -> str:
-    """A sample is the same again after other samples were made."""
+    """A sample is the same after others were made."""
     module.made.cache_clear()
     first = made(task)
     made(task, (5,), "test")
@@ -69,7 +69,7 @@ def no_state(task: TaskConfig) -> str:
 
 
 def independent(task: TaskConfig) -> str:
-    """A sample depends only on its number, not on the other samples of its batch."""
+    """A sample depends on its number, not on those made beside it."""
     whole = made(task)
     for at in (0, 1, COUNT - 1):
         if not alike(made(task, start=at, count=1), rows(whole, at, at + 1)):

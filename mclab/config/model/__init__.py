@@ -1,4 +1,4 @@
-"""The keys of a model: the mixers and their axes, the mixer of each layer, and the rest of the language model."""
+"""The keys of a model: the mixers and their axes, the mixer of each layer, the language model around them."""
 
 from mclab.config.model.attention import AttentionMixer
 from mclab.config.model.base import MixerConfig

@@ -6,7 +6,7 @@ from mclab.config.strict import Strict
 
 
 class Around(Protocol):
-    """The keys of the model on which the size of a mixer depends."""
+    """The keys of the model that a mixer's size depends on."""
 
     @property
     def dim(self) -> int: ...
@@ -36,7 +36,7 @@ class MixerConfig(Strict):
         return frozenset({"heads", "conv", "position"})
 
     def rotates(self, position: str) -> bool:
-        """Whether queries and keys are rotated in a model whose key `position` is `position`."""
+        """Whether queries and keys are rotated in a model with this position."""
         return position == "rotary" and "position" in self.model_keys
 
     @property

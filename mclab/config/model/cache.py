@@ -1,4 +1,4 @@
-"""The axes of a memory and its cache: the values of each axis, segment lengths, and which axes have no effect."""
+"""The axes of a memory and its cache: the values of each, lengths of segments, and which axes have no effect."""
 
 from functools import cache
 from itertools import accumulate

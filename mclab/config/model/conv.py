@@ -1,4 +1,4 @@
-"""The keys of the gated convolution."""
+"""The gated convolution's keys."""
 
 from typing import ClassVar, Literal
 
@@ -8,7 +8,7 @@ from mclab.config.model.base import Around, MixerConfig
 
 
 class ConvMixer(MixerConfig):
-    """A short causal convolution, gated by a projection of the input (Zoology's BaseConv, arXiv 2312.04927)."""
+    """A short causal convolution, gated by a projection (Zoology's BaseConv, arXiv 2312.04927)."""
 
     number: ClassVar[str | None] = "kernel"
 

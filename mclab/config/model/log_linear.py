@@ -24,7 +24,7 @@ class LogLinearMixer(MixerConfig):
         return super().parts | {f"memory.{self.rule}"}
 
     def levels(self, length: int) -> int:
-        """The number of levels for T = `length` tokens, ceil(log2 T) + 1."""
+        """Levels of a sequence, ceil(log2 T) + 1."""
         return (length - 1).bit_length() + 1
 
     def parameters(self, model: Around, length: int) -> int:

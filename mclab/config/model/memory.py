@@ -1,4 +1,4 @@
-"""The keys of a recurrent memory: its update rule, its cache, and the attention that a hybrid adds."""
+"""The keys of a recurrent memory: its rule, how it is cached, and the attention that a hybrid adds."""
 
 from math import gcd
 from typing import Annotated, Any, Literal, get_args
@@ -144,17 +144,17 @@ class MemoryMixer(MixerConfig):
 
     @property
     def read_gate(self) -> str:
-        """The gate that computes the weights of a read; `none` if memories are read without weights."""
+        """The gate that gives the weights of a read."""
         return self.gate if self.weighs else "none"
 
     @property
     def trained_scores(self) -> bool:
-        """Whether context scores get a gradient, as logits of the gate or through the choice of ssc."""
+        """Whether context scores get a gradient: as logits of the gate, or through the choice of ssc."""
         return self._gate_by_score or (self.aggregate == "ssc" and self.route != "hard")
 
     @property
     def scored(self) -> bool:
-        """Whether memories have context scores, as logits of the gate or for the choice of ssc."""
+        """Whether memories have context scores: as logits of the gate, or for ssc to choose by."""
         return self._gate_by_score or self.aggregate == "ssc"
 
     @property
@@ -179,7 +179,7 @@ class MemoryMixer(MixerConfig):
         return gcd(*self.segment_lengths) if self.segmentation == "listed" else self.segment
 
     def segments(self, length: int) -> int:
-        """The number of segments of a sequence of `length` tokens; 1 without caching."""
+        """Segments of a sequence of `length` tokens; one without caching."""
         if self.aggregate == "none":
             return 1
         if self.segmentation != "listed":

@@ -86,7 +86,7 @@ def _most(head: str) -> int:
 
 
 def _counts(digits: str, most: int) -> bool:
-    """Whether `digits` is a whole number from 1 to `most`."""
+    """True for a whole number from 1 to `most`."""
     plain = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) <= len(str(most))
     return plain and 1 <= int(digits.lstrip("0") or "0") <= most
 
@@ -193,7 +193,7 @@ def cycled(pattern: tuple[str, ...], layers: int) -> tuple[str, ...]:
 
 
 def mixer_of(name: str, mixer: Mixer) -> Mixer:
-    """The mixer that `name` stands for in a pattern, if `model.mixer` is `mixer`."""
+    """The mixer that a name in a pattern stands for where `model.mixer` is `mixer`."""
     return mixer if name == MIXER else layer_mixer(name)
 
 

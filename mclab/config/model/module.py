@@ -36,5 +36,5 @@ class ModuleMixer(MixerConfig):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The arguments by name. A value that is not valid JSON is taken as text."""
+        """The arguments as values: JSON where it is JSON, else text."""
         return keywords(self.args)

@@ -64,17 +64,17 @@ class Rule:
 
     @property
     def adds(self) -> bool:
-        """Whether it only adds v k^T, so that a read can be computed from keys and values without the memory matrix."""
+        """Whether it only adds v k^T, so that a read can be computed from keys and values without a matrix."""
         return not (self.descends or self.decays or self.erases)
 
     def parameters(self, dim: int, heads: int) -> int:
-        """The number of parameters of the rule in a model of width `dim`, without those of a deep memory."""
+        """Parameters of the rule in a model of width `dim`, with one matrix or vector per head."""
         of_heads = self.rates * (dim + 1) + self.constants
         of_channels = self.channel_rates * (2 * low_rank(dim) + 1) + self.channel_constants
         return heads * of_heads + dim * of_channels
 
     def size(self, head: int, depth: int) -> int:
-        """The number of entries in the memory of one head of width `head`, with `depth` matrices."""
+        """Entries of the memory of a head of this width, with `depth` matrices."""
         return head if self.shape == "vector" else sum(out * into for out, into in layers(head, depth))
 
     def inert(self, depth: int) -> frozenset[str]:
@@ -93,7 +93,7 @@ class Rule:
 
 
 def low_rank(dim: int) -> int:
-    """The rank of the maps for the rates per channel."""
+    """Rank of the maps that give rates per channel."""
     return max(1, dim // 4)
 
 

@@ -1,4 +1,4 @@
-"""Associative recall: its config keys, the rules between them, and the number of different sequences."""
+"""Associative recall: its keys and rules, and how many different sequences it holds."""
 
 from functools import cache
 from math import comb, perm
@@ -32,17 +32,17 @@ class ArTask(TaskConfig):
         return self
 
     def as_tested(self) -> "ArTask":
-        """The task as a test sees it: only the answer is scored, whatever `loss` is in training."""
+        """Tests score the answer alone, whatever the training does."""
         return self.model_copy(update={"loss": "answer"})
 
     @property
     def pairs(self) -> int:
-        """The number of key-value pairs in a sequence, repeated ones included."""
+        """Key-value pairs in a sequence, repeated ones included."""
         return (self.length - 2) // 2
 
     @property
     def keys(self) -> int:
-        """The largest number of different keys in a sequence."""
+        """Different keys that a sequence may hold."""
         return min(self.pairs, self.vocab // 2 - 1)
 
     @property
@@ -51,7 +51,7 @@ class ArTask(TaskConfig):
         return (f"pairs={self.pairs}",)
 
     def space(self) -> int:
-        """The number of different sequences, at most 2**64."""
+        """How many different sequences there are; 2**64 where there are more."""
         return _space(self.vocab // 2 - 1, self.vocab - self.vocab // 2, self.pairs)
 
 

@@ -20,7 +20,7 @@ def arrangements(things: int, chosen: int) -> int:
 
 
 class TaskConfig(Strict):
-    """Base of the configs of all tasks, each of which has the fields `name`, `vocab` and `length`."""
+    """Base of the tasks' configs. `name`, `vocab` and `length` are fields of every one of them."""
 
     name: str
     vocab: int
@@ -32,14 +32,14 @@ class TaskConfig(Strict):
         return (f"length={self.length}",)
 
     def only(self, slice_name: str) -> Self:
-        """This task with only the slice `slice_name`. Raises `KeyError` if `slices` does not contain this name."""
+        """This task with one slice alone. Raises `KeyError` for a name that `slices` does not hold."""
         if (slice_name,) != self.slices:
             raise KeyError(slice_name)
         return self
 
     @abstractmethod
     def space(self) -> int:
-        """The number of different sequences of the smallest slice; sequences that differ only in filler count once."""
+        """How many different sequences the smallest slice holds, filler left out."""
 
     def canonical(self) -> Self:
         """The canonical form of this task; it is the same for all configs that make the same sequences."""
@@ -52,12 +52,12 @@ class TaskConfig(Strict):
 
     @property
     def value_tokens(self) -> int:
-        """The number of tokens of one value. An answer may consist of several values."""
+        """Tokens of one value; an answer may be several values."""
         return self.answer_tokens
 
     @property
     def answer_tokens(self) -> int:
-        """The number of tokens of one answer: consecutive scored positions that are right or wrong together."""
+        """Consecutive scored positions of a batch that are right or wrong together: the tokens of one answer."""
         return 1
 
     @property
@@ -67,13 +67,13 @@ class TaskConfig(Strict):
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings for harmless settings that may not be intended, one line each."""
+        """Harmless settings that may not have been meant, one line each."""
         return []
 
     def as_tested(self) -> Self:
-        """The task as a test sees it: keys that change only the training are at fixed values."""
+        """The task as a test sees it: without what changes only the training."""
         return self.canonical()
 
     def as_trained(self) -> Self:
-        """The task as training sees it: keys that change only the tests are at fixed values."""
+        """The task as training sees it: without what changes only the tests."""
         return self.canonical()

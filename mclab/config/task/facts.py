@@ -1,5 +1,4 @@
-"""Memorisation of a fixed map in the weights: its config keys, the rules between them, and the number of different
-sequences."""
+"""A fixed map learned into the weights: its keys and rules, and how many different sequences it holds."""
 
 from math import isqrt
 from typing import Literal, Self
@@ -37,12 +36,12 @@ class FactsTask(TaskConfig):
 
     @property
     def base(self) -> int:
-        """The number of tokens in each of the two alphabets of keys."""
+        """Tokens of each of the two alphabets."""
         return isqrt(self.facts - 1) + 1
 
     @property
     def values(self) -> int:
-        """The number of different values."""
+        """Different values."""
         return self.vocab - 2 * self.base
 
     @property
@@ -51,7 +50,7 @@ class FactsTask(TaskConfig):
         return (f"facts={self.facts}",)
 
     def space(self) -> int:
-        """The number of different sequences of keys, at most 2**64."""
+        """How many different sequences of keys there are; 2**64 where there are more."""
         asked = self.length // 2
         return MANY if asked * (self.facts.bit_length() - 1) >= 64 else min(MANY, self.facts**asked)
 

@@ -25,7 +25,7 @@ class ModuleTask(TaskConfig):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The arguments by name. A value that is not valid JSON is taken as text."""
+        """The arguments as values."""
         return keywords(self.args)
 
     def space(self) -> int:

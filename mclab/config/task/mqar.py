@@ -1,4 +1,4 @@
-"""Multi-query associative recall: its config keys, the rules between them, and the number of different sequences."""
+"""Multi-query associative recall: its keys and rules, and how many different sequences it holds."""
 
 from math import prod
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ Spread = Literal["power", "uniform"]
 
 
 class MqarTask(TaskConfig):
-    """Multi-query associative recall (Zoology, arXiv 2312.04927): first key-value pairs, then a query for each key."""
+    """Multi-query associative recall (Zoology, arXiv 2312.04927): pairs first, then each key is queried once."""
 
     name: Literal["mqar"] = "mqar"
     vocab: int = Field(
@@ -50,7 +50,7 @@ class MqarTask(TaskConfig):
 
     @property
     def keys(self) -> int:
-        """The largest number of different keys in a sequence."""
+        """Different keys that a sequence holds, at most."""
         return self.pairs[-1]
 
     @property
@@ -64,13 +64,12 @@ class MqarTask(TaskConfig):
         return tuple(f"pairs={p}" for p in self.pairs)
 
     def only(self, slice_name: str) -> "MqarTask":
-        """This task with only the slice `slice_name`. Raises `KeyError` if `slices` does not contain this name."""
+        """This task with one slice alone. Raises `KeyError` for a name that `slices` does not hold."""
         pairs = dict(zip(self.slices, self.pairs, strict=True))[slice_name]
         return self.model_copy(update={"pairs": (pairs,)})
 
     def space(self) -> int:
-        """The number of different sequences of the smallest slice: choices of keys, values and places of the queries.
-        Sequences that differ only in filler count once."""
+        """How many different sequences the smallest slice holds, filler left out (keys x values x slots)."""
         keys, values = self.vocab // 2 - 1, self.vocab - self.vocab // 2
         kinds = ([(keys, p), (values, p), ((self.length - 2 * p) // 2, p)] for p in self.pairs)
         return min(prod(arrangements(*each) for each in kind) for kind in kinds)

@@ -1,5 +1,4 @@
-"""Needle in a haystack: its config keys, the rules between them, the layout of a sequence, and the number of different
-sequences."""
+"""Needles in a haystack: its keys and rules, the layout of a sequence, and how many different ones there are."""
 
 from functools import cache
 from itertools import count
@@ -121,22 +120,22 @@ class NiahTask(TaskConfig):
 
     @property
     def key_tokens(self) -> int:
-        """The number of tokens of a key."""
+        """Tokens of a key."""
         return 1 if self.shape.key == "word" else UUID_TOKENS
 
     @property
     def value_tokens(self) -> int:
-        """The number of tokens of a value."""
+        """Tokens of a value."""
         return NUMBER_TOKENS if self.shape.value == "number" else UUID_TOKENS
 
     @property
     def needle_tokens(self) -> int:
-        """The number of tokens of a needle `KEY key IS value`."""
+        """Tokens of `KEY key IS value`."""
         return 2 + self.key_tokens + self.value_tokens
 
     @property
     def turn_tokens(self) -> int:
-        """The number of tokens of `ASK key` and all values of the key."""
+        """Tokens of `ASK key` and all its values."""
         return 1 + self.key_tokens + self.shape.values * self.value_tokens
 
     @property
@@ -163,7 +162,7 @@ class NiahTask(TaskConfig):
 
     @property
     def filler_tokens(self) -> int:
-        """The number of haystack tokens that are not part of a needle."""
+        """Haystack tokens that are in no needle."""
         return self.length - self.question_tokens - self.keys * self.shape.values * self.needle_tokens
 
     @property
@@ -172,7 +171,7 @@ class NiahTask(TaskConfig):
         return self.keys * self.shape.values + self.filler_tokens
 
     def place(self, depth: int) -> int:
-        """The index (from 0) of the place nearest to `depth` percent."""
+        """The place nearest to `depth` percent, counted from 0."""
         return (depth * (self.places - 1) + 50) // 100
 
     @property
@@ -196,7 +195,7 @@ class NiahTask(TaskConfig):
         return tuple(f"depth={depth}" for depth in self.depth)
 
     def only(self, slice_name: str) -> Self:
-        """This task with only the slice `slice_name`. Raises `KeyError` if `slices` does not contain this name."""
+        """This task at one depth alone. Raises `KeyError` for a name that `slices` does not hold."""
         depth = dict(zip(self.slices, self.depth, strict=True))[slice_name]
         return self.model_copy(update={"depth": (depth,)})
 
@@ -233,17 +232,17 @@ class NiahTask(TaskConfig):
 
 
 def haystack_words(vocab: int) -> int:
-    """The number of tokens that occur only in filler; they start at `WORDS`."""
+    """Tokens that only filler has, from `WORDS` on."""
     return (vocab - WORDS) // 3
 
 
 def key_words(vocab: int) -> int:
-    """The number of tokens that occur only in keys; they are the last tokens of the vocabulary."""
+    """Tokens that only keys have: the last of the vocabulary."""
     return vocab - WORDS - haystack_words(vocab)
 
 
 def _least_vocab(keys: int) -> int:
-    """The smallest vocabulary size with at least `keys` key words."""
+    """The smallest vocabulary with so many keys."""
     return next(vocab for vocab in count(WORDS + keys) if key_words(vocab) >= keys)
 
 

@@ -1,4 +1,4 @@
-"""Bytes of text files as a task: the files, their hash, and how each file is split into train, valid and test."""
+"""Bytes of text files: which files, their hash, and how each is split into train, valid and test."""
 
 import hashlib
 import sys
@@ -65,7 +65,7 @@ class TextTask(TaskConfig):
 
 
 def corpus_hash(corpus: str | None) -> str:
-    """The SHA-256 of all files, with the length before the bytes of each file. Raises `ValueError` as `files` does."""
+    """SHA-256 of the files' bytes, one after another, each behind its length. Raises `ValueError` as `files` does."""
     digest = hashlib.sha256()
     for content in files(corpus):
         digest.update(len(content).to_bytes(8, "little") + content)
@@ -73,15 +73,14 @@ def corpus_hash(corpus: str | None) -> str:
 
 
 def part(corpus: str | None, split: str) -> bytes:
-    """The bytes of a split: its tenths of every file, joined together. Raises `ValueError` as `files` does."""
+    """The bytes of a split: its tenths of every file, joined. Raises `ValueError` as `files` does."""
     first, last = TENTHS[split]
     return b"".join(each[len(each) * first // 10 : len(each) * last // 10] for each in files(corpus))
 
 
 @lru_cache(maxsize=4)
 def files(corpus: str | None) -> tuple[bytes, ...]:
-    """The contents of the files of the corpus, sorted by path. Raises `ValueError` if there is no text, if there are
-    too many bytes, or if a file cannot be read."""
+    """The contents of the corpus's files, by path. Raises `ValueError` where there are none, or they are too many."""
     paths = _modules() if corpus is None else _below(corpus)
     try:
         if (size := sum(path.stat().st_size for path in paths)) > MOST_BYTES:
@@ -95,13 +94,13 @@ def files(corpus: str | None) -> tuple[bytes, ...]:
 
 
 def _modules() -> list[Path]:
-    """The single-file modules of the standard library, without those that are generated for one machine."""
+    """The standard library's single-file modules, without those that are made for one machine."""
     folder = Path(sysconfig.get_path("stdlib"))
     return [path for path in sorted(folder.glob("*.py")) if path.stem in sys.stdlib_module_names - {"_sysconfigdata"}]
 
 
 def _below(corpus: str) -> list[Path]:
-    """The file `corpus` itself, or all files in the folder `corpus` and its subfolders, without hidden ones."""
+    """The file itself, or every file in the folder and the folders in it; none that is hidden."""
     root = Path(corpus)
     if not root.exists():
         raise ValueError(f"corpus: {corpus}: there is no such file or folder")
