@@ -21,11 +21,12 @@ def run(
     overrides: str | Sequence[str] = (),
     quiet: bool = False,
 ) -> "pl.DataFrame":
-    """Run what `mclab ablate` runs of a grid, in the same folder and with the same records, and load it as `load` does.
+    """Run a grid as `mclab ablate` does, with the same folder and records, and return the frame that `load` returns.
 
-    `grid` is a path, YAML text or a mapping; `out` the run folder, by default `runs/` and the file's name, or a name
-    made of what the text or mapping holds; `workers` a number of processes or `auto`; `overrides` such as
-    `train.steps=50`. What is stored is not run again. A bar shows how far it is, unless `quiet`. Raises `ConfigError`.
+    `grid` is a path, YAML text or a mapping. `out` is the run folder; by default it is `runs/` and the file's name, or
+    `runs/` and a name with a hash of the text or mapping. `workers` is a number of processes or `auto`. `overrides` are
+    such as `train.steps=50`. Runs that are stored already do not run again. A bar shows the progress, unless `quiet`.
+    Raises `ConfigError`.
     """
     from importlib import import_module
 
@@ -35,10 +36,10 @@ def run(
 
 
 def load(folder: str | Path) -> "pl.DataFrame":
-    """The stored runs of a folder, a row each: what its `tables/runs.csv` holds, read from the records.
+    """Return a frame with one row per stored run of a folder: the content of `tables/runs.csv`, read from the records.
 
-    A folder without a plan gives every record with its keys, a sweep's with their trial. Raises `ConfigError` where
-    there is no such folder.
+    If the folder has no plan, the frame holds every record with its keys; the runs of a sweep also have the number of
+    their trial. Raises `ConfigError` where there is no such folder.
     """
     from importlib import import_module
 
@@ -48,11 +49,11 @@ def load(folder: str | Path) -> "pl.DataFrame":
 
 
 def load_curves(folder: str | Path) -> "pl.DataFrame":
-    """The learning curves of a folder's stored runs, a row for each look at valid.
+    """Return the learning curves of a folder's stored runs, one row per evaluation during training.
 
-    Columns: `run_id` (that of `load`), `seed`, `step`, of training `loss`, `grad_norm` and `lr`, and `valid_accuracy`,
-    `valid_loss` over all slices and with a slice's name in brackets. A curve that is damaged or missing is left out and
-    named on standard error. Raises `ConfigError` where there is no such folder.
+    Columns: `run_id` (as in `load`), `seed` and `step`; `loss`, `grad_norm` and `lr` of training; `valid_accuracy` and
+    `valid_loss` over all slices, and again for each slice, with its name in brackets. A curve that is damaged or
+    missing is left out and named on standard error. Raises `ConfigError` where there is no such folder.
     """
     from importlib import import_module
 
@@ -61,9 +62,10 @@ def load_curves(folder: str | Path) -> "pl.DataFrame":
 
 
 def load_model(path: str | Path, run: str | None = None) -> "tuple[LM, RunConfig]":
-    """A trained model in eval on the CPU, and its run; `path` is a file of weights, or a run folder with `run` an id.
+    """Return a trained model (on the CPU, in eval mode) and the config of its run.
 
-    Imports torch. Raises `ConfigError` where there are no such weights (`--save-weights` keeps them).
+    `path` is a file of weights, or a run folder; in a run folder `run` is the id of the run. Imports torch. Raises
+    `ConfigError` where there are no such weights (`--save-weights` keeps them).
     """
     from mclab.train.weights import load_model
 
@@ -71,7 +73,7 @@ def load_model(path: str | Path, run: str | None = None) -> "tuple[LM, RunConfig
 
 
 def __getattr__(name: str) -> Any:
-    """`ConfigError`, and `nn` (imports torch), when they are asked for: `import mclab` alone loads next to nothing."""
+    """Import `ConfigError` and `nn` (which imports torch) at first use, so that `import mclab` alone is fast."""
     from importlib import import_module
 
     if name == "ConfigError":

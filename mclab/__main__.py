@@ -1,4 +1,4 @@
-"""`python -m mclab` is `mclab`."""
+"""`python -m mclab` runs the command `mclab`."""
 
 from mclab.cli import main
 

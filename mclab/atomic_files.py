@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and read without waiting."""
+"""Write files as a whole or not at all, and read files without the risk of waiting for ever on a pipe."""
 
 import errno
 import os
@@ -7,17 +7,18 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-#: What a network file system answers where a directory cannot be synced.
+#: Error numbers of a file system (often a network one) that cannot sync a directory.
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
 
 
 def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Replace `path` by `data`: temporary file beside it, fsync, rename, fsync of the folder.
+    """Replace the content of `path` by `data`: write a temporary file in its folder, fsync, rename, fsync the folder.
 
-    What is not `durable` is not synced: it outlives the process, not the machine.
+    With `durable=False` nothing is synced: the file survives a crash of the process, but not one of the machine.
 
-    Raises `OSError`; then no temporary file is left and `path` is what it was before, or all new where nothing but the
-    folder's fsync failed. Two machines that share the folder may write the same path at once: the last one's stays.
+    Raises `OSError`. Then no temporary file is left, and `path` has its old content; it has the new content if only the
+    fsync of the folder failed. Two machines that share the folder may write `path` at the same time: the last write
+    wins.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -36,13 +37,13 @@ def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 
 class NoFileError(OSError):
-    """A pipe, a socket or a device where a file should be: to open one can wait for ever."""
+    """The path is a pipe, a socket or a device and not a file; to open it could wait for ever."""
 
 
 def require_file(path: Path) -> None:
-    """Raise `NoFileError` for what is none, another `OSError` where there is nothing."""
+    """Raise `NoFileError` if `path` is a pipe, a socket or a device, and another `OSError` if it does not exist."""
     mode = path.stat().st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # to read a folder is an error already
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # reading a folder raises an error anyway
         raise NoFileError(errno.EINVAL, "it is a pipe or a device, not a file")
 
 

@@ -1,7 +1,7 @@
-"""Constant tensors, which depend on shapes alone: made once for each device, and kept (`once`).
+"""Constant tensors that depend only on shapes: `once` makes them once per device and keeps them.
 
-A copy from the host in a training step waits for the device each time, and cannot be part of a CUDA graph; a constant
-that is computed anew is a launch each time.
+Without this, a constant copied from the host in every training step would wait for the device each time and could not
+be part of a CUDA graph; a constant computed on the device would cost a kernel launch each time.
 """
 
 from collections import OrderedDict
@@ -13,12 +13,13 @@ import torch
 from torch import Tensor
 
 P = ParamSpec("P")
-#: The most numbers that are kept in one tensor and in all, and the most tensors. Those asked for longest ago go first.
+#: Limits of the store: entries in one tensor, entries in all tensors, and tensors. The least recently used tensor is
+#: dropped first.
 LARGEST, NUMBERS, TENSORS = 2**22, 2**25, 2**14
 
 
 class _Store:
-    """Tensors by what they were made with, and how many numbers they hold."""
+    """The kept tensors, by the function and the arguments that made them, and the number of their entries."""
 
     def __init__(self) -> None:
         self.tensors: OrderedDict[tuple[Any, ...], Tensor] = OrderedDict()
@@ -41,9 +42,10 @@ _store = _Store()
 
 
 def once(make: Callable[P, Tensor]) -> Callable[P, Tensor]:
-    """`make`, whose arguments can be hashed and name the device, once for each of them. Nobody may write to the result.
+    """Return a function that calls `make` once for each set of arguments and keeps the result.
 
-    The result is an ordinary tensor wherever it is asked for first, in `torch.inference_mode` too.
+    The arguments must be hashable, and the device must be one of them. Callers must not write to the result, which is
+    an ordinary tensor even if the first call is inside `torch.inference_mode`.
     """
 
     @wraps(make)
@@ -64,14 +66,14 @@ def once(make: Callable[P, Tensor]) -> Callable[P, Tensor]:
 
 
 def holdings() -> list[Tensor]:
-    """All that is kept now. A captured graph reads these tensors at their addresses, so whoever replays it must hold
-    them."""
+    """All tensors that are kept now. A captured CUDA graph reads these tensors at their addresses, so the code that
+    replays the graph must hold references to them."""
     return list(_store.tensors.values())
 
 
 def _lasts(made: Tensor) -> bool:
-    """Whether this tensor is still what it is later: not where a graph is captured, whose memory is its own, nor where
-    torch only follows shapes."""
+    """Whether the tensor `made` can be kept for later calls. It cannot if it is too large, if it was made during the
+    capture of a CUDA graph (whose memory belongs to the graph), or if torch only traces shapes."""
     if type(made) is not Tensor or made.numel() > LARGEST:
         return False
     return not (made.is_cuda and torch.cuda.is_current_stream_capturing())
@@ -79,7 +81,7 @@ def _lasts(made: Tensor) -> bool:
 
 @once
 def integers(values: tuple[int, ...], device: torch.device) -> Tensor:
-    """These numbers, int64."""
+    """[N] int64: the N numbers of `values`."""
     return torch.tensor(values, dtype=torch.int64, device=device)
 
 
@@ -97,7 +99,7 @@ def identity(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 @once
 def ones(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """All ones."""
+    """A tensor of the given shape, filled with 1."""
     return torch.ones(shape, dtype=dtype, device=device)
 
 

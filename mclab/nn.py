@@ -1,4 +1,4 @@
-"""Memory Caching for models of one's own: an ordinary torch module with a cache (docs/library.md).
+"""Memory Caching as an ordinary torch module with a cache, for use in any model (docs/library.md).
 
 layer = mclab.nn.MemoryCaching(256, heads=4, memory="titans", aggregate="ssc")
 y = layer(x)                                 # [B, T, D] to [B, T, D], causal
@@ -50,7 +50,7 @@ __all__ = ["Cache", "MemoryCaching"]
 
 #: The most slots that an input gate may have.
 MOST_SLOTS = 2**20
-#: Keys of parts of the user's own, which join a grid and not this layer.
+#: Keys for the user's own parts. They work in a grid, but not in this layer.
 OWN = ("memory_args", "gate_args", "aggregate_args", "versions")
 
 
@@ -58,15 +58,15 @@ class MemoryCaching(Module):
     """A recurrent memory with a cache of its segments (arXiv 2602.24281), as a layer [B, T, D] to [B, T, D].
 
     Every argument from `memory` to `window` is the key of the same name under `model.mixer` of a grid (`mclab keys`,
-    docs/equations.md#caching); `heads`, `conv` (taps of the short convolution) and `position` ("none" or "rotary") are
-    those of `model`. Around them: `slots`, the segments that `gate="input"` knows apart, later ones count as the last;
-    `gain`, the factor on the start of the output projection; `generator`, which draws the start (by default torch's
-    global one), `device` and `dtype`.
+    docs/equations.md#caching); `heads`, `conv` (kernel size of the short convolution) and `position` ("none" or
+    "rotary") are the keys under `model`. Further arguments: `slots` is the number of segments that `gate="input"`
+    distinguishes (all later segments use the last slot); `gain` is a factor on the initial output projection;
+    `generator` draws the initial parameters (by default torch's global generator); `device` and `dtype`.
 
-    `route` is what an ablation's training does step by step; here "annealed" and "explore" are "straight_through",
-    the values of ssc with the gradient of reading all. Without gradients ssc reads k memories.
-    Parameters have a leading axis of 1; `load_state_dict` takes them with or without it.
-    Raises `ValueError` that names the argument and what it may be, and `TypeError` for an argument that there is not.
+    In an ablation `route` depends on the training step. Here "annealed" and "explore" act as "straight_through": the
+    output is that of ssc, the gradient is that of reading all memories. Without gradients ssc reads only k memories.
+    Parameters have a leading axis of size 1; `load_state_dict` takes them with or without it.
+    Raises `ValueError`, which names the argument and its allowed values, and `TypeError` for an unknown argument.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class MemoryCaching(Module):
         whole("slots", slots, 1, MOST_SLOTS)
         if not (isinstance(gain, int | float) and 0 < gain < float("inf")):
             raise ValueError(f"gain: needs a number above 0, got {gain!r}")
-        #: Stands for all that the meaning of a cache depends on.
+        #: A hash of all keys that the meaning of a cache depends on.
         self.key = _key(self.config)
         place = torch.get_default_device() if device is None else device
         with torch.device("cpu"):
@@ -130,10 +130,10 @@ class MemoryCaching(Module):
 
     @classmethod
     def from_run(cls, model: "LM", run: "RunConfig", layer: int = 0) -> "MemoryCaching":
-        """Layer number `layer`, from 0, of a trained model and its run, as `mclab.load_model` gives them.
+        """Copy layer `layer` (counted from 0) of a trained `model`; `model` and `run` are those of `mclab.load_model`.
 
-        It computes what the model's own does, bit for bit; the weights are copies. Raises `ValueError` for a layer that
-        is not there, or is no memory.
+        The copy has its own weights and computes the same outputs as the layer of the model, bit for bit. Raises
+        `ValueError` if there is no such layer, or its mixer is not a memory.
         """
         whole("layer", layer, 0, run.model.layers - 1)
         mixer, own = run.model.mixers[layer], model.blocks[layer].get_submodule("mixer")
@@ -163,10 +163,11 @@ class MemoryCaching(Module):
     def forward(self, x: Tensor, cache: Cache) -> tuple[Tensor, Cache]: ...
 
     def forward(self, x: Tensor, cache: Cache | None = None) -> Tensor | tuple[Tensor, Cache]:
-        """The outputs [B, T, D] of tokens x [B, T, D]; with a cache, of tokens that follow on it, and the cache after
-        them. Whole, in pieces and token by token are the same up to rounding.
+        """The outputs [B, T, D] for the inputs `x` [B, T, D]; with `cache`, also the cache after the last token of `x`.
 
-        Raises `ValueError` for an x of another shape, and for a cache of other sequences or another layer's keys.
+        With `cache`, the tokens of `x` continue the sequences that `cache` holds. The outputs of a whole sequence, of
+        the sequence in pieces, and token by token are equal up to rounding. Raises `ValueError` if `x` has a wrong
+        shape, if `cache` has another batch size, or if it is from a layer with other keys.
         """
         if x.dim() != 3 or x.shape[-1] != self.config.dim or not x.shape[1]:
             raise ValueError(f"x: needs a shape [batch, time >= 1, {self.config.dim}], got {list(x.shape)}")
@@ -181,12 +182,12 @@ class MemoryCaching(Module):
         return y.squeeze(0), replace(cache, past=past)
 
     def empty_cache(self, batch: int) -> Cache:
-        """The cache before the first token. Raises `ValueError` where `batch` is no whole number from 1 on."""
+        """The cache before the first token. Raises `ValueError` unless `batch` is a whole number of at least 1."""
         whole("batch", batch, 1)
         return Cache(batch, self.key, HybridPast() if self._hybrid else MemoryPast())
 
     def load_cache(self, state: Mapping[str, Tensor]) -> Cache:
-        """The cache that `state_dict` was made of. Raises `ValueError` where it is none of this layer's."""
+        """Restore a cache from its `state_dict`, `state`. Raises `ValueError` if it does not fit this layer."""
         try:
             cache = Cache(int(state["batch"]), int(state["key"]), from_tensors(state, self._hybrid))
         except KeyError as missing:
@@ -196,12 +197,12 @@ class MemoryCaching(Module):
         return cache
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Start anew, drawn from one number of `generator`, by default torch's global one."""
+        """Draw new initial parameters, seeded by one number from `generator` (by default torch's global generator)."""
         place = "cpu" if generator is None else generator.device
         initialise(self.mixer, [int(torch.randint(2**62, (), generator=generator, device=place))])
 
     def extra_repr(self) -> str:
-        """The keys that count."""
+        """The main keys of the layer, without those that have no effect."""
         mixer = self._mixer.canonical()
         told = {"dim": self.config.dim, "heads": self.config.heads, "conv": self.config.conv}
         of_memory = [key for key in ("memory", "aggregate", "gate", "segment") if key not in mixer.inert]
@@ -218,7 +219,8 @@ class MemoryCaching(Module):
         return self._mixer.hybrid != "none"
 
     def _called(self, module: Module, *inputs: Any) -> Any:
-        """With what a memory and its gates own in fp32, beside bf16 or fp16: they sum over whole sequences."""
+        """Call `module` on `inputs`. If the layer is in bf16 or fp16, the parameters of the memory and its gates are in
+        fp32 for the call, since the memory and the gates sum over whole sequences."""
         if next(self.mixer.parameters()).dtype.itemsize >= 4:
             return module(*inputs)
         wide = {name: value.float() for name, value in module.named_parameters() if "caching." in name}
@@ -226,7 +228,7 @@ class MemoryCaching(Module):
 
 
 class _After(Module):
-    """A mixer whose call goes on with a sequence."""
+    """A module whose forward pass continues a sequence after its past, by the mixer's method `after`."""
 
     def __init__(self, mixer: CachedMemory | MemoryAsLayer | MemoryAsGate) -> None:
         super().__init__()
@@ -237,7 +239,7 @@ class _After(Module):
 
 
 def _refuse(unknown: Iterable[str]) -> None:
-    """Python says before 3.13 what is wrong, and not what is right."""
+    """Raise `TypeError` for an unknown argument, with the likely one; Python before 3.13 would not suggest any."""
     known = [name for name in inspect.signature(MemoryCaching).parameters if name != "unknown"]
     for name in unknown:
         own = "parts of your own join a grid, not this layer" if name in OWN else ""
@@ -246,7 +248,8 @@ def _refuse(unknown: Iterable[str]) -> None:
 
 
 def _checked(model: dict[str, Any]) -> ModelConfig:
-    """Raises `ConfigError`, a `ValueError`, whose lines begin with the argument."""
+    """The checked config of a model with these keys. Raises `ConfigError` (a `ValueError`); each line begins with the
+    argument."""
     try:
         return parse_run({"model": model}).model
     except ConfigError as error:
@@ -258,7 +261,7 @@ def _checked(model: dict[str, Any]) -> ModelConfig:
 def _key(config: ModelConfig) -> int:
     assert isinstance(config.mixer, MemoryMixer)
     mixer = config.mixer.canonical()
-    free = mixer.model_copy(update={"route": MemoryMixer.model_fields["route"].default})  # it matters in training alone
+    free = mixer.model_copy(update={"route": MemoryMixer.model_fields["route"].default})  # it matters only in training
     text = config.model_copy(update={"mixer": free}).model_dump_json()
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
 
@@ -266,7 +269,7 @@ def _key(config: ModelConfig) -> int:
 def _made(
     config: ModelConfig, mixer: MemoryMixer, slots: int, gain: float
 ) -> CachedMemory | MemoryAsLayer | MemoryAsGate:
-    # The length of training bounds a chunk and counts an input gate's slots. Here nobody knows it.
+    # In a run, the training length bounds the chunk and sets the number of slots of an input gate. Here it is unknown.
     length = max(mixer.tokens_a_chunk, 1)
     kind: type[CachedMemory | MemoryAsLayer | MemoryAsGate] = (
         CachedMemory if mixer.hybrid == "none" else HYBRIDS[mixer.hybrid]
@@ -279,7 +282,7 @@ def _made(
 
 
 def _with_axis(module: Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Give parameters the replica axis that a run's stored weights do not have."""
+    """Add the replica axis to the parameters in `state` that lack it, as the stored weights of a run do."""
     for name, own in module.named_parameters():
         given = state.get(prefix + name)
         if given is not None and given.dim() == own.dim() - 1:

@@ -1,4 +1,4 @@
-"""A grid run from Python, as in a notebook (`mclab.run`, docs/library.md): what `mclab ablate` runs, as a frame."""
+"""Run a grid from Python, for example in a notebook, and return a frame of results (`mclab.run`, docs/library.md)."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from mclab.verbs.load import frame
 if TYPE_CHECKING:
     import polars as pl
 
-#: What a grid without a file is called in messages; its plan and folder carry a hash of what it holds beside.
+#: The name of a grid without a file, in messages. The names of its plan and its folder also have a hash of the content.
 NAME = "grid"
 
 
@@ -57,12 +57,12 @@ def _silent() -> Iterator[tuple[Callable[[Progress], None], Callable[[str], None
 
 
 def _planned(grid: str | Path | Mapping[str, Any], overrides: list[str]) -> tuple[Plan, bytes]:
-    """The plan, and the grid as a file holds it."""
+    """The plan, and the bytes of the grid as they are in a file or would be."""
     if isinstance(grid, Path) or (isinstance(grid, str) and not _is_yaml(grid)):
         content = read(grid)
         return load_plan(grid, overrides, content=content), content
     if isinstance(grid, str):
-        content = grid.encode("utf-8", "surrogatepass")  # the loader says where it is no text
+        content = grid.encode("utf-8", "surrogatepass")  # the loader reports what is not valid text
         return _named(load_plan(NAME, overrides, content=content), content, overrides), content
     if not isinstance(grid, Mapping):
         raise ConfigError(f"grid: needs a path, YAML text or a mapping, got {type(grid).__name__}")
@@ -87,6 +87,7 @@ def _as_json(grid: Mapping[str, Any]) -> tuple[Any, bytes]:
 
 
 def _named(plan: Plan, content: bytes, overrides: Sequence[str]) -> Plan:
-    """Called by what it holds, so that another grid has another folder and the same one goes on in its own."""
+    """The plan, with a hash of `content` and `overrides` in its name, so that a different grid gets a different folder
+    and the same grid continues in the folder that it has."""
     digest = sha256(b"\0".join([content, *(word.encode() for word in overrides)])).hexdigest()
     return replace(plan, name=f"{NAME}-{digest[:8]}")

@@ -1,4 +1,4 @@
-"""Text without the passwords in it, before it is written or printed.
+"""Remove passwords from text before it is written or printed.
 
 A password may stand in an address (`postgresql://me:secret@host/db`, percent-encoded or not), in an address's query
 (`?password=secret`), and in settings (`PGPASSWORD=secret`, `"password": "secret"`).
@@ -9,15 +9,15 @@ import shlex
 from collections.abc import Sequence
 from urllib.parse import unquote
 
-#: What stands where a setting's password was; from an address it is left out.
+#: Replaces the password of a setting. The password in an address is left out.
 HIDDEN = "***"
 
 _USER = r"(?<![\w+.-])\w[\w+.-]*://[^\s:@/?#]*"
-#: Up to the last @ of the word, since people forget to encode one; past quotes only where no @ comes before them.
-#: Messages that tell how an address is written have the word PASSWORD in it. All lengths are bounded: a text of
-#: nothing but beginnings must not take minutes.
+#: The match goes up to the last @ of a word of the text, since people forget to percent-encode an @ in a password; it
+#: goes past quotes only if no @ comes before them. The literal PASSWORD is kept: messages use it to explain how to
+#: write an address. All lengths are bounded, so that a text with many beginnings of a match does not take minutes.
 _ADDRESS = re.compile(rf"({_USER}):(?!PASSWORD@|\*{{3}}@)(?:[^\s\"']{{0,999}}|[^\s@]{{0,999}})@")
-#: The same where a word of a command line is known to be one: a password may hold blanks.
+#: As `_ADDRESS`, for a single word of a command line, where the password may contain blanks.
 _WORD = re.compile(rf"(?s)^((?:--?[\w-]+=)?{_USER}):.*@")
 _ENCODED = re.compile(r"(?i)(\w%3A%2F%2F(?:(?!%3A|%40|%2F)\S){0,99})%3A\S{0,999}?%40")
 _QUERY = re.compile(r"(://[^\s\"'?]{0,999})\?([^\s\"']+)")
@@ -28,19 +28,19 @@ _QUOTED = re.compile(rf"(?i)([\"']{_SECRET}[\"']\s*:\s*)(?:\"(?:[^\"\\]|\\.)*\"|
 
 
 def without_passwords(text: str) -> str:
-    """The text without passwords: PGPASSWORD and ~/.pgpass stand in for those of databases."""
+    """Return `text` without passwords. (A database gets its password from PGPASSWORD or ~/.pgpass instead.)"""
     shown = _ENCODED.sub(r"\1%40", _QUERY.sub(_query, _ADDRESS.sub(r"\1@", text)))
     return _QUOTED.sub(rf'\1"{HIDDEN}"', _SETTING.sub(rf"\1{HIDDEN}", shown))
 
 
 def _query(found: re.Match[str]) -> str:
-    """A query without its parameters of that kind; their names may be percent-encoded."""
+    """The query of an address without its password parameters, whose names may be percent-encoded."""
     kept = [part for part in found[2].split("&") if not _NAME.fullmatch(unquote(part.partition("=")[0]))]
     return f"{found[1]}?{'&'.join(kept)}" if kept else found[1]
 
 
 def without_password(word: str) -> str:
-    """As `without_passwords`, for a text that is one word of a command line: an address as a whole."""
+    """As `without_passwords`, for one word of a command line, which may be an address as a whole."""
     return without_passwords(_WORD.sub(r"\1@", word))
 
 

@@ -1,8 +1,9 @@
-"""The value of a key that a stored run or a run's id does not name. A row is added with its key and never changed.
+"""Baselines: the value that a key has where a stored run or a run's id does not name it.
 
-An id holds the keys that differ from the values here, so a default may change without changing any id: a run with the
-new default then names the key, and one without it is still the run that it was. The value of a new key's row is the one
-by which the code before the key behaved, whatever the key's default is.
+Each new key gets an entry here, which never changes afterwards. An id holds the keys whose values differ from their
+baselines. Therefore a default may change without changing any id: a run with the new default then names the key in its
+id, and an id without the key still means the old default. The baseline of a new key is the value that reproduces the
+behaviour of the code before the key existed, whatever the default of the key is.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Any
 
 from mclab.config.strict import Leaf
 
-#: Section of a run, or name of its task or mixer -> key -> value.
+#: Maps a section of a run, or the name of its task or mixer, to a mapping from key to baseline.
 BASELINES: dict[str, dict[str, Leaf]] = {
     "run": {"seed": 0},
     "train": {
@@ -99,26 +100,26 @@ BASELINES: dict[str, dict[str, Leaf]] = {
     "facts": {"name": "facts", "vocab": 64, "length": 64, "facts": 256},
 }
 
-#: A task of the user's own, which has the name of a mixer.
+#: The entry of `BASELINES` for the user's own task: its name, `module`, is also the name of a mixer.
 _OWN_TASK = "module task"
 
 
 def baseline(of: str, key: str) -> Any:
-    """The value of a key of a section, task or mixer where it is not named."""
+    """The baseline of the key `key` of the section, task or mixer `of`."""
     return BASELINES[of][key]
 
 
 def all_baselines(task: str, mixer: str) -> dict[str, Leaf]:
-    """Every key of a run with this task and mixer by its dotted path, at its baseline."""
+    """Map the dotted path of every key of a run with this task and mixer to the baseline of the key."""
     asked = _OWN_TASK if task == "module" else task
     owners = {"": "run", "train.": "train", "eval.": "eval", "model.": "model", "task.": asked, "model.mixer.": mixer}
     return {f"{prefix}{key}": value for prefix, of in owners.items() for key, value in BASELINES[of].items()}
 
 
 def completed(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored run's dotted keys, and those that did not exist when it was stored at their baselines.
+    """Return the dotted keys of a stored run; keys that did not exist when it was stored have their baselines.
 
-    An unknown task or mixer is left for the schema to refuse.
+    With an unknown task or mixer the keys are returned unchanged; the schema refuses them later.
     """
     task, mixer = stored.get("task.name", "mqar"), stored.get("model.mixer.name", "memory")
     if not all(isinstance(name, str) and name in BASELINES for name in (task, mixer)):

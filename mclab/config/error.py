@@ -1,6 +1,6 @@
-"""The one error for a user's input, and the guess at what was meant.
+"""The error for wrong user input, and guesses at what the user meant.
 
-It imports little: the command line knows it before the configs are loaded.
+This module imports little, because the command line needs it before the configs are loaded.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,9 +11,9 @@ from mclab.printable import one_line
 
 
 class ConfigError(ValueError):
-    """A user's input is wrong. Each of `lines` says what, where, and the nearest right thing.
+    """A user's input is wrong. Each line of `lines` says what is wrong, where, and what is probably right.
 
-    Ends of lines, hidden characters and passwords in what it quotes are made visible or left out.
+    In every line, line ends and hidden characters are shown as escapes, and passwords are removed.
     """
 
     def __init__(self, *lines: str) -> None:
@@ -29,20 +29,20 @@ class ConfigError(ValueError):
 
 
 def cut(text: str, most: int = 60) -> str:
-    """A text in a message: what is beyond `most` letters is left out."""
+    """Shorten a text for a message to at most `most` characters."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-#: Share of letters that two words must have in common, in the same order: `gaet` and `gate` have 0.75. Below it a
-#: guess misleads more often than it helps, and a message lists what there is instead.
+#: A word is suggested if it shares at least this fraction of letters, in the same order, with what the user wrote:
+#: `gaet` and `gate` share 0.75. A guess with less misleads more often than it helps; then a message lists all words.
 CUTOFF = 0.6
 
 
 def nearest(word: str, known: Iterable[str], most: int = 1) -> list[str]:
-    """The entries of `known` that were probably meant by `word`, the likeliest first, `most` at most.
+    """The entries of `known` that the user probably meant by `word`: at most `most`, the likeliest first.
 
-    The same letters in another order (`lgo` is `log`, not `low`), then words that are like it, else the initials of
-    its parts (`learning_rate` is `lr`).
+    First come entries with the same letters in another order (`lgo` is `log`, not `low`), then similar words. If there
+    are none, entries that are the initials of its parts (`learning_rate` is `lr`).
     """
     words = list(known)
     swapped = [each for each in words if sorted(each) == sorted(word)]
@@ -52,11 +52,11 @@ def nearest(word: str, known: Iterable[str], most: int = 1) -> list[str]:
 
 
 def suggestion(words: Sequence[str]) -> str:
-    """`did you mean gate?`, or nothing where there is no word."""
+    """`did you mean gate?` for the words `gate`; the empty text if `words` is empty."""
     return f"did you mean {' or '.join(words)}?" if words else ""
 
 
 def did_you_mean(word: str, known: Iterable[str], before: str = "") -> str:
-    """`did you mean gate?` behind `before`, or nothing where no known word is near."""
+    """`before` followed by `did you mean gate?`; the empty text if no entry of `known` is similar to `word`."""
     near = suggestion(nearest(word, known))
     return f"{before}{near}" if near else ""

@@ -13,13 +13,14 @@ from mclab.config.strict import as_texts, refuse_large
 
 
 def is_path(word: object) -> bool:
-    """Whether this is the dotted path of a class or function of the user's own: `my_rules.Leaky`."""
+    """Whether `word` is the dotted path of the user's own class or function, such as `my_rules.Leaky`."""
     parts = word.split(".") if isinstance(word, str) else []
     return len(parts) > 1 and all(part.isidentifier() for part in parts)
 
 
 def _dotted(value: str) -> str:
-    """The empty text means that the key was not given, which the rules between keys refuse."""
+    """Check that `value` is a dotted path or empty. Empty means that the key is not given; where it must be given,
+    another rule refuses that."""
     if value and not is_path(value):
         raise ValueError("needs the dotted path of a class or function, e.g. my_mixers.Mixer")
     return value
@@ -37,7 +38,8 @@ def _json(text: str) -> Any:
 
 
 def _as_args(value: Any) -> Any:
-    """A mapping of names to JSON values as texts. Inner mappings are sorted: their order has no meaning."""
+    """Convert a mapping of names to JSON values into `name=value` texts, sorted by name; inner mappings are sorted too,
+    as order has no meaning. Raises `ValueError`."""
     if value is None:
         return ()
     if isinstance(value, list | tuple) and all(isinstance(text, str) and "=" in text for text in value):
@@ -51,7 +53,7 @@ def _as_args(value: Any) -> Any:
         raise ValueError("needs numbers, texts, true, false, null, lists or mappings of them") from None
 
 
-#: A mapping of arguments; held as one `name=value` text each, sorted.
+#: A mapping of arguments, stored as a tuple of `name=value` texts, sorted by name.
 Args = Annotated[tuple[str, ...], BeforeValidator(_as_args), WithJsonSchema({"type": "object"})]
 
 
@@ -60,7 +62,7 @@ def keywords(args: tuple[str, ...]) -> dict[str, Any]:
     return {name: _json(value) for name, _, value in (text.partition("=") for text in args)}
 
 
-#: A dotted path, for editors.
+#: Regular expression of a dotted path, for the JSON schema that editors use.
 PATH = r"^[^\W\d]\w*(\.[^\W\d]\w*)+$"
 
 
@@ -70,7 +72,7 @@ class OneOf:
     is checked: the registry may grow while the program runs."""
 
     names: Collection[str]
-    #: Whether a dotted path of the user's own is allowed too.
+    #: Whether the dotted path of the user's own class or function is allowed too.
     or_path: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -1,7 +1,7 @@
-"""What makes two runs the same: the one way of writing a run, the keys without effect, and the id.
+"""Decide whether two runs are the same: the canonical form of a run, the keys without effect, and the run id.
 
-`run_id` hashes the keys of the canonical run that differ from the baselines (`baselines.py`), and the versions of its
-parts (`versions.py`). docs/ids.md says what changes an id and what does not.
+`run_id` hashes the keys of the canonical run that differ from the baselines (`baselines.py`), and the versions of the
+parts that the run uses (`versions.py`). docs/ids.md says what changes an id and what does not.
 """
 
 import hashlib
@@ -20,20 +20,22 @@ from mclab.config.strict import Leaf, leaves
 from mclab.config.variants import without_repeats
 from mclab.config.versions import versions
 
-#: How ids are made. A changed default or formula does not change it: see `baselines.py` and `versions.py`.
+#: Version of the way in which ids are made. It stays the same when a default or a formula changes: see `baselines.py`
+#: and `versions.py`.
 SCIENCE = 1
 
-#: Runs that differ only in these train as one pack: none of them changes the shape of a tensor.
+#: Runs that differ only in these keys can train as one pack: no such key changes the shape of a tensor.
 PACKABLE = ("seed", "train.lr", "train.weight_decay", "train.clip", "train.stop_at")
 
-#: Prefix, in an id, of keys whose defaults have changed since a name of the pattern first stood for them.
+#: Prefix, in an id, of the keys of `moved_defaults`: defaults behind the names of the pattern that are no longer the
+#: baselines.
 WORDS = "model.pattern."
 
-#: Keys that change how a run is trained and nothing in its result.
+#: Keys that change how a run is trained, but not its result.
 UNSCIENTIFIC = frozenset({"train.checkpoint_every"})
 
 
-#: Names that patterns had from the first, as far as they are one spelling of a mixer.
+#: Names that patterns accepted from the beginning (without `/N`), except those of mixers that have several spellings.
 _FIRST = ("conv", "attention", MIXER)
 
 
@@ -44,7 +46,7 @@ def inert(run: RunConfig) -> frozenset[str]:
 
 
 def canonical(run: RunConfig) -> RunConfig:
-    """The one way of writing a run: keys without effect at their baselines, a chunk no longer than the sequences."""
+    """The canonical form of a run: keys without effect have their baselines; no chunk is longer than the sequences."""
     return _canonical(run, run.task.length)
 
 
@@ -54,7 +56,7 @@ def _canonical(run: RunConfig, length: int | None) -> RunConfig:
     for name, section in (("train", run.train), ("eval", run.eval)):
         if (lines := without_repeats(run.task, section.task)) != section.task:
             run = run.model_copy(update={name: section.model_copy(update={"task": lines})})
-    # Variants change keys of the task as it was written.
+    # The keys of the task must stay as written if there are variants, which change some of these keys.
     if not (run.train.task or run.eval.task) and (task := run.task.canonical()) != run.task:
         run = run.model_copy(update={"task": task})
     if (eval_ := _canonical_eval(run)) != run.eval:
@@ -64,7 +66,8 @@ def _canonical(run: RunConfig, length: int | None) -> RunConfig:
 
 
 def _canonical_eval(run: RunConfig) -> EvalConfig:
-    """Without a cache after training its keys are at their baselines; so is a state per training length."""
+    """The canonical form of the eval section. If `post_training` is null, `post_segment` and `post_mix` have their
+    baselines; `post_segment` also has its baseline if it equals the training length."""
     unused = run.eval.post_training is None
     changes: dict[str, Leaf] = {}
     if unused or run.cached_after == run.task.length:
@@ -75,10 +78,10 @@ def _canonical_eval(run: RunConfig) -> EvalConfig:
 
 
 def science(run: RunConfig) -> dict[str, Leaf]:
-    """The keys that decide this run's result: those that differ from their baselines, keys without effect left out.
+    """The keys that decide this run's result, with their values: they have an effect and differ from their baselines.
 
-    A name of the pattern means keys at their defaults; those whose default is not their baseline any more follow
-    it, `model.pattern.titans.depth`.
+    A name in the pattern stands for keys at their defaults. If the default of such a key is no longer its baseline, the
+    key is included under a path such as `model.pattern.titans.depth`.
     """
     return _named(canonical(run))
 
@@ -107,7 +110,7 @@ def run_id(run: RunConfig) -> str:
 
 
 def written(run: RunConfig) -> dict[str, Leaf]:
-    """What to write to get this run: the keys that differ from their defaults, keys without effect left out."""
+    """The keys to write in a grid to get this run: all that differ from their defaults and have an effect."""
     run = canonical(run)
     dead = inert(run) | UNSCIENTIFIC
     bare = RunConfig.model_construct(
@@ -122,11 +125,11 @@ def written(run: RunConfig) -> dict[str, Leaf]:
 
 
 def id_as_of(run: RunConfig, past: Mapping[str, int], words: Mapping[str, Leaf]) -> str:
-    """The id that the run had while its parts were at the versions `past`, all others at their first, and while the
-    names of its pattern stood for what `words` says (as `moved_defaults`).
+    """The id that the run had in an earlier mclab, when its parts had the versions `past` (version 1 for parts that are
+    not in `past`) and when the names of its pattern stood for the defaults `words` (in the form of `moved_defaults`).
 
-    What was stored is canonical as of then: a chunk longer than the sequences is from before it was cut to them, and
-    stays in the id."""
+    A stored run is in the canonical form of its time. A chunk longer than the sequences is therefore kept in the id: it
+    was stored before the canonical form limited the chunk to the sequence length."""
     keys = {path: value for path, value in _named(_canonical(run, None)).items() if not path.startswith(WORDS)}
     return _hashed({**keys, **{f"{WORDS}{key}": value for key, value in words.items()}}, past)
 
@@ -145,16 +148,16 @@ def _exact(value: Leaf) -> Any:
 
 
 def shape_key(run: RunConfig) -> str:
-    """Equal for runs that may share a pack: the id of the run without its packable scalars."""
+    """A text that is equal for runs that may share a pack: the keys of `science`, without `PACKABLE`, as JSON."""
     rest = {path: _exact(value) for path, value in science(run).items() if path not in PACKABLE}
     return json.dumps(rest, sort_keys=True)
 
 
 def canonical_model(model: ModelConfig, length: int | None = None) -> ModelConfig:
-    """The one way of writing a model with these layers, on sequences of `length` tokens where it is given.
+    """The canonical form of a model with these layers, for sequences of `length` tokens if `length` is given.
 
-    An attention's own `rotary` and `conv` become the model's where all layers agree on them. The pattern has `mixer`
-    for one kind of layer, which is `model.mixer`, and a name for each other.
+    If all layers agree on `rotary` and `conv`, the values move from the attention mixers to the model's `position` and
+    `conv`. In the pattern, `mixer` stands for one kind of layer, which is `model.mixer`; all other kinds have names.
     """
     layers = tuple(_explicit(mixer, model) for mixer in model.mixers)
     fitted = layers if length is None else tuple(mixer.fitted(length).canonical() for mixer in layers)
@@ -170,13 +173,14 @@ def canonical_model(model: ModelConfig, length: int | None = None) -> ModelConfi
 
 
 def inert_keys(model: ModelConfig) -> frozenset[str]:
-    """Dotted paths, from the model on, of the keys that change nothing in it."""
+    """Dotted paths (relative to `model`) of the keys that have no effect in this model."""
     unused = {key for key in ("heads", "conv") if not _used(model.mixers, key)}
     return frozenset(f"mixer.{key}" for key in model.mixer.inert) | unused
 
 
 def moved_defaults(model: ModelConfig) -> dict[str, Leaf]:
-    """Keys whose default is not their baseline any more, for each name of the pattern: `titans.depth` and its value."""
+    """The defaults that are no longer baselines, for each name in the pattern: a key such as `titans.depth` -> its
+    default."""
     found: dict[str, Leaf] = {}
     for name in sorted({*model.layer_names} - {MIXER}):
         mixer = layer_mixer(name)
@@ -192,14 +196,15 @@ def _used(mixers: tuple[Mixer, ...], key: str) -> bool:
 
 
 def _explicit(mixer: Mixer, model: ModelConfig) -> Mixer:
-    """The mixer with all the keys that it would take from the model."""
+    """The canonical mixer. In an attention, `rotary` and `conv` are explicit also if it takes them from `model`."""
     if not isinstance(mixer, AttentionMixer):
         return mixer.canonical()
     return mixer.model_copy(update={"rotary": mixer.rotates(model.position), "conv": mixer.kernel_size(model.conv)})
 
 
 def _shortest_form(model: ModelConfig, layers: tuple[Mixer, ...]) -> tuple[str, int, tuple[Mixer, ...]]:
-    """The position and conv of the model by which most of these layers have a name, and the layers relative to them."""
+    """Choose `position` and `conv` of the model so that as few kinds of layers as possible are without a name. Return
+    `position`, `conv`, and the layers relative to them (`AttentionMixer.relative_to`)."""
 
     def relative(position: str, conv: int) -> tuple[Mixer, ...]:
         return tuple(
@@ -211,10 +216,10 @@ def _shortest_form(model: ModelConfig, layers: tuple[Mixer, ...]) -> tuple[str, 
 
 
 def _model_keys(model: ModelConfig, layers: tuple[Mixer, ...]) -> Iterator[tuple[str, int]]:
-    """Every position and conv that the model may have around these layers, those without rotation and at the
-    baseline first.
+    """Yield every pair (position, conv) that the model may have with these layers; `none` and the baseline come first.
 
-    A key that some layer uses stays; one that none uses is at its baseline.
+    A key that some layer takes from the model keeps its value, and so does a learned position. Otherwise the candidates
+    are the values that the attention layers have themselves; without attention, `none` and the baseline.
     """
     own = [mixer for mixer in layers if isinstance(mixer, AttentionMixer)]
     usual = baseline("model", "conv")
@@ -226,13 +231,17 @@ def _model_keys(model: ModelConfig, layers: tuple[Mixer, ...]) -> Iterator[tuple
 
 
 def _nameless(mixers: tuple[Mixer, ...]) -> int:
-    """Kinds of layers without a name. More than one cannot be written."""
+    """The number of different layers without a name. A config can express at most one of them, as `model.mixer`."""
     return len({mixer for mixer in mixers if name_of(mixer) is None})
 
 
 def _own(model: ModelConfig, mixers: tuple[Mixer, ...]) -> Mixer:
-    """The kind of layer that becomes `model.mixer`: one without a name; else, in a pattern of names that there always
-    were, the one that is written there, since ids have been made of it; else the first memory, attention, ..."""
+    """Choose the mixer among `mixers` that becomes `model.mixer` in the canonical form.
+
+    It is a mixer without a name, if there is one. Otherwise, if the pattern has `mixer` and all its names are in
+    `_FIRST`, the given `model.mixer` stays (with exceptions for attention and log_linear), since ids were made with it.
+    Otherwise it is the one that comes first in the order of `MIXERS`: a memory, else an attention, ...
+    """
     nameless = [mixer for mixer in mixers if name_of(mixer) is None]
     if nameless:
         return nameless[0]

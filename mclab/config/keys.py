@@ -13,7 +13,7 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import Leaf, Strict
 from mclab.config.variants import TYPE_TEXT, holds_variants
 
-#: How people write the bounds that annotated-types names so.
+#: The signs for the bounds that the package annotated-types calls `ge`, `gt`, `le` and `lt`.
 _SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 
@@ -28,25 +28,26 @@ class Key:
 
     @property
     def type(self) -> str:
-        """As people write it; the names of a registry as they are now."""
+        """The type in readable form (`type_text`). For a registry it lists the names registered at this moment."""
         return type_text(self.field)
 
     @property
     def meaning(self) -> str:
-        """What it is for, in a line."""
+        """What the key is for, in one line."""
         return self.field.description or ""
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, for programs."""
+        """Path, type, default, meaning and `of` as a JSON mapping, for other programs."""
         facts = {"path": self.path, "type": self.type, "default": self.default, "meaning": self.meaning}
         return {**facts, "of": self.of}
 
 
 @cache
 def sections() -> dict[str, dict[str | None, type[Strict]]]:
-    """Every mapping of keys in a run by its dotted path ("" is the run itself), with its models by name.
+    """Map the dotted path of every section of a run ("" is the run itself) to the config models of the section.
 
-    A section with one set of keys has its model under `None`; one with a `name` (mixer, task) has one for each name.
+    A section that always has the same keys has one model, under `None`. A section with a `name` (mixer, task) has one
+    model for each name.
     """
     found: dict[str, dict[str | None, type[Strict]]] = {}
     _collect(RunConfig, "", found)
@@ -85,7 +86,7 @@ def plain_sections() -> frozenset[str]:
 
 @cache
 def default_name(path: str) -> str:
-    """The name that a section of `named_sections` has where none is given."""
+    """The default `name` of the section at `path`, which is one of `named_sections`."""
     parent, _, key = path.rpartition(".")
     (model,) = sections()[parent].values()
     return str(model.model_fields[key].get_default(call_default_factory=True).name)
@@ -93,7 +94,7 @@ def default_name(path: str) -> str:
 
 @cache
 def all_keys() -> tuple[Key, ...]:
-    """Every key in the order of declaration; a mixer's or a task's keys once for each that has them."""
+    """Every key in the order of declaration. A key that several mixers or tasks have appears once for each of them."""
     return tuple(_keys_of(""))
 
 
@@ -120,7 +121,7 @@ def _name_key(path: str) -> Key:
 
 @cache
 def by_path() -> Mapping[str, dict[str | None, Key]]:
-    """Every key by path, then by the mixer or task that has it."""
+    """Map each path to the keys with this path, by the name of the mixer or task that has the key (`Key.of`)."""
     found: dict[str, dict[str | None, Key]] = {}
     for key in all_keys():
         found.setdefault(key.path, {})[key.of] = key
@@ -161,7 +162,7 @@ def _type_name(kind: Any) -> str:
 
 @cache
 def adapter(path: str, of: str | None) -> TypeAdapter[Any]:
-    """What checks one key's value alone, without the rules that look at several keys."""
+    """A pydantic adapter that checks the value of one key alone, without the rules between several keys."""
     section, _, word = path.rpartition(".")
     if word == "name":
         kind: Any = Literal[tuple(sections()[section])]

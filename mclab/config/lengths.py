@@ -1,4 +1,4 @@
-"""How long the sequences of a run are, and keys that some of its sequences are too short for."""
+"""The sequence lengths of a run, and the keys for which some of its sequences are too short."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from mclab.config.run import RunConfig
 
 @dataclass(frozen=True)
 class Lengths:
-    """Tokens of the task itself, of the longest sequences in training, and of the shortest and the longest of all."""
+    """Sequence lengths of a run in tokens: `own` of the task itself, `trained` the longest in training, `shortest` and
+    `longest` over training and all tests."""
 
     own: int
     trained: int
@@ -20,26 +21,26 @@ class Lengths:
 
     @classmethod
     def of(cls, run: RunConfig) -> "Lengths":
-        """Those of training, validation and test."""
+        """The lengths of `run` in training, validation and test."""
         trained = [part.task.length for part in run.mix]
         every = [run.task.length, *trained, *(variant.task.length for variant in run.test_variants)]
         return cls(run.task.length, max(trained), min(every), max(every))
 
     @property
     def most(self) -> str:
-        """The longest, for a message: `task.length 64`."""
+        """Text for a message about the longest sequences: `task.length 64`."""
         return (
             f"task.length {self.own}" if self.longest == self.own else f"the longest sequences' {self.longest} tokens"
         )
 
     @property
     def training(self) -> str:
-        """The longest of training, for a message."""
+        """Text for a message about the longest training sequences: `training's 64 tokens`."""
         return f"training's {self.trained} tokens"
 
 
 def length_faults(run: RunConfig) -> Iterator[tuple[str, str]]:
-    """Key and reason, for each key by which a layer would be another function at one length than at another."""
+    """Yield (key, reason) for each key that would make a layer compute different functions at different lengths."""
     lengths = Lengths.of(run)
     for name in dict.fromkeys(run.model.layer_names):
         mixer = mixer_of(name, run.model.mixer)
@@ -54,8 +55,9 @@ def length_faults(run: RunConfig) -> Iterator[tuple[str, str]]:
 
 
 def _chunk_faults(run: RunConfig, name: str, mixer: MemoryMixer, lengths: Lengths) -> Iterator[tuple[str, str]]:
-    """In sequences shorter than a chunk their tokens divide the step size (docs/equations.md#step-sizes), which has to
-    be one number in training and in all tests."""
+    """Yield (key, reason) if a chunk of `mixer` is longer than some sequences. In these sequences the step size is
+    divided by the tokens of the sequence instead of the chunk (docs/equations.md#step-sizes), but the divisor must be
+    the same in training and in all tests."""
     size, most = mixer.tokens_a_chunk, lengths.shortest
     key, subject, way = "model.mixer.chunk", f"{size}", f"take at most {most}"
     if name != MIXER:
@@ -68,12 +70,12 @@ def _chunk_faults(run: RunConfig, name: str, mixer: MemoryMixer, lengths: Length
         )
         yield key, reason
     elif any(layer.fitted(most) is not layer for layer in canonical_model(run.model, most).mixers):
-        # Two kinds of layers with a shortened chunk would both need keys of their own, and only model.mixer has keys.
+        # Two different layers with a shortened chunk would each need their own keys, but only model.mixer has keys.
         yield key, f"{subject} is above task.length {most}, and another layer's is too; {way}, or task.length {size}"
 
 
 def _kernel_faults(key: str, size: int, lengths: Lengths) -> Iterator[tuple[str, str]]:
-    """Kernel entries that no training sequence reaches keep their initial values."""
+    """Yield (key, reason) if tests reach kernel entries that training does not: these keep their initial values."""
     if lengths.trained < min(size, lengths.longest):
         reason = (
             f"a kernel of {size} reaches beyond the {lengths.trained} tokens of training, and the longest test has "

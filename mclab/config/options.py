@@ -1,6 +1,6 @@
-"""How a command trains, and what training keeps: device, workers, when to stop, checkpoints. No part of a run's id.
+"""How a command trains, and what training keeps: device, workers, checkpoints, ... None of it is part of a run's id.
 
-Imports none of the configs: the command line takes its defaults from here before anything is loaded.
+This module imports no config models, because the command line takes its defaults from here before they are loaded.
 """
 
 import re
@@ -11,19 +11,19 @@ from pathlib import Path
 from mclab.config.error import ConfigError, cut
 
 AUTO = "auto"
-#: Values of `--kernels`: Triton's where there are some, never, or wherever possible.
+#: Values of `--kernels`. auto: Triton kernels where mclab has them; torch: no Triton; triton: Triton wherever possible.
 KERNELS = (AUTO, "torch", "triton")
-#: The most workers, threads, failures, and runs in a pack.
+#: The upper limit for the numbers of workers, threads, failures, and runs in a pack.
 _MOST = 9999
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of a command that trains, from the command line down to the workers.
+    """The options of a command that trains, passed from the command line down to the workers.
 
-    `workers` and `pack` are numbers or `auto`; a number may come as text. `threads` are those of each worker on CPU.
-    `kernels` says which implementations may compute (mclab.kernels.dispatch). Raises `ConfigError` for a value that is
-    wrong on every machine; `mclab.runner.devices` looks at this one.
+    `workers` and `pack` are numbers or `auto`; a number may be given as text. `threads` is the number of CPU threads of
+    each worker. `kernels` says which implementations may be used (mclab.kernels.dispatch). Raises `ConfigError` for a
+    value that is wrong on every machine; `mclab.runner.devices` checks the values against the present machine.
     """
 
     device: str = AUTO
@@ -59,7 +59,10 @@ class RunOptions:
 
 
 def number(option: str, value: int | str, other: str = "") -> int:
-    """The value of an option that counts something. Raises `ConfigError`, which names what else it may be."""
+    """Return `value`, given for the option `option`, as an integer from 1 to `_MOST`.
+
+    Raises `ConfigError` otherwise. `other` is put into the message before the numbers, for example `auto or `.
+    """
     short = isinstance(value, str) and value.isdecimal() and len(value) <= len(str(_MOST))
     count = int(value) if short else value
     if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= _MOST:
@@ -68,20 +71,20 @@ def number(option: str, value: int | str, other: str = "") -> int:
     return count
 
 
-#: One process on the CPU: this one.
+#: Train on the CPU, in this process alone.
 ALONE = RunOptions(device="cpu", workers=1)
 
 
-#: Name of a checkpoint: run id and step.
+#: Pattern of a checkpoint's file name: run id and step.
 _NAME = re.compile(r"([0-9a-f]{16})\.(\d+)\.safetensors")
 
 
 @dataclass(frozen=True)
 class Keep:
-    """What training keeps apart from its outcome; sent to the workers.
+    """What training keeps in addition to its outcome. This object is sent to the workers.
 
-    `checkpoints` is the folder for the state of runs in training (`None`: nothing is kept, nothing is resumed). On a
-    cluster it must be a folder that the workers see under the same path. `weights` asks for `Outcome.weights`.
+    `checkpoints` is the folder for checkpoints of runs in training; with `None` no checkpoint is written or resumed. On
+    a cluster the workers must see this folder under the same path. `weights`: whether `Outcome.weights` is filled.
     """
 
     checkpoints: Path | None = None
@@ -89,12 +92,13 @@ class Keep:
 
 
 def checkpoint(folder: Path, run: str, step: int) -> Path:
-    """The file with the state of the run with this id after so many steps."""
+    """The path in `folder` of the checkpoint of the run with id `run` after `step` steps."""
     return folder / f"{run}.{step}.safetensors"
 
 
 def checkpoints(folder: Path) -> dict[str, dict[int, Path]]:
-    """Run id -> step -> file, by the files' names alone; empty where there is no folder. Raises `OSError`."""
+    """The checkpoint files in `folder`, found by their names: run id -> step -> file. Empty if there is no such folder.
+    Raises `OSError`."""
     found: dict[str, dict[int, Path]] = defaultdict(dict)
     for path in folder.iterdir() if folder.is_dir() else ():
         if name := _NAME.fullmatch(path.name):

@@ -7,20 +7,21 @@ from mclab.config.run import Status
 
 #: The name of the mean over all slices, next to the slices' own names.
 ALL = "all"
-#: Statuses that no later command runs again; `oom` and `failed` run again with --retry-failed.
+#: Runs with these statuses never run again; `oom` and `failed` run again with --retry-failed.
 FINAL: tuple[Status, ...] = ("done", "diverged", "pruned")
 
 
 @dataclass(frozen=True)
 class Score:
-    """`accuracy` is the share of answers that are right as a whole, `token_accuracy` that of their tokens.
+    """The scores of a model on one slice.
 
-    They are the same where an answer is one token. `value_accuracy` is the share of single values that are right as a
-    whole, given the right ones before them; `None` where an answer is one value. `loss` is the mean cross-entropy of
-    the tokens in nats. All are teacher-forced, which makes no difference for whole answers: a greedy answer is right
-    exactly when each of its tokens is right given the right ones before it.
-    `values_found` is RULER's score (arXiv 2404.06654), on test where an answer is several values: the model continues
-    from its own tokens, and a value counts wherever it occurs in the answer.
+    `accuracy` is the share of answers with every token right; `token_accuracy` is the share of answer tokens that are
+    right. The two are equal if an answer is one token. `value_accuracy` is the share of single values with every token
+    right, given the right values before them; it is `None` if an answer is one value. `loss` is the mean cross-entropy
+    of the answer tokens in nats. All these are teacher-forced. For `accuracy` this makes no difference: a greedy answer
+    is right exactly if each of its tokens is right given the right tokens before it.
+    `values_found` is RULER's score (arXiv 2404.06654), computed on test if an answer has several values: the model
+    generates from its own tokens, and a value counts at any position of the answer.
     """
 
     accuracy: float
@@ -32,14 +33,16 @@ class Score:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run's result. `valid` and `test` map `ALL` and every slice to a score; empty unless status is done.
+    """The result of one run.
 
-    `ALL` is the mean over the task's own slices. `test` also holds the slices that `eval.task` adds.
+    `valid` and `test` map `ALL` and every slice to a score; both are empty unless `status` is done. `ALL` is the mean
+    over the task's own slices. `test` also holds the slices that `eval.task` adds.
 
-    `curve` holds a mapping per evaluation: step, loss, grad_norm, lr, and where valid was evaluated `valid` with
-    `{slice: {"accuracy": ..., "loss": ...}}`. `overlap` is the share of test sequences that train has seen. `weights`
-    are the trained model as a safetensors file, where they were asked for. `without_recall` is what predictors that do
-    not recall score on the same test: by slice (and `ALL`) and by their names, of those that count there.
+    `curve` holds one mapping per evaluation, with step, loss, grad_norm, lr and, if valid was evaluated, `valid` as
+    `{slice: {"accuracy": ..., "loss": ...}}`. `overlap` is the share of test sequences that also occurred in training.
+    `weights` is the trained model as a safetensors file, if it was asked for. `without_recall` holds the accuracies on
+    the same test of predictors that do not recall: slice (or `ALL`) -> name of the predictor -> accuracy, for the
+    predictors that apply to the slice.
     """
 
     status: Status

@@ -1,7 +1,7 @@
-"""Parts of the user's own in a run, checked in their source: nothing is imported, so a plan needs no torch for it.
+"""Check the user's own parts of a run by reading their source. Nothing is imported, so a plan does not need torch.
 
-What the source does not show, such as an imported or assigned name, is checked by the code that imports it
-(`mclab.own.found`, `mclab.conform`).
+What the source does not show (a name that is imported or assigned, for example) is checked later by the code that
+imports the part (`mclab.own.found`, `mclab.conform`).
 """
 
 import ast
@@ -19,15 +19,19 @@ from mclab.config.task import ModuleTask
 
 
 class Kind(NamedTuple):
-    """The arguments that mclab passes to a part of one axis, by name and as far as it takes them."""
+    """What mclab passes to the user's own part on one axis (memory, gate, ...).
+
+    Arguments are passed by keyword, and only those that the part's signature accepts. There is one exception: a mixer
+    that accepts neither `dim` nor `d_model` gets the width as its first positional argument.
+    """
 
     noun: str
     made: tuple[str, ...]
-    """To a class when it is constructed; to a function of the user's at every call, together with `called`."""
+    """Arguments that a class gets when it is constructed. A function gets them at each call, together with `called`."""
     called: tuple[str, ...] = ()
-    """At every call."""
+    """Arguments that the function, or the object of the class, gets at every call."""
     method: str = ""
-    """The method that a class has to have."""
+    """The method that the class must have; empty if none is required."""
 
 
 KINDS: dict[str, Kind] = {
@@ -40,7 +44,7 @@ KINDS: dict[str, Kind] = {
 
 
 class Part(NamedTuple):
-    """A part of the user's own: its axis, the dotted key that names it and that of its arguments, path, arguments."""
+    """One of the user's own parts: `key` and `args_key` are the dotted config keys of its path and of its arguments."""
 
     axis: str
     key: str
@@ -64,7 +68,10 @@ def parts_of(run: RunConfig) -> list[Part]:
 
 
 def check_part(part: Part) -> PythonFile | None:
-    """The source of a part, if any. Raises `ConfigError`: the key, what is wrong, the nearest right thing."""
+    """Check a part by its source, and return the source, or `None` if the part is in no Python file.
+
+    Raises `ConfigError`, which names the key, what is wrong, and what was probably meant.
+    """
     try:
         source = source_of(part.path)
         if source is not None:
@@ -107,7 +114,8 @@ def _check_node(part: Part, node: ast.ClassDef | ast.FunctionDef, source: Python
 
 
 def _check_arguments(part: Part, node: ast.FunctionDef, file: str, given: tuple[str, ...], own: int = 0) -> None:
-    """Raise `ConfigError` for an argument that it does not take, and for a required one that is not given."""
+    """Raise `ConfigError` for an argument of `part` that the function `node` does not take, and for a required argument
+    of `node` that is neither in `part` nor among those that mclab passes, `given`."""
     called, place = node.args, f"{part.path} ({file}:{node.lineno})"
     plain = [*called.posonlyargs, *called.args][own:]
     names = [each.arg for each in (*plain, *called.kwonlyargs)]
@@ -126,15 +134,18 @@ def _check_arguments(part: Part, node: ast.FunctionDef, file: str, given: tuple[
 
 
 def uses_weights(path: str) -> bool:
-    """Whether an aggregation takes the gate's weights, as far as its source says."""
+    """Whether the aggregation at `path` takes the gate's weights. True also if its source does not tell."""
     source = source_of(path)
     names = source.called(path.rpartition(".")[2]) if source else None
     return names is None or "weights" in names
 
 
 def checked(run: RunConfig, where: Callable[[str], str]) -> RunConfig:
-    """The run with the versions of its own parts filled in from their sources. Raises `ConfigError` as `check_part`
-    does, and for a written version that is not the source's."""
+    """Check the user's own parts of a run, and return the run with their versions filled in from the sources.
+
+    `where` gives the prefix of a message for a key. Raises `ConfigError` as `check_part` does, if the run gives another
+    version than the source, and if there is a gate whose weights the user's aggregation does not take.
+    """
     found: dict[str, int] = {}
     for part in parts_of(run):
         try:
@@ -172,7 +183,7 @@ def _with_versions(run: RunConfig, found: Mapping[str, int], where: Callable[[st
 
 
 def slow(run: RunConfig) -> Iterator[str]:
-    """A line for each own part that is slow, and what would help."""
+    """Yield a line for each own part of the user that is slow, with the reason."""
     for part in parts_of(run):
         source, name = source_of(part.path), part.path.rpartition(".")[2]
         if part.axis == "memory" and source and source.definition(name) and "write" not in source.methods(name):
@@ -182,7 +193,7 @@ def slow(run: RunConfig) -> Iterator[str]:
 
 
 def written_versions(run: RunConfig) -> dict[str, int]:
-    """The version of each own part by its path, as the run has it."""
+    """Map the path of each own part of the user to its version in the config of the run."""
     mixer, task, found = run.model.mixer, run.task, dict[str, int]()
     for part in parts_of(run):
         if part.axis == "task" and isinstance(task, ModuleTask):
@@ -195,8 +206,8 @@ def written_versions(run: RunConfig) -> dict[str, int]:
 
 
 def hashes(run: RunConfig) -> dict[str, str]:
-    """The first sixteen digits of the SHA-256 of each own part's file, by the part's path; `unknown` where there is
-    none to read."""
+    """Map the path of each own part of the user to the first sixteen digits of the SHA-256 of its file, or to `unknown`
+    if the file cannot be read."""
     found = dict[str, str]()
     for part in parts_of(run):
         try:

@@ -1,4 +1,4 @@
-"""The source file behind a dotted path of the user's own: found as an import would find it, and read, never run."""
+"""Find the source file of the user's own dotted path as an import would, and read it without running it."""
 
 import ast
 import hashlib
@@ -16,7 +16,7 @@ from mclab.config.error import did_you_mean
 
 @dataclass(frozen=True)
 class PythonFile:
-    """The file that a dotted path leads to: its hash, and what it defines at module level."""
+    """The Python file that a dotted path leads to, with its hash and its syntax tree."""
 
     file: str
     sha256: str
@@ -29,11 +29,11 @@ class PythonFile:
 
     @property
     def defined(self) -> list[str]:
-        """The names of its classes and functions."""
+        """The names of the classes and functions at module level."""
         return [node.name for node in self.tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
 
     def may_hold(self, name: str) -> bool:
-        """Whether the name may exist in a way that only importing shows: imported, assigned, defined under an if."""
+        """Whether an import of the file may define `name` in another way: imported, assigned, by `__getattr__`, ..."""
         nodes = list(ast.walk(self.tree))
         imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
         imported = {alias.asname or alias.name for node in imports for alias in node.names}
@@ -54,7 +54,8 @@ class PythonFile:
         return {each.name: each for each in nodes if isinstance(each, ast.FunctionDef)}
 
     def called(self, name: str) -> frozenset[str] | None:
-        """The arguments of a function, or of an object of a class when it is called; None where that is open."""
+        """The argument names of a function, or of `forward` or `__call__` of a class; None if the source has none of
+        them, or the arguments include `**kwargs`."""
         node, methods = self.definition(name), self.methods(name)
         if isinstance(node, ast.ClassDef):
             node = methods.get("forward") or methods.get("__call__")
@@ -63,7 +64,8 @@ class PythonFile:
         return frozenset(each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
 
     def version(self, name: str) -> int:
-        """`version = 2` in the class, or `name.version = 2` next to the function; 1 without either."""
+        """The version of a part: from `version = 2` in the class, or from `name.version = 2` at module level for a
+        function; 1 if there is neither. Raises `ValueError` if the version is not 1, 2, ..."""
         classes = self.lineage(name)
         body = [line for node in reversed(classes) for line in node.body] if classes else self.tree.body
         wanted = "version" if classes else f"{name}.version"
@@ -78,7 +80,8 @@ class PythonFile:
 
 
 def source_of(path: str) -> PythonFile | None:
-    """The source behind a dotted path; None where it is no Python file. Raises `ValueError`, what is missing."""
+    """The source file of a dotted path; None if its module is not a Python file. Raises `ValueError` if there is no
+    such module, or the file cannot be read."""
     file = _file(path.rpartition(".")[0])
     if file is None:
         return None
@@ -97,7 +100,8 @@ def _read(file: str, changed: int) -> PythonFile:
 
 
 def _file(where: str) -> str | None:
-    """The file of a module, as an import would find it, the current folder being the last place to look."""
+    """The Python file of the module `where`, found as an import would find it, with the current folder searched last;
+    None if the module is not a Python file. Raises `ValueError` if there is no such module."""
     invalidate_caches()
     places: list[str] | None = [*(place or os.getcwd() for place in sys.path), os.getcwd()]
     found, parent = None, ""

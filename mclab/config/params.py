@@ -1,4 +1,4 @@
-"""Parameters, state and multiply-adds by arithmetic, so that a plan can print them without torch.
+"""Compute the numbers of parameters, state floats and multiply-adds by formulas, so that a plan does not need torch.
 
 Tests compare parameters and state with real tensors.
 """
@@ -10,20 +10,20 @@ from mclab.config.run import RunConfig
 
 
 def parameters(run: RunConfig) -> int | None:
-    """Parameters of the model; `None` where a module of the user's own has some that only it can count."""
+    """The number of parameters of the model; `None` if a part of the user's own code has an unknown number of them."""
     mixers = _total(_mixer(mixer, run.model, run.task.length) for mixer in run.model.mixers)
     return None if mixers is None else _around(run) + mixers
 
 
 def rough_parameters(run: RunConfig) -> int:
-    """As `parameters`, with four matrices for a module of the user's own: enough for an estimate of cost."""
+    """As `parameters`, but a mixer with an unknown number counts as four matrices [D, D]; for estimates of cost."""
     guess = 4 * run.model.dim**2
     found = (_mixer(mixer, run.model, run.task.length) for mixer in run.model.mixers)
     return _around(run) + sum(guess if number is None else number for number in found)
 
 
 def _around(run: RunConfig) -> int:
-    """Everything but the mixers."""
+    """The number of parameters outside the mixers."""
     model, dim = run.model, run.model.dim
     mlp = dim + 3 * model.mlp * dim * dim if model.mlp else 0
     table = run.task.length * dim if model.position == "learned" else 0
@@ -42,7 +42,7 @@ def _mixer(mixer: Mixer, model: ModelConfig, length: int) -> int | None:
     return around + connector + slots + _memory(model, mixer) + _hybrid(mixer, model, length)
 
 
-#: Norms between a memory and the attention of its hybrid.
+#: The number of norms that each kind of hybrid adds.
 NORMS = {"mal": 1, "mag": 2}
 
 
@@ -54,7 +54,8 @@ def _hybrid(mixer: MemoryMixer, model: ModelConfig, length: int) -> int:
 
 
 def _memory(model: ModelConfig, mixer: MemoryMixer) -> int:
-    """Parameters of the memory itself: those of its rule; W^0 and the gain of the norm of a deep one."""
+    """The number of parameters of the memory itself: those of its rule; for a deep memory also W^0 and the gain of its
+    norm."""
     rule = mixer.rule.parameters(model.dim, model.heads)
     if not mixer.deep:
         return rule
@@ -73,12 +74,13 @@ def _slots(mixer: MemoryMixer, length: int) -> int:
 
 
 def state_floats(run: RunConfig) -> tuple[int | None, int | None]:
-    """The state size in floats after a sequence of the task's length: (fixed, cached).
+    """The size of the state in floats after a sequence of the task's length: (fixed, cached).
 
-    Fixed does not grow with the sequence: the last inputs of convolutions; the online memory with all that its next
-    write needs, in the middle of a chunk and of a segment; its running pool. Cached does: the kept memories that the
-    last segment reads and their pools, or attention's keys and values. Buckets of `segmentation: log` that are still
-    being written for later segments are not counted. `None` where a module of the user's own holds some.
+    The fixed part does not grow with the sequence: the last inputs of the convolutions, the online memory with all that
+    its next write needs in the middle of a chunk and a segment, and its running pool. The cached part grows: the kept
+    memories that the last segment reads and their pools, or the keys and values of attention. Buckets of
+    `segmentation: log` that are still being written for later segments are not counted. `None` if a part of the user's
+    own code holds an unknown state.
     """
     found = [_state(mixer, run) for mixer in run.model.mixers]
     return _total(fixed for fixed, _ in found), _total(cached for _, cached in found)
@@ -104,8 +106,8 @@ def _state(mixer: Mixer, run: RunConfig) -> tuple[int | None, int | None]:
 
 
 def _online(model: ModelConfig, mixer: MemoryMixer) -> int:
-    """One head's memory and what else its next write needs: momentum; the weights at the start of the chunk, where
-    gradients are taken at them; the last keys and values."""
+    """Floats of one head's memory and of all else that its next write needs: the momentum; the weights at the start of
+    the chunk, if gradients are taken there; the last keys and values."""
     copies = 1 + mixer.rule.momentum + (mixer.anchored and mixer.tokens_a_chunk > 1)
     return copies * matrices(model, mixer) + mixer.rule.lookback * 2 * model.head_dim
 
@@ -118,7 +120,7 @@ def _kept(mixer: MemoryMixer, run: RunConfig) -> int:
     return past if mixer.segmentation != "log" else past.bit_count()
 
 
-#: Multiply-adds of writing and reading one head's memory of K by K entries, in multiples of K squared.
+#: Multiply-adds per token to write and read one head's memory of K by K entries, in multiples of K squared.
 _SQUARES: dict[str, float] = {
     "linear": 2,
     "retnet": 3,
@@ -129,7 +131,8 @@ _SQUARES: dict[str, float] = {
     "rwkv7": 5,
     "memora": 5,
 }
-#: The same for memories of P entries: of one matrix, and of several, in P and in K squared.
+#: Multiply-adds per token for rules that may have several matrices: for one matrix as a multiple of K squared; for
+#: several as a function of their total number of entries and of K squared.
 _DESCENDING: dict[str, tuple[float, Callable[[float, float], float]]] = {
     "dla": (2, lambda size, square: 4 * size - 4 * square),
     "titans": (5, lambda size, square: 6 * size - 4 * square),
@@ -137,10 +140,10 @@ _DESCENDING: dict[str, tuple[float, Callable[[float, float], float]]] = {
 
 
 def multiply_adds(run: RunConfig) -> float | None:
-    """Per token, in the whole model: forward pass, mean over a sequence of the task's length, leading terms, as in
-    docs/axes.md. `None` for a mixer that is not counted here.
+    """Multiply-adds per token of the forward pass of the whole model, as in docs/axes.md.
 
-    Left out are writing a memory in chunks, norms, activations and convolutions.
+    This is the mean over a sequence of the task's length. Only leading terms count: norms, activations, convolutions
+    and the additional work of writing in chunks are left out. `None` if the model has a mixer that is not counted here.
     """
     model, length = run.model, run.task.length
     mixers = [_mixer_cost(mixer, model, length) for mixer in model.mixers]
@@ -166,7 +169,7 @@ def _mixer_cost(mixer: Mixer, model: ModelConfig, length: int) -> float | None:
 
 
 def _memory_cost(mixer: MemoryMixer, model: ModelConfig) -> float | None:
-    """Writing and reading one head's online memory."""
+    """Multiply-adds per token to write and read one head's online memory; `None` for an unknown rule."""
     square = float(model.head_dim**2)
     if mixer.memory in _DESCENDING:
         single, deep = _DESCENDING[mixer.memory]
@@ -177,7 +180,7 @@ def _memory_cost(mixer: MemoryMixer, model: ModelConfig) -> float | None:
 
 
 def _read_cost(mixer: MemoryMixer, model: ModelConfig, length: int) -> float:
-    """Reading one head's kept memories, half of which a token sees on average, and scoring them."""
+    """Multiply-adds per token to score and read one head's kept memories, half of which a token sees on average."""
     past = (mixer.segments(length) - 1) / 2
     read = min(mixer.k, past) if mixer.aggregate == "ssc" else past
     scored = past + 1 if mixer.aggregate == "ssc" or mixer.read_gate == "context" else 0

@@ -1,4 +1,4 @@
-"""From plain data to a checked run, and from the schema's errors to lines that a person can act on."""
+"""Turn plain data into a checked run, and the schema's errors into messages that tell the user what to change."""
 
 from collections.abc import Callable, Iterator, Mapping
 from math import ceil, floor, inf, isfinite, log10
@@ -12,22 +12,24 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import LARGEST, ConfigError, cut
 from mclab.config.variants import TYPE_TEXT
 
-#: A prefix for every line, or what gives the prefix for a key's dotted path (`gating.yaml:7`).
+#: A prefix for every line, or a function from the dotted path of a key to the prefix (such as `gating.yaml:7`).
 Where = str | Callable[[str], str]
 
-#: What people write for "nothing", "yes" and "no" where mclab has another value for it.
+#: What people write for "nothing", "yes" and "no", although mclab expects another value.
 _NOTHING = ("off", "no", "none", "null", "None", "false", False, None)
 _YES = ("yes", "on", "y", "true", "True", 1)
 _NO = ("no", "off", "n", "false", "False", 0)
 
-#: Letters of a value that a message is made from; a whole number of more bits is shown by its number of digits.
+#: A message uses at most `_ENOUGH` characters of a value. For an integer of more than `_LONG` bits it gives the number
+#: of digits.
 _ENOUGH, _LONG = 500, 128
 
 
 def parse_run(data: Mapping[str, Any], where: Where = "") -> RunConfig:
-    """The run that nested `data` describes, every absent key at its default.
+    """Return the run that the nested mapping `data` describes; absent keys have their defaults.
 
-    Raises `ConfigError`, a line for each fault: prefix, dotted path, what is wrong, the value, the nearest right thing.
+    Raises `ConfigError` with one line for each fault: prefix, dotted path, what is wrong, the value, and the most
+    likely correction.
     """
     try:
         return RunConfig.model_validate(data if isinstance(data, dict) else dict(data))
@@ -54,9 +56,9 @@ def check_path(path: str, where: Where = "") -> None:
 
 
 def typed(path: str, value: Any, where: Where = "") -> Any:
-    """`value` as a run holds it under the key `path`: `[16, 4]` is `(4, 16)`, `1` is `1.0` for a float.
+    """Convert `value` to the form in which a run holds it under the key `path`: `[16, 4]` to `(4, 16)`, `1` to `1.0`.
 
-    Raises `ConfigError` where no mixer or task takes this value under this key, `KeyError` for an unknown key.
+    Raises `ConfigError` if no mixer or task accepts this value for this key, and `KeyError` for an unknown key.
     """
     owners = list(by_path()[path])
     for of in owners:
@@ -68,7 +70,7 @@ def typed(path: str, value: Any, where: Where = "") -> Any:
 
 
 def unknown(path: str, of: str | None = None) -> str:
-    """What is wrong with a key that does not exist there (`of`: the mixer or task there), and the likely one."""
+    """The message for a `path` that is not a key of the run; `of` is the mixer or task that the run has there."""
     section, _, last = path.rpartition(".")
     if path in by_path():
         return _foreign(path, of)
@@ -82,7 +84,7 @@ def unknown(path: str, of: str | None = None) -> str:
 
 
 def _foreign(path: str, of: str | None) -> str:
-    """A key that another mixer or task has."""
+    """The message for a key that only other mixers or tasks than `of` have."""
     section = path.rpartition(".")[0]
     noun, owners = section.rpartition(".")[2], " and ".join(map(str, by_path()[path]))
     if of == default_name(section):
@@ -93,7 +95,7 @@ def _foreign(path: str, of: str | None) -> str:
 
 
 def _inside(path: str, word: str) -> str:
-    """How to write a key of a task where a variant of it is wanted."""
+    """A hint how to write the task key `word` in a variant, if the key `path` holds variants; else empty."""
     (key, *_) = by_path()[path].values()
     return f", write {path}: {{{word}: ...}}" if key.type == TYPE_TEXT else ""
 
@@ -103,7 +105,8 @@ def _elsewhere(word: str) -> list[str]:
 
 
 def _far(path: str) -> list[str]:
-    """The nearest key of all, by its last part or, where there is no such section, by its whole path."""
+    """The most similar key in all sections, compared by the last part; if none is similar and there is no such section,
+    compared by the whole path."""
     known = {each.rpartition(".")[2]: each for each in by_path()}
     section, _, last = path.rpartition(".")
     near = [known[each] for each in nearest(last, known)]
@@ -121,7 +124,7 @@ def _line(path: str, text: str, where: Where) -> str:
 
 
 def _problem(detail: Any) -> tuple[str, str]:
-    """Dotted path and text of one fault, as pydantic describes it."""
+    """The dotted path and the message of one fault; `detail` is pydantic's description of the fault."""
     path, of = _place(detail["loc"])
     kind, value = detail["type"], detail["input"]
     if kind in ("extra_forbidden", "invalid_key"):
@@ -140,9 +143,10 @@ def _is_rule(detail: Any) -> bool:
 
 
 def _place(loc: tuple[int | str, ...]) -> tuple[str, str | None]:
-    """The dotted path of a fault, without the names of union members, and the name of its section."""
+    """The dotted path of a fault at pydantic's `loc`, without the names of union members, and the name of the mixer or
+    task of its section."""
     path, of, parts = "", None, list(map(str, loc))
-    while parts and path not in by_path():  # after a key comes the number of a list's item
+    while parts and path not in by_path():  # what follows a key is an index into a list
         path = f"{path}.{parts.pop(0)}".lstrip(".")
         names = [str(name) for name in sections().get(path, {}) if name is not None]
         if names:
@@ -178,7 +182,7 @@ def _type_of(path: str, of: str | None) -> str:
 
 
 def _values_text(path: str, of: str | None, value: Any) -> str:
-    """The values that a key allows, the nearest first."""
+    """The message with the values that a key allows, the ones most similar to `value` first."""
     kind = _type_of(path, of)
     words = [*kind.removesuffix(" or null").split(" | "), *["null"] * kind.endswith(" or null")]
     near = ["none"] if "none" in words and value in _NOTHING else nearest(quoted(value).strip('"'), words)
@@ -188,7 +192,7 @@ def _values_text(path: str, of: str | None, value: Any) -> str:
 
 
 def _hint(path: str, of: str | None, value: Any) -> str:
-    """The value that was probably meant: the whole numbers next to a fraction, else the first guess that fits."""
+    """A hint with the value that was probably meant: the integers next to a fraction, else the first valid guess."""
     if isinstance(value, float) and isfinite(value) and not value.is_integer():
         near = [str(whole) for whole in (floor(value), ceil(value)) if _takes(path, of, whole)]
         if near:
@@ -237,7 +241,7 @@ def quoted(value: Any) -> str:
 
 
 def _pieces(value: Any, quote: str = "") -> Iterator[str]:
-    """What `shown` makes of a value, piece by piece, so that a large one is not written to its end."""
+    """The text of `shown`, yielded piece by piece, so that a large value need not be written completely."""
     if isinstance(value, str):
         yield f"{quote}{value[:_ENOUGH]}{quote}"
     elif isinstance(value, int) and value.bit_length() > _LONG:

@@ -1,4 +1,4 @@
-"""One run: task, model, training, evaluation, seed. Its id: `mclab.config.ids`."""
+"""The config of one run: task, model, training, evaluation and seed. For the id of a run see `mclab.config.ids`."""
 
 from typing import Literal
 
@@ -41,7 +41,7 @@ class TrainConfig(Strict):
 
 
 class EvalConfig(Strict):
-    """Fixed sets per seed, made from their own streams."""
+    """The keys of evaluation. The valid and test sets are fixed per seed, and come from separate random streams."""
 
     every: int = Field(50, ge=1, le=10**8, description="steps between evaluations on valid")
     valid: int = Field(256, ge=1, le=2**20, description="sequences per slice, for choices (learning rate, early stop)")
@@ -72,7 +72,7 @@ class RunConfig(Strict):
 
     @property
     def mix(self) -> tuple[Variant, ...]:
-        """What training batches are made of: the task itself unless `train.task` says otherwise."""
+        """The tasks that training batches come from: those of `train.task`, by default the task itself."""
         return variants(self.task, self.train.task) or (Variant("", 1, self.task),)
 
     @property
@@ -89,7 +89,7 @@ class RunConfig(Strict):
 
     @property
     def cached_after(self) -> int:
-        """Tokens between the states that a cache after training keeps."""
+        """The number of tokens between two states that `eval.post_training` caches."""
         return self.eval.post_segment or self.task.length
 
     @model_validator(mode="after")

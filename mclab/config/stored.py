@@ -1,4 +1,4 @@
-"""A run as the store gives it to all that read it: planning, running, tables, plots, listings."""
+"""A stored run, in the form in which the store gives it to planning, running, tables, plots and listings."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,17 +11,18 @@ from mclab.config.versions import parts
 
 @dataclass(frozen=True)
 class StoredScore:
-    """The metrics of one slice under their names, as a record holds them.
+    """The metrics of one slice by name, as a record holds them.
 
-    `mclab.config.outcome.Score` is what training measures. A record may hold less (one from before a metric was
-    measured, a loss that was no number) and more (a metric of another version), so the mapping is kept as it is.
+    `mclab.config.outcome.Score` is what training measures. A record may lack a metric (because it is older than the
+    metric, or the loss was not a finite number), and may have additional metrics of another version of mclab. Therefore
+    the mapping is kept unchanged.
     """
 
     metrics: Mapping[str, float | None]
 
     @property
     def accuracy(self) -> float:
-        """The share of answers that are right as a whole: the one metric that every score has."""
+        """The share of answers with every token right. Every score has this metric."""
         value = self.metrics["accuracy"]
         assert value is not None, "a score without an accuracy counts as damaged"
         return value
@@ -38,25 +39,26 @@ class StoredScore:
 
     @property
     def value_accuracy(self) -> float | None:
-        """The share of right values where an answer is several; `None` too in records from before it was measured."""
+        """The share of right values; `None` if an answer is one value, and in records older than this metric."""
         return self.metrics.get("value_accuracy")
 
     @property
     def values_found(self) -> float | None:
-        """The share of values that a free answer holds in any place; `None` as `value_accuracy` is, and on valid."""
+        """The share of values that occur anywhere in a freely generated answer; `None` on valid, and in the cases in
+        which `value_accuracy` is."""
         return self.metrics.get("values_found")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """One run's record. The figures are those of `mclab.config.outcome.Outcome`; one that it lacks is `None`.
+    """The record of one run. The figures are those of `mclab.config.outcome.Outcome`; a missing figure is `None`.
 
-    `keys` is the config as in the record, value by dotted path. `config` is the run that the keys describe;
-    `None` in a record of another science version whose keys describe no run in this one. `versions` are the versions
-    that the parts of the run had then, of those not at their first, and `words` the changed defaults behind the names
-    of its pattern (`mclab.config.ids.moved_defaults`). `sha256` is the record's checksum, `curve_sha256` that of
-    the file with its curve; both `None` in a record from before there were any. `unknown` holds what the record has
-    beyond all this, for a record of a later version.
+    `keys` is the config as in the record: dotted path -> value. `config` is the run that `keys` describes; it is `None`
+    in a record of another `science` version whose keys describe no run in this version. `versions` holds the versions
+    that the parts of the run had then, except parts at version 1. `words` holds the changed defaults behind the names
+    of its pattern (`mclab.config.ids.moved_defaults`). `sha256` is the checksum of the record, `curve_sha256` that of
+    the file with its curve; both are `None` in records that are older than checksums. `unknown` holds all further
+    content of the record, which a later version of mclab may have written.
     """
 
     run_id: str
@@ -87,21 +89,21 @@ class StoredRun:
 
     @property
     def made_with(self) -> dict[str, str]:
-        """The version of every part of the run, and the changed defaults behind the names of its pattern. Runs in which
-        these differ are not compared."""
+        """The version of every part of the run, and the changed defaults behind the names of its pattern. Two runs with
+        different versions or defaults are not compared."""
         known = {part: str(self.versions.get(part, 1)) for part in (parts(self.config) if self.config else ())}
         return {**known, **{f"pattern {key}": str(value) for key, value in self.words.items()}}
 
     def fact(self, *names: str) -> str | None:
-        """The first of these facts of the provenance that is known, as text."""
+        """The value of the first entry of `names` that the provenance has, as text; `None` if it has none of them."""
         known = self.provenance or {}
         return next((str(known[name]) for name in names if known.get(name) is not None), None)
 
 
 def restored(keys: Mapping[str, object]) -> RunConfig:
-    """The run that a record's dotted keys describe. A key that did not exist yet means what the code did without it.
+    """The run that the dotted keys of a record describe. Keys that are newer than the record have their baselines.
 
-    Raises `ValueError`, `TypeError` or `AttributeError` where they describe none.
+    Raises `ValueError`, `TypeError` or `AttributeError` if the keys describe no run.
     """
     nested: dict[str, Any] = {}
     for path, value in completed(keys).items():
@@ -114,7 +116,7 @@ def restored(keys: Mapping[str, object]) -> RunConfig:
 
 
 def clashing(runs: Iterable[StoredRun]) -> dict[str, tuple[str, ...]]:
-    """The parts that were of different versions in these runs, with the versions."""
+    """The parts whose versions differ between these runs (keys as in `made_with`), each with all its versions."""
     found: dict[str, set[str]] = {}
     many = list(runs)
     if any(run.versions or run.words for run in many):

@@ -15,12 +15,12 @@ from mclab.config.error import cut as cut
 Scalar = bool | int | float | str | None
 Leaf = Scalar | tuple[Scalar, ...]
 
-#: The greatest value of a key that takes any number above 0: its products with usual numbers fit single precision.
+#: The greatest value of a key that takes any positive number: its products with usual numbers fit into fp32.
 LARGEST = 1e30
-#: Whole numbers from here on do not fit into a column of a table and are refused whatever their key.
+#: Integers of at least this size do not fit into a column of a table, and are refused for every key.
 TOO_LARGE = 2**63
 
-#: Texts that would be read back as something else.
+#: Texts that JSON would read back as other values.
 _JSON_WORDS = frozenset({"true", "false", "null", "NaN", "Infinity"})
 
 
@@ -42,13 +42,13 @@ def _as_distinct_sorted(value: Any) -> Any:
     return tuple(sorted(values))
 
 
-#: One whole number or several: `4` and `[4]` are the same; order carries no meaning.
+#: One integer or a list of different integers. `4` and `[4]` mean the same, and the order of a list has no meaning.
 IntMix = Annotated[tuple[int, ...], BeforeValidator(_as_distinct_sorted)]
 
 
 @dataclass(frozen=True)
 class Each:
-    """The bounds of every number in an `IntMix`, checked and in the JSON schema."""
+    """Lower and upper bound for every number in an `IntMix`; they are checked and put into the JSON schema."""
 
     ge: int
     le: int
@@ -77,7 +77,7 @@ def leaves(config: BaseModel, prefix: str = "") -> Iterator[tuple[str, Leaf]]:
 
 
 def refuse_large(value: Any) -> None:
-    """Raise `ValueError` for a whole number in a value, however deep, that fits into no table."""
+    """Raise `ValueError` if `value` is or contains (at any depth) an integer that is too large for a table."""
     if isinstance(value, Mapping | list | tuple):
         for inner in value.values() if isinstance(value, Mapping) else value:
             refuse_large(inner)
@@ -86,7 +86,8 @@ def refuse_large(value: Any) -> None:
 
 
 def as_texts(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """A mapping as a value that can be hashed and stored: `key=value` per key, sorted; text bare, else JSON."""
+    """Convert a mapping into a value that can be hashed and stored: `key=value` texts, sorted by key. A value that is a
+    simple word is written without quotes, any other value as JSON."""
     return tuple(f"{key}={_text(values[key])}" for key in sorted(values))
 
 

@@ -1,7 +1,7 @@
-"""A task with some keys changed: what `eval.task` adds to the test and what `train.task` mixes.
+"""Variants: a task with some keys changed. `eval.task` adds variants to the test, `train.task` mixes them in training.
 
-In a grid a variant is a mapping, `{length: 128, pairs: 32}`. Inside a run it is a line of text, `length=128 pairs=32`,
-so that it can be hashed, stored and shown like any other value.
+In a grid a variant is a mapping such as `{length: 128, pairs: 32}`. In a run it is a line of text such as
+`length=128 pairs=32`, so that it can be hashed, stored and shown like any other value.
 """
 
 import json
@@ -18,13 +18,13 @@ from mclab.config.error import did_you_mean
 from mclab.config.strict import as_texts, cut, refuse_large
 from mclab.config.task.base import TaskConfig
 
-#: The pseudo-key of a variant's share in a mix.
+#: The name in a variant, besides the keys of the task, for its share in a mix.
 WEIGHT = "weight"
-#: The largest share, and the most variants that one key makes.
+#: The largest weight, and the largest number of variants from one key.
 MOST_WEIGHT, MOST_VARIANTS = 1000, 1000
-#: Keys that no variant can change: the model is trained for them.
+#: Keys that no variant can change, because the model is trained for their values.
 _FIXED = ("name", "vocab")
-#: How people write the type of `eval.task` and `train.task`.
+#: The type of `eval.task` and `train.task` in readable form.
 TYPE_TEXT = "mapping of task keys, or list of them"
 
 _KEY = re.compile(r"\s*(\w+)=")
@@ -41,7 +41,7 @@ def _as_lines(value: Any) -> Any:
 
 
 def _as_line(value: Any) -> str:
-    """One way to write a variant: keys sorted, a weight of 1 left out unless it is all that there is."""
+    """The canonical line of a variant: keys are sorted, and a weight of 1 is left out unless there is nothing else."""
     if isinstance(value, str):
         words = list(_parsed(value))
         value = dict(words)
@@ -55,7 +55,7 @@ def _as_line(value: Any) -> str:
 
 
 def _parsed(line: str) -> Iterator[tuple[str, Any]]:
-    """`a=1 b=[2, 3] c=text` to its keys and values: JSON where it is JSON, else text."""
+    """Yield the keys and values of a line such as `a=1 b=[2, 3] c=text`. A value that is not valid JSON is text."""
     at = 0
     while line[at:].strip():
         found = _KEY.match(line, at)
@@ -76,10 +76,10 @@ def _value(line: str, at: int) -> tuple[Any, int]:
 
 
 class _Lines(BeforeValidator):
-    """Marks the keys whose values are variants."""
+    """A validator that also marks the config fields whose values are variants."""
 
 
-#: One mapping of task keys or a list of them; held as one line of text each.
+#: One mapping of task keys or a list of such mappings, stored as one line of text per mapping.
 Variants = Annotated[
     tuple[str, ...],
     _Lines(_as_lines),
@@ -88,12 +88,12 @@ Variants = Annotated[
 
 
 def holds_variants(metadata: Sequence[Any]) -> bool:
-    """True for the metadata of a field of variants."""
+    """Whether the metadata of a config field say that its values are variants."""
     return any(isinstance(mark, _Lines) for mark in metadata)
 
 
 class Variant(NamedTuple):
-    """A task with some keys changed. `label` names the changed keys that the task's own slices do not name."""
+    """A task with some keys changed. `label` holds the changed keys that are not in the names of the task's slices."""
 
     label: str
     weight: int
@@ -101,20 +101,20 @@ class Variant(NamedTuple):
 
     @property
     def slices(self) -> dict[str, str]:
-        """The name of each slice in tables, `length=128 pairs=32`, and what the task itself calls it."""
+        """Map the name of each slice in tables, such as `length=128 pairs=32`, to its name in the task, `pairs=32`."""
         return {f"{self.label} {own}".strip(): own for own in self.task.slices}
 
 
 def variants(task: TaskConfig, lines: tuple[str, ...]) -> tuple[Variant, ...]:
-    """The variants of `task` that `lines` describe; a list for a key that takes one value makes several.
+    """The variants of `task` that `lines` describe. A list for a key that takes one value makes one variant per item.
 
-    Raises `ValueError`, one line that begins with the variant, for unknown keys and for values that do not fit.
+    Raises `ValueError` for unknown keys and wrong values; the message is one line that begins with the variant.
     """
     return tuple(variant for line in lines for variant in _of_line(task, line))
 
 
 def without_repeats(task: TaskConfig, lines: tuple[str, ...]) -> tuple[str, ...]:
-    """The lines without the keys that no variant can change, where they repeat what `task` has there."""
+    """The lines without keys that no variant can change, if these keys repeat the value that `task` has."""
     return tuple(line if (own := _changes(task, line)) == dict(_parsed(line)) else _as_line(own) for line in lines)
 
 
@@ -132,7 +132,7 @@ def _of_line(task: TaskConfig, line: str) -> Iterator[Variant]:
     if isinstance(weight, bool) or not isinstance(weight, int) or not 1 <= weight <= MOST_WEIGHT:
         raise ValueError(f"{cut(line)}: {WEIGHT} needs a whole number from 1 to {MOST_WEIGHT}")
     _check_keys(task, changes, line)
-    fields = type(task).model_fields  # a list is one value for a key that takes lists
+    fields = type(task).model_fields  # for a key that takes lists, a list is a single value
     several = (key for key in changes if isinstance(changes[key], list) and not isinstance(fields[key].default, tuple))
     lists = {key: changes[key] for key in several}
     if (count := prod(map(len, lists.values()))) > MOST_VARIANTS:
@@ -176,8 +176,8 @@ def _text(error: ValidationError) -> str:
 
 
 def check_test_variants(task: TaskConfig, tests: Sequence[Variant], count: int) -> None:
-    """Raise `ValueError`, one line, for test variants with a weight, with a slice that the test has already, or with
-    fewer than `count` sequences of their own."""
+    """Raise `ValueError` (one line) if a test variant has a weight, has a slice that the test already has, or has fewer
+    than `count` different sequences for the test."""
     names, tasks = (
         dict.fromkeys(task.slices, "the task's own"),
         {task.only(own).as_tested(): own for own in task.slices},
@@ -217,9 +217,10 @@ def check_mix(parts: Sequence[Variant]) -> None:
 
 @lru_cache(maxsize=256)
 def turns(weights: tuple[int, ...], steps: int) -> tuple[int, ...]:
-    """Which part of a mix each step trains on: the one furthest behind its share, the first of several.
+    """[steps]: the index of the part of a mix that each step trains on.
 
-    `sum(weights)` steps hold each part `weight` times, evenly spread; the same again in the next so many steps.
+    It is always the part that is furthest behind its share, and on a tie the first such part. In a period of
+    `sum(weights)` steps each part occurs `weight` times, evenly spread; then the period repeats.
     """
     total, behind, order = sum(weights), [0] * len(weights), []
     for _ in range(min(steps, total)):

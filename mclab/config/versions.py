@@ -1,7 +1,7 @@
-"""Which parts of mclab a run uses, and the version of each part's formula.
+"""The parts of mclab that a run uses, and the version of each part's formula.
 
-Whoever changes what a part computes raises its version here. The ids of the runs that use the part change with it, and
-of no others; their records stay, load, and are never compared with those of another version.
+A developer who changes what a part computes must raise its version here. This changes the ids of exactly those runs
+that use the part. Their old records stay and can be loaded, but are never compared with records of another version.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,15 +12,16 @@ from mclab.config.model.rules import RULES
 if TYPE_CHECKING:
     from mclab.config.run import RunConfig
 
-#: Parts by axis and name, `task.niah`, `aggregate.ssc`: those whose formula has changed since ids were first made of
-#: it. The version of a memory's rule is in its row (`config/model/rules.py`).
+#: The version of every part whose formula has changed since the first ids. Parts have names such as `task.niah` and
+#: `aggregate.ssc` (axis and name). The version of a memory's rule is in its entry of `config/model/rules.py` instead.
 VERSIONS: dict[str, int] = {
-    # A value that several keys shared was asked more often than others.
+    # Version 1: several keys could share a value, and such a value was asked more often than others.
     "task.ar": 2,
-    # In training, too, the asked needle was at the depths that are tested, so that its place gave it away.
+    # Version 1: in training, too, the asked needle was at one of the tested depths, so that its place gave it away.
     "task.niah": 2,
-    # Of a chunk longer than the sequences: the step size was divided by its tokens, also by those that did not exist.
-    # Such a run is now written with the chunk that counts, so that only what was stored before has this part.
+    # Version 1: with a chunk longer than the sequence, the step size was divided by the tokens of the whole chunk, also
+    # by those that did not exist. Now the canonical form has a chunk of the sequence length, so only old records have
+    # this part.
     "chunk.above_length": 2,
 }
 
@@ -41,24 +42,25 @@ def _parts(run: "RunConfig") -> Iterator[str]:
 
 
 def versions(run: "RunConfig") -> dict[str, int]:
-    """The version of each part of the run that is not at its first."""
+    """The versions of the parts of the run, except parts at version 1."""
     known = {part: version_of(part) for part in sorted(parts(run))}
     return {part: version for part, version in known.items() if version != 1}
 
 
 def moved_parts() -> dict[str, int]:
-    """Every part that is not at its first version in this mclab."""
+    """The versions of all parts in this mclab, except parts at version 1."""
     rules = {f"memory.{word}": rule.version for word, rule in RULES.items() if rule.version != 1}
     return dict(sorted({**VERSIONS, **rules}.items()))
 
 
 def version_of(part: str) -> int:
-    """The version of a part's formula in this mclab; 1 for all that has not changed."""
+    """The version of a part's formula in this mclab; 1 if the formula has never changed."""
     axis, _, word = part.partition(".")
     return RULES[word].version if axis == "memory" and word in RULES else VERSIONS.get(part, 1)
 
 
 def differing(then: Mapping[str, int], now: Mapping[str, int]) -> str:
-    """Where two mappings of parts to versions differ: `version 1 of task.niah, which is 2`; empty where they do not."""
+    """Describe the differences of two mappings from parts to versions: `version 1 of task.niah, which is 2`; empty if
+    there are none."""
     pairs = ((part, then.get(part, 1), now.get(part, 1)) for part in sorted({*then, *now}))
     return ", ".join(f"version {old} of {part}, which is {new}" for part, old, new in pairs if old != new)

@@ -8,12 +8,12 @@ from mclab.config.model.mixers import MIXER, mixer_of
 from mclab.config.run import RunConfig
 from mclab.config.variants import turns
 
-#: Steps up to which every turn of a mix is counted.
+#: The largest number of steps for which the turns of a mix are checked one by one.
 _MOST_TURNS = 100_000
 
 
 def warnings_of(run: RunConfig) -> list[str]:
-    """A line for each, beginning with the dotted path of its key."""
+    """One line per warning; each line begins with the dotted path of the key."""
     lengths = Lengths.of(run)
     return [
         *run.task.warnings,
@@ -46,7 +46,7 @@ def _of_model(model: ModelConfig, lengths: Lengths) -> Iterator[str]:
 
 
 def _of_mixer(mixer: Mixer, lengths: Lengths) -> Iterator[str]:
-    """Lines that begin with the mixer's own key."""
+    """Yield warnings about a mixer; each line begins with the name of the mixer's key."""
     if isinstance(mixer, MemoryMixer):
         yield from _of_memory(mixer, lengths)
     elif isinstance(mixer, ConvMixer):
@@ -66,7 +66,8 @@ def _of_window(window: int, unbounded: str, lengths: Lengths) -> Iterator[str]:
 
 
 def _kernel_beyond(key: str, size: int, lengths: Lengths) -> Iterator[str]:
-    """A larger kernel starts with smaller entries, also where most of them are never reached."""
+    """Yield a warning if a kernel is longer than all sequences: a larger kernel has smaller initial values, even if
+    most of its entries are never reached."""
     if size > lengths.longest:
         yield (
             f"{key}: a kernel of {size} is above {lengths.most}: the rest is never used, but makes the initial values "
@@ -75,7 +76,7 @@ def _kernel_beyond(key: str, size: int, lengths: Lengths) -> Iterator[str]:
 
 
 def _of_named_mixer(name: str, line: str) -> str:
-    """A mixer's line about the key that the number in its name gives."""
+    """Rewrite the warning `line` of a mixer that has a name in the pattern: its key is the number in the name."""
     key, _, text = line.partition(": ")
     bare = f"as {name.partition('/')[0]} alone"
     text = text.removeprefix("a kernel of ").partition(" ")[2]
@@ -128,7 +129,7 @@ def _segments_are(mixer: MemoryMixer) -> str:
 
 
 def _most_kept(mixer: MemoryMixer, segments: int) -> int:
-    """Most kept memories that a token sees in a sequence of this many segments."""
+    """The largest number of kept memories that a token sees in a sequence with `segments` segments."""
     return segments - 1 if mixer.segmentation != "log" else max(n.bit_count() for n in range(segments))
 
 
@@ -145,7 +146,7 @@ def _of_training(run: RunConfig) -> Iterator[str]:
             f"whole weights"
         )
     weights = tuple(part.weight for part in run.mix)
-    if train.steps < min(sum(weights), _MOST_TURNS):  # with more steps than weights each part has its turns
+    if train.steps < min(sum(weights), _MOST_TURNS):  # with at least `sum(weights)` steps, each part has its turns
         order = set(turns(weights, train.steps))
         unseen = [part for place, part in enumerate(run.mix) if place not in order]
         names = ", ".join(name for part in unseen for name in part.slices)
@@ -154,7 +155,7 @@ def _of_training(run: RunConfig) -> Iterator[str]:
 
 
 def _of_intervals(run: RunConfig) -> Iterator[str]:
-    """Numbers of steps between two events, larger than the number of steps."""
+    """Yield warnings about intervals (evaluation, checkpoints) that are longer than the training."""
     train, every = run.train, run.eval.every
     if train.stop_at is not None and every >= train.steps:
         yield (

@@ -1,4 +1,4 @@
-"""What a part of the user's own must keep to: the suites that mclab's own parts pass, one for each kind of part."""
+"""Test suites for the user's own parts, one for each kind of part. The parts of mclab itself pass them too."""
 
 from mclab.conform.mixer import check_module
 from mclab.conform.suite import Property, check, kind_of, suite

@@ -1,7 +1,8 @@
-"""What a rule, a gate and an aggregation must keep to, looked at in a small caching layer and in two short trainings.
+"""The properties that a rule, a gate or an aggregation must have, tested in a small caching layer and in two short
+training runs.
 
-Each property is a function of a `Case` that returns what is wrong, or nothing. Shapes: R replicas, B batch, T time, D
-model width.
+Each property is a function of a `Case`. It returns a text that says what is wrong, or an empty text. Shapes: R
+replicas, B batch, T time, D model width.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,27 +23,32 @@ from mclab.own.kept import other_dice
 from mclab.replicas.parameters import initialise
 from mclab.train import train_pack
 
-#: A model in which everything happens: a short last segment, two heads, two replicas, two rows.
+#: Sizes of a small layer that covers all cases: a shorter last segment, two heads, two replicas, two rows.
 DIM, HEADS, REPLICAS, ROWS, LENGTH = 8, 2, 2, 2, 13
-#: Tokens that a rule's own `write` gets at once: less than a segment, so that it goes on from states of its own.
+#: The number of tokens in each call of a rule's own `write`: less than a segment, so that the rule must continue from a
+#: state that it wrote itself.
 CARRIED = 3
-#: Differences that count as none, in units of the largest value: of fp64 sums of a few hundred terms.
+#: Smaller differences, relative to the largest value, count as rounding: values are fp64 sums of a few hundred terms.
 SAME = 1e-9
-#: Of a slope in one direction, taken from two outputs that are so far apart, and its error.
+#: For the test of gradients: the step of the finite difference, and the largest relative error of the slope.
 STEP, SLOPE = 1e-5, 1e-5
-#: Largest difference of the losses of a pack and of its runs alone, in fp64; of bf16 and fp32, after three steps.
+#: The largest difference in loss between a pack and its single runs, in fp64; and between bf16 and fp32, after three
+#: steps.
 PACK, BF16 = 1e-9, 0.2
 
 
 @dataclass(frozen=True)
 class Case:
-    """A mixer with the part in it."""
+    """A memory mixer with the part that is tested; `axis` is the part's axis."""
 
     axis: str
     mixer: MemoryMixer
 
     def layer(self, replicas: int = REPLICAS, seeds: tuple[int, ...] = (0, 1), **changes: Any) -> CachingLayer:
-        """A layer that starts from these seeds, in fp64, every parameter moved: a start may hide what is behind it."""
+        """A layer in fp64 with one replica per seed, and with the keys of the mixer changed by `changes`.
+
+        Noise is added to every initial parameter, since some initial values (such as zero) hide faults behind them.
+        """
         layer = CachingLayer(replicas, DIM, HEADS, LENGTH, self.mixer.model_copy(update=changes))
         initialise(layer, seeds)
         layer = layer.double()
@@ -55,24 +61,24 @@ class Case:
 
     @property
     def told(self) -> str:
-        """The part's word or path."""
+        """The name or the dotted path of the part."""
         return str(getattr(self.mixer, self.axis))
 
 
 def inputs(seed: int = 0, length: int = LENGTH, replicas: int = REPLICAS) -> list[Tensor]:
-    """x, q, k, v [R, B, T, D]; queries and keys of about unit length, as in a model."""
+    """Random x, q, k, v, each [R, B, T, D]. Queries and keys have about unit length, as in a model."""
     dice = torch.Generator().manual_seed(seed)
     shape = (replicas, ROWS, length, DIM)
     return [scale * torch.randn(shape, generator=dice, dtype=torch.float64) for scale in (1.0, 0.35, 0.35, 1.0)]
 
 
 def differs(found: Tensor, wanted: Tensor, least: float = SAME) -> bool:
-    """By more than rounding; NaN differs from everything."""
+    """Whether two tensors differ by more than rounding (`least`, relative to the largest value). NaN always differs."""
     return not bool(((found - wanted).abs() <= least * (1 + wanted.abs().max())).all())
 
 
 def shape(case: Case) -> str:
-    """It keeps [R, B, T, D] and the type, and stays finite, also of one token."""
+    """The output has the shape [R, B, T, D] and the dtype of the input and is finite, also for a single token."""
     for length in (LENGTH, 1):
         given = inputs(length=length)
         y = case.layer()(*given)
@@ -86,7 +92,7 @@ def shape(case: Case) -> str:
 
 
 def determinism(case: Case) -> str:
-    """Made anew from the same seeds it gives the same, whatever other random numbers were drawn."""
+    """A new layer from the same seeds gives the same output, whatever numbers other random generators have drawn."""
     found = []
     for seed in (1, 2):
         with seeded(seed):
@@ -126,7 +132,8 @@ def rows(case: Case) -> str:
 
 
 def fast_is_step(case: Case) -> str:
-    """The layer is its definition, a loop over tokens, in values and gradients, cut and continued in every way."""
+    """The layer has the outputs and gradients of its definition, a loop over tokens, with every way to cut segments and
+    to start them."""
     for changes in _ways(case):
         layer = case.layer(**changes)
         given = [z.requires_grad_() for z in inputs()]
@@ -154,7 +161,8 @@ def _ways(case: Case) -> Iterator[dict[str, Any]]:
 
 
 def state_passing(case: Case) -> str:
-    """A run in pieces is the run in one: a rule goes on from its state alone, others see no length."""
+    """A sequence in two pieces gives the same as the whole sequence: a rule needs only its state to continue. For other
+    parts, the outputs of the first tokens do not depend on the length of the sequence."""
     given, cut = inputs(), 6
     if case.axis != "memory":
         layer = case.layer()
@@ -167,7 +175,8 @@ def state_passing(case: Case) -> str:
 
 
 def _stepped(case: Case, given: list[Tensor], cuts: tuple[int, ...]) -> Tensor:
-    """What the tokens read of a rule, one step after the other; at `cuts` it is made anew, and has its state alone."""
+    """The reads of all tokens from a rule, step by step, stacked along axis 1. At each token in `cuts` the rule is made
+    anew and continues from the state alone."""
     layer = case.layer(aggregate="none")
     q, k, v = (layer._fold(z) for z in given[1:])
     memory, reads = layer.memory, []
@@ -182,7 +191,8 @@ def _stepped(case: Case, given: list[Tensor], cuts: tuple[int, ...]) -> Tensor:
 
 
 def gradients(case: Case) -> str:
-    """Every parameter is used, and the gradient is the slope of the output in a direction of all inputs."""
+    """Every parameter gets a gradient, and the gradient of the inputs equals the slope of the output along a random
+    direction, measured by finite differences."""
     layer, upstream = case.layer(), inputs(2)[0]
     sources = {**{f"parameter {name}": value for name, value in layer.named_parameters()}}
     given = [z.requires_grad_() for z in inputs()]
@@ -207,7 +217,7 @@ def gradients(case: Case) -> str:
 
 
 def pack(case: Case) -> str:
-    """Two runs that train as one model give what each gives alone."""
+    """Two runs that train as one pack have the same losses as each run alone."""
     runs = [run_of(case, seed, "fp64") for seed in (0, 1)]
     losses = [[point["loss"] for point in outcome.curve] for outcome in train_pack(runs, device="cpu")]
     for number, run in enumerate(runs):
@@ -231,7 +241,7 @@ def bf16(case: Case) -> str:
 
 
 def run_of(case: Case, seed: int, precision: str) -> RunConfig:
-    """A run of three steps."""
+    """The config of a run of three steps with the mixer of `case`."""
     task = {"vocab": 16, "length": 14, "pairs": [2]}
     model = {"dim": DIM, "layers": 1, "heads": HEADS}
     train = {"steps": 3, "batch": 4, "precision": precision, "warmup": 0.0}
@@ -240,7 +250,7 @@ def run_of(case: Case, seed: int, precision: str) -> RunConfig:
     return run.model_copy(update={"model": run.model.model_copy(update={"mixer": case.mixer})})
 
 
-#: In the order in which they are looked at: what is asked first explains what comes after it.
+#: The properties in the order in which they are tested: a fault in an earlier one often explains faults in later ones.
 PROPERTIES: dict[str, Callable[[Case], str]] = {
     "shape": shape,
     "determinism": determinism,
@@ -253,5 +263,5 @@ PROPERTIES: dict[str, Callable[[Case], str]] = {
     "pack equals single runs": pack,
     "bf16": bf16,
 }
-#: Those that train; the others are looked at before each command that trains with the part.
+#: The properties whose test trains. The other properties are tested before each command that trains with the part.
 TRAINED = ("pack equals single runs", "bf16")

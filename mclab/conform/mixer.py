@@ -1,4 +1,4 @@
-"""What a user's own mixer must keep to, looked at before it trains.
+"""The properties that the user's own mixer must have, tested before it trains.
 
 Shapes: B batch, T time, D model width.
 """
@@ -14,11 +14,12 @@ from mclab.config.strict import ConfigError
 from mclab.own.found import Hear, make, seeded, told
 from mclab.own.kept import DICE, kept, other_dice
 
-#: Difference that counts as none, in units of the largest output: fp64 and fp32 round sums of a few hundred terms to
-#: 1e-13 and 1e-5 of it; a mixer that looks ahead differs by far more.
+#: Smaller differences, relative to the largest output, count as rounding. The rounding error of sums of a few hundred
+#: terms is about 1e-13 in fp64 and 1e-5 in fp32; a mixer that is not causal differs by far more.
 _SAME = {torch.float64: 1e-9, torch.float32: 1e-4}
 _ROWS = 2
-#: What is added to every parameter for a second look: a projection that starts at zero hides all behind it.
+#: Scale of the noise that is added to every parameter for a second round of tests: a projection that starts at zero
+#: would hide faults behind it.
 _SHAKE = 0.1
 _SEED = 0
 
@@ -30,13 +31,15 @@ def silent(line: str) -> None:
 
 
 def check_module(run: RunConfig, device: str = "cpu", say: Say = silent) -> None:
-    """Raise `ConfigError`, one line, unless the run's own module is a mixer. Runs with another mixer pass.
+    """Raise `ConfigError` (one line) unless the user's own module in the run is a valid mixer. Runs without one pass.
 
-    It must be found and made; keep shape and type of its input and stay finite; give the same for the same input,
-    whatever it saw in between; change nothing that it holds; mix no rows of a batch; be causal; use every parameter;
-    and pass the gradient on. The length of the task is looked at, and those of `train.task` and `eval.task`.
+    The module must be found and constructed. Its output must be finite and have the shape and dtype of the input. The
+    same input must always give the same output, whatever inputs came in between. The module must not change its
+    parameters or buffers, must not mix the rows of a batch, must be causal, must use every parameter, and must pass the
+    gradient on to its input. All this is tested at the sequence lengths of the task, `train.task` and `eval.task`.
 
-    What it changes of the process is put back, as it is in training, and `say` hears of it in a line.
+    Changes that the module makes to the process (such as the current folder) are undone, as in training; `say` gets one
+    line that names them.
     """
     if not isinstance(run.model.mixer, ModuleMixer):
         return
@@ -54,7 +57,7 @@ def check_module(run: RunConfig, device: str = "cpu", say: Say = silent) -> None
 
 
 class _Heard:
-    """What a module changes of the process, by the part of its life in which it does."""
+    """Collects the changes that a module makes to the process, by stage: importing, making or calling the module."""
 
     def __init__(self) -> None:
         self.changes: dict[str, dict[str, None]] = {}
@@ -64,7 +67,7 @@ class _Heard:
             self.changes.setdefault(when, {}).update(dict.fromkeys(what))
 
     def told(self) -> str:
-        """`importing it changes the current folder, torch's default dtype; calling it changes ...`."""
+        """The changes as text: `importing it changes the current folder, torch's default dtype; calling it ...`."""
         return "; ".join(f"{when} it changes {', '.join(what)}" for when, what in self.changes.items())
 
 
@@ -84,7 +87,8 @@ def _name(run: RunConfig) -> str:
 
 
 def _check_start(run: RunConfig, hear: Hear) -> None:
-    """Equal seeds, equal starts: what is drawn by another generator than torch's would differ."""
+    """Raise `ConfigError` unless the initial values are finite, parameters are real floats, and equal seeds give equal
+    initial values, which they do not if another generator than torch's draws them."""
     one = _made(run, hear)
     other_dice()
     other = _made(run, hear)
@@ -99,7 +103,7 @@ def _check_start(run: RunConfig, hear: Hear) -> None:
 
 
 def _exact(run: RunConfig, trained: torch.dtype, device: str, hear: Hear) -> torch.dtype:
-    """fp64 where the module works in it, since rounding then hides nothing; else what the run trains in."""
+    """The dtype for the tests: fp64 if the module works in it, since rounding errors are smallest; else `trained`."""
     try:
         y = _Look(run, run.task.length, torch.float64, device, hear).output()
     except ConfigError:
@@ -117,7 +121,7 @@ def _word(dtype: torch.dtype) -> str:
 
 
 class _Look:
-    """One module, made for a run, on one input of one length."""
+    """The tests of one new module of a run on random inputs of one length; with noise on its parameters if `shaken`."""
 
     def __init__(
         self, run: RunConfig, length: int, dtype: torch.dtype, device: str, hear: Hear, shaken: bool = False
@@ -134,7 +138,8 @@ class _Look:
         return torch.randn(_ROWS, self.length, dim).to(device, dtype)
 
     def check(self) -> None:
-        """Everything; a shaken module that gives no finite output is let go: not every parameter may have any value."""
+        """Test all properties. A shaken module whose output is not finite is not tested, since not every parameter can
+        have any value."""
         if self.shaken and not torch.isfinite(self.output()).all():
             return
         y = self.check_output()
@@ -144,7 +149,7 @@ class _Look:
         self._check_gradients()
 
     def output(self, x: Tensor | None = None) -> Tensor:
-        """Raises `ConfigError` where the module raises, or returns what is no tensor."""
+        """The output for `x` (by default `self.x`). Raises `ConfigError` if the module raises or returns no tensor."""
         given = self.x if x is None else x
         seed, changed = torch.initial_seed(), list[str]()
         try:
@@ -159,7 +164,7 @@ class _Look:
         return y
 
     def check_output(self) -> Tensor:
-        """Shape, type and finite values; the output."""
+        """Check shape, dtype and finiteness of the output, and return the output."""
         y = self.output()
         if y.shape != self.x.shape:
             raise ConfigError(f"{self.name} returns {list(y.shape)} for {list(self.x.shape)}; it must keep [B, T, D]")
@@ -170,7 +175,8 @@ class _Look:
         return y
 
     def _check_state(self, y: Tensor) -> None:
-        """The same input again, after another one: nothing may have changed but by dice."""
+        """Check that the module keeps no state: with the same seed, the same input gives the same output after another
+        input; input, parameters and buffers are unchanged; and the output is not random."""
         before, x = {name: values.detach().clone() for name, values in _held(self.module)}, self.x.clone()
         with seeded(_SEED):
             first = self.output()
@@ -207,7 +213,8 @@ class _Look:
         raise ConfigError(f"{self.name} is not causal: changing {changed} changed its output at token {place}")
 
     def _ahead(self, y: Tensor, tokens: Sequence[int]) -> int | None:
-        """The first token before `tokens` whose output changes with them."""
+        """The first token before `tokens` whose output differs from `y` if the inputs at `tokens` change; `None` if no
+        output does."""
         x = self.x.clone()
         x[:, list(tokens)] = self.other[:, list(tokens)]
         return self._differs(self.output(x)[:, : tokens[0]], y[:, : tokens[0]])
@@ -219,7 +226,8 @@ class _Look:
         return int(places[0]) if len(places) else None
 
     def _check_gradients(self) -> None:
-        """Every parameter must be used. A gradient of zero is a fault only where no start may have caused it."""
+        """Check that a gradient reaches every parameter. A gradient of zero is a fault only in a shaken module, because
+        initial values may cause it otherwise."""
         for (name, _), grad in zip(self._trained(), self._gradients(), strict=True):
             if grad is None or (self.shaken and not grad.any()):
                 raise ConfigError(f"{self.name} has the parameter {name}, which no gradient reaches; use it or drop it")
@@ -244,6 +252,6 @@ class _Look:
 
 
 def _places(length: int) -> list[int]:
-    """Tokens from which on a sequence is changed: near both ends, and around the quarters."""
+    """The tokens from which on the test of causality changes a sequence: near both ends, and around the quarters."""
     near = [1, 2, 3, *(length * part // 4 + step for part in (1, 2, 3) for step in (-1, 0, 1)), length - 2, length - 1]
     return sorted({t for t in near if 0 < t < length})

@@ -1,4 +1,4 @@
-"""The suite of a part by its word or path: one result for each property that parts of its kind have."""
+"""Run the test suite of a part, given by its name or dotted path: one result for each property of its kind."""
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,22 +21,23 @@ from mclab.conform.mixer import Say, check_module, lengths_of, silent
 from mclab.own.found import found as imported
 from mclab.own.found import told
 
-#: The words of each kind, as they are registered.
+#: The registered names of each kind of part.
 WORDS: dict[str, Mapping[str, Any]] = {"memory": RULES, "gate": GATES, "aggregate": AGGREGATES, "task": TASKS}
 
 
 @dataclass(frozen=True)
 class Property:
-    """A property, and what is wrong where it does not hold; empty where it does."""
+    """The result for one property of a part: `fault` says what is wrong, and is empty if the part has the property."""
 
     name: str
     fault: str = ""
 
 
 def suite(axis: str, word: str, args: Mapping[str, Any] | None = None) -> Iterator[Property]:
-    """Every property of a part, in order: of the user's own by its path, of ours by its word.
+    """Yield the result for every property of a part, in order.
 
-    `axis` is a key of `KINDS`. Raises `ConfigError` for a part that is not found or cannot be made.
+    `axis` is a key of `KINDS`. `word` is the name of a part of mclab, or the dotted path of the user's own part. Raises
+    `ConfigError` if the part is not found or cannot be made.
     """
     yield from _properties(axis, _run_of(axis, word, args or {}), trained=True)
 
@@ -54,7 +55,7 @@ def _run_of(axis: str, word: str, args: Mapping[str, Any]) -> RunConfig:
     mixer = {axis: word, **({f"{axis}_args": dict(args)} if is_path(word) else {})}
     if axis == "aggregate" and is_path(word) and not uses_weights(word):
         mixer["gate"] = "none"
-    # What is chosen by score has a gradient of its own on other routes, which is no slope.
+    # With other routes, the choice by score has a surrogate gradient, which is not the slope of the output.
     return parse_run({"model": {"mixer": {"segment": 4, "chunk": 3, "k": 1, "route": "hard", **mixer}}})
 
 
@@ -81,7 +82,7 @@ def _properties(axis: str, run: RunConfig, trained: bool) -> Iterator[Property]:
 
 
 def _asked(name: str, holds: Any) -> Property:
-    """What fails on the way does not hold."""
+    """The result of the test `holds`. If the test raises an exception, the property does not hold."""
     try:
         return Property(name, holds())
     except ConfigError as error:
@@ -91,8 +92,8 @@ def _asked(name: str, holds: Any) -> Property:
 
 
 def check(runs: Iterable[RunConfig], device: str = "cpu", say: Say = silent) -> None:
-    """Check every distinct part of the user's own among `runs`, before it trains. Raises `ConfigError`, the part and
-    the property that it fails."""
+    """Check every distinct own part of the user in `runs`, before training. Raises `ConfigError`, which names the part
+    and the property that it does not have."""
     known: dict[object, RunConfig] = {}
     for run in runs:
         known.setdefault((run.model.mixer, run.model.dim, lengths_of(run), run.train.precision, run.task), run)
@@ -108,7 +109,8 @@ def check(runs: Iterable[RunConfig], device: str = "cpu", say: Say = silent) -> 
 
 
 def _check_part(part: Part, run: RunConfig) -> None:
-    """With the usual rule, gate and aggregation around it: what is wrong is then its own."""
+    """Raise `ConfigError` if the part does not have a property. A rule, gate or aggregation is tested together with
+    mclab's default parts, so that every fault is its own."""
     if part.axis != "task":
         run = _run_of(part.axis, part.path, part.keywords)
     for found in _properties(part.axis, run, trained=False):
@@ -118,8 +120,8 @@ def _check_part(part: Part, run: RunConfig) -> None:
 
 
 def kind_of(word: str) -> str:
-    """The axis that a part is for, by its word, or by the methods of a path's class and the names that it is called
-    with, its own or inherited. Raises `ConfigError` where unclear."""
+    """The axis of a part (memory, gate, ...). For a name it is looked up in `WORDS`. For a dotted path it follows from
+    the method `step` or from the argument names of its calls, inherited or not. Raises `ConfigError` if unclear."""
     if not is_path(word):
         for axis, words in WORDS.items():
             if word in words:
@@ -128,7 +130,7 @@ def kind_of(word: str) -> str:
         near = did_you_mean(word, known, "; ")
         raise ConfigError(f"{word}: is no memory, gate, aggregation or task, and no dotted path{near}")
     part = Part("mixer", word, word, word, {})
-    check_part(part)  # it names what was meant
+    check_part(part)  # its error suggests what was probably meant
     thing = imported(part)
     if callable(getattr(thing, "step", None)):
         return "memory"
@@ -142,7 +144,8 @@ def kind_of(word: str) -> str:
 
 
 def _called(thing: Any) -> set[str] | None:
-    """The names that a function, or an object of a class, takes when it is called; None where that is not said."""
+    """The argument names of a function, or of the calls of a class's objects; None if unknown or if `**kwargs` is among
+    them."""
     if inspect.isclass(thing):
         own = [vars(base) for base in thing.__mro__]
         thing = getattr(thing, "forward", None) or next((each["__call__"] for each in own if "__call__" in each), None)

@@ -1,4 +1,5 @@
-"""What a task must keep to. Each property is a function of the task's config that returns what is wrong, or nothing."""
+"""The properties that a task must have. Each property is a function of the task's config; it returns a text that says
+what is wrong, or an empty text."""
 
 from collections.abc import Callable
 
@@ -12,29 +13,29 @@ from mclab.own.kept import other_dice
 from mclab.tasks import NO_ANSWER, SPLITS, TASKS, Batch, module
 from mclab.train import train_pack
 
-#: Sequences that are looked at.
+#: The number of sequences in a tested batch.
 COUNT = 24
 
 
 def made(
     task: TaskConfig, seeds: tuple[int, ...] = (0,), split: str = "train", start: int = 0, count: int = COUNT
 ) -> Batch:
-    """A batch on the CPU."""
+    """A batch of samples `start` to `start + count` for each seed, on the CPU."""
     return TASKS[task.name].batch(task, seeds, split, start, count, "cpu")
 
 
 def alike(one: Batch, other: Batch) -> bool:
-    """Equal in all that a batch holds."""
+    """Whether all tensors of two batches are equal."""
     return all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def rows(batch: Batch, first: int, end: int) -> Batch:
-    """Some of its sequences."""
+    """The sequences `first` to `end` (exclusive) of a batch."""
     return Batch(*(field[:, first:end] for field in batch))
 
 
 def shape(task: TaskConfig) -> str:
-    """Tokens and answers are of the vocabulary, everything has its shape, and something is asked."""
+    """The tokens have the right shape, tokens and answers are in the vocabulary, and every sequence has an answer."""
     for split in SPLITS:
         batch = made(task, (0, 1), split)
         if batch.tokens.shape != (2, COUNT, task.length):
@@ -49,7 +50,7 @@ def shape(task: TaskConfig) -> str:
 
 
 def determinism(task: TaskConfig) -> str:
-    """A sample is the same whatever other random numbers were drawn, of a task that is made anew."""
+    """A new task gives the same samples, whatever random numbers were drawn from other generators."""
     found = []
     for seed in (1, 2):
         module.made.cache_clear()
@@ -77,7 +78,8 @@ def independent(task: TaskConfig) -> str:
 
 
 def apart(task: TaskConfig) -> str:
-    """No sequence is in two splits; seeds, and samples, have sequences of their own."""
+    """No sequence is in two splits, different seeds give different sequences, and the sequences of a split are not all
+    equal."""
     sets = {split: _sequences(made(task, (0, 1, 2, 3), split)) for split in SPLITS}
     if sum(map(len, sets.values())) != len(set.union(*sets.values())):
         return "a sequence is in two splits"
@@ -95,7 +97,7 @@ def _sequences(batch: Batch) -> set[tuple[int, ...]]:
 
 
 def pack(task: TaskConfig) -> str:
-    """Seeds side by side have the sequences that each has alone."""
+    """In a batch of several seeds, each seed has the same sequences as alone."""
     both = made(task, (3, 7))
     for number, seed in enumerate((3, 7)):
         alone = made(task, (seed,))
@@ -106,13 +108,13 @@ def pack(task: TaskConfig) -> str:
 
 
 def trains(task: TaskConfig) -> str:
-    """Three steps with a small model end, with a finite loss."""
+    """Three training steps of a small model end with status done, so the loss is finite."""
     (outcome,) = train_pack([run_of(task)], device="cpu")
     return "" if outcome.status == "done" else f"a training ends as {outcome.status}"
 
 
 def run_of(task: TaskConfig) -> RunConfig:
-    """A run of three steps."""
+    """The config of a run of three steps on this task."""
     run = parse_run({
         "model": {"dim": 8, "layers": 1},
         "train": {"steps": 3, "batch": 4},

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from mclab.config.model.base import Around, MixerConfig
 
-#: Names under `model.mixer.name` that are other mixers with some keys set. Transformer++ is attention with rotary
-#: positions and no convolution; SwiGLU and RMSNorm every model here has.
+#: Values of `model.mixer.name` that stand for another mixer with some keys set. Transformer++ is attention with rotary
+#: positions and no convolution; its SwiGLU and RMSNorm are in every model here.
 PRESETS: dict[str, dict[str, Any]] = {"transformer++": {"name": "attention", "rotary": True, "conv": 0}}
 
 
@@ -34,13 +34,14 @@ class AttentionMixer(MixerConfig):
         return position == "rotary" if self.rotary is None else self.rotary
 
     def kernel_size(self, conv: int) -> int:
-        """That of its convolution in a model whose `conv` is this."""
+        """The kernel size of its convolution in a model whose key `conv` is `conv`."""
         return conv if self.conv is None else self.conv
 
     def relative_to(self, position: str, conv: int) -> Self:
-        """The same attention in a model with these keys: null where the model's key says the same.
+        """This attention, written for a model with these keys: `rotary` and `conv` become null if equal to the model's.
 
-        All its own keys must be given. A preset with one key that says the same stays as it is: it has a name.
+        `rotary` and `conv` must not be null before. A preset stays unchanged if only one of its two keys equals the
+        model's, so that it keeps its name.
         """
         wanted = (("rotary", position == "rotary"), ("conv", conv))
         same = [key for key, value in wanted if getattr(self, key) == value]
@@ -49,11 +50,12 @@ class AttentionMixer(MixerConfig):
         return self.model_copy(update=dict.fromkeys(same))
 
     def parameters(self, model: Around, length: int) -> int:
-        """Projections of q, k, v and the output; the convolution."""
+        """The number of parameters: projections of q, k, v and the output; the convolution."""
         return 4 * model.dim**2 + 3 * self.kernel_size(model.conv) * model.dim
 
     def state(self, model: Around, length: int) -> tuple[int, int]:
-        """Last inputs of the convolution, keys and values: a window of them is fixed, all of them grow."""
+        """Floats (fixed, cached): the last inputs of the convolution are fixed; keys and values are fixed if there is a
+        window, else cached."""
         inputs = max(0, self.kernel_size(model.conv) - 1) * 3 * model.dim
         kept = 2 * min(self.window or length, length) * model.dim
         return (inputs, kept) if self.window is None else (inputs + kept, 0)

@@ -1,4 +1,4 @@
-"""What the language model around them asks of every mixer's keys."""
+"""The interface that the config of every mixer has for the language model."""
 
 from typing import ClassVar, Protocol, Self
 
@@ -19,20 +19,20 @@ class Around(Protocol):
 
 
 class MixerConfig(Strict):
-    """Base of the mixers. A new one is a file with its class and a line in `mixers.Mixer`.
+    """Base of the configs of mixers. A new mixer needs a file with its class, and a line in `mixers.Mixer`.
 
-    A mixer other than a memory also says its size: `parameters(model, length)`, and `state(model, length)`, the floats
-    kept of a sequence, fixed and cached; `None` where that is not known. Warnings about its keys are in
-    `mclab.config.warnings`.
+    A mixer other than a memory also has methods for its size: `parameters(model, length)` is the number of parameters,
+    and `state(model, length)` is the number of floats that are kept of a sequence, (fixed, cached). Unknown numbers are
+    `None`. Warnings about its keys are in `mclab.config.warnings`.
     """
 
     name: str
-    #: The key whose value is N in the short form `name/N`.
+    #: The key that N sets in the short form `name/N` of the mixer.
     number: ClassVar[str | None] = None
 
     @property
     def model_keys(self) -> frozenset[str]:
-        """Which of the model's keys heads, conv and position change this mixer."""
+        """Those of the model's keys `heads`, `conv` and `position` that have an effect on this mixer."""
         return frozenset({"heads", "conv", "position"})
 
     def rotates(self, position: str) -> bool:
@@ -41,18 +41,18 @@ class MixerConfig(Strict):
 
     @property
     def inert(self) -> frozenset[str]:
-        """The keys that change nothing, given the others."""
+        """The keys of this mixer that have no effect, given its other keys."""
         return frozenset()
 
     @property
     def parts(self) -> frozenset[str]:
-        """The parts of the code whose formulas it uses, each with a version: see `mclab.config.versions`."""
+        """The names of the parts of the code whose formulas the mixer uses. For versions: `mclab.config.versions`."""
         return frozenset({f"mixer.{self.name}"})
 
     def canonical(self) -> Self:
-        """The one way of writing this mixer: keys without effect at their baselines."""
+        """The canonical form of this mixer: keys without effect have their baselines."""
         return self
 
     def fitted(self, length: int) -> Self:
-        """This mixer on sequences of `length` tokens: keys that these bound have the value that counts."""
+        """This mixer for sequences of `length` tokens: a key that is limited by the length has its effective value."""
         return self

@@ -24,12 +24,13 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else (value,) if isinstance(value, int) else value
 
 
-#: Tokens in each segment, the last of which repeats (docs/equations.md#listed-segments).
+#: The number of tokens in each segment; the last number is used for all further segments
+#: (docs/equations.md#listed-segments).
 SegmentLengths = Annotated[tuple[Annotated[int, Field(ge=1, le=2**20)], ...], BeforeValidator(_as_tuple)]
 
 
 def without_repeated_end(lengths: tuple[int, ...]) -> tuple[int, ...]:
-    """Without last lengths that are equal: the last one repeats anyway."""
+    """`lengths` without repetitions of the last length at the end, since the last length repeats anyway."""
     end = len(lengths)
     while end > 1 and lengths[end - 1] == lengths[end - 2]:
         end -= 1
@@ -37,7 +38,7 @@ def without_repeated_end(lengths: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def segments_in(lengths: tuple[int, ...], length: int) -> int:
-    """Segments of these lengths in a sequence of `length` tokens."""
+    """The number of segments with these `lengths` in a sequence of `length` tokens."""
     ends = list(accumulate(lengths))
     if length > ends[-1]:
         return len(ends) - (ends[-1] - length) // lengths[-1]
@@ -46,7 +47,8 @@ def segments_in(lengths: tuple[int, ...], length: int) -> int:
 
 @cache
 def inert_axes(aggregate: str, gate: str, segmentation: str, trained_scores: bool, activation: str) -> frozenset[str]:
-    """The axes that change nothing, given these; `trained_scores`: whether context scores get a gradient."""
+    """The axes that have no effect, given the values of other axes. `trained_scores` says whether context scores get a
+    gradient."""
     dead = set[str]()
     if aggregate == "none":
         dead |= {"segment", "segment_lengths", "segmentation", "init"}
@@ -61,5 +63,5 @@ def inert_axes(aggregate: str, gate: str, segmentation: str, trained_scores: boo
     if gate in ("input", "none") and aggregate != "ssc":
         dead |= {"pool_of"}
     if aggregate == "ssc" and segmentation != "constant":
-        dead -= {"pool"}  # a sum favours long segments; where all are equally long both choose the same
+        dead -= {"pool"}  # a sum favours long segments; with equal lengths, sum and mean choose the same
     return frozenset(dead)

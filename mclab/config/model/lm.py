@@ -11,7 +11,7 @@ from mclab.config.strict import Strict
 
 Position = Literal["none", "rotary", "learned"]
 
-#: How far from a number its divisors are tried.
+#: The largest distance from a number at which `_divisors_beside` looks for divisors.
 _NEAR = 1000
 
 
@@ -23,7 +23,8 @@ def _divisors_beside(number: int, whole: int) -> list[int]:
 
 
 class ModelConfig(Strict):
-    """A language model of `layers` blocks (mixer, then SwiGLU MLP), RMSNorm before each, head tied to the embedding."""
+    """A language model of `layers` blocks (mixer, then SwiGLU MLP), with an RMSNorm before each mixer and each MLP; the
+    output head is tied to the embedding."""
 
     dim: int = Field(32, ge=1, le=2**16, description="model width D")
     layers: int = Field(2, ge=1, le=MOST_NAMES, description="blocks")
@@ -55,7 +56,7 @@ class ModelConfig(Strict):
 
     @model_validator(mode="after")
     def _rotates_pairs(self) -> "ModelConfig":
-        """Rotary positions rotate the channels of a head in pairs."""
+        """Raise `ValueError` for an odd head width if a layer is rotary, since rotations act on pairs of channels."""
         layers = zip(self.layer_names, self.mixers, strict=True)
         rotated = [name for name, mixer in layers if mixer.rotates(self.position)]
         if rotated and self.head_dim % 2:
@@ -66,7 +67,7 @@ class ModelConfig(Strict):
         return self
 
     def _rotated_by(self, name: str) -> str:
-        """The key that rotates a layer."""
+        """The key, with its value, that makes the layer `name` of the pattern rotate queries and keys."""
         mixer = mixer_of(name, self.mixer)
         if self.position == "rotary" and "position" in mixer.model_keys:
             return "position: rotary"
@@ -94,10 +95,10 @@ class ModelConfig(Strict):
 
     @property
     def layer_names(self) -> tuple[str, ...]:
-        """The pattern's name for each layer."""
+        """[layers]: the name of each layer in the pattern."""
         return cycled(self.pattern, self.layers)
 
     @property
     def mixers(self) -> tuple[Mixer, ...]:
-        """The mixer of each layer."""
+        """[layers]: the mixer of each layer."""
         return tuple(mixer_of(name, self.mixer) for name in self.layer_names)

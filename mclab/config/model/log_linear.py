@@ -11,7 +11,8 @@ LevelRule = Literal["mamba2", "gated_delta"]
 
 
 class LogLinearMixer(MixerConfig):
-    """A decayed memory read by levels of doubling size, each with a weight of its own (arXiv 2506.04761)."""
+    """Log-linear attention (arXiv 2506.04761): it has a decaying memory for each level of the past, where levels double
+    in size, and reads every level with a separate weight."""
 
     name: Literal["log_linear"] = "log_linear"
     rule: LevelRule = Field("mamba2", description="the update rule of every level")
@@ -27,13 +28,15 @@ class LogLinearMixer(MixerConfig):
         return (length - 1).bit_length() + 1
 
     def parameters(self, model: Around, length: int) -> int:
-        """Projections, convolution, norm, the rule's rates, and the weights of the levels at the training length."""
+        """The number of parameters: projections, convolution, norm, the rule's rates, and the projections of the level
+        weights for sequences of `length` tokens (the training length)."""
         dim, heads = model.dim, model.heads
         rule = RULES[self.rule].parameters(dim, heads)
         weights = heads * self.levels(length) * (dim + 1)
         return (4 + self.out_gate) * dim**2 + (3 * model.conv + 1) * dim + rule + weights
 
     def state(self, model: Around, length: int) -> tuple[int, int]:
-        """Last inputs of the convolution, and a matrix for each level that the last token reads."""
+        """Floats (fixed, cached): the last inputs of the convolution and one matrix are fixed; a matrix for each other
+        level that the last token reads is cached."""
         size = model.dim**2 // model.heads
         return max(0, model.conv - 1) * 3 * model.dim + size, (length - 1).bit_count() * size

@@ -31,7 +31,7 @@ from mclab.config.strict import LARGEST
 
 #: The axes whose value may be the dotted path of the user's own class or function.
 OWN_AXES = ("memory", "gate", "aggregate")
-#: The memories that some keys are for.
+#: The memories for which some keys exist, as text for the descriptions of these keys.
 _DEEP, _DESCENDING = names_of(lambda rule: rule.may_be_deep), names_of(lambda rule: rule.descends)
 _DEEP_AND_DECAYING = names_of(lambda rule: rule.may_be_deep and rule.decays)
 
@@ -106,12 +106,12 @@ class MemoryMixer(MixerConfig):
 
     @property
     def rule(self) -> Rule:
-        """The facts of its update rule."""
+        """The properties of the update rule."""
         return rule_of(self.memory)
 
     @property
     def own(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """The parts of the user's own by their axes: path and arguments."""
+        """Map the axis of each own part of the user to its dotted path and its arguments."""
         paths = {axis: getattr(self, axis) for axis in OWN_AXES if is_path(getattr(self, axis))}
         if not self.weighs:
             paths.pop("gate", None)
@@ -119,7 +119,8 @@ class MemoryMixer(MixerConfig):
 
     @property
     def model_keys(self) -> frozenset[str]:
-        """A memory that is always rotary rotates queries and keys whatever the position is."""
+        """As in the base class, but without `position` for a rule that always rotates queries and keys (unless in a
+        hybrid)."""
         return super().model_keys - ({"position"} if self.rule.rotary and self.hybrid == "none" else set())
 
     def rotates(self, position: str) -> bool:
@@ -127,7 +128,8 @@ class MemoryMixer(MixerConfig):
 
     @property
     def anchored(self) -> bool:
-        """Whether gradients depend on the state that the chunk began with; that of -<M(k), v> at depth 1 is -v k^T."""
+        """Whether gradients depend on the state at the start of the chunk. They do not for -<M(k), v> at depth 1, whose
+        gradient is -v k^T."""
         return self.rule.objective == "l2" or self.deep
 
     @property
@@ -137,7 +139,7 @@ class MemoryMixer(MixerConfig):
 
     @property
     def weighs(self) -> bool:
-        """Whether memories are read with weights; else each that a token sees counts once, whatever the gate is."""
+        """Whether memories are read with weights. If not, the gate has no effect: each visible memory has weight 1."""
         return self.aggregate not in ("none", "residual")
 
     @property
@@ -157,22 +159,23 @@ class MemoryMixer(MixerConfig):
 
     @property
     def _gate_by_score(self) -> bool:
-        """Whether the gate's logits are context scores; those of the user's own gate may be."""
+        """Whether the logits of the gate are context scores; for the user's own gate True, since they may be."""
         return self.read_gate == "context" or is_path(self.read_gate)
 
     @property
     def tokens_a_chunk(self) -> int:
-        """Chunks end with their segment; with a sequence that is shorter, see `fitted`."""
+        """The number of tokens in a chunk, which ends with its segment. For shorter sequences see `fitted`."""
         return self.chunk if self.aggregate == "none" else min(self.chunk, self.longest_segment)
 
     @property
     def longest_segment(self) -> int:
-        """Tokens in a segment, at most."""
+        """The largest number of tokens in a segment."""
         return max(self.segment_lengths) if self.segmentation == "listed" else self.segment
 
     @property
     def block(self) -> int:
-        """Tokens of which every segment but the last one is a multiple."""
+        """The number of tokens that divides the length of every segment, except the last one of a sequence, which may
+        be cut."""
         return gcd(*self.segment_lengths) if self.segmentation == "listed" else self.segment
 
     def segments(self, length: int) -> int:
@@ -196,7 +199,7 @@ class MemoryMixer(MixerConfig):
 
     @property
     def parts(self) -> frozenset[str]:
-        """Its rule, and the axes that have an effect, given the others."""
+        """The parts of the code that this mixer uses: its rule, and the values of all axes that have an effect."""
         rule = {f"memory.{self.memory}"}
         if self.deep:
             rule |= {"memory.deep", f"memory_norm.{self.memory_norm}"}
@@ -214,9 +217,10 @@ class MemoryMixer(MixerConfig):
         return super().parts | rule | cached | alone
 
     def canonical(self) -> "MemoryMixer":
-        """The one way of writing this mixer: keys without effect at their baselines.
+        """The canonical form of this mixer: keys without effect have their baselines.
 
-        GRM without a gate is Residual: gamma = 1 for every visible memory (docs/equations.md#no-gate).
+        GRM without a gate becomes Residual: gamma = 1 for every visible memory (docs/equations.md#no-gate). Listed
+        segments that are all equally long become constant segments.
         """
         if self.aggregate == "grm" and self.gate == "none":
             return self.model_copy(update={"aggregate": "residual"}).canonical()
@@ -233,8 +237,8 @@ class MemoryMixer(MixerConfig):
         return self.model_copy(update=changes) if changes else self
 
     def fitted(self, length: int) -> "MemoryMixer":
-        """With a chunk that is no longer than the sequence, which would divide the step size by tokens that do not
-        exist (docs/equations.md#step-sizes)."""
+        """This mixer for sequences of `length` tokens, with a chunk that is no longer than the sequence. A longer chunk
+        would divide the step size by tokens that do not exist (docs/equations.md#step-sizes)."""
         if self.rule.descends and self.tokens_a_chunk > length:
             return self.model_copy(update={"chunk": length})
         return self

@@ -1,5 +1,5 @@
-"""Every mixer, and the names that stand for one: alone (`titans`, `attention/16`, `transformer++`, the dotted path of
-the user's own) and in a pattern."""
+"""All mixers, and the names that stand for a mixer, alone under `model.mixer` or in a pattern: `titans`,
+`attention/16`, `transformer++`; alone also the dotted path of the user's own mixer."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -20,10 +20,10 @@ from mclab.config.model.rules import RULES
 
 
 def with_name(value: Any) -> Any:
-    """The mapping with a mixer's name that a name or a module's dotted path alone, or a mapping, stands for; anything
-    else is left as it is.
+    """Convert a value of `model.mixer` to a mapping with a `name`. The value may be a name, the dotted path of the
+    user's module, or a mapping; anything else is returned unchanged.
 
-    Raises `ValueError` for a name that is none.
+    Raises `ValueError` for an unknown name.
     """
     if isinstance(value, str):
         return {"name": "module", "module": value} if is_path(value) else from_name(value)
@@ -44,16 +44,16 @@ Mixer = Annotated[
 MIXERS: dict[str, type[MixerConfig]] = {
     kind.model_fields["name"].default: kind for kind in get_args(get_args(Mixer)[0])
 }
-#: In a pattern, the name of `model.mixer`.
+#: The name that stands for `model.mixer` in a pattern.
 MIXER = "mixer"
-#: Mixers without a name in patterns, where `mixer` stands for one with keys of its own.
+#: Mixers whose names cannot be in a pattern, because they need further keys: `mixer` stands for such a mixer instead.
 _NOT_IN_PATTERNS = ("memory", "module")
-#: The most names of a pattern, as many as there may be layers.
+#: The largest number of names in a pattern, and of layers.
 MOST_NAMES = 1024
 
 
 def _from_preset(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Raises `ValueError` where a key contradicts the preset."""
+    """Add the keys of the preset to `value`. Raises `ValueError` if a key of `value` contradicts the preset."""
     preset = PRESETS[value["name"]]
     for key, given in value.items():
         if key != "name" and key in preset and repr(given) != repr(preset[key]):
@@ -80,7 +80,7 @@ def from_name(name: str) -> dict[str, Any]:
 
 
 def _most(head: str) -> int:
-    """The greatest number that a name takes: the bound of the key that it gives."""
+    """The largest N that `head/N` accepts, which is the upper bound of the key that N sets."""
     field = MIXERS[_heads()[head]["name"]].model_fields[str(_number(head))]
     return next(int(mark.le) for mark in field.metadata if hasattr(mark, "le"))
 
@@ -96,23 +96,24 @@ def _probably(head: str, heads: tuple[str, ...]) -> str:
 
 
 def _heads() -> Mapping[str, Mapping[str, Any]]:
-    """What a name may begin with, before a `/`: a mixer's name, a preset's, a memory's."""
+    """Map every possible beginning of a name (before `/`) to the keys that it stands for. The beginnings are the names
+    of all mixers, presets and memories."""
     memories = {name: {"name": "memory", "memory": name} for name in RULES}
     return {**{name: {"name": name} for name in MIXERS}, **PRESETS, **memories}
 
 
 def layer_heads() -> tuple[str, ...]:
-    """Those that name a layer of a pattern."""
+    """The beginnings (see `_heads`) of names that may be in a pattern."""
     return tuple(head for head in _heads() if head not in _NOT_IN_PATTERNS)
 
 
 def mixer_heads() -> tuple[str, ...]:
-    """Those that may be given alone under `model.mixer`; a module needs its path."""
+    """The beginnings (see `_heads`) of names that may be given alone under `model.mixer`; a module needs its path."""
     return tuple(head for head in _heads() if head != "module")
 
 
 def forms(heads: tuple[str, ...]) -> Iterator[str]:
-    """The names that begin so, for a message: `attention`, `attention/W`, `titans`."""
+    """Yield the forms of names with these beginnings, for a message: `attention`, `attention/W`, `titans`."""
     for head in heads:
         yield head
         if key := _number(head):
@@ -120,13 +121,13 @@ def forms(heads: tuple[str, ...]) -> Iterator[str]:
 
 
 def _number(head: str) -> str | None:
-    """The key that the number in a name gives."""
+    """The key that N sets in `head/N`; `None` if `head` takes no number."""
     return MIXERS[_heads()[head]["name"]].number if head in _heads() else None
 
 
 @cache
 def layer_mixer(name: str) -> Mixer:
-    """The mixer of a layer that a pattern names so: keys at their defaults, a memory without caching.
+    """The mixer that `name` stands for in a pattern: keys have their defaults, and a memory is without caching.
 
     Raises `ValueError` as `from_name` does.
     """
@@ -137,7 +138,7 @@ def layer_mixer(name: str) -> Mixer:
 
 @cache
 def name_of(mixer: Mixer) -> str | None:
-    """The name by which a pattern can give this mixer, in its one spelling; None where there is none."""
+    """The canonical name of this mixer in a pattern; None if no name stands for it."""
     number = getattr(mixer, mixer.number) if mixer.number else None
     tail = "" if number is None else f"/{number}"
     names = (f"{head}{tail}" for head in layer_heads() if _heads()[head]["name"] == mixer.name)
@@ -156,7 +157,8 @@ def _as_pattern(value: Any) -> Any:
 
 
 def _checked(name: str) -> str:
-    """The name in its one spelling: `conv` is `conv/3`. Raises `ValueError` with the nearest right name."""
+    """The canonical spelling of a name in a pattern: `conv` becomes `conv/3`. Raises `ValueError` for an unknown name,
+    with the nearest right one."""
     head = name.partition("/")[0]
     if name == MIXER:
         return name
@@ -168,24 +170,24 @@ def _checked(name: str) -> str:
 
 
 def names_schema(heads: tuple[str, ...]) -> dict[str, Any]:
-    """The JSON schema of the names that begin so, for editors."""
+    """The JSON schema (for editors) of the names with these beginnings."""
     numbered = "|".join(head for head in heads if _number(head)).replace("+", r"\+")
     return {"anyOf": [{"enum": list(heads)}, {"type": "string", "pattern": f"^({numbered})/0*[1-9][0-9]{{0,6}}$"}]}
 
 
 class _Schema:
-    """Looks up the memories' names whenever the schema is asked for: there may be more by then."""
+    """The JSON schema of a pattern. It is made anew each time, since more memories may be registered later."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"type": "array", "items": names_schema((MIXER, *layer_heads())), "maxItems": MOST_NAMES}
 
 
-#: One name or a list of them; null and the empty list are `model.mixer` in every layer.
+#: One name or a list of names; null and the empty list mean `model.mixer` in every layer.
 Pattern = Annotated[tuple[str, ...], BeforeValidator(_as_pattern), _Schema()]
 
 
 def cycled(pattern: tuple[str, ...], layers: int) -> tuple[str, ...]:
-    """The name of each layer."""
+    """[layers]: the name of each layer; the pattern repeats until all layers have one."""
     names = pattern or (MIXER,)
     return tuple(names[layer % len(names)] for layer in range(layers))
 
@@ -196,7 +198,7 @@ def mixer_of(name: str, mixer: Mixer) -> Mixer:
 
 
 def as_pattern(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of all layers as a pattern: repetitions left out, `()` where `model.mixer` is in every layer."""
+    """The shortest pattern that gives the layers these `names`; `()` if every layer has `model.mixer`."""
     layers = len(names)
     period = next(size for size in range(1, layers + 1) if cycled(names[:size], layers) == names)
     return () if names[:period] == (MIXER,) else names[:period]

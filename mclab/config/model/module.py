@@ -1,4 +1,4 @@
-"""A user's own torch module as a mixer: where it is, and what it is called with."""
+"""The user's own torch module as a mixer: its dotted path and its arguments."""
 
 from typing import Any, Literal
 
@@ -9,9 +9,9 @@ from mclab.config.model.base import Around, MixerConfig
 
 
 class ModuleMixer(MixerConfig):
-    """Any torch module [B, T, D] to [B, T, D]; `mclab.conform` checks what it must fulfil.
+    """Any torch module from [B, T, D] to [B, T, D]; `mclab.conform` checks the properties that it must have.
 
-    The run's id holds path, arguments and version. It cannot see the code behind them.
+    The run's id depends on the path, the arguments and the version, but not on the code of the module.
     """
 
     name: Literal["module"] = "module"
@@ -28,10 +28,10 @@ class ModuleMixer(MixerConfig):
         return frozenset()
 
     def parameters(self, model: Around, length: int) -> None:
-        """Only the module itself can count them."""
+        """None: the number of parameters is not known without the module's code."""
 
     def state(self, model: Around, length: int) -> tuple[None, None]:
-        """Only the module itself knows."""
+        """(None, None): the size of the state is not known without the module's code."""
         return None, None
 
     @property

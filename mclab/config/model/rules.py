@@ -1,7 +1,8 @@
-"""What is known of each update rule without running it, one row per memory; code outside `memories/` reads it here.
+"""The properties of each update rule that are known without running it, one entry per memory, for all code outside
+`memories/`.
 
-A new memory is a row in `RULES` and a file in `mclab/memories/`: `gated_delta.py` with the class `GatedDeltaMemory`.
-The formulas are in docs/equations.md#memories.
+A new memory needs an entry in `RULES` and a file in `mclab/memories/`, such as `gated_delta.py` with the class
+`GatedDeltaMemory`. The formulas are in docs/equations.md#memories.
 """
 
 from collections.abc import Callable
@@ -14,49 +15,51 @@ from mclab.config.fields import OneOf
 Objective = Literal["dot", "l2"]
 Shape = Literal["matrix", "vector"]
 
-#: Hidden width of a deep memory in units of the head's.
+#: Hidden width of a deep memory in units of the head width.
 EXPANSION = 4
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Facts of an update rule. By default it adds v k^T to a matrix of each head, from zero, and has no parameters.
+    """The properties of an update rule. The default rule adds v k^T to one matrix per head, which starts at zero, and
+    has no parameters.
 
-    K is the width of a head, the width of its keys and of its values.
+    K is the width of a head, which is the width of its keys and values.
     """
 
-    #: Raise it when the formula changes: the same keys then give other numbers.
+    #: Raise this when the formula changes, since the same config then gives other results.
     version: int = 1
-    #: What a head's memory is where it is not deep: a matrix K x K, or a vector of K.
+    #: The memory of a head if it is not deep: a matrix [K, K] or a vector [K].
     shape: Shape = "matrix"
-    #: Whether `depth` makes it a stack of matrices with an activation between them; W^0 of such a one is learned.
+    #: Whether `depth` > 1 makes the memory a stack of matrices with activations between them; its W^0 is learned.
     may_be_deep: bool = False
-    #: The loss whose gradient is written, -<M(k), v> or |M(k) - v|^2; None where the rule takes no gradient.
+    #: The loss whose gradient is written: -<M(k), v> (dot) or |M(k) - v|^2 (l2); None if the rule takes no gradient.
     objective: Objective | None = None
-    #: Whether it decays, by a fixed rate or by one that each token gives.
+    #: Whether the memory decays, with a fixed rate or with a rate from each token.
     decays: bool = False
-    #: Whether it writes a running sum of gradients, which the next write needs.
+    #: Whether it writes a running sum of gradients, which is then part of the state.
     momentum: bool = False
-    #: Whether a write first removes what its key held, by the exact rule and not by a gradient in chunks.
+    #: Whether a write first removes what is stored under its key, exactly and not by gradients in chunks.
     erases: bool = False
-    #: Whether the weights are a function of what is stored (logits), which has to be computed again for every token.
+    #: Whether the state holds logits, from which the weights of the memory are computed again for every token.
     formed: bool = False
     #: Number of earlier tokens whose keys and values the next write needs.
     lookback: int = 0
-    #: Whether queries and keys are rotated whatever `model.position` is.
+    #: Whether queries and keys are always rotated, with any `model.position`.
     rotary: bool = False
-    #: Rates per head and token: a linear map of the layer's input with a bias.
+    #: Number of rates per head and token; each is a linear map of the layer's input with a bias.
     rates: int = 0
-    #: Rates per channel and token: a map of low rank with a bias.
+    #: Number of rates per channel and token; each is a low-rank map with a bias.
     channel_rates: int = 0
-    #: Parameters per head that do not depend on the token.
+    #: Number of parameters per head that do not depend on the token.
     constants: int = 0
-    #: Parameters per channel that do not depend on the token.
+    #: Number of parameters per channel that do not depend on the token.
     channel_constants: int = 0
 
     @property
     def descends(self) -> bool:
-        """Whether it descends a loss, in chunks of `chunk` tokens; other rules do not read M(k), or solve exactly."""
+        """Whether it writes by gradient descent on a loss, in chunks of `chunk` tokens. For a write, other rules do not
+        read M(k), or compute the result exactly."""
         return self.objective is not None
 
     @property
@@ -75,7 +78,8 @@ class Rule:
         return head if self.shape == "vector" else sum(out * into for out, into in layers(head, depth))
 
     def inert(self, depth: int) -> frozenset[str]:
-        """The keys that change nothing. One matrix has no norm, starts from zero and decays to zero."""
+        """The keys that have no effect on this rule at this `depth`. A memory of one matrix has no norm, and it starts
+        at zero and decays to zero."""
         dead = set[str]()
         if not self.may_be_deep:
             dead |= {"depth"}
@@ -94,11 +98,11 @@ def low_rank(dim: int) -> int:
 
 
 def layers(head: int, depth: int) -> list[tuple[int, int]]:
-    """Output and input width of each matrix of a memory with `depth` of them."""
+    """[depth]: (output width, input width) of each matrix of a memory with `depth` matrices."""
     return [(out, into) for into, out in pairwise([head, *[EXPANSION * head] * (depth - 1), head])]
 
 
-#: By the value of `model.mixer.memory`.
+#: The properties of each rule, by the value of `model.mixer.memory`.
 RULES: dict[str, Rule] = {
     "linear": Rule(),
     "retnet": Rule(decays=True, rotary=True),
@@ -115,15 +119,15 @@ RULES: dict[str, Rule] = {
 
 Memory = Annotated[str, OneOf(RULES, or_path=True)]
 
-#: What is assumed of a rule of the user's own.
+#: The properties that are assumed for the user's own rules.
 OWN = Rule(decays=True)
 
 
 def rule_of(word: str) -> Rule:
-    """The facts of a memory by its name, or of one of the user's own by its dotted path."""
+    """The properties of a memory's rule. `word` is a name in `RULES`, or the dotted path of the user's own rule."""
     return RULES.get(word, OWN)
 
 
 def names_of(has: Callable[[Rule], bool]) -> str:
-    """The memories whose rule fulfils a condition, as the description of a key begins: `dla, titans`."""
+    """The names of the memories whose rule fulfils the condition `has`, as text: `dla, titans`."""
     return ", ".join(word for word, rule in RULES.items() if has(rule))

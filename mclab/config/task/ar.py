@@ -10,10 +10,10 @@ from mclab.config.task.base import MANY, TaskConfig
 
 
 class ArTask(TaskConfig):
-    """Associative recall: key value key value ... separator key, and the value of that key is wanted next.
+    """Associative recall: key value key value ... separator key; the model must then give the value of the last key.
 
-    Keys come with replacement and each has one value throughout, no two the same; all keys that occur are asked alike
-    often.
+    Keys are drawn with replacement. Within a sequence, a key always has the same value, and different keys have
+    different values. All keys that occur are asked with equal probability.
     """
 
     name: Literal["ar"] = "ar"
@@ -47,7 +47,7 @@ class ArTask(TaskConfig):
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """One: the number of pairs."""
+        """The single slice, named by the number of pairs."""
         return (f"pairs={self.pairs}",)
 
     def space(self) -> int:
@@ -57,7 +57,8 @@ class ArTask(TaskConfig):
 
 @cache
 def _space(keys: int, values: int, pairs: int) -> int:
-    """The sequences with d different keys: which keys, in what order, their values, the one that is asked; summed."""
+    """The number of different sequences, at most 2**64: a sum over the number d of different keys. For each d it counts
+    the choices of the keys, their arrangements in the pairs, their values, and the key that is asked."""
     if pairs * (keys.bit_length() - 1) >= 64:
         return MANY
     total = 0

@@ -1,16 +1,16 @@
-"""What every task's config offers, whatever its keys."""
+"""The interface of the config of every task."""
 
 from abc import abstractmethod
 from typing import Self
 
 from mclab.config.strict import Strict
 
-#: Counting stops here: no rule needs to know whether there are more.
+#: Counting of sequences stops here, since no rule needs a larger number.
 MANY = 2**64
 
 
 def arrangements(things: int, chosen: int) -> int:
-    """`math.perm`, at most `MANY`: of half a million things it has millions of digits."""
+    """`math.perm(things, chosen)`, but at most `MANY`: for half a million things it would have millions of digits."""
     found = 1
     for number in range(things, max(things - chosen, -1), -1):
         found *= number
@@ -28,7 +28,7 @@ class TaskConfig(Strict):
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """The values of the difficulty axis as in records and column names, `pairs=16`; by default one, the length."""
+        """The names of the slices, as in records and column names: `pairs=16`. By default one slice, the length."""
         return (f"length={self.length}",)
 
     def only(self, slice_name: str) -> Self:
@@ -42,13 +42,13 @@ class TaskConfig(Strict):
         """How many different sequences the smallest slice holds, filler left out."""
 
     def canonical(self) -> Self:
-        """The one way of writing a task that makes these sequences."""
+        """The canonical form of this task; it is the same for all configs that make the same sequences."""
         return self
 
     @property
     @abstractmethod
     def keys(self) -> int:
-        """Most different keys in a sequence whose values could be copied; 0 where none or not known."""
+        """The largest number of different keys in a sequence whose values could be copied; 0 if none or unknown."""
 
     @property
     def value_tokens(self) -> int:
@@ -62,7 +62,7 @@ class TaskConfig(Strict):
 
     @property
     def questions(self) -> int:
-        """Answers that are scored in a sequence, of its slice with the fewest."""
+        """The number of answers that are scored in a sequence, in the slice with the fewest."""
         return 1
 
     @property

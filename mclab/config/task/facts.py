@@ -9,10 +9,10 @@ from mclab.config.task.base import MANY, TaskConfig
 
 
 class FactsTask(TaskConfig):
-    """A fixed random map from keys of two tokens to values, asked again and again (MAD's memorisation).
+    """A fixed random map from keys of two tokens to values; every sequence asks for values (MAD's memorisation task).
 
-    Values are never part of a sequence: what is right can only be known from training. The map depends on the seed and
-    is the same in train, valid and test. No single token of a key says its value.
+    Values never occur in a sequence, so the model can know the right ones only from training. The map depends on the
+    seed, and is the same in train, valid and test. No single token of a key determines its value.
     """
 
     name: Literal["facts"] = "facts"
@@ -46,7 +46,7 @@ class FactsTask(TaskConfig):
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """One: the number of facts."""
+        """The single slice, named by the number of facts."""
         return (f"facts={self.facts}",)
 
     def space(self) -> int:
@@ -56,10 +56,10 @@ class FactsTask(TaskConfig):
 
     @property
     def keys(self) -> int:
-        """None: what is wanted is looked up nowhere in the sequence."""
+        """0, since the answers cannot be copied from the sequence."""
         return 0
 
     @property
     def questions(self) -> int:
-        """Every key's value."""
+        """The number of scored answers in a sequence: the value of every key."""
         return self.length // 2

@@ -1,4 +1,4 @@
-"""A task of the user's own: where it is, what it is called with, and the sizes that models need to know."""
+"""The user's own task: its dotted path, its arguments, and the sizes that models need."""
 
 from typing import Any, Literal
 
@@ -9,9 +9,9 @@ from mclab.config.task.base import MANY, TaskConfig
 
 
 class ModuleTask(TaskConfig):
-    """A function or class of the user's own that makes one sequence of a generator, or many of a stream of keys.
+    """The user's own function or class, which makes one sequence from a random generator, or many from random keys.
 
-    docs/extending.md says what it is given and what it gives.
+    docs/extending.md describes its arguments and its result.
     """
 
     name: Literal["module"] = "module"
@@ -29,11 +29,11 @@ class ModuleTask(TaskConfig):
         return keywords(self.args)
 
     def space(self) -> int:
-        """Not known: the hash of a sequence says which split may hold it, and a task that is too small is refused when
-        it runs out of sequences."""
+        """`MANY`, since the number of sequences is not known. The hash of a sequence decides which split may have it. A
+        task with too few sequences is refused when it runs out of them."""
         return MANY
 
     @property
     def keys(self) -> int:
-        """Not known; predictors that copy a value are left out."""
+        """0, since the number is not known. Baselines that copy a value are left out for this task."""
         return 0

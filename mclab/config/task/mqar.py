@@ -55,12 +55,12 @@ class MqarTask(TaskConfig):
 
     @property
     def questions(self) -> int:
-        """Every key is asked once."""
+        """The number of scored answers in a sequence of the smallest slice: every key is asked once."""
         return self.pairs[0]
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """The numbers of pairs, as in records and column names."""
+        """The names of the slices, one for each number of pairs: `pairs=16`."""
         return tuple(f"pairs={p}" for p in self.pairs)
 
     def only(self, slice_name: str) -> "MqarTask":

@@ -16,18 +16,19 @@ Haystack = Literal["noise", "text", "needles"]
 KeyKind = Literal["word", "uuid"]
 ValueKind = Literal["number", "uuid"]
 
-#: Tokens: three markers, the hexadecimal digits (a number has the first ten), haystack words, key words.
+#: The vocabulary: three markers, the hexadecimal digits (of which a number uses the first ten), haystack words, key
+#: words.
 KEY, IS, ASK = 0, 1, 2
 DIGITS = 3
 WORDS = DIGITS + 16
-#: Decimal digits of a number, hexadecimal ones of a uuid.
+#: The number of tokens (digits) of a number, which is decimal, and of a uuid, which is hexadecimal.
 NUMBER_TOKENS, UUID_TOKENS = 7, 32
-#: Needles whose sequences are not counted any more.
+#: From this number of needles on, sequences are not counted: there are more than `MANY`.
 PLENTY = 1000
 
 
 class Shape(NamedTuple):
-    """The keys of a config that a preset fills where they are null."""
+    """The config keys that get their values from the preset if they are null."""
 
     haystack: Haystack
     key: KeyKind
@@ -51,12 +52,13 @@ PRESETS: dict[Preset, Shape] = {
 
 
 class NiahTask(TaskConfig):
-    """Needles `KEY key IS value` in a haystack; `ASK key` at the end, and the value is wanted token by token.
+    """Needles `KEY key IS value` in a haystack, then `ASK key`; the model must give the value token by token.
 
-    `length` counts everything: question and fed answer too, all but the answer's last token. The haystack offers
-    `places` in a row, one for each needle and each filler token; depth d is the place nearest to d percent of the way
-    from the first (0) to the last before the question (100). On valid and test a needle of the key asked first is
-    there. In training all needles are placed uniformly, so that no place tells which is asked.
+    `length` counts all input tokens: haystack, question, and the answer that is fed to the model, without its last
+    token. The haystack has a row of `places`, one for each needle and each filler token. Depth d is the place nearest
+    to d percent of the way from the first place (0) to the last place before the question (100). On valid and test, a
+    needle of the key that is asked first is at this depth. In training all needles are placed uniformly, so that the
+    place of a needle does not tell whether it is asked.
     """
 
     name: Literal["niah"] = "niah"
@@ -112,7 +114,7 @@ class NiahTask(TaskConfig):
 
     @property
     def shape(self) -> Shape:
-        """The preset with what is given in its place."""
+        """The preset's values, replaced by the keys that are given."""
         given = {key: value for key in Shape._fields if (value := getattr(self, key)) is not None}
         return PRESETS[self.preset]._replace(**given)
 
@@ -138,22 +140,22 @@ class NiahTask(TaskConfig):
 
     @property
     def question_tokens(self) -> int:
-        """Tokens after the haystack: a turn for each asked key, but for the last token of the last answer."""
+        """The number of tokens after the haystack: `turn_tokens` for each asked key, without the last answer token."""
         return self.shape.asked * self.turn_tokens - 1
 
     @property
     def answer_tokens(self) -> int:
-        """Every value of every asked key, together one answer."""
+        """The number of tokens of one answer, which consists of all values of all asked keys."""
         return self.shape.asked * self.shape.values * self.value_tokens
 
     @property
     def smallest(self) -> int:
-        """The least length that holds the needles asked for and the question."""
+        """The smallest length that can hold `needles` needles with all their values, and the question."""
         return self.shape.needles * self.shape.values * self.needle_tokens + self.question_tokens
 
     @property
     def keys(self) -> int:
-        """Different keys in the haystack: `needles`, or as many as fit where further needles fill it."""
+        """The number of different keys in the haystack: `needles`, or as many as fit if all filler is needles."""
         if self.shape.haystack != "needles":
             return self.shape.needles
         return (self.length - self.question_tokens) // (self.needle_tokens * self.shape.values)
@@ -165,7 +167,7 @@ class NiahTask(TaskConfig):
 
     @property
     def places(self) -> int:
-        """Where a needle can be: one place for each needle and each token of filler."""
+        """The number of places where a needle can be: one for each needle and each filler token."""
         return self.keys * self.shape.values + self.filler_tokens
 
     def place(self, depth: int) -> int:
@@ -174,7 +176,7 @@ class NiahTask(TaskConfig):
 
     @property
     def warnings(self) -> list[str]:
-        """Depths that are one place, where little filler leaves few places."""
+        """A warning if two depths fall on the same place, because there are few places."""
         at: dict[int, int] = {}
         twice = [
             (at[place], depth) for depth in self.depth if at.setdefault(place := self.place(depth), depth) != depth
@@ -189,7 +191,7 @@ class NiahTask(TaskConfig):
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """The depths, as in records and column names."""
+        """The names of the slices, one for each depth: `depth=50`."""
         return tuple(f"depth={depth}" for depth in self.depth)
 
     def only(self, slice_name: str) -> Self:
@@ -198,14 +200,16 @@ class NiahTask(TaskConfig):
         return self.model_copy(update={"depth": (depth,)})
 
     def space(self) -> int:
-        """How many different sequences a depth holds, filler left out (keys x values x places x question)."""
+        """The number of different sequences at one depth: choices of keys, values, places and question. Sequences that
+        differ only in filler count once."""
         shape = self.shape
         keys = key_words(self.vocab) if shape.key == "word" else 16**UUID_TOKENS
         values = 10**NUMBER_TOKENS if shape.value == "number" else 16**UUID_TOKENS
         return sequences(keys, values, self.places, (self.keys, shape.values, shape.asked))
 
     def canonical(self) -> Self:
-        """The preset that has most in common, then the first; null for what it has; `needles` where it counts."""
+        """The canonical form: the preset that agrees in most keys (the first such preset), with null for all keys that
+        agree, and with a fixed value of `needles` if it has no effect."""
         shape = self._least_shape()
         preset = max(PRESETS, key=lambda name: sum(map(eq, shape, PRESETS[name])))
         rest = {
@@ -215,11 +219,12 @@ class NiahTask(TaskConfig):
         return self.model_copy(update=changes) if changes else self
 
     def as_trained(self) -> Self:
-        """In training needles are placed anywhere, whatever depths are tested."""
+        """The task as training sees it: with a fixed `depth`, since needles are placed anywhere in training."""
         return self.model_copy(update={"depth": (0,)}).canonical()
 
     def _least_shape(self) -> Shape:
-        """Where further needles fill the haystack, `needles` changes nothing: the presets' 4 if they fit."""
+        """`shape`, with a fixed value of `needles` if further needles fill the haystack, since `needles` then has no
+        effect. The value is the presets' 4 if possible, else `asked`."""
         if self.shape.haystack != "needles":
             return self.shape
         usual = PRESETS["mk2"].needles
@@ -243,14 +248,16 @@ def _least_vocab(keys: int) -> int:
 
 @cache
 def sequences(keys: int, values: int, places: int, counts: tuple[int, int, int]) -> int:
-    """How many sequences differ in needles or question: of `counts` n keys with m values each, a asked in order.
+    """The number of sequences that differ in needles or question. `counts` is (n, m, a): n keys with m values each, of
+    which a keys are asked in order.
 
-    Values are different throughout a sequence. The first place is given (the depth); a draw of everything else in
-    order finds each sequence once for every order of a key's needles (the first stays) and of the keys not asked.
-    `MANY` where there are more needles than anybody counts.
+    All values of a sequence are different. The place of the first needle is given by the depth. Ordered draws of all
+    other choices count each sequence several times: once for every order of the needles of each key (the needle at the
+    given depth stays first), and once for every order of the keys that are not asked. `MANY` for at least `PLENTY`
+    needles.
     """
     n, m, a = counts
-    if n * m >= PLENTY:  # ten million values alone fill them in more ways
+    if n * m >= PLENTY:  # the ten million values alone give more than MANY sequences
         return MANY
     ordered = perm(keys, n) * perm(values, n * m) * perm(places - 1, n * m - 1)
     orders: int = factorial(m - 1) * factorial(m) ** (n - 1) * factorial(n - a)

@@ -11,20 +11,20 @@ from pydantic import Field, model_validator
 
 from mclab.config.task.base import MANY, TaskConfig
 
-#: Bytes of a corpus at most: all of it is held in memory, and offsets are drawn below 2**31.
+#: The largest corpus in bytes: the whole corpus is held in memory, and offsets are drawn below 2**31.
 MOST_BYTES = 2**28
-#: Bytes of a sequence at most.
+#: The longest sequence in bytes.
 LONGEST = 2**20
-#: Tenths of every file, in order: the first to train, then one each to valid and test.
+#: The range of tenths of every file that each split has: the first eight are train, one is valid, one is test.
 TENTHS = {"train": (0, 8), "valid": (8, 9), "test": (9, 10)}
 
 
 class TextTask(TaskConfig):
-    """Language modelling of bytes: a piece of a file is read, and after each byte the next one is wanted.
+    """Language modelling of bytes: the input is a piece of a file, and the target of each byte is the next byte.
 
-    The corpus is the user's files or, by default, the Python standard library's own modules. Those differ between
-    versions of Python, so the hash of the bytes is a key: it is worked out when a run is planned, is part of the run's
-    id, and a corpus with another hash is refused when the run is trained or looked at.
+    The corpus is the user's files or, by default, the modules of the Python standard library. These modules differ
+    between versions of Python, so the hash of the bytes is a config key. It is computed when a run is planned, and is
+    part of the run's id. A corpus with another hash is refused when the run is trained or inspected.
     """
 
     name: Literal["text"] = "text"
@@ -40,26 +40,27 @@ class TextTask(TaskConfig):
     @model_validator(mode="before")
     @classmethod
     def _hashed(cls, data: Any) -> Any:
-        """A run that was stored has the hash and is not asked for its files."""
+        """Fill in `sha256` from the files. A stored run has the hash already and does not need its files."""
         if not isinstance(data, dict) or data.get("sha256") or not isinstance(data.get("corpus"), str | None):
             return data
         corpus, length = data.get("corpus"), data.get("length", cls.model_fields["length"].default)
-        if isinstance(length, int) and length <= LONGEST:  # a longer one is refused for itself
+        if isinstance(length, int) and length <= LONGEST:  # a longer one is refused by the field's own bound
             _check_size(corpus, length)
         return {**data, "sha256": corpus_hash(corpus)}
 
     def space(self) -> int:
-        """Not counted: splits are parts of the files, which have no text in common unless files repeat it."""
+        """`MANY`, since sequences are not counted: splits are different parts of the files, and have no text in common
+        unless the files repeat it."""
         return MANY
 
     @property
     def keys(self) -> int:
-        """None: what is wanted is looked up nowhere in the sequence."""
+        """0, since no answer is the value of a key in the sequence."""
         return 0
 
     @property
     def questions(self) -> int:
-        """Every byte's next one."""
+        """The number of scored answers in a sequence: the next byte of every byte."""
         return self.length
 
 
@@ -110,7 +111,7 @@ def _below(corpus: str) -> list[Path]:
 
 
 def _check_size(corpus: str | None, length: int) -> None:
-    """Every split must hold a sequence and the byte after it."""
+    """Raise `ValueError` unless every split has at least `length + 1` bytes: a sequence and the byte after it."""
     least = min(len(part(corpus, split)) for split in TENTHS)
     if least <= length:
         whole = sum(map(len, files(corpus)))
