@@ -127,7 +127,7 @@ def _paper_gap(held: Held) -> str:
 
 
 def verdict_text(held: Held) -> str:
-    """Return, e.g., `agrees`, `open (about 14 seeds, 52 to be safe)`, `worse (not published)`, `none (at chance: ar)`."""
+    """Return, e.g., `agrees`, `open (about 14 seeds, 52 to be safe)`, `worse (not published)`, `none (at chance)`."""
     high = ["ceiling"] * (held.ceiling and held.verdict in ("even", "open", "agrees"))
     if held.verdict == "open":
         return _bracketed("open", [_seeds_that_tell(held), *high])

@@ -116,8 +116,8 @@ def _widened(summary: Summary, path: str) -> list[Any]:
 def _beyond(inner: float, end: float) -> float | int | None:
     """Return the next value of a range beyond `end`, whose neighbour in the range is `inner`.
 
-    The ratio is continued where both are positive, else the difference. `None` where rounding gives 0 or `end`, or
-    where the range would continue downwards to 0 and below.
+    The ratio is continued where both are positive, else the difference. `None` where rounding to an integer gives 0 or
+    `end`, and where the difference would be continued downwards.
     """
     if inner > 0 and end > 0:
         value = end * end / inner

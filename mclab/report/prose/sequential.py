@@ -32,7 +32,7 @@ def how_to_read_looks(summary: Summary, baseline: str) -> Iterator[str]:
 
 
 def sequential_verdict(summary: Summary) -> Iterator[str]:
-    """Yield sentences on the rows: better or worse, even, identical, given up, open, failed; then on what comes next."""
+    """Yield sentences on the rows (better or worse, even, identical, given up, open, failed) and on what comes next."""
     rule, progress = summary.plan.until, summary.looks
     assert rule is not None
     assert progress is not None
