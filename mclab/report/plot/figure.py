@@ -26,7 +26,7 @@ MOST_ACROSS = 4
 
 @dataclass(frozen=True)
 class Sheet:
-    """A figure with its visible panels, `across` in a row; `above` is the title's height as a fraction of the figure."""
+    """A figure with its visible panels, `across` in a row; `above` is the title's height, as part of the figure's."""
 
     figure: Figure
     panels: list[Axes]

@@ -21,7 +21,7 @@ _NARROWEST = 1.6
 
 @dataclass(frozen=True)
 class Names:
-    """New names for texts of a figure. `seen` collects the texts that can be renamed, so that a typo can be reported."""
+    """New names for texts of a figure. `seen` collects all texts that can be renamed, to report a typo in a label."""
 
     given: Mapping[str, str] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""The tables of a study as text (best trials or front, importances, marginals), and the text at the end of a command."""
+"""The tables of a study as text (best trials or front, importances, marginals); the text at the end of a command."""
 
 from collections.abc import Iterator, Sequence
 from textwrap import fill

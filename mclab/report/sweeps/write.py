@@ -139,8 +139,8 @@ def importances_frame(study: Study) -> pl.DataFrame:
 def marginals_frame(study: Study) -> pl.DataFrame:
     """Return a frame with one row for each level: axis, value, and mean and interval of each objective.
 
-    `n` trials are in the mean, `not_done` trials are not. Where the results are those at a step at which trials were
-    pruned or later, `step` is that step and `pruned` the number of trials that were pruned then or later.
+    `n` trials are in the mean, `not_done` trials are not. Where pruned trials are in the means too, `step` is the step
+    of all results and `pruned` is the number of pruned trials.
     """
     rows = [(each, level) for each in study.ranked for level in each.levels]
     columns: list[Column] = [
