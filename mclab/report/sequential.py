@@ -25,10 +25,11 @@ from mclab.plan.seeds import Until
 #: the margin), "not separable" (given up, since the last look will hardly settle it), or still "open".
 State = Literal["open", "better", "worse", "even", "not separable"]
 #: Further results. "waiting": the first look is not taken yet. "identical": the row computes the same function as the
-#: baseline. "unmended": the row or its baseline has a mark, or all its runs diverged. "failed": runs failed.
+#: baseline. "unmended": no verdict, since the row or its baseline has a mark or all its runs diverged. "failed": no
+#: verdict, since runs failed. "not compared": see `stats.NOT_COMPARED`.
 LookState = State | Literal["waiting", "identical", "unmended", "failed", "not compared"]
 #: A row is given up where its chance to be settled at the last look is below `HOPELESS`. This is decided at looks with
-#: at least the part `GIVE_UP_FROM` of the seeds of the last look.
+#: at least the fraction `GIVE_UP_FROM` of the seeds of the last look.
 GIVE_UP_FROM, HOPELESS = 0.6, 0.1
 #: The power for which a number of seeds is computed; the error of the one-sided lower limit behind the safe number.
 POWER, SURE = 0.8, 0.2

@@ -12,7 +12,7 @@ from mclab.report.page.html import Block, Facts, Source, Table
 from mclab.report.table.columns import Shown
 from mclab.report.text import NOTHING, plain
 
-#: So many different values of a fact are listed; further ones are only counted.
+#: The most values of a fact that are listed; further values are only counted.
 _MOST_VALUES = 6
 #: The first facts of a record's provenance, in the order of the page; all other facts follow.
 _FIRST = ("mclab", "git", "torch", "python", "device", "device_name", "threads", "pack", "kernels", "step")

@@ -13,7 +13,7 @@ from mclab.report.text import column_names, listed, reason, seeds_text
 
 #: A number is at the edge where its distance from an end of its range is less than this fraction of the range.
 EDGE = 0.05
-#: So many troubles of a kind are listed; further ones are only counted.
+#: The most problems of a kind that are listed; further ones are only counted.
 MOST_TOLD = 4
 PED_ANOVA = (
     "Importance: PED-ANOVA (arXiv 2304.10255), how differently the best tenth of the trials (at least five, at most "

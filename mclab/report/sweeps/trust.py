@@ -12,9 +12,9 @@ from mclab.report.text import listed
 PER_VALUE = 3
 #: An axis is said to matter most where it comes first in at least this fraction of the resamples.
 CLEAR = 0.95
-#: A trial was still improving where its accuracy rose by more than `GAIN` over the part `LAST` of the steps.
+#: A trial was still improving where its accuracy rose by more than `GAIN` in the last fraction `LAST` of the steps.
 LAST, GAIN = 0.2, 0.02
-#: So many of the best trials are checked for whether they were still improving.
+#: How many of the best trials are checked for whether they were still improving.
 LOOKED_AT = 10
 LR, STEPS = "train.lr", "train.steps"
 

@@ -30,7 +30,7 @@ AT_CHANCE, FEW_STARTED, IMPROVING, EDGE = "at chance", "few runs started", "stil
 ABOVE = 0.05
 #: A row gets the mark `FEW_STARTED` where less than this share of its runs learned.
 STARTED = 0.5
-#: A row still improves where accuracy on valid rose by more than `RISE` after the part `LATE` of the steps.
+#: A row still improves where accuracy on valid rose by more than `RISE` after the first fraction `LATE` of the steps.
 LATE, RISE = 0.8, 0.02
 
 

@@ -23,7 +23,7 @@ from mclab.report.text import (
     value_text,
 )
 
-#: A larger number of seeds is written as "more than 1,000".
+#: A number of seeds above this is written as "more than 1,000".
 PLENTY = 1000
 TOLD = {"better": "told better", "worse": "told worse"}
 #: The name of the column with the baseline without recall, and of its line below the table of slices.

@@ -15,9 +15,9 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import NOTHING
 
-#: The number of stars of a row whose p is below the key.
+#: Bound of p -> the number of stars of a row whose p is below it.
 STARS = {0.001: 3, 0.01: 2, ALPHA: 1}
-#: Names longer than `LONGEST` letters are broken into lines, in a column with the part `NAMES` of the line width.
+#: Names longer than `LONGEST` letters are broken into lines; their column has the fraction `NAMES` of the line width.
 LONGEST, NAMES = 34, 0.32
 #: Letters in a line of a caption; number of lines for the head, the rules and the space of the caption.
 LINE, RULES = 70, 5
