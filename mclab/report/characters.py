@@ -1,19 +1,19 @@
-"""What is drawn with characters: a gate's weights, a curve; and what stands for characters that a terminal lacks."""
+"""Draw a gate's weights and curves with characters, and replace characters that a terminal lacks."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-#: Signs of tables and sentences.
+#: Replacements for signs in tables and sentences.
 PLAIN = {"±": "+-", "×": "x", "–": "-", "—": "-", "−": "-", "…": "...", "·": ".", "✓": "ok", "✗": "x"}
 
 
 class Characters(NamedTuple):
-    """The characters of a strip, of a curve and of a verdict: they are laid out, so they are chosen beforehand."""
+    """The characters for weights, curves and right or wrong answers. They are aligned, so no replacement may follow."""
 
     levels: str
-    """From little to much; a weight of 1 is the last."""
+    """Levels in ascending order; the last is for a weight of 1."""
     zero: str
-    """A segment that the query sees and does not read."""
+    """For a segment that the query sees, with weight 0."""
     right: str
     wrong: str
 
@@ -23,7 +23,7 @@ DIGITS = Characters("0123456789", ".", " ok", " x")
 
 
 def marks_for(encoding: str | None) -> Characters:
-    """Blocks where a stream of this encoding can show them, else digits: 0 is below 0.1 and 9 from 0.9."""
+    """Return `BLOCKS` where the encoding has these characters, else `DIGITS`: 0 is below 0.1, 9 is at least 0.9."""
     try:
         "".join(BLOCKS).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -32,12 +32,15 @@ def marks_for(encoding: str | None) -> Characters:
 
 
 def level(share: float, marks: Characters) -> str:
-    """The character for a value from 0 to 1; beyond them the first or the last."""
+    """Return the character for a value from 0 to 1; smaller values have the first, larger ones the last character."""
     return marks.levels[min(max(0, int(share * len(marks.levels))), len(marks.levels) - 1)]
 
 
 def in_plain_signs(error: UnicodeError) -> tuple[str, int]:
-    """A handler for `codecs.register_error`: what an encoding lacks in plain signs, or else as an escape."""
+    """Replace characters that an encoding lacks by those in `PLAIN`, or else by escapes.
+
+    It is a handler for `codecs.register_error`.
+    """
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end]
@@ -49,35 +52,35 @@ def _escape(sign: str) -> str:
 
 
 class Strip(NamedTuple):
-    """What one head of one layer reads for one query."""
+    """The weights with which one head of one layer reads the memories, for one query."""
 
     weights: Sequence[float]
-    """One for each memory that a query may see, the oldest first; zero behind those that it sees."""
+    """A weight for each memory that any query sees, the oldest first; 0 for memories that this query does not see."""
     visible: int
-    """Memories that the query sees, its online one included: the first so many."""
+    """The number of memories that the query sees, the current one included. They are the first ones."""
     held: frozenset[int]
-    """Memories that hold what the query needs; empty where nobody knows."""
+    """The memories that hold what the query needs; empty where that is not known."""
 
     @property
     def share(self) -> float:
-        """The part of all weight that is on the marked segments, whichever sign weights have."""
+        """The sum of absolute weights on the memories in `held`, divided by the sum of all absolute weights."""
         whole = sum(abs(weight) for weight in self.weights)
         return sum(abs(self.weights[place]) for place in self.held) / whole if whole else 0.0
 
     @property
     def even(self) -> float:
-        """That part if every visible segment weighed the same."""
+        """The value of `share` if all visible memories had the same weight."""
         return len(self.held) / self.visible
 
 
-#: Segments that still have a cell with room for brackets; more are written without gaps, with carets below.
+#: Up to this many segments, each cell has room for brackets; more are written without gaps, with carets below.
 ROOMY = 48
 
 
 def cells(strip: Strip, marks: Characters) -> list[str]:
-    """A cell for each visible segment, blanks for the others, ` ▁ ▁[█]▁ `.
+    """Return the weights as a line, e.g. ` ▁ ▁[█]▁ `: a cell for each visible segment, blanks for the others.
 
-    Where there are more than 48 segments, two lines: the cells, and carets below the marked ones.
+    For more than 48 segments there are two lines: the cells, and carets below the segments in `held`.
     """
     shown = [_cell(weight, marks) if place < strip.visible else " " for place, weight in enumerate(strip.weights)]
     if len(shown) > ROOMY:
@@ -87,12 +90,12 @@ def cells(strip: Strip, marks: Characters) -> list[str]:
 
 
 def _cell(weight: float, marks: Characters) -> str:
-    """By size; of gates without an activation weights may be below 0, or above 1 and then look like 1."""
+    """Return the character for the absolute weight. Gates without an activation can exceed 1, which is shown as 1."""
     return level(abs(weight), marks) if weight else marks.zero
 
 
 def _edge(place: int, held: Collection[int]) -> str:
-    """The sign before cell `place`: neighbours that are both held share a bar."""
+    """Return the sign before cell `place`: a bracket around held cells, a bar between two held neighbours."""
     if place - 1 in held:
         return "|" if place in held else "]"
     return "[" if place in held else " "

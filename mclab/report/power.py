@@ -1,8 +1,8 @@
-"""The power of a plan before it is run: which differences it tells from the baseline, and how surely.
+"""The power of a plan before it is run: which differences from the baseline it detects, and with what probability.
 
-Power is that of one row under Holm's first and hardest step, the error divided over all rows that are compared, for
-normal differences; of a sequential plan it is simulated, with rows that are given up counted as not told. Both are at
-least as large where other rows are told too.
+The power is that of a single row at Holm's first and hardest step, in which the error is divided by the number of
+compared rows. Differences are taken as normal. For a sequential plan, the power is simulated; rows that are given up
+count as not detected. The power is at least as large where other rows also differ significantly.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from mclab.report.sequential import GIVE_UP_FROM, HOPELESS, power_of
 from mclab.report.table.baseline import baselines_of, difference_of
 from mclab.report.table.row import row_of
 
-#: The powers for which the least difference is told.
+#: The powers for which the smallest detectable difference is computed.
 USUAL = (0.8, 0.9)
 GRIDS, SEED = 20_000, 0
 Floats = NDArray[np.float64]
@@ -28,11 +28,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Power:
-    """Of a plan with `rows` that are compared, where paired differences vary by `sd` over seeds.
+    """The power of a plan. `rows` is the number of compared rows.
 
-    `stored` are the smallest and the largest of the deviations that records tell of, the largest being taken; `None`
-    for one that was given. `power` and, of a sequential plan, the mean number of `seeds` are those of a difference of
-    `effect`; `None` without one. `least` is the least difference that is told with each of the usual powers.
+    `sd` is the standard deviation of paired differences over seeds. `stored` are the smallest and the largest deviation
+    in the records, of which the largest is `sd`; `None` where `sd` was given. `power` is the power for a difference of
+    `effect`, and `seeds` the mean number of seeds in a sequential plan; both are `None` without an `effect`. `least` is
+    the smallest difference that is detected with each of the powers `USUAL`.
     """
 
     rows: int
@@ -45,8 +46,11 @@ class Power:
 
 
 def plan_power(plan: Plan, lookup: Lookup, effect: float | None = None, sd: float | None = None) -> Power | None:
-    """The power of the plan for a difference of `effect`. Without `sd` the largest paired deviation of the rows in the
-    records that `lookup` finds is taken; `None` where they tell of none, and where no rows are compared."""
+    """Return the power of the plan for a difference of `effect`.
+
+    Without `sd`, it is the largest standard deviation of a row's paired differences in the records that `lookup` finds.
+    `None` where `sd` is not known, and where no rows are compared.
+    """
     rows = [row_of(plan, cell, lookup) for cell in plan.cells]
     pairs = [
         (row, rows[base])
@@ -71,7 +75,10 @@ def plan_power(plan: Plan, lookup: Lookup, effect: float | None = None, sd: floa
 
 
 def _of(plan: Plan, rows: int) -> tuple[Callable[[float], float], Callable[[float], float | None]]:
-    """Power and mean number of seeds by the effect in paired standard deviations."""
+    """Return two functions of the effect in standard deviations: the power, and the mean number of seeds.
+
+    The number of seeds is `None` for a plan with fixed seeds.
+    """
     if plan.until is None:
         return (lambda effect: power_of(effect, len(plan.seeds), ERROR / rows)), (lambda effect: None)
     looked = Simulated(plan.until, rows)
@@ -79,7 +86,7 @@ def _of(plan: Plan, rows: int) -> tuple[Callable[[float], float], Callable[[floa
 
 
 def least_effect(power: Callable[[float], float], level: float) -> float:
-    """The least effect, to a thousandth of it, that has a power of `level`."""
+    """Return the smallest effect with a power of `level`, up to a relative error of 0.001."""
     high = 1.0
     while power(high) < level:
         high *= 2
@@ -91,14 +98,14 @@ def least_effect(power: Callable[[float], float], level: float) -> float:
 
 
 class Simulated:
-    """One row of a sequential plan, over many draws of normal differences."""
+    """A simulation of one row of a sequential plan over many draws of normal differences."""
 
     def __init__(self, rule: Until, rows: int) -> None:
         self.rule, self.rows = rule, rows
 
     @cached_property
     def _looks(self) -> list[tuple[int, float, Floats, Floats]]:
-        """Seeds, bound of |t|, mean and standard deviation of each look, those of the draws without an effect."""
+        """For each look: seeds, bound of |t|, mean and standard deviation [GRIDS] of the draws without an effect."""
         draws = np.random.default_rng(SEED).normal(size=(GRIDS, self.rule.most))
         found = []
         for n, share in zip(self.rule.looks, self.rule.shares, strict=True):
@@ -107,7 +114,10 @@ class Simulated:
         return found
 
     def of(self, effect: float) -> tuple[float, float]:
-        """The share that is told on the right side, and the mean number of seeds."""
+        """Return the fraction of draws in which the row is found better, and the mean number of seeds.
+
+        `effect` is positive, in standard deviations.
+        """
         going = np.ones(GRIDS, dtype=bool)
         told, seeds = 0, 0
         for n, bound, mean, std in self._looks:

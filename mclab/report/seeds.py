@@ -1,6 +1,6 @@
-"""How many seeds each cell of a plan needs, where seeds are added until every row is told.
+"""How many seeds each cell of a plan needs, where seeds are added until every row has a verdict.
 
-scipy is imported for such a plan alone: a dry run of any other must start fast.
+scipy is imported only for such a plan, so that a dry run of any other plan starts fast.
 """
 
 from mclab.config.run import RunConfig
@@ -9,7 +9,10 @@ from mclab.plan.select import Curve, Lookup, Wanted, runs_needed
 
 
 def wanted_by(plan: Plan, curve: Curve | None = None) -> Wanted | None:
-    """How many seeds each cell needs, by what is stored; `None` for a plan whose seeds are fixed."""
+    """Return a function from a `Lookup` to the number of seeds that each cell needs, given the stored records.
+
+    `None` for a plan with fixed seeds.
+    """
     if plan.until is None:
         return None
     from mclab.report.table.planned_looks import looks_so_far
@@ -18,6 +21,6 @@ def wanted_by(plan: Plan, curve: Curve | None = None) -> Wanted | None:
 
 
 def needed(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> list[RunConfig]:
-    """The runs that the plan asks for by what is stored, stored or not."""
+    """Return all runs that the plan needs, given the stored records; runs that are stored already are among them."""
     wanted = wanted_by(plan, curve)
     return runs_needed(plan, lookup, wanted and wanted(lookup))

@@ -1,12 +1,12 @@
-"""Seeds until told: when a row of a grid is settled, at planned looks, with a familywise error of at most 5 %.
+"""The sequential test (`seeds: {until: told}`): add seeds at planned looks until every row of a grid is settled.
 
-Rows are compared with a shared baseline by paired differences over seeds. At each planned look (5, 8, 12, 16 and 20
-seeds) the rows that are still open are tested, and each look may spend its share of the 5 % (0.3, 0.6, 0.7, 1.0 and
-2.4 %), which Holm's procedure divides over the rows (Holm 1979). The error is at most the sum of the shares by the
-union bound, whatever the looks have to do with each other, provided that each look's p is valid: that the differences
-of two equal cells are about normal, or symmetric. It is the cells that must be equal for that: where only means are,
-and differences are strongly skewed, the error is 16 to 35 %. The shares, the looks, the rows and the margin are fixed
-before the first run; an unplanned look, an added row or an exchanged seed is not corrected for.
+The familywise error is at most 5 %. Rows are compared with a shared baseline by paired differences over seeds. A look
+is a planned test of all rows that are still open, at 5, 8, 12, 16 and 20 seeds. Each look may spend its share of the
+5 % (0.3, 0.6, 0.7, 1.0 and 2.4 %), which Holm's procedure divides over the rows (Holm 1979). By the union bound, the
+error is at most the sum of the shares, however the looks depend on each other, if the p of each look is valid: the
+differences between two equal cells must be about normal, or symmetric. This needs equal cells. Where only the means are
+equal and the differences are strongly skewed, the error is 16 to 35 %. Shares, looks, rows and margin are fixed before
+the first run; unplanned looks, added rows and exchanged seeds are not corrected for.
 
 `python -m benchmarks sequential` simulates error, power and seeds.
 """
@@ -21,27 +21,29 @@ from scipy.special import gammaln, nctdtr, nctdtrinc, ndtr, ndtri, stdtr, stdtri
 
 from mclab.plan.seeds import Until
 
-#: What a look says of a row: told apart from the baseline, even with it within the margin, not separable by the last
-#: look, or still open.
+#: The result of a look for a row: "better" or "worse" (significantly different from the baseline), "even" (equal within
+#: the margin), "not separable" (given up, since the last look will hardly settle it), or still "open".
 State = Literal["open", "better", "worse", "even", "not separable"]
-#: Beside them: the first look is not taken yet; the same function as the baseline; a mark that must be mended before
-#: anything follows (of the row or of its baseline); runs that failed; rows that are not compared.
+#: Further results. "waiting": the first look is not taken yet. "identical": the row computes the same function as the
+#: baseline. "unmended": no verdict, since the row or its baseline has a mark or all its runs diverged. "failed": no
+#: verdict, since runs failed. "not compared": see `stats.NOT_COMPARED`.
 LookState = State | Literal["waiting", "identical", "unmended", "failed", "not compared"]
-#: Rows are given up from this part of the last look on, where the chance to be told is below `HOPELESS`.
+#: A row is given up where its chance to be settled at the last look is below `HOPELESS`. This is decided at looks with
+#: at least the fraction `GIVE_UP_FROM` of the seeds of the last look.
 GIVE_UP_FROM, HOPELESS = 0.6, 0.1
-#: The power that is asked of a number of seeds, and how sure the safe number is.
+#: The power for which a number of seeds is computed; the error of the one-sided lower limit behind the safe number.
 POWER, SURE = 0.8, 0.2
-#: A search for a number of seeds ends here.
+#: The largest number of seeds that is searched for.
 MOST_SEEDS = 100_000
 Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
 class Gap:
-    """A row less the baseline over its `n` shared seeds: mean, standard deviation, two-sided p of the paired t test.
+    """The difference row - baseline over `n` seeds: mean, standard deviation, two-sided p of the paired t test.
 
-    The interval mean ± t(1 - share / 2) std / sqrt(n) covers at least 96 % a row even where looking decided the number
-    of seeds.
+    `lo` and `hi` are the interval mean ± t(1 - share / 2) std / sqrt(n). For each row, it covers the true difference
+    with at least 96 %, although looking decided the number of seeds.
     """
 
     n: int
@@ -54,10 +56,10 @@ class Gap:
 
 @dataclass(frozen=True)
 class Settled:
-    """What a look says of a row.
+    """The result of a look for a row.
 
-    `p` is the row's p times the number of rows that Holm still counts, at most 1: the row is told where it is at most
-    `share`, the look's part of the error.
+    `p` is the row's p times the number of rows that Holm still counts, at most 1. The row is better or worse where `p`
+    is at most `share`, the look's part of the error.
     """
 
     state: State
@@ -68,11 +70,11 @@ class Settled:
 
 @dataclass(frozen=True)
 class LookResult:
-    """What the looks so far say of a row.
+    """The result for a row of all looks so far.
 
-    `n` seeds at the last look that it took part in, 0 before the first; `gap`, `p` and `share` of that look, where it
-    was tested then. `why` says what keeps a row without a verdict; `kind` why it is not compared, or that it is the
-    same function as the baseline, as in `stats.Difference.kind`.
+    `n` is the number of seeds at the last look that the row took part in, 0 before the first look. `gap`, `p` and
+    `share` are those of that look, if the row was tested then. `why` says why a row has no verdict. `kind`, as in
+    `stats.Difference.kind`, says why the row is not compared, or that it is identical to the baseline.
     """
 
     state: LookState
@@ -85,10 +87,10 @@ class LookResult:
 
 
 def gap_of(values: Sequence[float], share: float, step: float) -> Gap:
-    """The paired differences `values` (at least two), at a look that may spend `share`.
+    """Test the paired differences `values` (at least two), at a look that may spend `share` of the error.
 
-    The standard deviation counts as no less than half of `step`, the metric's resolution: equal differences are no
-    proof that the next one is equal too.
+    The standard deviation is taken as at least half of `step`, the resolution of the metric: if all differences so far
+    are equal, the next one can still differ.
     """
     n, mean = len(values), fmean(values)
     std = max(stdev(values), step / 2)
@@ -102,12 +104,12 @@ def gap_of(values: Sequence[float], share: float, step: float) -> Gap:
 def look(
     gaps: Mapping[Key, Sequence[float]], rule: Until, rows: int, told: int = 0, held: Collection[Key] = ()
 ) -> dict[Key, Settled]:
-    """One look: the paired differences of every row that is open, all over the same number of seeds.
+    """Take one look: return the result for each row in `gaps`, the paired differences of the open rows.
 
-    `rows` is how many rows the plan compares, `told` how many earlier looks have told apart; even and given-up rows
-    stay counted. Holm's step-down continues while the smallest p is at most the share over the rows that are left.
-    Earlier p values are not looked at again. A row in `held` stays open whatever its p. Raises `ValueError` for a
-    number of seeds at which the rule does not look.
+    All rows have the same number of seeds. `rows` is the number of rows that the plan compares, `told` the number of
+    rows that earlier looks found better or worse; even and given-up rows still count. Holm's step-down continues while
+    the smallest p is at most the share divided by the number of remaining rows. Earlier p values are not used again. A
+    row in `held` stays open for any p. Raises `ValueError` for a number of seeds at which no look is planned.
     """
     (n,) = {len(values) for values in gaps.values()} or {rule.looks[0]}
     if n not in rule.looks:
@@ -131,9 +133,9 @@ def look(
 
 
 class Looks(Generic[Key]):
-    """A sequential comparison from look to look: which rows are open, and the last that was said of each.
+    """The state of a sequential comparison between looks: the rows that are `open`, and the last result of each row.
 
-    `rows` are those that the plan compares. `settled` holds nothing of a row before its first look.
+    `rows` are the rows that the plan compares. `settled` has the last result of each row that has had a look.
     """
 
     def __init__(self, rule: Until, rows: Sequence[Key]) -> None:
@@ -142,14 +144,14 @@ class Looks(Generic[Key]):
         self.settled: dict[Key, Settled] = {}
 
     def take(self, gaps: Mapping[Key, Sequence[float]], held: Collection[Key] = ()) -> None:
-        """A look at the paired differences of open rows; one that is left out stays open, and counted."""
+        """Take a look at the paired differences of open rows; an open row that is not in `gaps` stays open."""
         told = sum(each.state in ("better", "worse") for each in self.settled.values())
         found = look(gaps, self.rule, len(self.rows), told, held) if gaps else {}
         self.settled.update(found)
         self.open = [row for row in self.open if row not in found or found[row].state == "open"]
 
     def drop(self, row: Key) -> None:
-        """Ask no more seeds for a row that cannot be judged; it stays counted."""
+        """Close a row that cannot get a verdict, so that it needs no more seeds. Holm's adjustment still counts it."""
         self.open.remove(row)
 
 
@@ -163,15 +165,16 @@ def _not_told(gap: Gap, rule: Until, rows: int, share: float) -> State:
 
 
 def is_even(gap: Gap, margin: float, share: float) -> bool:
-    """True where one-sided t tests at `share` tell the difference from both ends of the margin (Schuirmann 1987)."""
+    """Return whether the difference is within ± `margin`, by two one-sided t tests at `share` (Schuirmann 1987)."""
     return abs(gap.mean) + _quantile(share, gap.n - 1) * gap.std / sqrt(gap.n) < margin
 
 
 def chance(gap: Gap, rule: Until, rows: int) -> float:
-    """Conditional power: the chance that the last look tells the row if the true difference is the observed one.
+    """Return the conditional power: the probability that the last look settles the row as better or worse.
 
-    By the normal approximation of a random walk with drift (Lan & Wittes 1988), with part u = n / last of the seeds:
-    Phi((z / sqrt(u) - c) / sqrt(1 - u)), c the last look's bound with Holm's full divisor.
+    The true difference is taken to be the observed one. By the normal approximation of a random walk with drift (Lan &
+    Wittes 1988), it is Phi((z / sqrt(u) - c) / sqrt(1 - u)), where u = n / last is the part of the seeds and c is the
+    last look's bound with Holm's full divisor.
     """
     z, bound = -float(ndtri(gap.p / 2)), -float(ndtri(rule.shares[-1] / rows / 2))
     part = gap.n / rule.most
@@ -179,10 +182,11 @@ def chance(gap: Gap, rule: Until, rows: int) -> float:
 
 
 def seeds_to_tell(gap: Gap, share: float, rows: int) -> tuple[int | None, int | None]:
-    """About how many seeds would tell the row with a power of 80 %, and how many to be safe; `None` for no number.
+    """Return about how many seeds settle the row with a power of 80 %, and a number on the safe side.
 
-    `share` is that of the last look. The first takes the observed difference in standard deviations, without its bias
-    at few seeds (Hedges 1981); the second the one-sided 80 % lower limit of it.
+    A number is `None` where none up to 100,000 is enough. `share` is that of the last look. The first number is for the
+    observed difference in standard deviations, corrected for its bias at few seeds (Hedges 1981); the second is for the
+    one-sided 80 % lower limit of that effect.
     """
     if not gap.mean or not gap.std:
         return None, None
@@ -193,15 +197,16 @@ def seeds_to_tell(gap: Gap, share: float, rows: int) -> tuple[int | None, int | 
 
 
 def _unbiased(n: int) -> float:
-    """Hedges' factor for an effect of n pairs: 0.798 for five."""
+    """Return Hedges' factor, which corrects an effect of `n` pairs for its bias; it is 0.798 for five pairs."""
     if n < 3:
         return 0.0
     return exp(gammaln((n - 1) / 2) - gammaln((n - 2) / 2)) / sqrt((n - 1) / 2)
 
 
 def needed(effect: float, alpha: float, power: float = POWER) -> int | None:
-    """The least number of pairs with which a two-sided paired t test at `alpha` has this power for a true difference of
-    `effect` standard deviations; `None` where that is more than 100,000.
+    """Return the least number of pairs with which a two-sided paired t test at `alpha` has the power `power`.
+
+    `effect` is the true difference in standard deviations. `None` where the number is above 100,000.
     """
     if power_of(effect, MOST_SEEDS, alpha) < power:
         return None
@@ -215,19 +220,19 @@ def needed(effect: float, alpha: float, power: float = POWER) -> int | None:
 
 
 def power_of(effect: float, n: int, alpha: float) -> float:
-    """The power of a two-sided paired t test of n pairs at `alpha` for an effect in standard deviations.
+    """Return the power of a two-sided paired t test of `n` pairs at `alpha`, for an `effect` in standard deviations.
 
-    P(t' > t(1 - alpha / 2, n - 1)), t' noncentral with effect sqrt(n). The other tail, where the test would tell the
-    wrong sign, is left out.
+    It is P(t' > t(1 - alpha / 2, n - 1)), where t' has a noncentral t distribution with n - 1 degrees of freedom and
+    noncentrality effect sqrt(n). The other tail, a significant difference with the wrong sign, does not count.
     """
     if n < 2 or effect <= 0:
         return 0.0
     shift, bound = effect * sqrt(n), _quantile(alpha / 2, n - 1)
-    if shift > bound + 37:  # the distribution function is not to be had there, and is 0
+    if shift > bound + 37:  # `nctdtr` cannot be computed there, and its value is 0
         return 1.0
     return 1 - float(nctdtr(n - 1, shift, bound))
 
 
 def _quantile(tail: float, df: int) -> float:
-    """The value that Student's t exceeds with probability `tail`."""
+    """Return the value that Student's t exceeds with probability `tail`."""
     return -float(stdtrit(df, tail)) if tail > 0 else inf

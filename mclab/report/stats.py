@@ -1,4 +1,4 @@
-"""What seeds say about a mean and about a difference: Student's t, paired by seed, and Holm over a table's rows."""
+"""Statistics over seeds: Student's t interval of a mean, the paired t test of a difference, Holm's adjustment."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,22 +8,23 @@ from typing import Literal
 
 from scipy.special import stdtr, stdtrit
 
-#: Fewer pairs than this and no test is made: with two the interval is 12.7 standard errors wide.
+#: A test needs at least this many pairs. With two, the interval would be 12.7 standard errors wide on each side.
 LEAST_PAIRS = 3
-#: A p below this, adjusted where there are several, is called a difference.
+#: A difference is significant where its p is below this; with several tests, the adjusted p.
 ALPHA = 0.05
-#: Two accuracies nearer than this are equal. One answer of a million moves an accuracy by more; rounding by far less.
+#: Two accuracies count as equal where they differ by no more than this. Rounding causes much smaller differences, and
+#: a single answer out of a million a larger one.
 SAME = 1e-9
 
 Kind = Literal["tested", "identical", "same", "constant", "few", "slices", "versions", "lost", "alone", "waiting"]
 
-#: Kinds of differences that are none: nothing is compared and nothing counted.
+#: Kinds of `Difference` for rows that are not compared with the baseline. Holm's adjustment does not count them.
 NOT_COMPARED = ("slices", "versions", "alone")
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean, sample standard deviation, interval and range of `n` seeds; `None` where `n` is too small for it."""
+    """Mean, sample standard deviation, interval and range of `n` values; `None` for what needs more values."""
 
     n: int = 0
     mean: float | None = None
@@ -36,14 +37,19 @@ class Spread:
 
 @dataclass(frozen=True)
 class Difference:
-    """A cell less the baseline over the `n` seeds that both have.
+    """The difference cell - baseline over the `n` seeds that both have. `kind` says what is known of it:
 
-    `kind` says what the pairs allow. "tested": interval and p. "same": equal accuracies on every seed, so there is
-    nothing to test; "identical": equal losses too, on all and on each slice. "slices": scored on other slices than the
-    baseline, so nothing is compared; "versions": made with other versions of a formula, likewise. "lost": all runs
-    of both diverged. "alone": the first change has no cell beside it. "constant": the same non-zero difference on every
-    seed; a t test would divide by zero and call it p = 0, so the mean is given without interval and p. "few": fewer
-    than three pairs. "waiting": a sequential grid has not looked yet.
+    - "tested": interval and p.
+    - "same": equal accuracies on every seed, so there is nothing to test.
+    - "identical": equal accuracies and losses on every seed, on all and on each slice.
+    - "constant": the same non-zero difference on every seed. A t test would divide by zero and give p = 0, so there is
+      a mean without interval and p.
+    - "few": fewer than three pairs.
+    - "lost": all runs of both diverged.
+    - "slices", "versions": not compared, since the cell was scored on other slices than the baseline or made with other
+      versions of a formula.
+    - "alone": not compared, since no cell with the first change has the same other values.
+    - "waiting": the first look of a sequential grid has not been taken yet.
     """
 
     n: int
@@ -56,9 +62,10 @@ class Difference:
 
 
 def spread(values: Sequence[float], level: float = 0.95) -> Spread:
-    """Student's t interval of the mean at `level` (Student 1908): mean ± t(n-1) std / sqrt(n). Not clipped.
+    """Return mean, standard deviation, range, and Student's t interval of the mean at `level` (Student 1908).
 
-    One value has no interval. Equal values have one of width zero: the data hold nothing to widen it with.
+    The interval is mean ± t(n-1) std / sqrt(n), not clipped. A single value has no interval; equal values have an
+    interval of width 0.
     """
     n = len(values)
     if n == 0:
@@ -72,12 +79,12 @@ def spread(values: Sequence[float], level: float = 0.95) -> Spread:
 
 
 def half_width(std: float, n: int, level: float = 0.95) -> float:
-    """Half of the t interval of a mean of `n` values; n is at least 2."""
+    """Return half the width of the t interval of a mean of `n` values; `n` must be at least 2."""
     return float(stdtrit(n - 1, (1 + level) / 2)) * std / sqrt(n)
 
 
 def paired(cell: Mapping[int, float], baseline: Mapping[int, float], level: float = 0.95) -> Difference:
-    """Two-sided paired t test of `cell` less `baseline`, both by seed; a seed that one side lacks is left out."""
+    """Test `cell` - `baseline`, both by seed, by a two-sided paired t test over the seeds that both have."""
     gaps = [cell[seed] - baseline[seed] for seed in sorted(cell.keys() & baseline.keys())]
     n = len(gaps)
     if n and all(abs(gap) <= SAME for gap in gaps):
@@ -93,8 +100,10 @@ def paired(cell: Mapping[int, float], baseline: Mapping[int, float], level: floa
 
 
 def exceeds(gaps: Sequence[float]) -> bool:
-    """Is the mean above 0 by a one-sided t test at `ALPHA`? Where none is made (fewer than three values, all the same),
-    by its sign alone."""
+    """Return whether the mean is above 0 by a one-sided t test at `ALPHA`.
+
+    Without a test (fewer than three values, or all values equal), only the sign of the mean counts.
+    """
     if not gaps or fmean(gaps) <= SAME:
         return False
     if len(gaps) < LEAST_PAIRS or max(gaps) - min(gaps) <= SAME:
@@ -104,11 +113,11 @@ def exceeds(gaps: Sequence[float]) -> bool:
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down adjustment (Holm 1979): the i-th smallest of m p values times m - i + 1, no less than the one
-    before it, at most 1.
+    """Return the p values with Holm's step-down adjustment (Holm 1979), in the order of `ps`.
 
-    A comparison without p (`None`) stays without, but counts in m: the family is fixed by the plan, not by the data.
-    (Rows that the plan itself makes incomparable, scored on other slices, are not passed in and count nowhere.)
+    The i-th smallest of m p values is multiplied by m - i + 1; it is at most 1 and at least the adjusted p before it. A
+    comparison without p (`None`) stays `None` but counts in m: the family is fixed by the plan, not by the data. (Rows
+    that cannot be compared, e.g. because of other slices, must not be in `ps`.)
     """
     adjusted: list[float | None] = [None] * len(ps)
     known = sorted((p, place) for place, p in enumerate(ps) if p is not None)

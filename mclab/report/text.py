@@ -1,4 +1,7 @@
-"""How values, numbers, names and lists are written, and columns of text. Imports nothing heavy: every verb does so."""
+"""Write values, numbers, names and lists as text, and align columns.
+
+Every command imports this module, so it must not import slow packages.
+"""
 
 import json
 import re
@@ -10,8 +13,8 @@ from mclab.plan.plan import CHANGE
 if TYPE_CHECKING:
     from mclab.report.stats import Difference, Spread
 
-#: Columns of the frames that no varied key may take the name of, and the task itself, that eval.task and train.task
-#: are no other name for; a key that would keeps its full path.
+#: Names that a varied key cannot have as its column: the other columns of the frames, and `task`, which eval.task and
+#: train.task would be confused with. Such a key has its full path as its column.
 RESERVED = frozenset({
     *("name", "n", "status", "solved", "ceiling", "diff_mean", "diff_lo", "diff_hi", "p"),
     *("without_recall", "without_recall_by", "above_without_recall", "did_not_learn", "starts", "marks"),
@@ -20,19 +23,19 @@ RESERVED = frozenset({
     *("run_id", "seed", "chosen", "steps_done", "diverged_step", "overlap", "science"),
     *("device", "device_name", "torch", "mclab", "error", "task"),
 })  # fmt: skip
-#: More labels than this make no sentence.
+#: The most labels that are listed in a sentence.
 MOST_LISTED = 6
 #: The text of an empty cell.
 NOTHING = "–"
 GAP = "  "
-#: Letters of an error's line among notes; `mclab show` has all of it.
+#: The most letters of an error message in a note; `mclab show` prints all of it.
 _LONGEST_REASON = 160
 
 _PAIR = re.compile(r"\w+=")
 
 
 def column_names(paths: Iterable[str]) -> dict[str, str]:
-    """The column of each dotted path: its last name, or the full path where two would clash."""
+    """Return the column name of each dotted path: its last part, or the full path where that would not be unique."""
     distinct = list(dict.fromkeys(paths))
     last = [path.rpartition(".")[2] for path in distinct]
     return {
@@ -42,14 +45,14 @@ def column_names(paths: Iterable[str]) -> dict[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """A list of one is its one value: `pairs: [4]` and `pairs: 4` are the same task."""
+    """Return the element of a list with one element, else the value: `pairs: [4]` and `pairs: 4` are the same task."""
     return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 
 
 def value_text(value: Any) -> str:
-    """A value as a grid's author would write it: `null`, `true`, `0.001`, `4,8,16`, `attention window=8`.
+    """Return a value as the author of a grid would write it: `null`, `true`, `0.001`, `4,8,16`, `attention window=8`.
 
-    Variants of a task (`eval.task`) are parted by semicolons: `length=128; length=256`.
+    Variants of a task (`eval.task`) are separated by semicolons: `length=128; length=256`.
     """
     value = plain(value)
     if isinstance(value, bool) or value is None:
@@ -67,14 +70,17 @@ def value_text(value: Any) -> str:
 
 
 def label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """A cell in a sentence or beside a point: the value where one key varies, `gate=input, segment=8` where more do."""
+    """Return the label of a cell: only its value if one key varies, else e.g. `gate=input, segment=8`."""
     if len(names) == 1 and len(values) == 1:
         return value_text(next(iter(values.values())))
     return full_label(values, names)
 
 
 def full_label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """`gate=input, segment=8`, also where one key alone varies; variants of a task in brackets."""
+    """Return the label with all keys, e.g. `gate=input, segment=8`, also if only one key varies.
+
+    Variants of a task are in brackets.
+    """
     texts = []
     for path, value in values.items():
         text = value_text(value)
@@ -84,9 +90,10 @@ def full_label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def listed(labels: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`; of more than six the first three and how many there are.
+    """Return the labels as a list in words: `a`, `a and b`, `a, b and c`.
 
-    Labels that hold commas themselves are parted by semicolons.
+    Of more than six labels, it has their number and the first three. Labels that contain commas are separated by
+    semicolons.
     """
     part = "; " if any("," in text for text in labels) else ", "
     if len(labels) > MOST_LISTED:
@@ -95,18 +102,18 @@ def listed(labels: Sequence[str]) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """True for 3 and 0.5, and for a list that holds one of them alone; not for `true`."""
+    """Return whether the value is a number, or a list with one number. Booleans are not numbers."""
     value = plain(value)
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def natural(text: str) -> list[Any]:
-    """A sort key under which `pairs=4` comes before `pairs=16`."""
+    """Return a sort key for which `pairs=4` comes before `pairs=16`."""
     return [(0, float(part), "") if part.isdigit() else (1, 0.0, part) for part in re.split(r"(\d+)", text) if part]
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
-    """`0..4` for a run of seeds, `0, 3, 7` for others."""
+    """Return `0..4` for at least three consecutive seeds, else a list such as `0, 3, 7`."""
     ordered = sorted(seeds)
     if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
         return f"{ordered[0]}..{ordered[-1]}"
@@ -114,12 +121,12 @@ def seeds_text(seeds: Sequence[int]) -> str:
 
 
 def clip(value: float | None, least: float) -> float | None:
-    """A bound as it is shown: no accuracy is outside [0, 1], no difference outside [-1, 1]."""
+    """Clip a bound to [`least`, 1]: `least` is 0 for an accuracy and -1 for a difference."""
     return None if value is None else min(1.0, max(least, value))
 
 
 def mean_std(spread: "Spread") -> str:
-    """`0.912 ± 0.034 (5)`: mean, standard deviation over the seeds, how many."""
+    """Return, e.g., `0.912 ± 0.034 (5)`: mean, standard deviation over the seeds, number of seeds."""
     if spread.mean is None:
         return NOTHING
     width = f" ± {spread.std:.3f}" if spread.std is not None else ""
@@ -127,68 +134,68 @@ def mean_std(spread: "Spread") -> str:
 
 
 def interval(span: "Spread") -> str:
-    """`[0.870, 0.954]`, clipped to [0, 1]."""
+    """Return the interval of an accuracy, e.g. `[0.870, 0.954]`, clipped to [0, 1]."""
     lo, hi = clip(span.lo, 0.0), clip(span.hi, 0.0)
     return NOTHING if lo is None or hi is None else f"[{lo:.3f}, {hi:.3f}]"
 
 
 def signed_interval(gap: "Difference") -> str:
-    """`[-0.184, +0.139]`, clipped to [-1, 1]."""
+    """Return the interval of a difference, e.g. `[-0.184, +0.139]`, clipped to [-1, 1]."""
     lo, hi = clip(gap.lo, -1.0), clip(gap.hi, -1.0)
     return NOTHING if lo is None or hi is None else f"[{signed(lo)}, {signed(hi)}]"
 
 
 def signed(value: float) -> str:
-    """`+0.162`; what rounds to nothing is `+0.000`, never `-0.000`."""
+    """Return the number with its sign and three decimals, e.g. `+0.162`; 0 is `+0.000`, never `-0.000`."""
     return f"{round(value, 3) + 0.0:+.3f}"
 
 
 def p_text(p: float | None) -> str:
-    """Three digits, `<0.001` below them."""
+    """Return p with three decimals, or `<0.001`."""
     if p is None:
         return NOTHING
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def count(value: Any) -> str:
-    """`12,345`."""
+    """Return a whole number with separators, e.g. `12,345`."""
     return NOTHING if value is None else f"{value:,.0f}"
 
 
 def seconds(value: float | None) -> str:
-    """`3.2`, and whole seconds from 100 on."""
+    """Return seconds with one decimal, e.g. `3.2`; without decimals from 100 on."""
     return NOTHING if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def padded(texts: Sequence[str], right: bool = False, least: int = 0) -> list[str]:
-    """The texts of a column, each as wide as the widest and at least `least`; flush right with `right`."""
+    """Pad the texts of a column to the width of the widest, at least `least`; with `right`, they are aligned right."""
     width = max([least, *map(len, texts)])
     return [text.rjust(width) if right else text.ljust(width) for text in texts]
 
 
 def joined_columns(columns: Sequence[Sequence[str]]) -> str:
-    """Padded columns as lines, two spaces between them."""
+    """Join padded columns to lines, with two spaces between the columns."""
     return "\n".join(GAP.join(line).rstrip() for line in zip(*columns, strict=True))
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Rows as lines, their columns padded; those at `right` flush right."""
+    """Return rows as lines with padded columns; the columns with the numbers `right` are aligned right."""
     return joined_columns([padded(column, place in right) for place, column in enumerate(zip(*rows, strict=True))])
 
 
 def reason(error: str | None) -> str:
-    """The last line of an error behind the status that it led to: ` (out of luck)`; empty where there is none."""
+    """Return the last line of an error in brackets, e.g. ` (out of luck)`, to follow a status; empty without error."""
     lines = (error or "").strip().splitlines()
     return f" ({cut(lines[-1].rstrip('.'), _LONGEST_REASON)})" if lines else ""
 
 
 def cut(text: str, longest: int) -> str:
-    """The text in at most so many letters; the last is `…` where some are left out."""
+    """Cut the text to at most `longest` letters; the last letter is `…` where text is left out."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def cut_middle(text: str, longest: int) -> str:
-    """The text in at most so many letters, its middle left out where it is longer."""
+    """Cut the text to at most `longest` letters; a longer text has `…` instead of its middle."""
     if len(text) <= longest:
         return text
     head = longest // 2

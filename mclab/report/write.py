@@ -1,4 +1,4 @@
-"""The files of a table: made whole in memory, then put in place in one step; the same records give the same bytes."""
+"""Write the files of a table, each in one step. The same records give the same bytes."""
 
 from pathlib import Path
 
@@ -19,13 +19,16 @@ from mclab.report.table.tex import tex
 def write_tables(
     plan: Plan, lookup: Lookup, folder: Path, curve: Curve | None = None, underline: bool = False
 ) -> list[Path]:
-    """Write `table.csv`, `.parquet`, `.md` and `.tex`, `runs.csv` and `.parquet`, and `effects.csv` and `.md`
-    of a grid of two axes or more, into `folder`; return their paths. `underline` is for `tex`."""
+    """Write the files of a table into `folder` and return their paths.
+
+    They are `table.csv`, `.parquet`, `.md` and `.tex`, `runs.csv` and `.parquet`, and for a grid of two or more axes
+    `effects.csv` and `.md`. `underline` is passed to `tex`.
+    """
     return write_files(folder, table_files(plan, lookup, curve, underline))
 
 
 def table_files(plan: Plan, lookup: Lookup, curve: Curve | None = None, underline: bool = False) -> dict[str, bytes]:
-    """What `write_tables` writes, by file name."""
+    """Return the content of the files that `write_tables` writes, by file name."""
     summary = summarise(plan, lookup, curve)
     cells, runs = cells_of(summary), runs_of(summary, lookup)
     found = effects(summary)
@@ -42,7 +45,7 @@ def table_files(plan: Plan, lookup: Lookup, curve: Curve | None = None, underlin
 
 
 def markdown(summary: Summary) -> str:
-    """The table as a page: question, table, verdict, slices, effects, notes."""
+    """Return the table as a page of markdown: question, table, verdict, slices, effects, notes."""
     parts = [f"# {markdown_escape(summary.plan.question or summary.plan.name)}", markdown_grid(shown_columns(summary))]
     words = verdict(summary)
     if words:
@@ -56,12 +59,12 @@ def markdown(summary: Summary) -> str:
 
 
 def effects_page(summary: Summary) -> str:
-    """The effects of a whole grid as a page of their own."""
+    """Return the effects of a whole grid as a separate page of markdown."""
     return "\n\n".join([f"# {markdown_escape(summary.plan.question or summary.plan.name)}", *_effects(summary)]) + "\n"
 
 
 def _effects(summary: Summary) -> list[str]:
-    """Title, table, sentences; nothing for what is no grid of two axes."""
+    """Return title, table and sentences on effects; an empty list where there are no effects."""
     if not (found := effects(summary)):
         return []
     lines = [*effect_sentences(found), *how_to_read_effects(summary)]

@@ -34,11 +34,11 @@ from mclab.report.table.tex import tex
 from mclab.report.terminal import column_notes
 from mclab.report.text import seeds_text
 
-#: Wide enough for a paragraph that the page breaks itself.
+#: A width at which no line is broken; the page breaks the lines.
 _UNBROKEN = 10**6
-#: Rows whose states differ by less than this ratio make no figure of it.
+#: The figure of state sizes is drawn where the ratio of the largest to the smallest is above this.
 STATE_FROM = 1.5
-#: What each kind of figure shows, in words for those who do not see it; the tables hold the numbers.
+#: The alternative text of each kind of figure; the tables hold the numbers.
 ALT = {
     "accuracy": "Test accuracy of every row with its interval and every seed, in a panel for each slice",
     "points": "Test accuracy of every row with its interval and every seed, one row below the other",
@@ -52,7 +52,7 @@ ALT = {
 
 
 def grid_page(plan: Plan, lookup: Lookup, curve: Curve, source: Source) -> bytes:
-    """All that is known of a grid. Raises `ConfigError` where no run has a result yet."""
+    """Return the HTML page with all results of a grid. Raises `ConfigError` where no run has a result yet."""
     summary = summarise(plan, lookup, curve)
     if not any(row.accuracy.n for row in summary.rows):
         raise ConfigError(f"{source.folder}: no run has a result yet, so there is nothing to report")
@@ -64,7 +64,7 @@ def grid_page(plan: Plan, lookup: Lookup, curve: Curve, source: Source) -> bytes
 
 
 def _answer(summary: Summary, found: Reproduction | None) -> list[str]:
-    """The sentences that the terminal prints."""
+    """Return the sentences that answer the question; the terminal prints the same ones."""
     lines = [*(verdicts(found) if found else []), *verdict(summary), *(f"! {line}" for line in alarms(summary))]
     return lines or ["One row alone: there is nothing to compare it with."]
 
@@ -90,12 +90,12 @@ def _sections(
 
 
 def _run(row: Row) -> RunConfig:
-    """A run of the row, with what it chose."""
+    """Return a run of the row's chosen candidate, or of its first candidate while none is chosen."""
     return next(iter(row.candidate.runs.values())) if row.candidate else row.run
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:
-    """Names of rows, numbered where several are the same."""
+    """Return the names of rows, with a number where several rows have the same name."""
     return [label if labels.count(label) == 1 else f"{label} ({n})" for n, label in enumerate(labels, 1)]
 
 
@@ -120,7 +120,7 @@ def _slices(summary: Summary) -> list[Block]:
 
 
 def _plots(summary: Summary, curve: Curve) -> Iterator[Block]:
-    """Every kind that has something to show; of many rows the first, the best and the worst."""
+    """Yield all figures that have something to show. Some show of many rows only the first, the best and the worst."""
     few = shortened(summary, MOST_LINES)
     for kind in _kinds(summary):
         whole = summary if kind in ("accuracy", "points", "heat", "effects") else few
@@ -130,14 +130,17 @@ def _plots(summary: Summary, curve: Curve) -> Iterator[Block]:
         try:
             wide, narrow = (drawing(draw, f"{kind}{n}-", alt, each) for n, each in enumerate((WIDE, NARROW)))
         except ConfigError:
-            continue  # this grid has nothing of the kind
+            continue  # the grid has nothing to draw for this kind
         yield Plot(kind, alt, wide, narrow)
         if left:
             yield Words([left])
 
 
 def _kinds(summary: Summary) -> Iterator[str]:
-    """The kinds that show something of their own: slices of a number of pairs are no other figure than capacity."""
+    """Yield the kinds to draw, without those that would repeat another figure.
+
+    E.g. `capacity` is left out where the slices are numbers of items already.
+    """
     yield "accuracy"
     yield from ["points"] * (numeric_axis(summary) is not None)
     yield "slices"
@@ -154,14 +157,14 @@ def _effects(summary: Summary) -> list[Block]:
 
 
 def _repeat(summary: Summary, source: Source) -> list[Block]:
-    """The commands that made the folder and read it, then what to do next."""
+    """Return the commands that made the folder and that read it, then the commands for what to do next."""
     following = commands(summary, source.again) if source.again else []
     then = Code([_paste(line) for line in following], "What to do next:")
     return [Code(source.commands), *[then] * bool(following)]
 
 
 def _paste(line: str) -> str:
-    """`add seeds: mclab ablate …` as a comment and a line to be pasted."""
+    """Turn advice such as `add seeds: mclab ablate …` into a comment and a line that can be pasted."""
     what, _, text = line.partition(": ")
     return f"# {what}\n{text}"
 

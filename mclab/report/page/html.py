@@ -1,5 +1,7 @@
-"""A page: what it is made of, plain text throughout, and as HTML: one file, which asks for nothing and runs nothing but
-its own script. Every text is escaped where it is set."""
+"""The blocks of a page as plain text, and the page as HTML.
+
+The HTML is one file. It loads nothing else and runs only its own script. Every text is escaped by the template.
+"""
 
 import base64
 import hashlib
@@ -23,7 +25,10 @@ _TYPES = {".csv": "text/csv", ".md": "text/markdown", ".tex": "application/x-tex
 
 @dataclass(frozen=True)
 class Source:
-    """The run folder, when its records were first and last written, and the commands that repeat it and continue."""
+    """The source of a page: the run folder, the dates of its first and last record, and commands.
+
+    `commands` made the folder and read it; `again` is the command that continues it, to which options are added.
+    """
 
     folder: Path
     dates: tuple[str, str] | None = None
@@ -33,7 +38,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of text, the first `heads` of which name a row; rows from `body` on are at the foot, unsorted."""
+    """A table of text. The first `heads` columns name the rows; rows from number `body` on are a fixed foot."""
 
     caption: str
     columns: Sequence[Shown]
@@ -49,7 +54,7 @@ class Table:
 
     @property
     def foot(self) -> list[tuple[str, ...]]:
-        """The rows below them."""
+        """The rows at the foot, which are not sorted or filtered."""
         return [] if self.body is None else self._rows[self.body :]
 
     @property
@@ -59,7 +64,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure for wide screens and one for narrow ones; `alt` says what it shows."""
+    """A figure in a version for wide screens and one for narrow screens; `alt` is its alternative text."""
 
     name: str
     alt: str
@@ -70,7 +75,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Words:
-    """Sentences, as a list; those that begin with an exclamation mark are warnings."""
+    """A list of sentences; those that begin with an exclamation mark are warnings."""
 
     lines: Sequence[str]
     kind: Literal["words"] = "words"
@@ -78,7 +83,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Code:
-    """Commands, or lines of a grid, to be copied, and what they are for."""
+    """Commands or lines of a grid that can be copied; `head` says what they are for."""
 
     lines: Sequence[str]
     head: str = ""
@@ -87,7 +92,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and values; folded away where there is a `fold`, which is what is then shown."""
+    """Names and values. With a `fold`, they are folded, and the text `fold` is shown instead."""
 
     pairs: Sequence[tuple[str, str]]
     fold: str = ""
@@ -96,14 +101,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Files:
-    """Files by name, inside the page."""
+    """Files that are embedded in the page, by name."""
 
     contents: dict[str, bytes]
     kind: Literal["files"] = "files"
 
     @property
     def links(self) -> list[tuple[str, str, str]]:
-        """Name, address and size of each."""
+        """The name, the address (a `data:` URL) and the size of each file."""
         return [(name, _address(name, data), f"{len(data) / 1000:,.1f} kB") for name, data in self.contents.items()]
 
 
@@ -117,7 +122,7 @@ Block = Table | Plot | Words | Code | Facts | Files
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what is below it. `id` is where the page's list of contents leads to."""
+    """A heading and the blocks below it. The page's list of contents links to `id`."""
 
     id: str
     title: str
@@ -126,7 +131,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """The question, its answer in sentences, and the sections that are not empty."""
+    """A page: the question, its answer in sentences, a line on the source (`kicker`), and the sections."""
 
     title: str
     kicker: str
@@ -135,12 +140,12 @@ class Page:
 
     @property
     def sections(self) -> list[Section]:
-        """Those that have something below their heading."""
+        """The sections that have blocks."""
         return [section for section in self.every if section.blocks]
 
 
 def html(page: Page) -> bytes:
-    """The page. Every text of it is escaped; hidden characters are written out, passwords left out."""
+    """Return the page as HTML. Texts are escaped, invisible characters made visible, passwords left out."""
     script, style = (_file(name) for name in ("page.js", "page.css"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     made = (

@@ -1,4 +1,4 @@
-"""What a page says of the runs behind its numbers: what rows differ in, what they share, where they were made."""
+"""The blocks of a page on the runs: keys in which rows differ, keys that they share, provenance."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,14 +12,17 @@ from mclab.report.page.html import Block, Facts, Source, Table
 from mclab.report.table.columns import Shown
 from mclab.report.text import NOTHING, plain
 
-#: Different values of a fact that are told one by one.
+#: The most values of a fact that are listed; further values are only counted.
 _MOST_VALUES = 6
-#: The facts of a record's provenance, in the order in which a reader asks for them; others follow.
+#: The first facts of a record's provenance, in the order of the page; all other facts follow.
 _FIRST = ("mclab", "git", "torch", "python", "device", "device_name", "threads", "pack", "kernels", "step")
 
 
 def settings(runs: Mapping[str, RunConfig]) -> list[Block]:
-    """Rows by name: the keys in which they differ as a table, those that they share with what they are at."""
+    """Return blocks on the rows `runs` (by name): a table of the keys in which they differ, then the shared keys.
+
+    Shared keys that were given are listed; those that have their defaults are folded.
+    """
     every = {name: _settled(run) for name, run in runs.items()}
     paths = list(dict.fromkeys(path for known in every.values() for path in known))
     moved = [path for path in paths if len({known.get(path) for known in every.values()}) > 1]
@@ -34,13 +37,13 @@ def settings(runs: Mapping[str, RunConfig]) -> list[Block]:
 
 
 def _settled(run: RunConfig) -> dict[str, str]:
-    """The keys that mean something in this run, the seed aside."""
+    """Return the keys that have an effect in this run, except the seed, with their values as text."""
     dead = inert(run)
     return {path: shown(plain(value)) for path, value in leaves(run) if path not in dead and path != "seed"}
 
 
 def provenance(records: Sequence[StoredRun], source: Source, seeds: str) -> Facts:
-    """Where, when and with what the runs were made; a fact that is not the same in all has its counts."""
+    """Return the provenance of the runs. A fact with several values is shown with the number of runs for each."""
     return Facts(list(_facts(records, source, seeds)))
 
 
@@ -64,7 +67,10 @@ def _facts(records: Sequence[StoredRun], source: Source, seeds: str) -> Iterator
 
 
 def _counted(texts: Sequence[str]) -> str:
-    """`cpu`, or `cpu (20), cuda (1)` where they differ."""
+    """Return the different texts with their counts, e.g. `cpu (20), cuda (1)`; `cpu` where all are the same.
+
+    A status has its count even then.
+    """
     counts = Counter(texts)
     if len(counts) == 1:
         return f"{texts[0]} ({len(texts)})" if texts[0] in ("done", "diverged", "pruned") else texts[0]

@@ -1,4 +1,4 @@
-"""The page of a search."""
+"""The HTML page of a search."""
 
 from collections.abc import Sequence
 
@@ -23,12 +23,12 @@ ALT = {
     "contour": "Mean of the objective over the two most important axes",
     "front": "Every trial by both objectives, and the front",
 }
-#: Trials whose configurations are set side by side.
+#: The most trials whose configurations are compared.
 _MOST_BESIDE = 20
 
 
 def sweep_page(found: Trials, records: Sequence[StoredRun], source: Source) -> bytes:
-    """All that is known of a search. Raises `ConfigError` where no trial is over yet."""
+    """Return the HTML page with all results of a search. Raises `ConfigError` where no trial has ended yet."""
     if not any(trial.counts for trial in found.trials):
         raise ConfigError(f"{source.folder}: no trial is over yet, so there is nothing to report")
     study = Study(found)
@@ -73,7 +73,7 @@ def _plots(study: Study) -> list[Block]:
 
 
 def _settings(study: Study, records: Sequence[StoredRun]) -> list[Block]:
-    """The configurations of the best trials, as they are stored."""
+    """Return blocks on the stored configurations of the best trials."""
     stored = {record.run_id: record.config for record in records}
     runs: dict[str, RunConfig] = {}
     for trial in study.found.best()[:_MOST_BESIDE]:

@@ -1,7 +1,8 @@
-"""A grid's results beside a published table: what is in each of its columns, and which differences agree.
+"""Compare a grid's results with a published table: our figures in each column, and which differences agree.
 
-A row is a change of the grid, a column the mean over the cells and slices that the grid's `paper` block names, so one
-number a seed. Rows are held against each other by a paired t test over seeds, Holm over all that are held in a column.
+A row is a change of the grid. A column is the mean over the cells and slices that the grid's `paper` block names, so it
+has one number for each seed. Rows are compared by a paired t test over seeds, with Holm's adjustment over all
+comparisons in a column.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,11 +24,11 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary, summarise
 from mclab.report.text import value_text
 
-#: "agrees" and "contradicts": told apart, on the published side or on the other. "even": the interval is within the
-#: margin. "open": neither. "better" and "worse": told apart where nothing is published. "none": no test, or no result
-#: that one could be about; `Held.reason` says why.
+#: "agrees", "contradicts": significantly different, in the published or in the opposite direction. "even": the interval
+#: is within the margin ("agrees" if published as even). "open": neither of these. "better", "worse": significantly
+#: different, nothing published. "none": no result or no test; `Held.reason` says why.
 Verdict = Literal["agrees", "contradicts", "even", "open", "better", "worse", "none"]
-#: Marks of a row from which nothing follows, beside those of `mclab.report.table.accuracy`, which can be mended.
+#: Marks of a row that gets no verdict, in addition to those of `mclab.report.table.accuracy`, which are in `MENDING`.
 NO_RESULT, DIVERGED = "no result", "diverged"
 MENDING = (AT_CHANCE, FEW_STARTED, IMPROVING, EDGE)
 #: +1 better, -1 worse, 0 even.
@@ -37,9 +38,9 @@ _SIDES: dict[Word, Side] = {"better": 1, "even": 0, "worse": -1}
 
 @dataclass(frozen=True)
 class Entry:
-    """A row in a column. `scores` by seed; `of` says what they are a mean of.
+    """A row in a column. `scores` are by seed; `of` names the cells and slices that they are a mean of.
 
-    `mark` is what keeps a verdict from it: at chance, still improving, the learning rate at an edge, diverged.
+    `mark` says why the entry gets no verdict: e.g. at chance, still improving, learning rate at an edge, diverged.
     """
 
     scores: Mapping[int, float]
@@ -51,16 +52,17 @@ class Entry:
 
     @property
     def high(self) -> bool:
-        """At the ceiling of an accuracy."""
+        """True where the mean is at the ceiling of an accuracy (0.99 or more)."""
         return self.spread.mean is not None and self.spread.mean >= SOLVED - SAME
 
 
 @dataclass(frozen=True)
 class Held:
-    """A row less the one that it is held against, in a column: ours over the seeds that both have, and the paper's.
+    """The comparison of `row` with the row `against` in a column, in our runs and in the paper.
 
-    `paper` is the difference of the published figures, `side` what it says. `p` is Holm's over the column. `seeds` of
-    an open row: about how many would tell, and how many to be safe.
+    `gap` is our difference over the seeds that both have; `p` is Holm-adjusted over the column. `paper` is the
+    difference of the published figures, `side` its direction. `seeds` of an open comparison are about how many seeds
+    would settle it, and how many to be safe.
     """
 
     row: str
@@ -78,7 +80,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The published table and ours. `rows` and `columns` are those that this form of the grid has."""
+    """The published table and ours. `rows` and `columns` are those of the paper that are also in this grid."""
 
     summary: Summary
     paper: Paper
@@ -89,12 +91,12 @@ class Reproduction:
 
     @property
     def absent(self) -> list[str]:
-        """Columns of the paper for which this form has no cell."""
+        """The columns of the paper for which this grid has no cell."""
         return [column.name for column in self.paper.columns if column not in self.columns]
 
 
 def reproduction(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Reproduction:
-    """The plan's stored runs beside its `paper` block, which it must have; `curve` as for `summarise`."""
+    """Compare the plan's stored runs with its `paper` block, which it must have; `curve` is as for `summarise`."""
     assert plan.paper is not None, "a plan with a paper block"
     summary = summarise(plan, lookup, curve)
     named: dict[str, list[Row]] = {}
@@ -112,7 +114,7 @@ def reproduction(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Repr
 
 
 def _parts(row: Row, column: Column) -> list[str]:
-    """The slices of a cell that belong to a column: the task's own that fit, else those that `eval.task` adds."""
+    """Return the slices of a cell that belong to a column: matching slices of its task, else those of `eval.task`."""
     rule = Condition(column.where, "")
     tested = row.run.tested
     fits = [
@@ -132,7 +134,7 @@ def _entry(rows: Sequence[Row], column: Column, paper: float | Word | None) -> E
 
 
 def _other_values(row: Row) -> str:
-    """What a cell has in common with those of other rows: the values beside its change."""
+    """Return the cell's values other than its change, as text. Cells of other rows can have the same values."""
     crossed = CHANGE in row.values
     return value_text({path: value for path, value in row.values.items() if path != CHANGE} if crossed else {})
 
@@ -143,7 +145,7 @@ def _scores(row: Row, parts: Sequence[str], column: Column) -> dict[int, float]:
 
 
 def _value(row: Row, record: StoredRun, parts: Sequence[str], column: Column) -> float | None:
-    """A run's figure, the mean over the slices; `None` where it has none."""
+    """Return the run's figure for a column, the mean over the slices `parts`; `None` where the run has none."""
     if column.metric == "tokens_per_s":
         return record.tokens_per_s if record.status == "done" else None
     if column.metric == "mmacs":
@@ -158,7 +160,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _mark(found: Sequence[tuple[Row, Sequence[str]]], column: Column, scored: bool) -> str | None:
-    """What must be mended before a verdict, the gravest first, each with the tasks that it is about."""
+    """Return what must be mended before a verdict, the most serious first, each with its tasks; `None` if nothing."""
     if not found or not scored:
         return NO_RESULT
     if column.metric in COSTS:
@@ -173,7 +175,11 @@ def _mark(found: Sequence[tuple[Row, Sequence[str]]], column: Column, scored: bo
 
 
 def _marks(row: Row, parts: Sequence[str]) -> list[str]:
-    """The row's marks; on other slices than all of the task's own, whether it has begun is asked of those."""
+    """Return the row's marks for a column over the slices `parts`.
+
+    Where these are not all of the task's own slices, the row is at chance if it is not above the best predictors
+    without recall on `parts`.
+    """
     if set(parts) == set(row.own):
         return list(row.marks)
     late = [] if above(row.records, parts) else [AT_CHANCE]
@@ -181,7 +187,7 @@ def _marks(row: Row, parts: Sequence[str]) -> list[str]:
 
 
 def _where(rows: Sequence[Row], found: Sequence[tuple[Row, Sequence[str]]]) -> str:
-    """The tasks that a mark is about, where it is not about all."""
+    """Return the names of the tasks in which `rows` have a mark, after a colon; empty where all of `found` have it."""
     if len(rows) == len(found):
         return ""
     names = dict.fromkeys(str(getattr(row.run.task, "preset", row.run.task.name)) for row in rows)
@@ -189,7 +195,7 @@ def _where(rows: Sequence[Row], found: Sequence[tuple[Row, Sequence[str]]]) -> s
 
 
 def _held(rows: Sequence[PaperRow], column: Column, entries: Mapping[tuple[str, str], Entry]) -> list[Held]:
-    """Every row against those that it is held against; Holm over all of them, whether or not they get a verdict."""
+    """Return all comparisons of a column. Holm's adjustment counts all of them, also those without a verdict."""
     if column.metric in COSTS:
         return []
     known = {row.name for row in rows}
@@ -205,7 +211,7 @@ def _held(rows: Sequence[PaperRow], column: Column, entries: Mapping[tuple[str, 
 
 
 def _reason(one: Entry, other: Entry) -> str | None:
-    """Why two rows are not compared."""
+    """Return why two entries are not compared; `None` where they are."""
     if one.mark:
         return one.mark
     if other.mark:
@@ -237,7 +243,7 @@ def _judged(
 def _published(
     column: Column, one: float | Word | None, other: float | Word | None
 ) -> tuple[float | None, Side | None]:
-    """The difference of the published figures, and which side of the other row it puts this one on."""
+    """Return the difference of the published figures, and whether the first is better (1), even (0) or worse (-1)."""
     if isinstance(one, str):
         return None, _SIDES[one]
     if one is None or other is None or isinstance(other, str):
@@ -249,7 +255,10 @@ def _published(
 
 
 def _verdict(column: Column, gap: Difference, p: float | None, side: Side | None) -> tuple[Verdict, str | None]:
-    """By test first: a small difference that is told apart is one, within the margin or not."""
+    """Return the verdict and, for "none", the reason.
+
+    The test comes before the margin: a significant difference counts as a difference even within the margin.
+    """
     if gap.mean is None:
         return "none", "no seed in common"
     if gap.kind == "few":
@@ -267,7 +276,10 @@ def _verdict(column: Column, gap: Difference, p: float | None, side: Side | None
 
 
 def _within(gap: Difference, margin: float | None) -> bool:
-    """True where the 95 % interval is within the margin; differences of 0 on every seed are within any."""
+    """Return whether the 95 % interval is within the margin.
+
+    A difference of 0 on each of at least three seeds is within any margin.
+    """
     if gap.kind == "same":
         return gap.n > 2
     if margin is None:

@@ -1,4 +1,4 @@
-"""The files of a reproduction: `paper.md`, `.csv`, `.tex` and `.parquet`."""
+"""Write the files of a reproduction: `paper.md`, `.csv`, `.tex` and `.parquet`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,10 +45,10 @@ SCHEMA: dict[str, Any] = {
 
 
 def frame(found: Reproduction) -> pl.DataFrame:
-    """One line for each row, column and row that it is held against; a row that is held against none has one a column.
+    """Return a frame with one line for each comparison of a row in a column; one line if it has no comparison there.
 
-    `mean`, `lo`, `hi` and the differences are in units of `metric` (shares from 0 to 1), `paper` and `paper_diff` in
-    `unit`. `mark` says why nothing follows from the row, `reason` why there is no verdict.
+    `mean`, `std`, `lo`, `hi` and the differences are in units of `metric` (shares from 0 to 1), `paper` and
+    `paper_diff` in `unit`. `mark` says why the row gets no verdict, `reason` why the comparison has none.
     """
     return pl.DataFrame(list(_lines(found)), schema=SCHEMA)
 
@@ -93,7 +93,7 @@ def _held(held: Held) -> dict[str, Any]:
 
 
 def markdown(found: Reproduction) -> str:
-    """The page: question, tables, verdicts, how to read them."""
+    """Return the page in markdown: question, tables, verdicts, how to read them."""
     plan = found.summary.plan
     parts = [f"# {markdown_escape(plan.question or plan.name)}"]
     for title, columns in tables(found):
@@ -104,7 +104,7 @@ def markdown(found: Reproduction) -> str:
 
 
 def files(found: Reproduction) -> dict[str, bytes]:
-    """What `write` writes, by file name."""
+    """Return the content of the files that `write` writes, by file name."""
     plan, lines = found.summary.plan, frame(found)
     notes = [*verdicts(found), *how_to_read_paper(found), *alarms(found.summary)]
     text = typeset(plan.question or plan.name, f"{plan.name}-paper", [each for _, each in tables(found)], notes)

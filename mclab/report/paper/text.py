@@ -1,4 +1,4 @@
-"""A published table and ours as people read them: the paper's shape, then the differences on both sides."""
+"""The published table and ours as text: a table in the paper's form, then our differences and the paper's."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from mclab.report.table.columns import Shown
 from mclab.report.table.grids import fit, text_grid, wrapped
 from mclab.report.text import NOTHING, listed, p_text, seeds_text
 
-#: Ours in the units that the table shows; shares are shown in percent.
+#: The units in which the table shows our figures; shares are shown in percent.
 UNITS: dict[Metric, str] = {
     **dict.fromkeys(("accuracy", "value_accuracy", "values_found", "token_accuracy"), "%"),
     "loss": "nats",
@@ -21,7 +21,7 @@ UNITS: dict[Metric, str] = {
     "tokens_per_s": "tokens/s",
     "mmacs": "million multiply-adds a token",
 }
-#: What each verdict says, in the order in which they are counted.
+#: The meaning of each verdict, in the order in which the verdicts are counted.
 WORDS: dict[Verdict, str] = {
     "agrees": "told apart, as published",
     "contradicts": "told apart, the other way",
@@ -30,7 +30,7 @@ WORDS: dict[Verdict, str] = {
     "better": "told apart, nothing published",
     "worse": "told apart, nothing published",
 }
-#: What mends a mark.
+#: For each mark, what it means and what mends it.
 MENDED = {
     AT_CHANCE: "not above a predictor that does not recall; more steps or another learning rate, then more seeds",
     FEW_STARTED: "most runs have not begun to learn; more steps or another learning rate, then more seeds",
@@ -41,8 +41,10 @@ MENDED = {
 
 
 def tables(found: Reproduction) -> list[tuple[str, list[Shown]]]:
-    """Titles and tables: a row a variant and a column a task group, ours beside the paper's; then for each column the
-    differences. A grid with one column, in which a row is held against one other, has both in one table.
+    """Return titles and tables: first the figures, ours and the paper's, with a row for each variant; then differences.
+
+    There is a table of differences for each column. A grid with only one column, in which each row is compared with at
+    most one other row, has figures and differences in one table.
     """
     rows = [each.row for each in found.held]
     if len(found.columns) == 1 and rows and len(set(rows)) == len(rows):
@@ -74,7 +76,7 @@ def _differences(found: Reproduction, column: Column) -> list[Shown]:
 
 
 def _pieces(column: Column, held: Sequence[Held | None]) -> Iterator[Shown]:
-    """A difference on both sides, its p and its verdict; nothing in a row that is held against none."""
+    """Yield the columns of comparisons: our difference, the paper's, p, verdict; `–` where a row has no comparison."""
 
     def shown(head: str, text: Callable[[Held], str], right: bool = True, expendable: int = 0) -> Shown:
         return Shown(head, tuple(text(each) if each else NOTHING for each in held), right, expendable)
@@ -87,14 +89,14 @@ def _pieces(column: Column, held: Sequence[Held | None]) -> Iterator[Shown]:
 
 
 def number(value: float, metric: Metric, sign: str = "") -> str:
-    """A figure of ours: percent, bits, tokens."""
+    """Return one of our figures as text in the unit of `UNITS`."""
     if metric in RISING and metric not in COSTS:
         return f"{round(100 * value, 1) + 0.0:{sign}.1f}"
     return f"{round(value) + 0.0:{sign},.0f}" if metric == "tokens_per_s" else f"{round(value, 3) + 0.0:{sign}.3f}"
 
 
 def _ours(entry: Entry, metric: Metric) -> str:
-    """`41.2 ± 3.1`, mean and half of its interval, with the mark of a row from which nothing follows."""
+    """Return, e.g., `41.2 ± 3.1`: mean, half of its interval, and the mark of an entry that gets no verdict."""
     mark = f" ({entry.mark})" if entry.mark else ""
     spread = entry.spread
     if spread.mean is None:
@@ -109,7 +111,7 @@ def _published(figure: float | Word | None) -> str:
 
 
 def _gap(gap: Difference, metric: Metric) -> str:
-    """`+8.1 [+2.0, +14.2]`; not clipped, since a column may be no share."""
+    """Return, e.g., `+8.1 [+2.0, +14.2]`: our difference with its interval, which is not clipped."""
     if gap.mean is None:
         return NOTHING
     mean = number(gap.mean, metric, "+")
@@ -125,7 +127,7 @@ def _paper_gap(held: Held) -> str:
 
 
 def verdict_text(held: Held) -> str:
-    """`agrees`, `open (about 14 seeds, 52 to be safe)`, `worse (not published)`, `none (at chance: ar)`."""
+    """Return, e.g., `agrees`, `open (about 14 seeds, 52 to be safe)`, `worse (not published)`, `none (at chance)`."""
     high = ["ceiling"] * (held.ceiling and held.verdict in ("even", "open", "agrees"))
     if held.verdict == "open":
         return _bracketed("open", [_seeds_that_tell(held), *high])
@@ -146,7 +148,7 @@ def _seeds_that_tell(held: Held) -> str:
 
 
 def verdicts(found: Reproduction) -> list[str]:
-    """How many rows agree, and what keeps the others from a verdict."""
+    """Return sentences on how many comparisons agree, and on why others have no verdict."""
     judged = [each for each in found.held if each.verdict != "none"]
     counts = Counter(each.verdict for each in judged)
     lines = []
@@ -166,7 +168,7 @@ def verdicts(found: Reproduction) -> list[str]:
 
 
 def _mending(found: Reproduction) -> Iterator[str]:
-    """What would mend the rows that are marked."""
+    """Yield what would mend the entries that have a mark."""
     marks = [entry.mark for entry in found.entries.values() if entry.mark]
     for mark, way in MENDED.items():
         if any(mark in each for each in marks):
@@ -179,7 +181,7 @@ def _without(found: Reproduction) -> str:
 
 
 def how_to_read_paper(found: Reproduction) -> list[str]:
-    """How to read the tables."""
+    """Return sentences on how to read the tables."""
     plan = found.summary.plan
     lines = [
         f"Paper: {found.paper.source}. Seeds {seeds_text(plan.seeds)}. Ours: mean ± half of its 95 % t interval over "
@@ -213,7 +215,7 @@ def _judging(found: Reproduction) -> Iterator[str]:
 
 
 def terminal_text(found: Reproduction, width: int) -> str:
-    """Question, tables, verdicts and what is unusual, no wider than `width` where that can be."""
+    """Return question, tables, how to read them, verdicts and alarms, no wider than `width` where possible."""
     plan = found.summary.plan
     parts = [wrapped(plan.question or plan.name, width)]
     for title, columns in tables(found):

@@ -1,4 +1,4 @@
-"""The effects of a whole grid as points with intervals, main effects above, interactions below."""
+"""The figure of the effects of a whole grid: points with intervals, first the main effects, then the interactions."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,13 +12,17 @@ from mclab.report.table.effects import Effect, effects, most_telling
 from mclab.report.table.summary import Summary
 from mclab.report.text import clip, cut, signed, signed_interval
 
-#: Inches of a row.
+#: Height of a row in inches.
 ROW = 0.26
 LONGEST = 48
 
 
 def effects_figure(summary: Summary) -> Figure:
-    """Each effect's mean with its interval, every seed as a dot, filled where Holm's p is below 0.05."""
+    """Draw the mean of each effect with its interval, and every seed as a small dot.
+
+    The mean is filled where the effect is significant and none of its cells has a mark (`Effect.apart`). Raises
+    `ConfigError` where there are no effects.
+    """
     every = effects(summary)
     if not every:
         raise ConfigError(
@@ -46,7 +50,7 @@ def effects_figure(summary: Summary) -> Figure:
 
 
 def _label(effect: Effect) -> str:
-    """`input − context (gate)`, or the interaction's name."""
+    """Return the label of an effect, e.g. `gate: input − context`, or the name of an interaction."""
     if effect.main:
         return f"{effect.factors[0].name}: {effect.levels[0]} − {effect.factors[0].levels[0]}"
     return effect.name

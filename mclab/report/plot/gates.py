@@ -1,4 +1,4 @@
-"""A picture of gates: a panel for each head, a row for each query, a column for each segment."""
+"""The figure of a gate's weights: a panel for each head, a row for each query, a column for each segment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,30 +14,31 @@ from matplotlib.ticker import MaxNLocator
 from mclab.report.characters import Strip
 from mclab.report.plot.style import COLOURS, GREY, STYLE, WIDTH
 
-#: Rows of a panel; a picture of more says how many it leaves out.
+#: The most rows of a panel; the caption says how many further queries there are.
 MOST_ROWS = 48
-#: Inches.
+#: Heights in inches: of a row, and of the space above and below the panels.
 ROW, ABOVE, BELOW = 0.17, 0.75, 0.75
-#: Left edge of title and foot, as a share of the width.
+#: The left edge of title and foot, as a fraction of the width.
 LEFT = 0.01
 MOST_ACROSS = 4
-#: Light to dark blue: what is darker is read more.
+#: From light to dark blue; darker means a larger weight.
 COLOUR_MAP = "Blues"
 RIGHT, WRONG, HELD = "black", COLOURS[1], COLOURS[1]
 
 
 @dataclass(frozen=True)
 class GatePanel:
-    """One head: its name, and what it reads for each query."""
+    """The panel of one head: its title, and the weights with which the head reads, for each query."""
 
     title: str
     strips: Sequence[Strip]
 
 
 def gate_figure(title: str, labels: Sequence[str], right: Sequence[bool], panels: Sequence[GatePanel]) -> Figure:
-    """Sizes of weights, up to 1; cells that hold what the query needs are outlined, segments not yet seen are grey.
+    """Draw the absolute weights from 0 to 1. Segments that hold what the query needs are outlined; unseen are grey.
 
-    `labels` and `right` belong to the rows of every panel; a label is coloured where the answer is wrong.
+    `labels` and `right` (whether the answer is right) are those of the rows, in every panel. The label of a wrong
+    answer is coloured.
     """
     rows = min(len(labels), MOST_ROWS)
     across = min(MOST_ACROSS, len(panels))
@@ -58,7 +59,10 @@ def gate_figure(title: str, labels: Sequence[str], right: Sequence[bool], panels
 
 
 def gate_map(title: str, labels: Sequence[str], right: Sequence[bool], panels: Sequence[GatePanel], form: str) -> bytes:
-    """The figure as a file's content, png, svg or pdf; no user's matplotlibrc changes it. Needs no display."""
+    """Return the figure as the content of a file in the format `form` (png, svg or pdf).
+
+    No matplotlibrc of the user changes it. Needs no display.
+    """
     buffer = BytesIO()
     with matplotlib.style.context(["default", STYLE]):
         gate_figure(title, labels, right, panels).savefig(buffer, format=form)
@@ -90,7 +94,7 @@ def _panel(axes: Axes, panel: GatePanel, rows: int) -> AxesImage:
 
 
 def _labels(first: Sequence[Axes], labels: Sequence[str], right: Sequence[bool]) -> None:
-    """Of the panels at the left edge."""
+    """Set the labels of the rows in the panels at the left edge."""
     for axes in first:
         axes.set_yticks(range(len(labels)), labels, fontsize=7.5)
         for tick, fine in zip(axes.get_yticklabels(), right, strict=False):

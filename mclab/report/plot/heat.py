@@ -1,4 +1,4 @@
-"""The heat map that needle-in-a-haystack people know: depth down, length across, one panel per row."""
+"""The heat map of needle-in-a-haystack tests: depth against length, with a panel for each row."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from mclab.report.table.summary import Summary
 from mclab.report.text import is_number, value_text
 
 ACROSS, DOWN = "length", "depth"
-#: Dark blue to yellow, even steps of lightness, for all kinds of colour vision.
+#: From dark blue to yellow in even steps of lightness; suited to all kinds of colour vision.
 COLOUR_MAP = "cividis"
-#: A mean below this is written in white.
+#: A mean below this is written in the colour `PALE`, since its cell is dark.
 DARK = 0.5
-#: What is written on a light and on a dark cell, whatever the colours of the page.
+#: The colours of numbers on a light and on a dark cell; the page does not change them.
 INK, PALE = "#111111", "#FEFEFE"
 MOST_PANELS = 24
 #: Numbers are written into cells of at least this width, in inches.
@@ -31,7 +31,7 @@ CELL_HEIGHT = 0.27
 
 @dataclass(frozen=True)
 class Panel:
-    """A title and the spot at each place."""
+    """A title, and the spot at each pair of values (down, across) as texts."""
 
     title: str
     cells: dict[tuple[str, str], Spot]
@@ -39,7 +39,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Map:
-    """Two keys, their values small to large, and the panels."""
+    """The keys along the two axes, their values `ys` and `xs` in ascending order, and the panels."""
 
     down: str
     across: str
@@ -49,7 +49,10 @@ class Map:
 
 
 def heat_map(summary: Summary) -> Map | None:
-    """Depth (else another number that slices differ by) by length; `None` where the slices are no such grid."""
+    """Return the map of depth by length; where there is no depth, another number in which slices differ replaces it.
+
+    `None` where the slices are no such grid.
+    """
     found = spots(summary)
     keys = [key for key in varied(found) if all(is_number(spot.at.get(key, 0)) for spot in found)]
     if ACROSS not in keys and f"task.{ACROSS}" in summary.plan.axes:
@@ -73,7 +76,7 @@ def _panels(summary: Summary, found: Sequence[Spot], down: str) -> Iterator[Pane
 
 
 def heat_figure(summary: Summary) -> Figure:
-    """Mean over seeds in every cell, one colour scale from 0 to 1. Raises `ConfigError` where there is no grid."""
+    """Draw the mean over seeds in every cell, in colours from 0 to 1. Raises `ConfigError` where there is no grid."""
     drawn = heat_map(summary)
     if drawn is None:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""The figures of a grid, by kind. The only module that a caller of plots needs."""
+"""Draw the figures of a grid by kind, and write their files. It is the only module that a caller of plots needs."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from mclab.report.table.effects import effects
 from mclab.report.table.export import write_files
 from mclab.report.table.summary import Summary, summarise
 
-#: Per format, the metadata that would hold the time of writing, switched off.
+#: For each format, the metadata that keep the time of writing out of the file.
 METADATA: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 #: The kinds of figure, each also the name of its file.
 KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state", "effects")
@@ -48,10 +48,10 @@ def write_plots(
 ) -> list[Path]:
     """Write `<kind>.<format>` into `folder` for each kind and format (png, svg, pdf); return the paths.
 
-    Without `kinds`: `accuracy`, `heat` where the slices are a grid of depth by length, and `effects` of a grid of two
-    axes or more. `curve` finds the evaluations of a run by its id, for the kind `curves`. `wanted` is the layout, by
-    default the screen's; `labels` rename rows, keys and slices (`OLD=NEW`). Needs no display. Raises `ValueError` for
-    another format or kind, and `ConfigError` for a kind that has nothing to draw or a name that is not drawn.
+    Without `kinds`, those of `fitting` are drawn. `curve` finds the evaluations of a run by its id, for the kind
+    `curves`. `wanted` is the layout, by default the current one. `labels` rename rows, keys and slices (`OLD=NEW`).
+    Needs no display. Raises `ValueError` for an unknown format or kind, and `ConfigError` for a kind that has nothing
+    to draw and for a label whose OLD is not in a figure.
     """
     for what, given, known in (("format", formats, tuple(METADATA)), ("kind", kinds, KINDS)):
         unknown = [word for word in given if word not in known]
@@ -65,7 +65,10 @@ def write_plots(
 
 
 def with_labels(wanted: Layout, labels: Sequence[str], figures: Iterable[Callable[[], Figure]]) -> Layout:
-    """The layout with its names: which ones there are to rename is known once the figures were drawn."""
+    """Return the layout with the new names of `labels`.
+
+    The figures are drawn once before, to find out which names are in them.
+    """
     if not labels:
         return wanted
     first = replace(wanted, names=Names())
@@ -82,12 +85,16 @@ def refuse_empty(plan: Plan, lookup: Lookup) -> None:
 
 
 def fitting(summary: Summary) -> list[str]:
-    """The kinds that are drawn unasked."""
+    """Return the kinds that are drawn by default.
+
+    They are `accuracy`, `heat` where the slices are a grid of a number (e.g. depth) by length, and `effects` where
+    there are any (see `table.effects.effects`).
+    """
     return ["accuracy", *["heat"] * (heat_map(summary) is not None), *["effects"] * bool(effects(summary))]
 
 
 def render(summary: Summary, form: str, kind: str = "accuracy", curve: Curve | None = None) -> bytes:
-    """The figure as a file's content; the same summary gives the same bytes, whatever matplotlibrc the user has."""
+    """Return a figure as the content of a file. The same summary gives the same bytes; no matplotlibrc changes them."""
     return drawn(lambda: figure_of(summary, kind, curve), form)
 
 
@@ -97,14 +104,14 @@ def drawn(
     style: Mapping[str, Any] | None = None,
     before: Callable[[Figure], None] = lambda made: None,
 ) -> bytes:
-    """What `figure` draws in the house's style and the present layout, as a file's content.
+    """Return what `figure` draws as the content of a file, in mclab's style and the current layout.
 
-    `style` is added to the house's; `before` sees the figure before it is saved.
+    `style` holds further settings of matplotlib; `before` is called with the figure before it is saved.
     """
     buffer = BytesIO()
     house: dict[str, Any] = {**STYLE, **layout().style, **(style or {})}
     with matplotlib.style.context(["default", house]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # shown as a box; not the user's to mend
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # it is shown as a box; the user cannot change that
         made = figure()
         _show_hidden(made)
         before(made)
@@ -113,7 +120,7 @@ def drawn(
 
 
 def _show_hidden(figure: Figure) -> None:
-    """Write out hidden characters in every text, and in the labels of ticks, which are made when it is drawn."""
+    """Make invisible characters visible in every text and tick label of the figure."""
     for text in figure.findobj(Text):
         assert isinstance(text, Text)
         text.set_text(printable(text.get_text()))
@@ -125,7 +132,7 @@ def _show_hidden(figure: Figure) -> None:
 
 
 def figure_of(summary: Summary, kind: str, curve: Curve | None = None) -> Figure:
-    """One figure. Raises `ConfigError` where there is nothing to draw."""
+    """Draw the figure of a kind. Raises `ConfigError` where there is nothing to draw."""
     if kind == "curves":
         return curves_figure(summary, curve or (lambda run: []))
     figures = {
@@ -141,6 +148,6 @@ def figure_of(summary: Summary, kind: str, curve: Curve | None = None) -> Figure
 
 
 def accuracy_figure(summary: Summary) -> Figure:
-    """Lines along a numeric key where the grid has one, else one row of points per cell."""
+    """Draw lines along a numeric key where the grid has one, else a row of points for each cell."""
     axis = numeric_axis(summary)
     return points_figure(summary) if axis is None else lines_figure(summary, axis)

@@ -1,4 +1,4 @@
-"""How large a figure is and what is written on it: the screen's layout by default, a printed column's by wish."""
+"""The layout of a figure: its width, font sizes and names; by default for the screen, else for print."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,32 +10,31 @@ from mclab.config.error import did_you_mean
 from mclab.config.strict import ConfigError
 from mclab.report.text import listed
 
-#: Inches of a column, and of a page of two columns, as most venues have them.
+#: The width of a column, and of a page with two columns, in inches, as most venues have them.
 SINGLE, DOUBLE = 3.3, 7.0
-#: Centimetres.
+#: The least and the largest width of a figure, in centimetres.
 LEAST, MOST = 5, 60
 _WIDTH, _TEXT, _FOOT = 8.4, 9.5, 8.0
-#: A panel is no narrower, in inches.
+#: The least width of a panel, in inches.
 _NARROWEST = 1.6
 
 
 @dataclass(frozen=True)
 class Names:
-    """What texts of a figure are to be called instead; `seen` holds the texts that asked, so that a typo is told."""
+    """New names for texts of a figure. `seen` collects all texts that can be renamed, to report a typo in a label."""
 
     given: Mapping[str, str] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
 
     def __call__(self, text: str) -> str:
-        """The name to show for a row, a key or a slice."""
+        """Return the name to show for a row, a key or a slice."""
         self.seen.add(text)
         return self.given.get(text, text)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Width in inches, sizes of type in points. `heading` is on top: by default the question, nothing where it is
-    empty."""
+    """A layout: width in inches, font sizes in points. `heading` replaces the question on top; "" leaves it out."""
 
     width: float = _WIDTH
     text: float = _TEXT
@@ -47,30 +46,33 @@ class Layout:
 
     @property
     def scale(self) -> float:
-        """Inches of text beside the screen's."""
+        """The font size relative to that of the screen's layout."""
         return self.text / _TEXT
 
     def letters(self, screen: int, size: float = _TEXT, mine: float | None = None) -> int:
-        """How many letters fit where the screen's layout has room for `screen` letters of `size` points."""
+        """Return how many letters of `mine` points fit where the screen's layout has `screen` letters of `size` points.
+
+        `mine` is by default the font size of the text.
+        """
         return max(8, int(screen * self.width / _WIDTH * size / (mine or self.text)))
 
     def across(self, most: int) -> int:
-        """Panels side by side, at most `most`."""
+        """Return how many panels fit side by side, at most `most`."""
         return max(1, min(most, int(self.width / _NARROWEST)))
 
     @property
     def style(self) -> dict[str, Any]:
-        """What it changes of the house's style."""
+        """The settings of matplotlib that the layout changes in mclab's style."""
         return {"font.size": self.text, "axes.titlesize": self.text, "axes.labelsize": self.text}
 
 
 def printed(inches: float) -> Layout:
-    """A layout for print: text of 8 points at that width, the smallest 6.5."""
+    """Return a layout for print with a width in `inches`: text of 8 points, the smallest text 6.5 points."""
     return Layout(inches, text=8.0, title=9.0, foot=7.0, number=6.5)
 
 
 def inches(width: str) -> float:
-    """`single`, `double`, or a width in centimetres, in inches. Raises `ConfigError`."""
+    """Return a width in inches, given as `single`, `double` or in centimetres. Raises `ConfigError`."""
     words = {"single": SINGLE, "double": DOUBLE}
     if width in words:
         return words[width]
@@ -84,8 +86,11 @@ def inches(width: str) -> float:
 
 
 def renamed(labels: Sequence[str], seen: Collection[str]) -> dict[str, str]:
-    """What each `OLD=NEW` renames, OLD being a row, a key or a slice that is drawn; of several the longest, since names
-    may hold `=` themselves. Raises `ConfigError` with the nearest name."""
+    """Parse each `OLD=NEW` of `labels` to old -> new name, where OLD is a row, a key or a slice in `seen`.
+
+    Names may contain `=`: where a text can be split in several ways, the longest known OLD is taken. Raises
+    `ConfigError`, with the nearest name, where no OLD is known.
+    """
     found: dict[str, str] = {}
     for text in labels:
         parts = text.split("=")
@@ -103,13 +108,13 @@ _CURRENT: ContextVar[Layout | None] = ContextVar("layout", default=None)
 
 
 def layout() -> Layout:
-    """The layout that figures are drawn in now."""
+    """Return the current layout, in which figures are drawn."""
     return _CURRENT.get() or Layout()
 
 
 @contextmanager
 def using_layout(wanted: Layout | None) -> Iterator[None]:
-    """Draw in this layout; `None` leaves it as it is."""
+    """Make `wanted` the current layout inside the `with` block; `None` keeps the current one."""
     token = _CURRENT.set(wanted or _CURRENT.get())
     try:
         yield
@@ -118,5 +123,5 @@ def using_layout(wanted: Layout | None) -> Iterator[None]:
 
 
 def named(text: str) -> str:
-    """What a row, a key or a slice is called in the figure."""
+    """Return the name of a row, a key or a slice in the figure."""
     return layout().names(text)

@@ -1,4 +1,4 @@
-"""Accuracies along a numeric key: which key a grid can be drawn along, and one line per value of the other keys."""
+"""The figure of accuracy against a numeric key of the grid, with one line for each value of the other keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import MOST_ROWS, Summary
 from mclab.report.text import NOTHING, full_label, is_number, plain, value_text
 
-#: Fewer values than this make no line, and more lines than this cannot be told apart.
+#: The least number of values along a line, and the largest number of lines in a figure.
 LEAST_VALUES, MOST_LINES = 3, 8
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The numeric key along x, the keys that tell lines apart, and the keys that follow x (zipped with it)."""
+    """The path of the numeric key along x, the keys in which lines differ, and the keys that are zipped with x."""
 
     path: str
     others: tuple[str, ...]
@@ -43,9 +43,9 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """Cells in the order of x. `xs` is empty for a cell in which the numeric key means nothing: a reference.
+    """A line: cells in the order of x. `colour` and `dash` are places in the palettes.
 
-    `colour` and `dash` are places in the plot's palettes.
+    `xs` is empty for a reference: cells in which the numeric key has no effect.
     """
 
     label: str
@@ -56,7 +56,10 @@ class Line:
 
 
 def numeric_axis(summary: Summary) -> Axis | None:
-    """The key with the most numbers, where it makes a plot: three or more values, few enough lines."""
+    """Return the numeric key with the most values that gives a plot; `None` where there is none.
+
+    It needs at least three values, a value in at least half of the rows, and at most `MOST_LINES` lines.
+    """
     if summary.plan.named:
         return None
     paths = [path for path in summary.plan.axes if _numeric(summary, path)]
@@ -78,7 +81,7 @@ def _numeric(summary: Summary, path: str) -> bool:
 
 
 def _split(summary: Summary, path: str) -> Axis:
-    """The other keys: those with one value for each x follow it, the rest tell lines apart."""
+    """Divide the keys other than `path`: those with one value for each x are followers, lines differ in the rest."""
     others = [other for other in summary.plan.axes if other != path]
     followers = tuple(other for other in others if _follows(summary, other, path))
     return Axis(path, tuple(other for other in others if other not in followers), followers)
@@ -91,13 +94,13 @@ def _follows(summary: Summary, other: str, path: str) -> bool:
 
 
 def followed(summary: Summary, path: str, other: str) -> list[str]:
-    """The values of `other`, zipped with `path`, in the order of `path`."""
+    """Return the values of the key `other`, which is zipped with `path`, in the order of the values of `path`."""
     pairs = {plain(row.values[path]): value_text(row.values.get(other)) for row in summary.rows if path in row.values}
     return [pairs[x] for x in sorted(pairs)]
 
 
 def lines_along(summary: Summary, axis: Axis) -> list[Line]:
-    """The cells, gathered into lines and references, in the plan's order."""
+    """Gather the cells into lines and references, in the plan's order."""
     names = {path: summary.names[path] for path in axis.others}
     groups: dict[tuple[bool, str], list[Row]] = {}
     for row in summary.rows:
@@ -111,7 +114,11 @@ def lines_along(summary: Summary, axis: Axis) -> list[Line]:
 
 
 def _styles(axis: Axis, firsts: Sequence[Row]) -> list[tuple[int, int]]:
-    """Colour and dash of each line: with two keys the one with more values is told by colour, the other by dash."""
+    """Return colour and dash of each line, as places in the palettes.
+
+    Where lines differ in two keys, colours show the key with more values and dashes the other, if it has few enough
+    values. Else each line has its own colour.
+    """
     texts = [[value_text(row.values.get(path)) for path in axis.others] for row in firsts]
     if len(axis.others) != 2:
         return [(number, 0) for number in range(len(firsts))]
@@ -130,7 +137,7 @@ def _line_of(text: str, rows: Sequence[Row], path: str | None, style: tuple[int,
 
 
 def lines_figure(summary: Summary, axis: Axis) -> Figure:
-    """One panel per slice: mean with interval and every seed, joined along the numeric key."""
+    """Draw a panel for each slice: means with intervals, joined along the numeric key, and every seed."""
     lines = lines_along(summary, axis)
     across = legend_columns([named(line.label) for line in lines])
     rows = -(-len(lines) // across) if len(lines) > 1 else 0
@@ -148,7 +155,7 @@ def lines_figure(summary: Summary, axis: Axis) -> Figure:
 
 
 def _dense_caption(summary: Summary, lines: Sequence[Line]) -> str | None:
-    """What a line and its band are; `None` where every value has its marks."""
+    """Return a caption on lines and bands; `None` where no line has so many values that it is drawn with a band."""
     if all(len(line.xs) <= MOST_ROWS for line in lines):
         return None
     counts = sorted({row.accuracy.n for row in summary.rows})
@@ -158,7 +165,7 @@ def _dense_caption(summary: Summary, lines: Sequence[Line]) -> str | None:
 
 
 def _x_label(summary: Summary, axis: Axis) -> str:
-    """The key's name, with the values of what is zipped with it: `length (pairs 4, 8, 16)`."""
+    """Return the key's name with the values of the keys zipped with it, e.g. `length (pairs 4, 8, 16)`."""
     told = [f"{named(summary.names[path])} {', '.join(followed(summary, axis.path, path))}" for path in axis.followers]
     return named(summary.names[axis.path]) + (f" ({'; '.join(told)})" if told else "")
 
@@ -184,7 +191,7 @@ def _panel(panel: Axes, summary: Summary, lines: Sequence[Line], part: str, acro
 
 
 def _levels(line: Line, places: Mapping[float, float], part: str) -> list[tuple[float, float | None]]:
-    """What is had without recall along a line; nothing along a reference."""
+    """Return (place along x, accuracy without recall) along a line; empty for a reference."""
     return [(places[x], without_recall_in(row, part)) for x, row in zip(line.xs, line.rows, strict=False)]
 
 
@@ -198,7 +205,7 @@ def _draw(panel: Axes, line: Line, at: Sequence[float], aside: float, part: str)
 
 
 def _draw_band(panel: Axes, line: Line, at: Sequence[float], part: str) -> None:
-    """A line of many values: its means joined, its intervals as a band."""
+    """Draw a line with many values: the means joined, the intervals as a band, no seeds."""
     spreads = [(place, spread_in(row, part)) for place, row in zip(at, line.rows, strict=True)]
     known = [(place, spread.mean, interval_arms(spread)) for place, spread in spreads if spread.mean is not None]
     xs, means = [place for place, _, _ in known], [mean for _, mean, _ in known]

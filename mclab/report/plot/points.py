@@ -1,4 +1,4 @@
-"""Accuracies of cells without a numeric axis: one line per cell, top to bottom as the plan lists them."""
+"""The figure of accuracy for a grid without a numeric key: a row for each cell, from top to bottom in plan order."""
 
 from collections.abc import Sequence
 from math import nan
@@ -32,14 +32,15 @@ BASELINE, OTHER, LOST = "black", COLOURS[0], COLOURS[1]
 #: How far below a cell's mean its seeds are drawn, in rows.
 BELOW = 0.27
 LONGEST = 30
-#: Inches of a row. Names of more lines than this leave no room for panels side by side.
+#: Height of a row in inches. Where a name has more lines than `CROWDED`, panels are not side by side.
 ROW, CROWDED = 0.38, 3
 
 
 def points_figure(summary: Summary) -> Figure:
-    """One panel per slice; a cell is its mean with interval, its seeds below; the baseline's mean is dashed.
+    """Draw a panel for each slice: for each cell its mean with interval and below it the seeds.
 
-    Of many cells the first, the best and the worst, as the foot says.
+    The baseline's mean is a dashed line. Of many cells, only the first, the best and the worst are drawn; the foot says
+    so.
     """
     every, summary = summary, shortened(summary)
     foot = [seeds_caption(summary), shortened_text(summary, every, "the tables hold all.")]
@@ -74,7 +75,10 @@ def _panel(axis: Axes, summary: Summary, part: str) -> None:
 
 
 def _levels(axis: Axes, levels: Sequence[tuple[int, float]]) -> None:
-    """What is had without recall, dotted across each cell's row; one line with gaps, since there may be many cells."""
+    """Draw the accuracy without recall as a dotted line across the row of each cell.
+
+    It is a single line with gaps, which is fast also for many cells.
+    """
     xs = [x for _, level in levels for x in (level, level, nan)]
     ys = [y for at, _ in levels for y in (at - 0.5, at + 0.5, nan)]
     if xs:
@@ -82,7 +86,7 @@ def _levels(axis: Axes, levels: Sequence[tuple[int, float]]) -> None:
 
 
 def _cells(axis: Axes, cells: Sequence[tuple[int, Row]], part: str, colour: str) -> None:
-    """Cells of one colour, each in its row."""
+    """Draw cells in one colour, each in its row: means with intervals, seeds, diverged seeds."""
     dots, lost, texts = list[tuple[float, float]](), list[float](), list[str]()
     for place, row in cells:
         seeds, diverged = seeds_in(row, part)
@@ -110,12 +114,12 @@ def _cells(axis: Axes, cells: Sequence[tuple[int, Row]], part: str, colour: str)
 
 
 def wrapped(text: str) -> str:
-    """A name on at most two lines, three where they are short."""
+    """Break the name of a row into lines: at most two, in narrow figures three or four."""
     letters = letters_of_a_name()
     lines = 2 if letters == LONGEST else CROWDED if len(text) <= CROWDED * letters else CROWDED + 1
     return "\n".join(wrap(text, letters, max_lines=lines, placeholder=" …", break_long_words=True))
 
 
 def letters_of_a_name() -> int:
-    """Letters of a line of a row's name beside its points."""
+    """Return how many letters a line of a row's name may have."""
     return min(LONGEST, max(16, layout().letters(LONGEST)))

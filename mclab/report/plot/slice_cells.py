@@ -1,4 +1,4 @@
-"""Cells by slice: the keys of a slice (`length=128 pairs=32`) as numbers to draw along, and what makes a line."""
+"""Cells by slice: parse the keys of a slice (`length=128 pairs=32`) and gather cells into lines and panels."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _WORD = re.compile(r"([\w.]+)=(.*?)(?=\s[\w.]+=|$)")
 
 @dataclass(frozen=True)
 class Spot:
-    """One cell on one slice. `at` holds the task's keys as they are there: the slice's own words, else the cell's."""
+    """A cell on one slice. `at` are the keys of the task with their values, from the slice's name or else the cell."""
 
     row: Row
     part: str
@@ -26,14 +26,14 @@ class Spot:
 
 @dataclass(frozen=True)
 class Group:
-    """What one line or one panel shows: the spots of one row, or of rows that differ in the drawn keys alone."""
+    """The content of a line or a panel: the spots of one row, or of several rows that differ only in drawn keys."""
 
     label: str
     spots: tuple[Spot, ...]
 
 
 def spots(summary: Summary) -> list[Spot]:
-    """Every cell on each of the slices that it has a score on, in the table's order."""
+    """Return a spot for every cell and each slice on which it has a score, in the table's order."""
     scored = [(row, part) for row in summary.rows for part in summary.slices if part in row.slices]
     return [Spot(row, part, _keys_at(row, part)) for row, part in scored if row.slices[part].n]
 
@@ -41,13 +41,13 @@ def spots(summary: Summary) -> list[Spot]:
 def _keys_at(row: Row, part: str) -> dict[str, Any]:
     task = row.run.task
     at = {key: plain(value) for key, value in leaves(task)}
-    preset = getattr(task, "shape", None)  # what fills the keys that are null
+    preset = getattr(task, "shape", None)  # its values replace those that are null
     filled = {key: getattr(preset, key, None) for key, value in at.items() if value is None}
     return at | filled | keys_of(part)
 
 
 def keys_of(part: str) -> dict[str, Any]:
-    """`length=128 haystack=text` as keys and values; numbers are numbers."""
+    """Parse the name of a slice such as `length=128 haystack=text` to key -> value; numbers become numbers."""
     return {key: _value(text) for key, text in _WORD.findall(part)}
 
 
@@ -59,7 +59,10 @@ def _value(text: str) -> Any:
 
 
 def varied(found: Iterable[Spot], within_rows: bool = True) -> list[str]:
-    """Keys that take several values, in one row or (`within_rows` false) at all; those of own slices first."""
+    """Return the keys that take several values in one row or, without `within_rows`, in all rows together.
+
+    Keys that are in the names of slices come first.
+    """
     values: dict[tuple[Any, str], set[str]] = {}
     for spot in found:
         for key, value in sorted(spot.at.items(), key=lambda item: item[0] not in keys_of(spot.part)):
@@ -68,18 +71,21 @@ def varied(found: Iterable[Spot], within_rows: bool = True) -> list[str]:
 
 
 def own_key(row: Row) -> str | None:
-    """The key that the task's own slices are values of."""
+    """Return the key in which the task's own slices differ; `None` where their names have no key."""
     return next((key for part in row.own for key in keys_of(part)), None)
 
 
 def values_along(found: Iterable[Spot], key: str) -> list[Any]:
-    """The distinct values of a key, small to large."""
+    """Return the different values of a key in ascending order."""
     distinct = {value_text(spot.at[key]): spot.at[key] for spot in found if key in spot.at}
     return [distinct[text] for text in sorted(distinct, key=natural)]
 
 
 def groups(summary: Summary, found: Sequence[Spot], keys: Sequence[str]) -> list[Group]:
-    """The spots by row; rows that differ in nothing but `keys` are one group where none of their spots coincide."""
+    """Return the spots in groups, one for each row.
+
+    Rows that differ only in `keys` are in one group, unless two spots of a group would have the same keys.
+    """
     paths = {f"task.{key}" for key in keys}
     merged: dict[str, list[Spot]] = {}
     for spot in found:
@@ -99,13 +105,16 @@ def _label(summary: Summary, row: Row, drawn: set[str]) -> str:
 
 
 def _coincide(group: Sequence[Spot]) -> bool:
-    """True where two spots of different rows have the same keys."""
+    """Return whether two spots of the group have the same keys and values."""
     texts = [tuple(sorted((key, value_text(value)) for key, value in spot.at.items())) for spot in group]
     return len(set(texts)) < len(texts)
 
 
 def families(found: Sequence[Spot], drawn: Sequence[str]) -> dict[str, list[Spot]]:
-    """The spots by what else varies: `length=128, haystack=text` without the keys that are drawn; small to large."""
+    """Return the spots by the other varied keys, e.g. `length=128, haystack=text`, without the keys in `drawn`.
+
+    The families are in ascending order.
+    """
     others = [key for key in varied(found) if key not in drawn]
     parted: dict[str, list[Spot]] = {}
     for spot in found:

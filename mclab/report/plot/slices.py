@@ -1,6 +1,7 @@
-"""Accuracy by slice: a line for each of a few rows, along the slices or a number of things to be kept (capacity).
+"""The figures of accuracy by slice: a line for each row, against slices or the number of items to memorise (capacity).
 
-Of more rows each has a line of its own from its lowest slice to its highest (a dumbbell), with a point for each slice.
+Where there are many rows, each has a horizontal line from its lowest to its highest slice (a dumbbell), with a point
+for each slice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,22 +40,25 @@ from mclab.report.stats import LEAST_PAIRS
 from mclab.report.table.summary import Summary, shortened, shortened_text
 from mclab.report.text import is_number, value_text
 
-#: Keys that say how much a model must keep, the first that varies is drawn.
+#: Keys for the number of items that a model must memorise; the first of them that varies is drawn.
 CAPACITY = ("pairs", "needles", "keys", "values")
-#: More lines than colours times dashes cannot be told apart.
+#: The number of different pairs of colour and dash; a figure has no more lines than this.
 MOST_LINES = len(COLOURS) * MOST_DASHES
 MOST_PANELS = 12
-#: More lines than this in one panel are a thicket.
+#: Where there are more lines than this, dumbbells are drawn instead.
 MOST_SIDE_BY_SIDE = 8
-#: Even steps of lightness, told apart in grey too; its yellow end is too pale on white.
+#: A colour map with even steps of lightness, which also works in grey; the part above `PALEST` is too pale on white.
 COLOUR_MAP, PALEST = "viridis", 0.82
-#: Inches of a row.
+#: Height of a row in inches.
 ROW = 0.3
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a figure shows: the key along x, a panel per family of the other keys, a line per group."""
+    """The content of a figure: the key along x and its values, a panel for each family of other keys, the line labels.
+
+    `numbers` says that the values are numbers and x is logarithmic.
+    """
 
     key: str
     numbers: bool
@@ -64,14 +68,14 @@ class Drawn:
 
     @property
     def parts(self) -> list[str]:
-        """Every slice that is shown."""
+        """All slices that are shown."""
         return list(dict.fromkeys(spot.part for found in self.panels.values() for spot in found))
 
 
 def slices_figure(summary: Summary) -> Figure:
-    """Accuracy over the slices, those of further test variants (`eval.task`) in panels beside. Raises `ConfigError`.
+    """Draw accuracy against the slices; further test variants (`eval.task`) have their own panels.
 
-    A few rows are lines; of more each has a line of its own, with a point for each slice.
+    A few rows are drawn as lines, many as dumbbells. Raises `ConfigError` where no row has several slices.
     """
     found = spots(summary)
     keys = varied(found)
@@ -88,7 +92,10 @@ def slices_figure(summary: Summary) -> Figure:
 
 
 def capacity_figure(summary: Summary) -> Figure:
-    """Accuracy against the number of pairs or needles, on a logarithmic axis. Raises `ConfigError`."""
+    """Draw accuracy against the number of items to memorise (`CAPACITY`), on a logarithmic axis.
+
+    Raises `ConfigError` where no such number varies.
+    """
     found = spots(summary)
     keys = [key for key in CAPACITY if key in varied(found, within_rows=False) and _positive(found, key)]
     if not keys:
@@ -146,20 +153,23 @@ def _panel(panel: Axes, drawn: Drawn, found: Sequence[Group], across: int) -> No
 
 
 def _levels(group: Group, key: str, places: Mapping[str, float]) -> list[tuple[float, float | None]]:
-    """What is had without recall along a line."""
+    """Return (place along x, accuracy without recall) along a line, in the order of the places."""
     found = {places[value_text(spot.at[key])]: without_recall_in(spot.row, spot.part) for spot in group.spots}
     return sorted(found.items())
 
 
 def _along(drawn: Drawn) -> list[float]:
-    """Side by side, or at the numbers."""
+    """Return the place along x of each value: 0, 1, 2, ..., or its logarithm where the values are numbers."""
     if not drawn.numbers:
         return [float(place) for place in range(len(drawn.values))]
     return list(places_of([float(value) for value in drawn.values], wide_from=1).values())
 
 
 def dumbbell_figure(summary: Summary, found: Sequence[Spot], key: str) -> Figure:
-    """Rows from top to bottom, a marker and colour for each value of `key`; a panel for each family of other keys."""
+    """Draw the rows from top to bottom, with a marker and a colour for each value of `key`.
+
+    There is a panel for each family of other keys.
+    """
     every, summary = summary, shortened(summary)
     kept = {id(row) for row in summary.rows}
     shown = [spot for spot in found if id(spot.row) in kept]
@@ -221,8 +231,10 @@ def _dumbbell_panel(axes: Axes, lines: Sequence[str], found: Sequence[Group], ke
 
 
 def _dumbbell_points(axes: Axes, own: Sequence[tuple[int, Spot]], number: int, count: int, name: str) -> None:
-    """One slice of all rows, each a little above or below its row's middle so that intervals do not cover each other;
-    what is had without recall as a short upright line."""
+    """Draw slice `number` of `count` for all rows, a little above or below the row so that intervals do not overlap.
+
+    The accuracy without recall is a short vertical line.
+    """
     colour = to_hex(colormaps[COLOUR_MAP](PALEST * number / max(1, count - 1)))
     shift = (number - (count - 1) / 2) * min(0.12, 0.5 / count)
     spreads = [spread_in(spot.row, spot.part) for _, spot in own]

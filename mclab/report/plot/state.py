@@ -1,4 +1,4 @@
-"""Accuracy against state size: what a row's recall costs in memory."""
+"""The figure of accuracy against state size: how much memory a row needs for its accuracy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,34 +27,37 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import cut_middle, full_label, is_number, plain, value_text
 
-#: More lines than colours times dashes cannot be told apart.
+#: The number of different pairs of colour and dash; a figure has no more lines than this.
 MOST_LINES = len(COLOURS) * MOST_DASHES
 #: How far a row's seeds are drawn to the right of its mean, in doublings of the state.
 ASIDE = 0.06
-#: A row of the front is named where it is this much above the one that was named before.
+#: A row of the front gets its name where its accuracy is this much above that of the last row with a name.
 RISE = 0.05
-#: Letters of its name there.
+#: The most letters of a name at the front.
 LONGEST = 22
-#: What the broad grey line is.
+#: The explanation of the broad grey line.
 FRONT = "Grey: the front, rows that none beats with as little state."
 
 
 @dataclass(frozen=True)
 class Path:
-    """Rows that differ in one numeric key alone, by the size of their state."""
+    """A line of the figure: rows that differ only in one numeric key, in the order of their state sizes."""
 
     label: str
     rows: tuple[Row, ...]
 
 
 def state_of(row: Row) -> int | None:
-    """State size in floats, fixed and cached; `None` where no record has it."""
+    """Return the state size in floats, fixed and cached together; `None` where no record has it."""
     fixed, cached = row.state_fixed, row.state_cached
     return None if fixed is None or cached is None else fixed + cached
 
 
 def state_figure(summary: Summary) -> Figure:
-    """One panel per slice, state on a logarithmic axis, a line per group of rows. Raises `ConfigError`."""
+    """Draw a panel for each slice, with a line for each of `paths` against the state size on a logarithmic axis.
+
+    Raises `ConfigError` where there are fewer than two different state sizes or too many lines.
+    """
     found = paths(summary)
     sizes = [size for path in found for row in path.rows if (size := state_of(row))]
     if len(set(sizes)) < 2:
@@ -79,7 +82,7 @@ def state_figure(summary: Summary) -> Figure:
 
 
 def paths(summary: Summary) -> list[Path]:
-    """The rows that keep something, gathered; a key that says nothing but how large a model is makes no line."""
+    """Return the rows with a state, gathered into lines: the rows of a line differ only in the key `_along`."""
     along = _along(summary)
     names = {path: name for path, name in summary.names.items() if path in summary.plan.axes and path != along}
     gathered: dict[str, list[Row]] = {}
@@ -92,7 +95,7 @@ def paths(summary: Summary) -> list[Path]:
 
 
 def _along(summary: Summary) -> str | None:
-    """The numeric key with the most values, two at least, along which lines run."""
+    """Return the path of the numeric key with the most values; `None` where none has two. It varies along a line."""
     counts: dict[str, int] = {}
     for path in summary.plan.axes:
         known = [row.values[path] for row in summary.rows if path in row.values]
@@ -103,8 +106,13 @@ def _along(summary: Summary) -> str | None:
 
 
 def styles(found: Sequence[Path]) -> list[tuple[int, int, int]]:
-    """Colour, dash and marker of each line: a family of mixers has a colour, its members markers and dashes of their
-    own. Where all are of one family, or each is alone, every line has a colour."""
+    """Return for each line its colour, dash and marker, as places in their palettes.
+
+    Lines of one family (see `_family`) share a colour and differ in dash and marker. Instead, each line has its own
+    colour where there is only one family, where no family has two lines, where there are more families than colours, or
+    where a family has more lines than there are markers. If there are more lines than colours, the colours repeat with
+    another dash.
+    """
     families = [_family(path.rows[0]) for path in found]
     names = list(dict.fromkeys(families))
     most = max(map(families.count, names), default=0)
@@ -118,7 +126,7 @@ def styles(found: Sequence[Path]) -> list[tuple[int, int, int]]:
 
 
 def _family(row: Row) -> str:
-    """The update rule of the first layer, or the kind of its mixer."""
+    """Return the family of a row: the memory or update rule of its first layer, or else the name of its mixer."""
     first = row.run.model.pattern[0] if row.run.model.pattern else row.run.model.mixer
     if isinstance(first, str):
         return first.partition("/")[0]
@@ -127,7 +135,10 @@ def _family(row: Row) -> str:
 
 
 def front(found: Sequence[Path], part: str) -> list[tuple[float, float, Path]]:
-    """State, accuracy and line of the rows that no other beats with as little state, by state (Pareto's front)."""
+    """Return the Pareto front: each row that is more accurate than all rows with at most as much state.
+
+    The entries are state size, accuracy and line, in the order of the state sizes.
+    """
     points = [
         (float(size), mean, path)
         for path in found
@@ -142,7 +153,7 @@ def front(found: Sequence[Path], part: str) -> list[tuple[float, float, Path]]:
 
 
 def _draw_front(panel: Axes, found: Sequence[Path], part: str) -> None:
-    """The front as a broad grey step, with the names of those that make it where it rises."""
+    """Draw the front as a broad grey step line, with the names of its lines where it rises by at least `RISE`."""
     points = front(found, part)
     xs, ys = [log2(size) for size, _, _ in points], [mean for _, mean, _ in points]
     panel.plot(xs, ys, color=GREY, alpha=0.22, linewidth=6, drawstyle="steps-post", zorder=0.5)
@@ -159,7 +170,7 @@ def _draw_front(panel: Axes, found: Sequence[Path], part: str) -> None:
                 ha="left" if left else "right",
                 fontsize=layout().number,
             )
-            text.set_in_layout(False)  # a long name is no reason for a narrow panel
+            text.set_in_layout(False)  # a long name must not make the panel narrower
             named_already.add(path.label)
             last = y
 
@@ -175,6 +186,6 @@ def _panel(panel: Axes, found: Sequence[Path], part: str, ticks: Mapping[float, 
 
 
 def _tick(power: int) -> str:
-    """256, 4k, 2M: powers of two in units of 1024."""
+    """Return 2 ** power as a tick label such as 256, 4k or 2M, where k is 1024."""
     unit = min(power // 10, 3)
     return f"{2 ** (power - 10 * unit):g}{('', 'k', 'M', 'G')[unit]}"

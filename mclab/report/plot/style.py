@@ -1,4 +1,4 @@
-"""What every plot of accuracies shares: colours, style, the marks of a cell, which panels, limits."""
+"""What all plots of accuracies share: colours, style, the marks of a cell, the choice of panels, limits of axes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log2
@@ -18,19 +18,19 @@ from mclab.report.text import clip, interval, mean_std
 
 #: Okabe and Ito's palette for all kinds of colour vision (its yellow is too pale on white), and a grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
-#: A second cue beside colour.
+#: Markers, which distinguish lines in addition to their colours.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
-#: More dashes than these cannot be told apart.
+#: The number of dashes.
 MOST_DASHES = 4
 GREY = "#666666"
-#: Inches; a README shows it at about 100 dots an inch.
+#: Width of a figure in inches; a README shows it at about 100 dots per inch.
 WIDTH = 8.4
-#: Left edge of title, legend and foot, as a share of the width.
+#: The left edge of title, legend and foot, as a fraction of the width.
 LEFT = 0.01
-#: Of more slices than this only the task's own get a panel each; the plots by slice show the others.
+#: With more slices than this, only the task's own slices get a panel; the plots by slice show the others.
 MOST_PARTS = 11
-#: From this ratio of the largest to the smallest value on, the axis is logarithmic.
+#: The axis is logarithmic where the ratio of the largest to the smallest value is at least this.
 LOG_FROM = 4
 #: Width of a tick label's letter, in inches.
 LETTER = 0.085
@@ -60,7 +60,10 @@ STYLE: dict[str, Any] = {
 
 
 def panels(summary: Summary) -> tuple[str, ...]:
-    """A panel for all scored positions, and one per slice where a cell has several; of too many the task's own."""
+    """Return the slices that get a panel: `ALL`, and each slice where some cell has several.
+
+    With more than `MOST_PARTS` slices, only `ALL` and the task's own slices, if these are few enough.
+    """
     if not summary.has_slices:
         return (ALL,)
     if len(summary.slices) <= MOST_PARTS:
@@ -70,12 +73,15 @@ def panels(summary: Summary) -> tuple[str, ...]:
 
 
 def spread_in(row: Row, part: str) -> Spread:
-    """A cell's accuracy in a panel."""
+    """Return a cell's accuracy on the slice of a panel, as mean, interval and range."""
     return row.accuracy if part == ALL else row.slices.get(part, Spread())
 
 
 def seeds_in(row: Row, part: str) -> tuple[list[float], int]:
-    """The accuracies of the seeds that finished, and how many diverged; nothing where the cell lacks the slice."""
+    """Return the accuracies of the finished seeds and the number of diverged seeds.
+
+    Empty and 0 where the cell does not have the slice.
+    """
     if part != ALL and part not in row.slices:
         return [], 0
     done = {seed: record for seed, record in row.records.items() if record.status == "done"}
@@ -84,10 +90,10 @@ def seeds_in(row: Row, part: str) -> tuple[list[float], int]:
 
 
 def interval_arms(spread: Spread) -> tuple[float, float]:
-    """How far the interval, clipped to [0, 1], reaches to either side of the mean.
+    """Return the distances from the mean down and up to the ends of the interval, which is clipped to [0, 1].
 
-    Nothing for one seed or two: a t interval of two is 12.7 standard errors wide to each side, and the two stand there
-    as dots.
+    0 for one or two seeds: a t interval of two seeds is 12.7 standard errors wide on each side, and the seeds are drawn
+    as dots anyway.
     """
     lo, hi = _ends(spread)
     if spread.mean is None or lo is None or hi is None:
@@ -96,13 +102,16 @@ def interval_arms(spread: Spread) -> tuple[float, float]:
 
 
 def _ends(spread: Spread) -> tuple[float | None, float | None]:
-    """The ends of the interval that is drawn, clipped to [0, 1]."""
+    """Return the ends of the drawn interval, clipped to [0, 1]; `None` for fewer than three seeds."""
     return (clip(spread.lo, 0.0), clip(spread.hi, 0.0)) if spread.n >= LEAST_PAIRS else (None, None)
 
 
 def limits(summary: Summary, parts: Sequence[str] | None = None) -> tuple[float, float]:
-    """Tenths that hold every seed and every interval on `parts` (by default `panels`), and the baselines without recall
-    of rows that are not above them; at least 0.3 apart, a little beyond them for the marks."""
+    """Return the limits of the accuracy axis, which show all seeds and intervals on `parts` (by default `panels`).
+
+    They also show the baseline without recall of each row that is not above it. The limits are multiples of 0.1, at
+    least 0.3 apart, each moved outwards by 0.03 to leave room for the markers.
+    """
     shown = [(row, part) for row in summary.rows for part in parts or panels(summary)]
     spreads = [spread_in(row, part) for row, part in shown]
     values = [v for s in spreads for v in (s.min, s.max, *_ends(s)) if v is not None]
@@ -115,12 +124,15 @@ def limits(summary: Summary, parts: Sequence[str] | None = None) -> tuple[float,
 
 
 def without_recall_in(row: Row, part: str) -> float | None:
-    """What the best predictor without recall scores in a panel."""
+    """Return the accuracy of the best predictor without recall on the slice of a panel; `None` where it is unknown."""
     return row.without_recall.accuracy(part) if row.without_recall else None
 
 
 def draw_without_recall(axis: Axes, series: Iterable[Sequence[tuple[float, float | None]]]) -> None:
-    """(place along x, level): dotted across the whole panel where there is one level, else along each line's places."""
+    """Draw the baselines without recall dotted; `series` has for each line (place along x, level).
+
+    A single level is drawn across the whole panel, several levels along the places of their lines.
+    """
     known = [tuple((at, level) for at, level in each if level is not None) for each in series]
     levels = {level for each in known for _, level in each}
     style: dict[str, Any] = {"color": GREY, "linewidth": 1.0, "linestyle": ":", "zorder": 1}
@@ -131,45 +143,48 @@ def draw_without_recall(axis: Axes, series: Iterable[Sequence[tuple[float, float
         axis.plot([at for at, _ in each], [level for _, level in each], **style)
 
 
-#: The text of each point of a line, shown where somebody points at it (`mclab report`).
+#: The hover text of each point of a line, which the page of `mclab report` shows at the pointer.
 _SAID: WeakKeyDictionary[Artist, tuple[str, ...]] = WeakKeyDictionary()
 
 
 def set_hover_texts(artist: Artist, texts: Sequence[str]) -> None:
-    """Give each of an artist's points a text."""
+    """Set the hover text of each of the artist's points."""
     _SAID[artist] = tuple(texts)
 
 
 def hover_texts(artist: Artist) -> tuple[str, ...]:
-    """The text of each of an artist's points; most artists have none."""
+    """Return the hover text of each of the artist's points; empty for artists without hover texts."""
     return _SAID.get(artist, ())
 
 
 def seed_texts(row: Row, part: str, label: str | None = None) -> list[str]:
-    """The hover text of each of the seeds of `seeds_in`."""
+    """Return the hover text of each seed that `seeds_in` returns."""
     done = {seed: record for seed, record in row.records.items() if record.status == "done"}
     return [f"{label or row.label}, seed {seed}: {value:.3f}" for seed, value in scores(done, part).items()]
 
 
 def mean_text(row: Row, part: str, label: str | None = None) -> str:
-    """The hover text of a cell's mean."""
+    """Return the hover text of a cell's mean."""
     spread = spread_in(row, part)
     return f"{label or row.label}: {mean_std(spread)}" + f", 95 % {interval(spread)}" * (spread.n >= LEAST_PAIRS)
 
 
 def draw_seeds(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, told: Sequence[str] = ()) -> None:
-    """Small dots, darker where they cover each other; `told` are their hover texts."""
+    """Draw seeds as small transparent dots, darker where they overlap; `told` are their hover texts."""
     (dots,) = axis.plot(xs, ys, "o", color=colour, alpha=0.45, markersize=3.4, markeredgewidth=0, zorder=2)
     set_hover_texts(dots, told)
 
 
 def draw_lost(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str) -> None:
-    """Crosses for diverged seeds."""
+    """Draw diverged seeds as crosses."""
     axis.plot(xs, ys, "x", color=colour, markersize=5, markeredgewidth=1.4, zorder=3)
 
 
 def thinned(ticks: Mapping[float, str], inches: float) -> list[str]:
-    """The labels, in a panel of that width, without those that would run into the one before; the last one stays."""
+    """Return the labels of the ticks for a panel of a width in `inches`, with "" for labels that would overlap.
+
+    The last label is always kept.
+    """
     ats = list(ticks)
     scale = 0.9 * inches / (ats[-1] - ats[0] or 1.0)
 
@@ -187,7 +202,10 @@ def thinned(ticks: Mapping[float, str], inches: float) -> list[str]:
 
 
 def places_of(values: Sequence[float], wide_from: float = LOG_FROM) -> dict[float, float]:
-    """The place of each value along x: at its logarithm where the values span a ratio of `wide_from` or more."""
+    """Return the place of each value along x: the value, or its logarithm to base 2 where the axis is logarithmic.
+
+    It is logarithmic where the ratio of the last to the first value is at least `wide_from`.
+    """
     wide = values[0] > 0 and values[-1] / values[0] >= wide_from
     return {value: log2(value) if wide else value for value in values}
 
@@ -201,10 +219,10 @@ def draw_line(
     aside: float,
     marker: int | None = None,
 ) -> list[float]:
-    """Means with their intervals at `at`, joined, the seeds `aside` to the right of them; the means that there are.
+    """Draw a line of means with intervals at the places `at`, and the seeds `aside` to the right of them.
 
-    `style` is a place in the palettes of colours and of dashes, `marker` one in that of markers, by default as the
-    colour's; `scored` a cell and a slice for each place.
+    `style` are the places in the palettes of colours and dashes; `marker` is the place in the palette of markers, by
+    default that of the colour. `scored` has a cell and a slice for each place. Returns the means that are known.
     """
     colour = COLOURS[style[0]]
     for place, (row, part) in zip(at, scored, strict=True):
@@ -234,6 +252,6 @@ def draw_line(
 
 
 def _point_text(label: str, row: Row, part: str) -> str:
-    """A line and a place on it in words."""
+    """Return the name of a point: its line, its row if that has another name, and its slice."""
     names = list(dict.fromkeys(named(text) for text in (label, row.label)))
     return ", ".join([*names, *([named(part)] if part != ALL else [])])

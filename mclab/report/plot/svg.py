@@ -1,4 +1,4 @@
-"""Figures as SVG inside a page: real text, colours that follow the page, and something said of each point."""
+"""Figures as SVG elements of a page: with real text, colours that the page sets, and hover texts for points."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -15,11 +15,11 @@ from mclab.report.plot.layout import Layout, using_layout
 from mclab.report.plot.style import COLOURS, GREY, hover_texts
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-#: Letters are text of the page's own fonts, narrower than the one that the figure was laid out with.
+#: Text stays text in the page's own font, which is narrower than the font that the layout was computed with.
 STYLE = {"svg.fonttype": "none"}
-#: Figures of the page have no title: the page has it.
+#: Layouts for figures of a page; they have no title, since the page shows it.
 WIDE, NARROW = Layout(heading=""), Layout(width=3.6, text=8.5, foot=7.5, number=7.0, heading="")
-#: Colours of a figure that are the page's to choose: in the dark they are other ones.
+#: Colours of a figure that are replaced by variables of the page; its dark mode has other colours.
 _PAGE = {"#000000": "ink", GREY.lower(): "grey", "#e4e4e4": "rule", "#ffffff": "paper", "#d9d9d9": "rule"}
 _PAGE |= {colour.lower(): f"c{place}" for place, colour in enumerate(COLOURS) if colour.lower() not in _PAGE}
 _COLOUR = re.compile(r"(?<!\()#[0-9a-f]{6}\b")
@@ -35,7 +35,7 @@ class Drawing:
 
 
 def drawing(figure: Callable[[], Figure], prefix: str, alt: str, layout: Layout = WIDE) -> Drawing:
-    """The figure as an element of a page; `prefix` keeps its ids apart from those of other figures."""
+    """Return the figure as an element of a page. `prefix` makes its ids different from those of other figures."""
     texts: dict[str, tuple[str, ...]] = {}
 
     def mark(made: Figure) -> None:
@@ -69,14 +69,14 @@ def _element(data: bytes, prefix: str, alt: str, texts: dict[str, tuple[str, ...
                 element.set(key, _COLOUR.sub(_themed, value))
     for key in ("width", "height"):
         root.attrib.pop(key, None)
-    root.set("style", "fill: var(--ink, #000000)")  # what has no fill of its own would be black
+    root.set("style", "fill: var(--ink, #000000)")  # elements without a fill would be black
     root.set("role", "img")
     root.set("aria-label", printable(alt))
     return ET.tostring(root, encoding="unicode")
 
 
 def _say(group: ET.Element, told: tuple[str, ...]) -> None:
-    """A title in each of the marks, which are in the order of the points."""
+    """Put the hover texts `told` as titles into the marks of `group`, which are in the order of the points."""
     marks = list(group.iter(f"{{{_SVG}}}use"))
     if len(marks) == len(told):
         for use, text in zip(marks, told, strict=True):
@@ -84,7 +84,7 @@ def _say(group: ET.Element, told: tuple[str, ...]) -> None:
 
 
 def _rename(root: ET.Element, prefix: str) -> None:
-    """Ids that are referred to get the prefix, others go."""
+    """Add the prefix to ids that are referred to, and remove the other ids."""
     href = f"{{{_XLINK}}}href"
     used = {value[1:] for element in root.iter() if (value := element.get(href, "")).startswith("#")}
     for element in root.iter():

@@ -1,4 +1,4 @@
-"""What to do next, as a command or a line of the grid that can be pasted."""
+"""Advice on what to do next, as commands or lines of the grid that can be pasted."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,25 +11,25 @@ from mclab.report.table.row import LR, Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import seeds_text
 
-#: What the seeds to ask for follow.
+#: The beginning of the sentence that proposes more seeds.
 MORE_SEEDS = "More seeds may tell: --seeds "
 
 
 def more_seeds_may_tell(summary: Summary, unclear: Sequence[Row]) -> bool:
-    """True where one of the `unclear` rows may differ from the first row and more seeds may show it.
+    """Return whether more seeds may show a difference between the first row and one of the `unclear` rows.
 
-    Not a row at the ceiling, one whose runs all diverged, or one that must be mended first (at chance, still
-    improving). A sequential grid adds its seeds itself.
+    Rows do not count that are at the ceiling, whose runs all diverged, or that must be mended first (e.g. at chance,
+    still improving). `False` for a sequential grid, which adds its seeds itself.
     """
     first = summary.rows[0]
     return not (first.lost or summary.looks) and any(not (row.ceiling or row.lost or row.unmended) for row in unclear)
 
 
 def commands(summary: Summary, again: str) -> list[str]:
-    """What to do next, to be pasted. What mends a row comes first: longer training, a choice of the learning rate where
-    a row has not begun to recall, a wider range where its end won; then more seeds where rows cannot be told apart.
+    """Return lines on what to do next, which can be pasted. `again` is the command that made the table, without seeds.
 
-    `again` is the command that made the table, without its seeds.
+    First come the lines that mend rows: longer training, a choice of the learning rate where runs did not learn, a
+    wider range where a value at its end was chosen. Then more seeds, where the result of a row is not clear.
     """
     if not summary.rows:
         return []
@@ -46,8 +46,10 @@ def commands(summary: Summary, again: str) -> list[str]:
 
 
 def _longer(summary: Summary, again: str) -> Iterator[str]:
-    """Twice the steps, into a folder of its own, where no row varies them. Where the command line had lowered them,
-    twice the grid's own."""
+    """Yield the command with twice the steps and another folder, unless the steps vary over rows.
+
+    Where the command line had lowered the steps, they are twice those of the grid.
+    """
     steps = {row.run.train.steps for row in summary.rows}
     if len(steps) == 1 and not any(path in ("train", "train.steps") for path in summary.plan.axes):
         rest = re.sub(r" train\.steps=\S+", "", again)
@@ -57,7 +59,7 @@ def _longer(summary: Summary, again: str) -> Iterator[str]:
 
 
 def _rates(summary: Summary, again: str) -> Iterator[str]:
-    """Candidates for the learning rate, where nothing chooses or varies it."""
+    """Yield lines that choose the learning rate among candidates, unless it varies or the grid has a `select`."""
     if LR not in summary.plan.axes and not summary.plan.select:
         rates = {row.run.train.lr for row in summary.rows}
         values = sorted({float(f"{rate * factor:.2g}") for rate in rates for factor in (0.3, 1, 3)})
@@ -68,12 +70,12 @@ def _rates(summary: Summary, again: str) -> Iterator[str]:
 
 
 def _same_seeds(summary: Summary) -> str:
-    """The seeds of the table; a sequential grid has its own."""
+    """Return the option with the seeds of the table; nothing for a sequential grid, which plans its seeds."""
     return "" if summary.looks else f" --seeds {_seeds(summary.plan.seeds)}"
 
 
 def wants_seeds(summary: Summary) -> bool:
-    """True where a row can be compared with the first one and no test settles it."""
+    """Return whether more seeds may help: some row is compared with the first one, without a significant result."""
     return bool(summary.rows) and more_seeds_may_tell(summary, [row for row in summary.rows if _not_settled(row)])
 
 
@@ -88,7 +90,7 @@ def _not_settled(row: Row) -> bool:
 
 
 def wider(summary: Summary) -> str:
-    """The grid's `select` line with one more value beyond each end that a row chose, a step of the range further."""
+    """Return the grid's `select` line, each range extended by a value beyond each end that was chosen in a row."""
     select = summary.plan.select
     assert select is not None
     ranges = [f"{path}: [{', '.join(map(_number, _widened(summary, path)))}]" for path in select.over]
@@ -96,7 +98,10 @@ def wider(summary: Summary) -> str:
 
 
 def _widened(summary: Summary, path: str) -> list[Any]:
-    """The candidates of a key, in order, and one more value beyond each end that was chosen."""
+    """Return the candidates of a key in ascending order, with another value beyond each end that was chosen.
+
+    Where no end was chosen, the candidates are in the order of the grid.
+    """
     every = [own.values[path] for row in summary.rows for own in row.cell.candidates if path in own.values]
     values: list[Any] = list(dict.fromkeys(every))
     chosen = {row.picked[path] for row in summary.rows if path in row.edges}
@@ -109,7 +114,11 @@ def _widened(summary: Summary, path: str) -> list[Any]:
 
 
 def _beyond(inner: float, end: float) -> float | int | None:
-    """As far from the end as the end is from its neighbour, by ratio; `None` where a key above 0 has nothing there."""
+    """Return the next value of a range beyond `end`, whose neighbour in the range is `inner`.
+
+    The ratio is continued where both are positive, else the difference. `None` where rounding to an integer gives 0 or
+    `end`, and where the difference would be continued downwards.
+    """
     if inner > 0 and end > 0:
         value = end * end / inner
         return (
@@ -121,16 +130,16 @@ def _beyond(inner: float, end: float) -> float | int | None:
 
 
 def _seeds(seeds: Sequence[int]) -> str:
-    """As the command line reads them."""
+    """Return the seeds in the syntax of the command line."""
     return f"{seeds[0]}..{seeds[0]}" if len(seeds) == 1 else seeds_text(seeds).replace(" ", "")
 
 
 def _number(value: Any) -> str:
-    """As YAML 1.2 reads a number back."""
+    """Return a number in a form that YAML 1.2 reads back unchanged."""
     return f"{value:.10g}" if isinstance(value, float) else shown(value)
 
 
 def more_seeds(seeds: Sequence[int]) -> str:
-    """A range that keeps the seeds there are and holds at least twice as many, at least five."""
+    """Return a range with all present `seeds` and in total at least twice as many and at least five."""
     first = min(seeds)
     return seeds_text(range(first, max(*seeds, first + max(2 * len(seeds), 5) - 1) + 1))

@@ -1,4 +1,4 @@
-"""The effects of a whole grid in sentences: which are told from nothing, and how to read their table."""
+"""Sentences on the effects of a whole grid: which of them differ from 0, and how to read their table."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ READING = (
 
 
 def effect_sentences(found: Sequence[Effect]) -> Iterator[str]:
-    """Sentences: the effects that are told apart from nothing, and what of the rest is open."""
+    """Yield sentences on the effects that significantly differ from 0, and on the effects without a clear result."""
     apart = [effect for effect in found if effect.apart]
     for effect in apart:
         gap = effect.difference
@@ -44,7 +44,7 @@ def _p(effect: Effect) -> str:
 
 
 def how_to_read_effects(summary: Summary) -> list[str]:
-    """Which cells are one run, and how to read the table."""
+    """Return sentences on which cells are the same run, and on how to read the table of effects."""
     lines = [*same_runs(summary), READING]
     if summary.plan.until:
         lines.append(
@@ -55,7 +55,7 @@ def how_to_read_effects(summary: Summary) -> list[str]:
 
 
 def same_runs(summary: Summary) -> list[str]:
-    """Cells of a grid that are one run: which factors change nothing in which rows."""
+    """Return sentences on which factors have no effect in which rows, so that several cells are the same run."""
     grid = grid_of(summary)
     if grid is None:
         return []

@@ -1,4 +1,4 @@
-"""What a reader must know beside the numbers: marks, seeds, what went wrong, what was mixed."""
+"""Notes on a table: the meaning of marks, the seeds, failed runs, mixed devices and versions."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import MOST_LISTED, listed, reason, seeds_text, value_text
 
-#: What a table must not mix without saying so: its name, and its value in a record.
+#: Properties of runs; a note is written where a table mixes several values: name, function that reads the value.
 MIXABLE: tuple[tuple[str, Callable[[StoredRun], str | None]], ...] = (
     ("devices", lambda record: record.fact("device_name", "device")),
     ("torch versions", lambda record: record.fact("torch")),
@@ -25,18 +25,18 @@ MIXABLE: tuple[tuple[str, Callable[[StoredRun], str | None]], ...] = (
     ("science versions", lambda record: str(record.science)),
 )
 
-#: A seed this far below solved did something else than the seeds that solved.
+#: A note is written where some seeds solve the task and another is this far below `SOLVED`.
 FAR = 0.2
 
 
 def alarms(summary: Summary) -> list[str]:
-    """What is unusual in these records; empty when all is well. Printed in the terminal too."""
+    """Return sentences on what is unusual in the records; empty when nothing is. The terminal prints them too."""
     kinds = (_mixed, _versions, _sources, _edges, _without_baseline, _all_or_nothing, _troubles, _retry)
     return [*summary.plan.warnings, *(line for kind in kinds for line in kind(summary))]
 
 
 def notes(summary: Summary) -> list[str]:
-    """How to read the table, then what is unusual, then what the plan itself has to say."""
+    """Return sentences on how to read the table, then the alarms, then the notes of the plan."""
     return [*_how_to_read(summary), _overlap(summary), *alarms(summary), *summary.plan.notes]
 
 
@@ -71,7 +71,7 @@ def _how_to_read(summary: Summary) -> Iterator[str]:
 
 
 def _without_recall(summary: Summary) -> Iterator[str]:
-    """What the baseline is, which predictor it is on which slice, and which rows are not above it."""
+    """Yield sentences on the baseline without recall: its definition, its predictors, the rows not above it."""
     if not (found := baselines(summary)):
         return
     yield (
@@ -95,7 +95,7 @@ def _without_recall(summary: Summary) -> Iterator[str]:
 
 
 def _mend(summary: Summary) -> Iterator[str]:
-    """What the marks mean that keep a row without a verdict."""
+    """Yield the meaning of the marks because of which a row gets no verdict."""
     words = {
         AT_CHANCE: "not above the best predictor without recall",
         FEW_STARTED: f"less than {100 * STARTED:.0f} % of the runs learned",
@@ -112,7 +112,7 @@ def _parts(parts: Sequence[str]) -> str:
 
 
 def _scored(summary: Summary) -> Iterator[str]:
-    """What accuracy is over, where it is not all that the columns show."""
+    """Yield sentences on what accuracy and the further metrics are measured on, where that is not obvious."""
     if summary.extras:
         own = [part for part in summary.slices if part not in summary.extras]
         yield (
@@ -131,7 +131,7 @@ def _scored(summary: Summary) -> Iterator[str]:
 
 
 def _in_place_of_a_difference(summary: Summary) -> Iterator[str]:
-    """The words in the column of differences where there is no difference."""
+    """Yield the meaning of the words that are in the column of differences where there is no number."""
     kinds = {row.difference.kind for row in summary.rows if row.difference}
     if "identical" in kinds:
         yield "identical: accuracy and test loss agree on every seed and slice, so it is the same function; no p."
@@ -185,7 +185,7 @@ def _mixed(summary: Summary) -> Iterator[str]:
 
 
 def _versions(summary: Summary) -> Iterator[str]:
-    """Formulas that have changed since, and what was made before and after."""
+    """Yield sentences on runs made with different versions of a formula, and on runs made with an old version."""
     records = list(_records(summary.rows))
     for part, several in clashing(records).items():
         yield f"Mixed versions of {part}: {' and '.join(several)}; rows that differ in it are not compared."
@@ -197,7 +197,7 @@ def _versions(summary: Summary) -> Iterator[str]:
 
 
 def _sources(summary: Summary) -> Iterator[str]:
-    """Parts of the user's own whose file was changed, and whose version was not."""
+    """Yield sentences on the user's own parts whose source file was changed without a new version number."""
     found: dict[tuple[str, int], Counter[str]] = {}
     for record in _records(summary.rows):
         sources = (record.provenance or {}).get("sources")
@@ -222,14 +222,14 @@ def _edges(summary: Summary) -> Iterator[str]:
 
 
 def _without_baseline(summary: Summary) -> Iterator[str]:
-    """Rows from before it was stored beside rows that have it."""
+    """Yield a sentence on rows without a baseline without recall (old records), where other rows have one."""
     rows = [row.in_text for row in summary.rows if row.accuracy.n and not row.without_recall]
     if rows and summary.baselined:
         yield f"No baseline without recall in: {listed(rows)}. Some records there are from before it was stored."
 
 
 def _all_or_nothing(summary: Summary) -> Iterator[str]:
-    """Cells where some seeds solve the task and another is far off: no bell curve, and a t interval misleads."""
+    """Yield cells where some seeds solve the task and another is far below: not normal, so a t interval misleads."""
     for row in summary.rows:
         if row.solved and (row.accuracy.min or 0.0) < SOLVED - FAR:
             yield (
@@ -239,7 +239,7 @@ def _all_or_nothing(summary: Summary) -> Iterator[str]:
 
 
 def _troubles(summary: Summary) -> Iterator[str]:
-    """Every run that is not done, by row."""
+    """Yield a sentence for each run that did not finish, for missing seeds and for rows without a chosen candidate."""
     for row in summary.rows:
         for seed, record in row.records.items():
             if record.status == "diverged":

@@ -1,4 +1,4 @@
-"""The table in plain words: which rows differ from the baseline, and what would tell the others apart."""
+"""Write the table's results as sentences: which rows differ from the baseline, and what may help with the others."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from mclab.report.text import MOST_LISTED, listed, p_text, signed_interval
 
 
 def verdict(summary: Summary) -> list[str]:
-    """Sentences: the rows that differ, those that do not vary, those that cannot be told apart, what may help."""
+    """Return sentences: rows that differ from the baseline, rows equal to it, rows without a clear result, advice."""
     if not summary.rows:
         return []
     if summary.looks:
@@ -31,7 +31,7 @@ def verdict(summary: Summary) -> list[str]:
 
 
 def _fixed(summary: Summary) -> list[str]:
-    """Of a plan whose seeds are fixed."""
+    """Return the verdicts of a plan with a fixed number of seeds."""
     name = summary.baseline
     compared = [row for row in summary.rows if not row.unmended]
     gaps = [(row, row.difference) for row in compared if row.difference and row.difference.mean is not None]
@@ -67,7 +67,7 @@ def _differing(apart: Sequence[tuple[Row, Difference]], name: str) -> Iterator[s
 
 
 def _counted(apart: Sequence[tuple[Row, Difference]], compared: int, name: str) -> Iterator[str]:
-    """Too many to tell one by one: how many, and the furthest on each side."""
+    """Yield how many rows differ and which is furthest on each side, for more rows than can be listed one by one."""
     yield f"{len(apart)} of {compared} rows differ from {name} (Holm p < {ALPHA})."
     ordered = sorted(apart, key=lambda pair: pair[1].mean or 0.0)
     for side, (row, gap) in (("above", ordered[-1]), ("below", ordered[0])):
@@ -81,7 +81,7 @@ def _constant(row: Row, gap: Difference, name: str) -> str:
 
 
 def _same(rows: Sequence[Row], name: str) -> Iterator[str]:
-    """Equal accuracies of different functions, at the ceiling and below it."""
+    """Yield sentences on rows with the baseline's accuracies but other losses: at the ceiling, then below it."""
     for high, end in ((True, ", both at the ceiling"), (False, "")):
         own = [row for row in rows if bool(row.ceiling) == high]
         if own:
@@ -89,7 +89,7 @@ def _same(rows: Sequence[Row], name: str) -> Iterator[str]:
 
 
 def _lost(summary: Summary) -> Iterator[str]:
-    """Rows of nothing but diverged runs, the baseline among them: their zeros say nothing about the task."""
+    """Yield a sentence on rows (also the baseline) in which every run diverged. Their zeros say nothing on the task."""
     rows = [row for row in summary.rows if row.lost]
     if rows:
         yield f"{_names(rows)} diverged in every run (accuracy 0): a lower learning rate may help, more seeds will not."
@@ -100,7 +100,7 @@ def _evidence(row: Row, gap: Difference) -> str:
 
 
 def unplanned(summary: Summary) -> Iterator[str]:
-    """That seeds or rows were added to results that were there to be seen."""
+    """Yield a warning where seeds, rows or looks were added when results could already be seen."""
     if summary.plan.looked and len(summary.rows) > 1:
         yield (
             f"Unplanned look, p not corrected: seeds, rows or looks were added after results of "
@@ -108,7 +108,7 @@ def unplanned(summary: Summary) -> Iterator[str]:
         )
 
 
-#: What each mark of a row says, for one row and for several, and what to do.
+#: For each mark of a row: what it says about the row, and what to do.
 _MEND = {
     AT_CHANCE: (
         "not above a predictor that does not recall",
@@ -124,7 +124,7 @@ _MEND = {
 
 
 def _mend(summary: Summary) -> Iterator[str]:
-    """The rows that get no verdict until they are mended, the gravest first."""
+    """Yield sentences on the rows that must be mended before they get a verdict, the most serious mark first."""
     for mark, (what, first) in _MEND.items():
         if rows := [row for row in summary.rows if mark in row.marks]:
             them = "it" if len(rows) == 1 else "them"
@@ -168,7 +168,10 @@ def _be(rows: Sequence[Row]) -> str:
 
 @dataclass(frozen=True)
 class Second:
-    """`difference` over the seeds where both learned, `p` by Holm over all such tests, of the `shared` seeds."""
+    """The second test of a row: `difference` from the baseline over the seeds where both learned.
+
+    `p` is Holm-adjusted over all second tests. `shared` is the number of seeds that both have.
+    """
 
     row: Row
     difference: Difference
@@ -177,10 +180,11 @@ class Second:
 
 
 def second_tests(summary: Summary) -> list[Second]:
-    """Of the rows with a verdict where some run of a pair did not learn and at least three pairs did.
+    """Return the second tests of the rows with a verdict, over the seeds where both the row and the baseline learned.
 
-    It answers another question than the first test, how well they recall once they recall, and does not replace it: how
-    often a row learns is a property of the row as well.
+    A row is tested where in some pair of runs one did not learn and in at least three pairs both did. The second test
+    asks how well the rows recall once they have learned to. It does not replace the first test: how often a row learns
+    is a property of the row too.
     """
     found = []
     for row, base in zip(summary.rows, baselines_of(summary.rows), strict=True):
@@ -200,7 +204,7 @@ def _that_learned(records: Mapping[int, StoredRun]) -> dict[int, float]:
 
 
 def second_test_sentences(summary: Summary) -> Iterator[str]:
-    """The second tests as sentences, called so."""
+    """Yield a sentence for each second test, which begins with "Second test"."""
     looks = ", not corrected for looks" if summary.looks else ""
     for each in second_tests(summary):
         gap = each.difference

@@ -1,4 +1,4 @@
-"""What a search said of each choice and what the grid around its best point says, side by side."""
+"""Compare, for each choice of a search's best point, the search's importance and the grid around that point."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _OF_A_LOOK: dict[LookState, Verdict] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """An axis as the search ranked it, and the rows of the grid that have another value there."""
+    """The choice of a value on an axis: the ranked axis, the best value, the rows of the grid with another value."""
 
     each: Ranked
     best: str
@@ -43,7 +43,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Confirmed:
-    """A study, the grid around one of its trials, and which axis each row of that grid changes."""
+    """A study, one of its trials, the grid around that trial, and its rows by the axis that they change.
+
+    `refused` are the changes that the rules between keys refuse.
+    """
 
     study: Study
     trial: Trial
@@ -55,7 +58,10 @@ class Confirmed:
 def confirmed(
     study: Study, trial: Trial, summary: Summary, axis_of: Callable[[str], str | None], refused: Sequence[str] = ()
 ) -> Confirmed:
-    """Join the two by axis: `axis_of` gives that of a row's name. The choices are in the search's order."""
+    """Join the study and the grid by axis. `axis_of` gives the path of the axis that a row changes, from its name.
+
+    The choices are in the search's order of importance.
+    """
     choices = []
     for each in study.ranked:
         rows = tuple(row for row in summary.rows[1:] if axis_of(row.cell.name) == each.axis.path)
@@ -65,7 +71,7 @@ def confirmed(
 
 
 def verdict_of(row: Row) -> Verdict:
-    """How a row compares with the best point: as its last planned look says, of fixed seeds as Holm's p says."""
+    """Return how a row compares with the best point: by its last planned look, or with fixed seeds by Holm's p."""
     gap, result = row.difference, row.look_result
     if result is not None:
         return _OF_A_LOOK[result.state]
@@ -81,14 +87,14 @@ def verdict_of(row: Row) -> Verdict:
 
 
 def _verdict_text(row: Row, summary: Summary) -> str:
-    """The verdict with what is behind it."""
+    """Return the verdict on a row as text, with its reason where there is none."""
     if summary.looks:
         return look_verdict(row, summary)
     return f"no verdict: {row.unmended}" if row.unmended else verdict_of(row)
 
 
 def columns(found: Confirmed) -> list[Shown]:
-    """A row for each change: the axis, the search's importance, the other value, and what it costs."""
+    """Return a table with a row for each change: choice, importance, the other value, the difference, the verdict."""
     rows = [(choice, row) for choice in found.choices for row in choice.rows]
     sequential = found.summary.looks
     return [
@@ -113,7 +119,7 @@ def _instead(row: Row) -> str:
 
 
 def verdict_lines(found: Confirmed) -> list[str]:
-    """A verdict a choice, then how search and confirmation compare."""
+    """Return a verdict for each choice, then how search and confirmation compare and how to read this."""
     return [*(_verdict(choice) for choice in found.choices), *_search_and_confirmation(found), *_how_to_read(found)]
 
 
@@ -151,7 +157,7 @@ def _sizes(rows: Sequence[Row]) -> str:
 
 
 def _search_and_confirmation(found: Confirmed) -> Iterator[str]:
-    """Where importance and confirmation name the same choice first, and where they do not."""
+    """Yield whether the most important axis of the search also has the largest significant difference in the grid."""
     apart = [
         (abs(row.difference.mean or 0.0), choice, row)
         for choice in found.choices
@@ -187,12 +193,12 @@ def _how_to_read(found: Confirmed) -> Iterator[str]:
 
 
 def text(found: Confirmed, width: int = 120) -> str:
-    """For the end of a command."""
+    """Return table and verdicts as the text at the end of a command."""
     lines = [fill(line, width, subsequent_indent="  ") for line in verdict_lines(found)]
     return "\n\n".join(["search and confirmation", text_grid(fit(columns(found), width)), "\n".join(lines)]) + "\n"
 
 
 def page(found: Confirmed) -> str:
-    """As a page of markdown."""
+    """Return table and verdicts as a page of markdown."""
     lines = "\n".join(f"- {markdown_escape(line)}" for line in verdict_lines(found))
     return "\n\n".join([f"# {markdown_escape(found.study.title)}", markdown_grid(columns(found)), lines]) + "\n"

@@ -1,4 +1,4 @@
-"""The two strongest axes together: the mean objective where both have a value."""
+"""The figure of the two most important axes: the mean of the objective for each pair of their values."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -15,20 +15,23 @@ from mclab.report.plot.style import GREY
 from mclab.report.sweeps.levels import level_at
 from mclab.report.sweeps.study import Ranked, Study, metric_text
 
-#: Inches of a row of cells.
+#: Height of a row of cells in inches.
 CELL = 0.36
-#: Inches of a letter.
+#: Width of a letter in inches.
 LETTER = 0.085
 
 
 def contour_axes(study: Study) -> tuple[Ranked, Ranked] | None:
-    """The two most important axes of which two values were seen; `None` where there are none."""
+    """Return the two most important axes with results at two values or more; `None` where there are not two."""
     seen = [each for each in study.ranked if each.filled > 1]
     return (seen[0], seen[1]) if len(seen) > 1 else None
 
 
 def contour_figure(study: Study) -> Figure:
-    """Mean of the first objective over the trials in each cell, and their number. There must be `contour_axes`."""
+    """Draw the mean of the first objective over the trials in each cell, and their number.
+
+    The study must have `contour_axes`.
+    """
     axes = contour_axes(study)
     assert axes is not None
     across, down = axes if len(axes[0].levels) >= len(axes[1].levels) else axes[::-1]

@@ -1,4 +1,4 @@
-"""An axis of a search cut into levels, and what the trials at each level came to."""
+"""Divide an axis of a search into levels, and gather the results of the trials at each level."""
 
 import math
 from collections.abc import Iterator
@@ -10,18 +10,18 @@ from mclab.plan.space_trials import SpaceAxis, Trial, Trials
 from mclab.report.stats import Spread, spread
 from mclab.report.text import NOTHING, value_text
 
-#: A range with at most so many values is shown by value, any other in so many parts of equal width.
+#: A range with at most `MOST_VALUES` values has a level for each value, any other has `BINS` parts of equal width.
 MOST_VALUES, BINS = 8, 5
-#: Statuses of trials that ended without values; a pruned one was no good, the others say nothing.
+#: Statuses of trials that ended without a final result. A pruned trial was poor; the others tell nothing.
 LOST = ("pruned", "diverged", "oom", "failed")
 
 
 @dataclass(frozen=True)
 class Level:
-    """A value of an axis, or a part of its range: the trials that are judged there (`mclab.plan.comparable`), and how
-    many were lost.
+    """A value of an axis, or a part of its range.
 
-    `there` is false for the level of the trials in which the axis does not exist or changes nothing.
+    `trials` are its comparable trials (`mclab.plan.comparable`); `lost` is the number of its other trials, which ended
+    early. `there` is false for the level of the trials in which the axis does not exist or has no effect.
     """
 
     label: str
@@ -31,16 +31,19 @@ class Level:
 
     @property
     def pruned(self) -> int:
-        """How many of the trials were pruned later."""
+        """The number of `trials` that were pruned later."""
         return sum(trial.status == "pruned" for trial in self.trials)
 
     def objective(self, place: int) -> Spread:
-        """The objective's mean over the trials, whatever their other axes are."""
+        """Return mean and interval of the objective number `place` over the trials, averaging over their other axes."""
         return spread([trial.values[place] for trial in self.trials if trial.values is not None])
 
 
 def levels_of(found: Trials, axis: SpaceAxis) -> tuple[Level, ...]:
-    """The levels in the axis's order, empty ones too; at the end, where there are any, the trials without the axis."""
+    """Return the levels in the axis's order, also those without trials.
+
+    If there are trials in which the axis does not exist or has no effect, their level is the last.
+    """
     cuts = list(_cuts(axis))
     done = {label: list[Trial]() for label, _, _ in cuts}
     lost = dict.fromkeys(done, 0)
@@ -64,7 +67,7 @@ def levels_of(found: Trials, axis: SpaceAxis) -> tuple[Level, ...]:
 
 
 def level_at(axis: SpaceAxis, trial: Trial) -> str | None:
-    """The label of the level that a trial belongs to; `None` where the axis does not exist or changes nothing."""
+    """Return the label of the trial's level; `None` where the axis does not exist or has no effect in the trial."""
     if axis.path not in trial.params or axis.path in trial.inert:
         return None
     value = trial.params[axis.path]
@@ -76,7 +79,7 @@ def level_at(axis: SpaceAxis, trial: Trial) -> str | None:
 
 
 def _cuts(axis: SpaceAxis) -> Iterator[tuple[str, float, float]]:
-    """Each level's label, and for numbers the least and the largest value in it."""
+    """Yield the label of each level, with the least and the largest value in it (0 for choices)."""
     if axis.kind == "choice":
         for text in dict.fromkeys(map(value_text, axis.values)):
             yield text, 0.0, 0.0
@@ -97,5 +100,5 @@ def _cuts(axis: SpaceAxis) -> Iterator[tuple[str, float, float]]:
 
 
 def number_text(value: float, digits: int = 3) -> str:
-    """So many digits that count, and of a large number all before the point."""
+    """Return the number with `digits` significant digits; a larger number is rounded to an integer."""
     return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"

@@ -1,4 +1,4 @@
-"""The figures of a study. The only module that a caller of its plots needs."""
+"""Draw the figures of a study and write their files. It is the only module that a caller of these plots needs."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,21 +19,20 @@ from mclab.report.sweeps.study import Ranked, Study, clipped, metric_name, metri
 from mclab.report.table.export import write_files
 from mclab.report.text import cut
 
-#: Inches of a row.
+#: Height of a row in inches.
 ROW = 0.24
 LONGEST = 24
-#: From this ratio of the largest to the smallest value on, an axis of positive numbers is logarithmic.
+#: An axis of numbers above 1 is logarithmic where the ratio of the largest to the smallest value is at least this.
 WIDE = 4
-#: Inches; more levels than fit are drawn on top of each other rather than as an image that no program opens.
+#: The largest height in inches. If more levels are drawn they overlap, since no program opens a larger image.
 TALLEST = 80.0
 
 
 def write_plots(found: Trials, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
     """Write `importances`, `marginals`, `contour` and, for two objectives, `front` into `folder`; return the paths.
 
-    A figure that has nothing to show is not written: none while no trial is done, no importances where none is known,
-    no contour without two axes of two values that were seen. Needs no display. Raises `ValueError` for another format
-    than png, svg and pdf.
+    A figure that has nothing to show is not written (see `figures_of`). Needs no display. Raises `ValueError` for
+    formats other than png, svg and pdf.
     """
     if unknown := [form for form in formats if form not in METADATA]:
         raise ValueError(f"format: {unknown[0]} is not one of {', '.join(METADATA)}")
@@ -44,7 +43,11 @@ def write_plots(found: Trials, folder: Path, formats: Sequence[str] = ("png", "s
 
 
 def figures_of(study: Study) -> dict[str, Callable[[], Figure]]:
-    """The figures that have something to show, by name."""
+    """Return the functions that draw the figures, by name, only for figures that have something to show.
+
+    `importances` needs a known importance; `marginals` a finished trial; `contour` two axes with at least two values
+    that have results; `front` a finished trial and two objectives.
+    """
     figures: dict[str, Callable[[], Figure]] = {}
     if study.weighed:
         figures["importances"] = lambda: importances_figure(study)
@@ -58,7 +61,7 @@ def figures_of(study: Study) -> dict[str, Callable[[], Figure]]:
 
 
 def importances_figure(study: Study) -> Figure:
-    """A bar for each axis, one panel for each objective."""
+    """Draw the importances: a bar for each axis, in a panel for each objective."""
     titles = [metric_name(objective.metric) for objective in study.found.objectives]
     foot = f"{study.method} {study.rests_on}"
     sheet = page(study.title, foot, 0.6 + ROW * max(2, len(study.ranked)), titles)
@@ -77,7 +80,10 @@ def importances_figure(study: Study) -> Figure:
 
 
 def _interval(axes: Axes, row: int, each: Ranked, place: int) -> float | None:
-    """A line over the bar from end to end of the share's interval; its upper end, where there is one."""
+    """Draw the interval of an importance as a line over its bar.
+
+    Returns the larger of the interval's upper end and the share; `None` where there is no interval.
+    """
     doubt = each.doubt[place] if each.doubt else None
     if doubt is None:
         return None
@@ -86,7 +92,10 @@ def _interval(axes: Axes, row: int, each: Ranked, place: int) -> float | None:
 
 
 def marginals_figure(study: Study) -> Figure:
-    """Each axis value by value, the most important axis on top: mean with interval, and every trial as a dot."""
+    """Draw a row for each value of each axis: mean with interval, and every trial as a dot.
+
+    The most important axis is on top.
+    """
     titles = [metric_name(objective.metric) for objective in study.found.objectives]
     rows: list[Ranked | Level] = []
     for each in study.ranked:
@@ -145,7 +154,7 @@ def _values(trials: Sequence[Trial], place: int) -> list[float]:
 
 
 def _scale(axes: Axes, values: Sequence[float]) -> None:
-    """From the least to the largest value and a little beyond, in logarithms where the values span much."""
+    """Set the limits of x a little beyond the values, with a logarithmic axis where the values have a wide range."""
     low, high = min(values), max(values)
     if _wide(values):
         axes.set_xscale("log")
@@ -167,7 +176,7 @@ def _rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def front_figure(study: Study) -> Figure:
-    """Every trial by both objectives; the front joined, its trials by number."""
+    """Draw every trial by both objectives; the trials of the front are joined and have their numbers."""
     first, second = study.found.objectives
     front = study.found.front()
     foot = (
@@ -194,7 +203,7 @@ def front_figure(study: Study) -> Figure:
 
 
 def _points(trials: Sequence[Trial]) -> tuple[list[float], list[float]]:
-    """Second and first objective, by the second."""
+    """Return the values of the second and of the first objective, in the order of the second."""
     pairs = sorted(zip(_values(trials, 1), _values(trials, 0), strict=True))
     return [x for x, _ in pairs], [y for _, y in pairs]
 

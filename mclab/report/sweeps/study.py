@@ -1,4 +1,4 @@
-"""A study as its reports see it: columns' names, axes by importance, levels, and what is unusual."""
+"""A study, prepared for its reports: names of columns, axes by importance, levels, and what is unusual."""
 
 import math
 from collections import Counter
@@ -11,9 +11,9 @@ from mclab.plan.space_trials import COUNTED, Objective, Resampled, SpaceAxis, Tr
 from mclab.report.sweeps.levels import Level, levels_of
 from mclab.report.text import column_names, listed, reason, seeds_text
 
-#: A number nearer than this share of its range to one of its ends is at the edge.
+#: A number is at the edge where its distance from an end of its range is less than this fraction of the range.
 EDGE = 0.05
-#: More troubles of a kind than this are only counted.
+#: The most problems of a kind that are listed; further ones are only counted.
 MOST_TOLD = 4
 PED_ANOVA = (
     "Importance: PED-ANOVA (arXiv 2304.10255), how differently the best tenth of the trials (at least five, at most "
@@ -32,8 +32,11 @@ BEST_THIRD = (
 
 @dataclass(frozen=True)
 class Ranked:
-    """An axis with its name in tables, its levels, and for each objective its importance, how far that can be trusted,
-    and Optuna's own where that differs; `None` where it is not known."""
+    """An axis with its name in tables, its levels, and its importances.
+
+    For each objective, `shares` is the importance, `doubt` its interval over resamples, and `other` the importance by
+    Optuna's default estimator where that differs; each is `None` where it is not known.
+    """
 
     axis: SpaceAxis
     name: str
@@ -44,34 +47,34 @@ class Ranked:
 
     @property
     def filled(self) -> int:
-        """Levels of the axis with a trial that is done."""
+        """The number of levels of the axis that have a trial with a result."""
         return sum(bool(level.trials) for level in self.levels if level.there)
 
 
 @dataclass(frozen=True)
 class Study:
-    """All that the reports of a study share."""
+    """A study: what its reports (tables, sentences, figures) have in common."""
 
     found: Trials
 
     @property
     def title(self) -> str:
-        """The question, else the study's name."""
+        """The title of the reports: the question if the study has one, else its name."""
         return self.found.question or self.found.study
 
     @cached_property
     def judged(self) -> Comparable:
-        """The trials that importances, marginals and contour are of, and at which step."""
+        """The trials from which importances, marginals and contour are computed, and the step of their results."""
         return comparable(self.found)
 
     def measured(self, objective: Objective) -> str:
-        """An objective's name over what the judged trials came to: `valid accuracy at step 300`."""
+        """Return an objective's name with the step of the judged trials, e.g. `valid accuracy at step 300`."""
         at = "" if self.judged.step is None else f" at step {self.judged.step}"
         return f"{metric_name(objective.metric)}{at}"
 
     @property
     def rests_on(self) -> str:
-        """How many trials, and at which step."""
+        """A sentence: on how many trials importances are based, and at which step."""
         judged = self.judged
         if judged.step is None:
             return f"{len(judged.trials)} distinct trials."
@@ -79,17 +82,17 @@ class Study:
 
     @property
     def method(self) -> str:
-        """How importances were found."""
+        """The sentences on how importances were computed."""
         return PED_ANOVA if self.found.good is None else BEST_THIRD
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Axis -> its column."""
+        """The path of each axis -> the name of its column."""
         return column_names([axis.path for axis in self.found.axes])
 
     @cached_property
     def ranked(self) -> tuple[Ranked, ...]:
-        """The axes, the most important for the first objective first; in the space's order where nothing is known."""
+        """The axes by importance for the first objective, the largest first; unknown importances count as 0."""
         axes = [
             Ranked(
                 axis,
@@ -110,38 +113,38 @@ class Study:
 
     @property
     def weighed(self) -> bool:
-        """Whether any importance is known and not zero."""
+        """True where some importance is known and not 0."""
         return any(value for each in self.ranked for value in each.shares)
 
     @property
     def several(self) -> bool:
-        """Whether there are two objectives, so that a front takes the place of a best trial."""
+        """True where there are two objectives, so that a Pareto front replaces the best trials."""
         return len(self.found.objectives) > 1
 
     def constant(self, place: int) -> bool:
-        """Whether all trials that are done have the same value of an objective."""
+        """Return whether all finished trials have the same value of the objective number `place`."""
         return len({trial.values[place] for trial in self.found.done if trial.values}) < 2
 
 
 def metric_name(metric: str) -> str:
-    """`valid accuracy` for valid.accuracy, `state` for state_floats, `tokens/s` for tokens_per_s."""
+    """Return the name of a metric in texts: `valid accuracy` for valid.accuracy, `state` for state_floats, etc."""
     return {"state_floats": "state", "tokens_per_s": "tokens/s"}.get(metric, metric.replace(".", " ").replace("_", " "))
 
 
 def metric_text(metric: str, value: float) -> str:
-    """Three decimals of an accuracy or a loss, whole numbers of what is counted."""
+    """Return the value as text: an accuracy or a loss with three decimals, other metrics as whole numbers."""
     return f"{value:.3f}" if metric.endswith(("accuracy", "loss")) else f"{value:,.0f}"
 
 
 def clipped(objective: Objective, value: float | None) -> float | None:
-    """The end of an interval as it is shown: no accuracy is outside [0, 1], and nothing else below 0."""
+    """Return the end of an interval as it is shown: an accuracy clipped to [0, 1], other metrics to at least 0."""
     if value is None:
         return None
     return min(1.0 if objective.metric.endswith("accuracy") else value, max(0.0, value))
 
 
 def status_lines(study: Study) -> list[str]:
-    """What has become of the trials, and what a reader must know; a line each."""
+    """Return sentences on the trials: counts by status, unknown results, best values at an edge, failed trials."""
     return [_counts(study), *_nothing(study), *_edges(study), *_troubles(study)]
 
 
@@ -157,7 +160,7 @@ def _counts(study: Study) -> str:
 
 
 def _nothing(study: Study) -> Iterator[str]:
-    """What cannot be said, and why."""
+    """Yield sentences on what cannot be concluded from the trials, and why."""
     done = len(study.found.done)
     if not done:
         yield "No trial is done, so there is nothing to rank."
@@ -173,7 +176,7 @@ def _nothing(study: Study) -> Iterator[str]:
 
 
 def _edges(study: Study) -> Iterator[str]:
-    """Numbers of the best trial that are at an end of their range: a better value may be beyond it."""
+    """Yield a sentence on the numbers of the best trial that are near an end of their range (`EDGE`)."""
     best = study.found.best()
     if study.several or len(best) < 2:
         return
@@ -209,7 +212,7 @@ def _reason(trial: Trial) -> str:
 
 
 def how_to_read_study(study: Study) -> list[str]:
-    """How to read the tables and plots."""
+    """Return sentences on how to read the tables and plots."""
     found = study.found
     seeds = f"means over seeds {seeds_text(found.seeds)}" if len(found.seeds) > 1 else f"of seed {found.seeds[0]} alone"
     lines = [

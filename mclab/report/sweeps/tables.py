@@ -1,4 +1,4 @@
-"""The tables of a study as people read them: best trials or front, importances, marginals; and the end of a command."""
+"""The tables of a study as text (best trials or front, importances, marginals); the text at the end of a command."""
 
 from collections.abc import Iterator, Sequence
 from textwrap import fill
@@ -14,19 +14,19 @@ from mclab.report.table.columns import Shown
 from mclab.report.table.grids import fit, text_grid
 from mclab.report.text import NOTHING, value_text
 
-#: Rows of the best trials.
+#: The most rows in the table of the best trials.
 MOST_BEST = 10
-#: What is shown beside the objectives where there is room, the first soonest.
+#: Further metrics, shown in this order as far as there is room.
 _REST = ("params", "state_floats", "tokens_per_s", "valid.accuracy", "valid.loss")
 
 
 def chosen(study: Study) -> tuple[Trial, ...]:
-    """The front of two objectives, else the best trials."""
+    """Return the trials of the table: the Pareto front where there are two objectives, else the best trials."""
     return study.found.front() if study.several else study.found.best()[:MOST_BEST]
 
 
 def trial_columns(study: Study) -> list[Shown]:
-    """The chosen trials: number, axes, objectives, the score on test, sizes."""
+    """Return the columns of the chosen trials: number, axes, objectives, accuracy on test, further metrics."""
     rows = chosen(study)
     columns = [Shown("trial", tuple(str(trial.number) for trial in rows))]
     for each in study.ranked:
@@ -46,7 +46,7 @@ def _value(each: Ranked, trial: Trial) -> str:
 
 
 def shown_value(value: Scalar) -> str:
-    """A value as an author would write it, a number that was drawn with three digits."""
+    """Return a value as an author would write it; a float has three significant digits."""
     return number_text(value) if isinstance(value, float) else value_text(value)
 
 
@@ -56,7 +56,7 @@ def _metric(rows: Sequence[Trial], metric: str, expendable: int = 0) -> Shown:
 
 
 def importance_columns(study: Study) -> list[Shown]:
-    """An axis a row, a share for each objective; empty where nothing is known."""
+    """Return the columns of importances, with a row for each axis; empty where no importance is known."""
     if not study.weighed:
         return []
     columns = [Shown("axis", tuple(each.name for each in study.ranked), right=False)]
@@ -69,7 +69,7 @@ def importance_columns(study: Study) -> list[Shown]:
 
 
 def _interval_columns(study: Study, place: int) -> Iterator[Shown]:
-    """How far the shares of an objective can be trusted, and Optuna's own where they differ."""
+    """Yield the intervals of an objective's importances, and Optuna's default importances where these differ."""
     doubts = [each.doubt[place] if each.doubt else None for each in study.ranked]
     if any(doubts):
         ranges = [NOTHING if doubt is None else f"[{doubt.lo:.2f}, {doubt.hi:.2f}]" for doubt in doubts]
@@ -82,7 +82,7 @@ def _interval_columns(study: Study, place: int) -> Iterator[Shown]:
 
 
 def marginal_columns(study: Study) -> list[Shown]:
-    """A level a row: the axis, its value, trials, and each objective's mean with its interval."""
+    """Return the columns of the marginals, with a row for each level: axis, value, trials, means with intervals."""
     rows = [(each, level) for each in study.ranked for level in each.levels]
     if not study.judged.trials:
         return []
@@ -115,9 +115,9 @@ def _interval(objective: Objective, found: Spread) -> str:
 
 
 def terminal_text(found: Trials, width: int = 120, confirm: str | None = None) -> str:
-    """Question, best trials or front, importances, what is unusual. A narrow terminal leaves lesser columns out.
+    """Return title, best trials or front, importances, and what is unusual; columns that do not fit are left out.
 
-    `confirm` is the command that has the best point confirmed; it is told where there is one to confirm.
+    `confirm` is the command that confirms the best point. It is shown where there is a point to confirm.
     """
     study = Study(found)
     parts = [fill(study.title, width, subsequent_indent="  ")]
@@ -136,7 +136,7 @@ def terminal_text(found: Trials, width: int = 120, confirm: str | None = None) -
 
 
 def head(study: Study) -> str:
-    """What the table of trials is."""
+    """Return the title of the table of trials: the front, or the best trials and by which metric."""
     first = study.found.objectives[0]
     if study.several:
         second = study.found.objectives[1]

@@ -1,4 +1,4 @@
-"""What importances, marginals and contour of a study rest on, and how far they can be trusted."""
+"""Say on which trials importances, marginals and contour of a study are based, and how far they can be trusted."""
 
 from collections.abc import Iterator
 
@@ -8,19 +8,19 @@ from mclab.report.sweeps.levels import BINS
 from mclab.report.sweeps.study import Study, metric_name
 from mclab.report.text import listed
 
-#: Good trials that each value of the widest axis shall have, if good ones were spread evenly.
+#: For each value of the axis with the most values, there should be this many good trials on average.
 PER_VALUE = 3
-#: A share of resamples from which an axis is said to come first.
+#: An axis is said to matter most where it comes first in at least this fraction of the resamples.
 CLEAR = 0.95
-#: What of training counts as its end, and a gain in accuracy over it that is no noise.
+#: A trial was still improving where its accuracy rose by more than `GAIN` in the last fraction `LAST` of the steps.
 LAST, GAIN = 0.2, 0.02
-#: Best trials that are checked for whether they were still improving.
+#: How many of the best trials are checked for whether they were still improving.
 LOOKED_AT = 10
 LR, STEPS = "train.lr", "train.steps"
 
 
 def trust(study: Study) -> list[str]:
-    """Sentences: which trials and which step; whether anything follows at all; what more trials would give."""
+    """Return sentences: which trials are judged at which step, whether importances mean anything, what is missing."""
     return [
         *_rests_on(study),
         *_at_chance(study),
@@ -52,7 +52,7 @@ def _trials(number: int) -> str:
 
 
 def _at_chance(study: Study) -> Iterator[str]:
-    """First of all what to do about trials that have not begun to recall."""
+    """Yield what to do where many trials are not above the best predictor without recall."""
     found, known = study.found, begun(study.found)
     if known is None or not known[1]:
         return
@@ -69,7 +69,7 @@ def _at_chance(study: Study) -> Iterator[str]:
 
 
 def _learn(study: Study) -> str:
-    """More steps and another learning rate, as a part of a command or a line of the space."""
+    """Return the advice to train with more steps or another learning rate, in the form of options and space lines."""
     axes = {axis.path for axis in study.found.axes}
     last = max((step for looks in study.found.looks.values() for step in looks), default=None)
     if STEPS in axes:
@@ -81,7 +81,7 @@ def _learn(study: Study) -> str:
 
 
 def _improving(study: Study) -> Iterator[str]:
-    """Whether the best trials would have gone on to learn."""
+    """Yield a sentence where most of the best trials were still improving when training ended."""
     found = study.found
     if study.several or found.objectives[0].metric != "valid.accuracy":
         return
@@ -120,7 +120,7 @@ def _values(axis: SpaceAxis) -> int:
 
 
 def _first(study: Study) -> Iterator[str]:
-    """Which axis comes first, where resamples agree on it, else that it is open."""
+    """Yield which axis matters most, or that this is open where the resamples do not agree."""
     for place, objective in enumerate(study.found.objectives):
         known = [(each.doubt[place], each.name) for each in study.ranked]
         often = sorted(((doubt.first, name) for doubt, name in known if doubt is not None), reverse=True)

@@ -1,4 +1,4 @@
-"""A study's files: a page of markdown, and frames of numbers alone."""
+"""Write the files of a study: a page of markdown, and data frames."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ def write_tables(found: Trials, folder: Path) -> list[Path]:
 
 
 def page(study: Study) -> str:
-    """The study as a page of markdown."""
+    """Return the study as a page of markdown."""
     parts = [f"# {markdown_escape(study.title)}"]
     if study.found.done:
         parts += [f"{head(study)[0].upper()}{head(study)[1:]}:", markdown_grid(trial_columns(study))]
@@ -51,8 +51,11 @@ def page(study: Study) -> str:
 
 
 def trials_frame(study: Study, rows: Sequence[Trial] | None = None) -> pl.DataFrame:
-    """One row a trial in order of number: status, a column for each axis (null where it does not exist or changes
-    nothing), the metrics, and what a trial repeats or takes over."""
+    """Return a frame with one row for each trial, by default all trials in the order of their numbers.
+
+    Columns: status, a value for each axis (null where the axis does not exist or has no effect), the metrics, which
+    trial it repeats (`repeat_of`) or retries (`retry_of`), cost, runs and error.
+    """
     rows = study.found.trials if rows is None else rows
     metrics = dict.fromkeys(name for trial in study.found.trials for name in trial.metrics)
     columns: list[Column] = [
@@ -72,7 +75,7 @@ def trials_frame(study: Study, rows: Sequence[Trial] | None = None) -> pl.DataFr
 
 
 def trials_shown(study: Study) -> list[Shown]:
-    """Every trial for people: number, status, axes and metrics."""
+    """Return the columns of all trials as text: number, status, axes and metrics."""
     rows, metrics = study.found.trials, list(dict.fromkeys(name for t in study.found.trials for name in t.metrics))
     columns = [
         Shown("trial", tuple(str(trial.number) for trial in rows)),
@@ -93,7 +96,7 @@ def _text(value: object) -> str:
 
 
 def _last_looks(study: Study, rows: Sequence[Trial]) -> Iterator[Column]:
-    """Where trials were pruned: the last step at which each was evaluated, and the first objective there."""
+    """Yield, if trials were pruned, the last step at which each trial was evaluated and its first objective there."""
     looks = study.found.looks
     if any(trial.status == "pruned" and looks.get(trial.number) for trial in study.found.trials):
         last = [max(looks.get(trial.number, {}), default=None) for trial in rows]
@@ -115,8 +118,11 @@ def _column(metric: str) -> str:
 
 
 def importances_frame(study: Study) -> pl.DataFrame:
-    """One row an axis; an objective's shares, and where they are known their intervals, how often the axis came first
-    among resamples, and Optuna's own shares where those differ."""
+    """Return a frame with one row for each axis and the importances for each objective.
+
+    Where they are known: `_lo`, `_hi` are the interval, `_first` is the fraction of resamples in which the axis came
+    first, and `_optuna` is the importance by Optuna's default estimator, if that differs.
+    """
     columns: list[Column] = [("axis", pl.String, [each.axis.path for each in study.ranked])]
     for place, objective in enumerate(study.found.objectives):
         name = _column(objective.metric)
@@ -131,8 +137,11 @@ def importances_frame(study: Study) -> pl.DataFrame:
 
 
 def marginals_frame(study: Study) -> pl.DataFrame:
-    """One row a level: axis, value, trials that are in the mean and that are not, mean and interval of each objective;
-    where trials were pruned also the step of the mean, and how many were pruned later."""
+    """Return a frame with one row for each level: axis, value, and mean and interval of each objective.
+
+    `n` trials are in the mean, `not_done` trials are not. Where pruned trials are in the means too, `step` is the step
+    of all results and `pruned` is the number of pruned trials.
+    """
     rows = [(each, level) for each in study.ranked for level in each.levels]
     columns: list[Column] = [
         ("axis", pl.String, [each.axis.path for each, _ in rows]),

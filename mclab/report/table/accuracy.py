@@ -1,9 +1,9 @@
-"""What the scores of a record say: its accuracy, whether that is above a predictor without recall, whether it learned.
+"""Evaluate the scores of records: accuracy, whether it is above a predictor without recall, whether a run learned.
 
-The baseline without recall is the best predictor that looks at no key, on the same test; a row is above it by a
-one-sided paired t test over seeds, not adjusted for the number of rows (docs/equations.md#trivial-predictors). A run
-has learned where its test accuracy is more than 0.05 above that predictor. Old records hold no such predictor: they say
-nothing of either.
+The baseline without recall is the best predictor that looks at no key, on the same test. A one-sided paired t test over
+seeds, not adjusted for the number of rows, decides whether a row is above it (docs/equations.md#trivial-predictors). A
+run has learned where its test accuracy is more than 0.05 above that predictor. Old records do not hold the accuracy of
+such a predictor, so nothing can be said there.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,27 +17,27 @@ from mclab.config.stored import StoredRun
 from mclab.plan.select import Curve
 from mclab.report.stats import LEAST_PAIRS, SAME, Spread, exceeds
 
-#: An accuracy from which a seed counts as solved, and from which two cells are too good to be told apart.
+#: A seed with at least this accuracy counts as solved; two cells with at least this accuracy are at the ceiling.
 SOLVED = 0.99
-#: Metrics nearer than this, relatively, are those of one function.
+#: Two runs whose metrics differ by a relative error of no more than this compute the same function.
 EQUAL = 1e-6
 ACCURACY, VALUES, FOUND, TOKENS = "accuracy", "value_accuracy", "values_found", "token_accuracy"
-#: The loss in nats, and in bits: metrics that are no shares of 1.
+#: The loss in nats and in bits. These metrics are not limited to [0, 1].
 LOSS, BITS = "loss", "bits"
-#: The marks of a row that gets no verdict, in the order in which they are told.
+#: The marks of a row that gets no verdict, in the order in which they are listed.
 AT_CHANCE, FEW_STARTED, IMPROVING, EDGE = "at chance", "few runs started", "still improving", "edge of range"
-#: So far above the best predictor without recall a run is no longer at chance.
+#: A run has learned if its accuracy is higher than that of the best predictor without recall by more than this.
 ABOVE = 0.05
-#: Fewer than this share of the runs have learned: few ever started.
+#: A row gets the mark `FEW_STARTED` where less than this share of its runs learned.
 STARTED = 0.5
-#: A row still improves where accuracy on valid rose by more than `RISE` after this part of the steps.
+#: A row still improves where accuracy on valid rose by more than `RISE` after the first fraction `LATE` of the steps.
 LATE, RISE = 0.8, 0.02
 
 
 def score(record: StoredRun, part: str = ALL, metric: str = ACCURACY) -> float | None:
-    """Test accuracy of a run on a slice or on all, or another metric; `None` for a run that has no result.
+    """Return the test accuracy, or another metric, of a run on a slice or on all; `None` for a run without a result.
 
-    A diverged run has accuracy 0, and the loss of a guess among all tokens.
+    A diverged run counts as accuracy 0, and as the loss of a uniform guess among all tokens.
     """
     if metric == BITS:
         nats = score(record, part, LOSS)
@@ -51,13 +51,13 @@ def score(record: StoredRun, part: str = ALL, metric: str = ACCURACY) -> float |
 
 
 def scores(records: Mapping[int, StoredRun], part: str = ALL, metric: str = ACCURACY) -> dict[int, float]:
-    """Test accuracy by seed, of the seeds that have one."""
+    """Return the test accuracy, or another metric, by seed; seeds without a result are left out."""
     known = {seed: score(record, part, metric) for seed, record in records.items()}
     return {seed: value for seed, value in known.items() if value is not None}
 
 
 def same_function(one: StoredRun, other: StoredRun) -> bool:
-    """True where two finished runs agree in accuracy and loss, on all and on each slice that both were tested on."""
+    """Return whether two finished runs have the same accuracy and loss, on all and on each slice that both have."""
     shared = [part for part in one.test if part in other.test]
     if not one.status == other.status == "done" or not shared:
         return False
@@ -66,13 +66,13 @@ def same_function(one: StoredRun, other: StoredRun) -> bool:
 
 
 def _near(one: float | None, other: float | None) -> bool:
-    """A loss that is not known is near to nothing."""
+    """Return whether two values are equal up to `EQUAL`; `False` where one of them is not known."""
     return one is not None and other is not None and isclose(one, other, rel_tol=EQUAL)
 
 
 @dataclass(frozen=True)
 class Best:
-    """A predictor's name and its accuracy, mean over seeds."""
+    """The name of a predictor and its mean accuracy over seeds."""
 
     name: str
     accuracy: float
@@ -80,21 +80,24 @@ class Best:
 
 @dataclass(frozen=True)
 class WithoutRecall:
-    """The best predictor by slice, and under `ALL` that over the task's own slices.
+    """The best predictor without recall on each slice, and under `ALL` the best one over the task's own slices.
 
-    `above`: by test the cell exceeds the latter.
+    `above` is true where a test shows that the cell is above the predictor under `ALL`.
     """
 
     best: dict[str, Best]
     above: bool
 
     def accuracy(self, part: str = ALL) -> float | None:
-        """Of the best predictor on a slice; `None` on one that was not tested then."""
+        """Return the accuracy of the best predictor on a slice; `None` where it was not measured on this slice."""
         return self.best[part].accuracy if part in self.best else None
 
 
 def without_recall(records: Mapping[int, StoredRun], scores: Mapping[int, float]) -> WithoutRecall | None:
-    """Of a cell's records and accuracies by seed; `None` where a scored record is from before it was stored."""
+    """Find the best predictors without recall of a cell from its records and accuracies by seed.
+
+    `None` where a scored record is too old to hold them.
+    """
     known = {seed: records[seed].without_recall or {} for seed in scores}
     parts = [part for part in next(iter(known.values()), {}) if all(found.get(part) for found in known.values())]
     if ALL not in parts:
@@ -104,9 +107,9 @@ def without_recall(records: Mapping[int, StoredRun], scores: Mapping[int, float]
 
 
 def above(records: Mapping[int, StoredRun], parts: Sequence[str]) -> bool:
-    """Is the mean accuracy over these slices above that of the best predictor on each, by the same test?
+    """Return whether the mean accuracy over the slices `parts` is above that of the best predictor on each slice.
 
-    True too where the records are from before the predictors' accuracies were stored.
+    The test is the one-sided paired t test. Also true where records are too old to hold the predictors' accuracies.
     """
     done = [record for record in records.values() if record.status == "done" and all(p in record.test for p in parts)]
     known = [record.without_recall or {} for record in done]
@@ -121,14 +124,17 @@ def above(records: Mapping[int, StoredRun], parts: Sequence[str]) -> bool:
 
 
 def _best(seeds: Sequence[Mapping[str, float]]) -> Best:
-    """The first of equal ones; a predictor that some seed lacks counts as 0 there."""
+    """Return the predictor with the highest mean over `seeds`, the first one if several are equal.
+
+    A predictor that is missing in a seed counts as 0 there.
+    """
     means = {name: fmean(named.get(name, 0.0) for named in seeds) for name in seeds[0]}
     name = max(means, key=lambda each: means[each])
     return Best(name, means[name])
 
 
 def evaluations(curve: Sequence[Mapping[str, Any]], metric: str) -> Iterator[tuple[int, float]]:
-    """Step and value of each evaluation on valid, over all slices."""
+    """Yield step and value of `metric` for each evaluation on valid, over all slices."""
     for each in curve:
         value = (each.get("valid") or {}).get(ALL, {}).get(metric)
         if value is not None:
@@ -136,7 +142,10 @@ def evaluations(curve: Sequence[Mapping[str, Any]], metric: str) -> Iterator[tup
 
 
 def learned(record: StoredRun) -> bool | None:
-    """Whether the run rose above the best predictor without recall; a diverged one has not. `None`: nothing tells."""
+    """Return whether the run rose above the best predictor without recall by more than 0.05.
+
+    `False` for a diverged run; `None` where the run has no result or the record does not hold the predictor.
+    """
     accuracy, best = score(record), (record.without_recall or {}).get(ALL)
     if record.status == "diverged":
         return False
@@ -144,15 +153,16 @@ def learned(record: StoredRun) -> bool | None:
 
 
 def not_learned(records: Iterable[StoredRun]) -> int | None:
-    """How many of the runs did not learn, of those that have a result; `None` where one of them does not tell."""
+    """Return how many of the runs with a result did not learn; `None` where that is not known for one of them."""
     found = [learned(record) for record in records if score(record) is not None]
     return None if None in found or not found else found.count(False)
 
 
 def starts(records: Iterable[StoredRun], curve: Curve | None) -> float | None:
-    """When learning began: the step of the first evaluation more than 0.05 above the best predictor without recall.
+    """Return the median over seeds of the step at which learning began; `None` where the median is infinite.
 
-    Median over the seeds; one that never began counts as infinitely late, a median of infinity as `None`.
+    Learning began at the first evaluation more than 0.05 above the best predictor without recall. A run that never
+    began to learn counts as infinity.
     """
     if curve is None:
         return None
@@ -176,11 +186,13 @@ def marks(
     gains: Sequence[float],
     at_edge: bool,
 ) -> tuple[str, ...]:
-    """What must be mended before the row gets a verdict, the gravest first.
+    """Return what must be mended before the row gets a verdict, the most serious mark first.
 
-    Few started: fewer than half of at least three runs learned. Where none did, and no test tells the row from the best
-    predictor without recall, it is at chance. Still improving: the `late_gains` are above 0.02, by a t test too. Of a
-    row that solves the task neither the learning rate nor its last steps say anything.
+    `AT_CHANCE`: no test shows the row above the best predictor without recall. `FEW_STARTED` replaces it where there
+    are at least three runs and some of them learned, but fewer than half; it is also given where no run learned and the
+    row is still above the predictor. `IMPROVING`: the mean of `gains` (see `late_gains`) is above 0.02, and a t test
+    shows it above 0. `EDGE`: a chosen value is at an end of its range (`at_edge`). A row that solves the task gets
+    neither of the last two.
     """
     at_chance = without_recall is not None and not without_recall.above
     few = without_recall is not None and _few_started(accuracy.n, not_learned, at_chance)
@@ -199,8 +211,11 @@ def _few_started(n: int, not_learned: int | None, at_chance: bool) -> bool:
 
 
 def late_gains(records: Iterable[StoredRun], curve: Curve | None) -> list[float]:
-    """By how much accuracy on valid rose over the last fifth of the steps, of each finished run that was evaluated
-    before. A run that was stopped early, because it was good enough, keeps its last value."""
+    """Return by how much accuracy on valid rose over the last fifth of the steps, for each finished run.
+
+    Runs without an evaluation before the last fifth are left out. A run that stopped early because it was good enough
+    keeps its last value.
+    """
     gains = []
     for record in records:
         if curve is None or record.config is None or record.status != "done":

@@ -1,4 +1,4 @@
-"""The baseline of each row, the first row or another that is named, and the difference from it by a paired test."""
+"""Find the baseline of each row (the first row, or one that is named) and test the paired difference from it."""
 
 import json
 import re
@@ -15,13 +15,17 @@ from mclab.report.table.accuracy import SOLVED, same_function, scores
 from mclab.report.table.row import Row, cell_values
 from mclab.report.text import column_names, value_text
 
-#: Words such as gate=input; a value may be in quotes.
+#: A pair such as gate=input; the value may be in quotes.
 _WORD = re.compile(r"""([^\s=,]+)=("[^"]*"|'[^']*'|[^\s]+)""")
 _MOST_NAMED = 3
 
 
 def baselines_of(rows: Sequence[Row]) -> list[int | None]:
-    """The place of each row's baseline: the first row; with crossed changes the first change beside it, if any."""
+    """Return for each row the place of its baseline in `rows`, which is 0, the first row.
+
+    With crossed changes, it is the row with the first change and the same other values; `None` where there is no such
+    row.
+    """
     first = rows[0].values.get(CHANGE)
     own = {
         _other_values(row): place for place, row in reversed(list(enumerate(rows))) if row.values.get(CHANGE) == first
@@ -30,21 +34,27 @@ def baselines_of(rows: Sequence[Row]) -> list[int | None]:
 
 
 def _other_values(row: Row) -> str:
-    """What rows that are compared with each other have in common: the other values beside a crossed change."""
+    """Return the row's values other than a crossed change, as text. Only rows with equal texts are compared."""
     if CHANGE not in row.values:
         return ""
     return json.dumps({path: value for path, value in row.values.items() if path != CHANGE}, sort_keys=True)
 
 
 def apart(row: Row, baseline: Row) -> Literal["slices", "versions"] | None:
-    """Why a row is not compared: a mean over other slices, or of another formula, is another quantity."""
+    """Return why a row is not compared with its baseline; `None` where it is.
+
+    "slices": their means are over different slices. "versions": their runs used different versions of a formula.
+    """
     if set(row.own) != set(baseline.own):
         return "slices"
     return "versions" if clashing([*row.records.values(), *baseline.records.values()]) else None
 
 
 def compared(rows: Sequence[Row]) -> list[Row]:
-    """The rows with their differences to their baseline, paired by seed; Holm over all that have its slices."""
+    """Return the rows with their differences from their baselines, paired by seed.
+
+    Holm's adjustment is over all rows that are compared (see `apart`).
+    """
     others = {place: base for place, base in enumerate(baselines_of(rows)) if place != base}
     aside = {place: base is not None and apart(rows[place], rows[base]) for place, base in others.items()}
     gaps = {
@@ -66,7 +76,7 @@ def compared(rows: Sequence[Row]) -> list[Row]:
 
 
 def difference_of(row: Row, baseline: Row) -> Difference:
-    """The row less its baseline, paired by seed."""
+    """Return the difference row - baseline, paired by seed."""
     gap = paired(scores(row.records), scores(baseline.records))
     if row.lost and baseline.lost:
         return Difference(gap.n, "lost")
@@ -78,28 +88,30 @@ def difference_of(row: Row, baseline: Row) -> Difference:
 
 
 def unmended(row: Row, base: Row) -> str:
-    """What keeps a row without a verdict: its own marks, or else its baseline's; nothing where it may have one."""
+    """Return the marks because of which a row gets no verdict: its own or else its baseline's; empty without marks."""
     if row.marks or not base.marks:
         return ", ".join(row.marks)
     return f"the baseline: {', '.join(base.marks)}"
 
 
 def is_high(row: Row) -> bool:
-    """True at the ceiling."""
+    """Return whether the row's mean accuracy is at the ceiling (0.99 or more)."""
     return row.accuracy.mean is not None and row.accuracy.mean >= SOLVED - SAME
 
 
 def with_baseline(plan: Plan, text: str | None) -> Plan:
-    """The plan with the cell first that `text` names: `gate=input segment=4`, or the name of a change.
+    """Return the plan with the cell that `text` names in first place: `gate=input segment=4`, or the name of a change.
 
-    Keys are columns of the table or whole paths, values as the table shows them. Raises `ConfigError` where no cell
-    fits or several do, with what would, and for a sequential grid, whose looks are at the first row's differences.
+    Keys are columns of the table or full paths; values are written as the table shows them. Raises `ConfigError` where
+    no cell fits or several do (the message says what would fit), and for a sequential grid, whose tests are planned
+    against its first row.
     """
     if text is None:
         return plan
     if plan.until:
         raise ConfigError(
-            "--baseline: seeds until told are planned against the first row; put that one first in the grid"
+            "--baseline: a grid with seeds: {until: told} compares every row with the first one, as planned; "
+            "to use another baseline, put its row first in the grid"
         )
     named = [cell for cell in plan.cells if cell.name == text.strip()]
     fitting = named or _fitting(plan, _wanted(plan, text), text)
@@ -110,7 +122,7 @@ def with_baseline(plan: Plan, text: str | None) -> Plan:
 
 
 def _wanted(plan: Plan, text: str) -> dict[str, str]:
-    """Path -> value, as given."""
+    """Parse `text` to path -> value. Raises `ConfigError` where it has no key=value or names an unknown key."""
     names = column_names(plan.axes)
     known = {**{name: path for path, name in names.items()}, **{path: path for path in plan.axes}}
     left = _WORD.sub("", text).replace(",", " ").split()
@@ -140,7 +152,7 @@ def _fitting(plan: Plan, wanted: Mapping[str, str], text: str) -> list[Cell]:
 
 
 def _has_value(values: Mapping[str, Any], path: str, text: str) -> bool:
-    """Whether a cell has this value: as a text, or as the same number."""
+    """Return whether a cell has the value `text` at `path`: the same text or the same number."""
     if path not in values:
         return False
     shown = value_text(values[path])

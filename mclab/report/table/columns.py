@@ -1,4 +1,4 @@
-"""The table of cells as people read it: the same columns for markdown and for the terminal, as text."""
+"""The columns of the table of cells as text. Markdown and the terminal show the same columns."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,18 +23,21 @@ from mclab.report.text import (
     value_text,
 )
 
-#: More seeds than this are told as so many.
+#: A number of seeds above this is written as "more than 1,000".
 PLENTY = 1000
 TOLD = {"better": "told better", "worse": "told worse"}
-#: The column, and the line below the slices, of the baseline without recall.
+#: The name of the column with the baseline without recall, and of its line below the table of slices.
 WITHOUT_RECALL = "without recall"
-#: The column of what must be mended in a row before it gets a verdict.
+#: The name of the column that says what must be mended in a row before the row gets a verdict.
 MARKS = "first mend"
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A column: its head, a text per row, whether it is flush right, and how soon it is hidden for lack of room."""
+    """A column: its head, a text for each row, whether it is aligned right, and whether it may be hidden.
+
+    A column with `expendable` 0 is always shown; where room is short, those with the highest `expendable` are hidden.
+    """
 
     head: str
     texts: tuple[str, ...]
@@ -43,14 +46,15 @@ class Shown:
 
 
 def shown_columns(summary: Summary) -> list[Shown]:
-    """The main table. `expendable` 0 stays in every width; of the others the lowest are kept first."""
+    """Return the columns of the main table."""
     return [*row_heads(summary), *_results(summary), *_picked(summary), *_costs(summary)]
 
 
 def slice_columns(summary: Summary) -> list[Shown]:
-    """Mean ± standard deviation on every slice, the task's own first; empty where no cell has more than one.
+    """Return columns with mean ± standard deviation on every slice, the task's own slices first.
 
-    Below the rows are the baselines without recall, one for each test.
+    The list is empty where no cell has more than one slice. The last lines, below the rows of the cells, are the
+    baselines without recall, one for each different test.
     """
     if not summary.has_slices:
         return []
@@ -61,7 +65,10 @@ def slice_columns(summary: Summary) -> list[Shown]:
 
 
 def baselines(summary: Summary) -> dict[str, WithoutRecall]:
-    """The different baselines without recall of a table by what tells their rows apart: nothing, or a task."""
+    """Return the different baselines without recall of a table, by a label of the rows that share the baseline.
+
+    The label is empty where all rows have the same baseline; else it names what these rows have in common.
+    """
     groups: dict[str, list[Row]] = {}
     for row in summary.baselined:
         groups.setdefault(repr(row.without_recall and row.without_recall.best), []).append(row)
@@ -71,7 +78,7 @@ def baselines(summary: Summary) -> dict[str, WithoutRecall]:
 
 
 def _alike(summary: Summary, rows: Sequence[Row]) -> str:
-    """What these rows share and not all rows do; else what they are called."""
+    """Name the values that `rows` have in common and that differ in other rows; without such a value, list `rows`."""
     shared = [
         value_text(rows[0].values[path])
         for path in summary.plan.axes
@@ -85,7 +92,7 @@ def _texts(rows: Sequence[Row], path: str) -> set[str | None]:
 
 
 def _baseline_texts(summary: Summary, label: str, found: WithoutRecall) -> list[str]:
-    """A line of the table of slices: what it is in the first columns, the best accuracies in the others."""
+    """Return the line of a baseline in the table of slices: its name in the first columns, then its accuracies."""
     heads = len(list(row_heads(summary)))
     known = [found.accuracy(part) for part in (ALL, *summary.slices)]
     whole = WITHOUT_RECALL + f" ({label})" * bool(label)
@@ -98,7 +105,7 @@ def _slice(summary: Summary, part: str) -> Shown:
 
 
 def row_heads(summary: Summary) -> Iterator[Shown]:
-    """What names a row: its name in a grid of changes, else the varied keys."""
+    """Yield the columns that identify a row: its name in a grid of changes, else a column for each varied key."""
     if summary.plan.named or not summary.plan.axes:
         yield _column(summary, "cell", lambda row: row.label, right=False)
         return
@@ -126,19 +133,19 @@ def _results(summary: Summary) -> Iterator[Shown]:
 
 
 def _judged(summary: Summary) -> Iterator[Shown]:
-    """Of a sequential grid: the corrected p against the look's share of the error, the look, the verdict."""
+    """Yield the columns of a sequential grid: corrected p against the look's share of the error, look, verdict."""
     yield _column(summary, "p", against_share)
     yield _column(summary, "look", lambda row: look_text(row, summary))
     yield _column(summary, "verdict", lambda row: look_verdict(row, summary), right=False)
 
 
 def _guards(row: Row) -> list[str]:
-    """The marks that no other column has: a value at the edge of its range is marked beside the value."""
+    """Return the row's marks except `EDGE`, which is shown next to the value that is at the edge of its range."""
     return [mark for mark in row.marks if mark != EDGE]
 
 
 def accuracy_text(row: Row) -> str:
-    """`0.912 ± 0.034 (5, 2 did not learn)`."""
+    """Return, e.g., `0.912 ± 0.034 (5, 2 did not learn)`: mean, standard deviation, number of seeds, failures."""
     text = mean_std(row.accuracy)
     return f"{text[:-1]}, {row.not_learned} did not learn)" if row.not_learned else text
 
@@ -148,7 +155,10 @@ def _further(metric: str, row: Row) -> str:
 
 
 def _without_recall(row: Row) -> str:
-    """`0.147`, with the mark of a cell that is not above it."""
+    """Return the accuracy of the best predictor that needs no recall, e.g. `0.147`.
+
+    `(not above)` follows it where the cell's own accuracy is not significantly higher.
+    """
     found = row.without_recall
     return NOTHING if found is None else f"{found.accuracy():.3f}" + " (not above)" * (not found.above)
 
@@ -185,7 +195,11 @@ def _state(row: Row) -> str:
 
 
 def difference_text(row: Row) -> str:
-    """`-0.162 [-0.184, -0.139]`, or in words why there is no interval; with the ceiling mark."""
+    """Return, e.g., `-0.162 [-0.184, -0.139]`: the difference from the baseline and its interval.
+
+    Words replace the interval where there is none. `(ceiling)` is added where the cell and the baseline both reach
+    0.99.
+    """
     gap = row.difference
     if gap is None:
         return "baseline"
@@ -208,7 +222,7 @@ def difference_text(row: Row) -> str:
 
 
 def look_text(row: Row, summary: Summary) -> str:
-    """`2 of 5`: the last look that the row took part in."""
+    """Return, e.g., `2 of 5`: the number of the last look that the row took part in."""
     rule, result = summary.plan.until, row.look_result
     if result is None or rule is None or result.n not in rule.looks:
         return NOTHING
@@ -216,7 +230,7 @@ def look_text(row: Row, summary: Summary) -> str:
 
 
 def against_share(row: Row) -> str:
-    """`0.0021 ≤ 0.003`: the corrected p against what the look may spend."""
+    """Return, e.g., `0.0021 ≤ 0.003`: the corrected p compared with the error that the look may spend."""
     result = row.look_result
     if result is None or result.p is None or result.share is None:
         return NOTHING
@@ -225,7 +239,7 @@ def against_share(row: Row) -> str:
 
 
 def look_verdict(row: Row, summary: Summary) -> str:
-    """The verdict on a row, in a few words."""
+    """Return the verdict on a row of a sequential grid in a few words."""
     result, rule = row.look_result, summary.plan.until
     if result is None or rule is None:
         return NOTHING
@@ -245,7 +259,7 @@ def look_verdict(row: Row, summary: Summary) -> str:
 
 
 def seeds_text(row: Row, summary: Summary) -> str:
-    """How many seeds would tell an open row: `about 12 seeds, 17 to be safe`."""
+    """Return the number of seeds that would settle an open row, e.g. `about 12 seeds, 17 to be safe`."""
     about, safe = seeds_of(row, summary)
     if about is None:
         return "no number of seeds would tell"
@@ -253,7 +267,10 @@ def seeds_text(row: Row, summary: Summary) -> str:
 
 
 def seeds_of(row: Row, summary: Summary) -> tuple[int | None, int | None]:
-    """About how many seeds would tell an open row with a power of 80 %, and how many to be safe."""
+    """Return the number of seeds that settles an open row with a power of about 80 %, and a number on the safe side.
+
+    Both are `None` where the row is not open or its difference is 0; a number above 100,000 is also `None`.
+    """
     result, rule, progress = row.look_result, summary.plan.until, summary.looks
     if result is None or result.gap is None or result.state != "open" or rule is None or progress is None:
         return None, None

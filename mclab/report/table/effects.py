@@ -1,8 +1,8 @@
-"""A whole grid at once: each axis's main effect and each pair's interaction, as paired differences over seeds.
+"""Effects over a whole grid: the main effect of each axis and the interaction of each pair, paired over seeds.
 
-A main effect is a level less the level of the baseline, seed by seed, averaged over the cells of all other axes; an
-interaction is a difference of such differences (a factorial experiment: Fisher 1935). Seeds are the pairs, as in the
-table; Holm's adjustment is over all effects together.
+A main effect is the accuracy at a level minus the accuracy at the baseline's level, on the same seed, averaged over the
+cells of all other axes. An interaction is a difference of such differences (a factorial experiment: Fisher 1935). The
+test is paired over seeds, as in the table; Holm's adjustment is over all effects together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import NOTHING, clip, p_text, signed, signed_interval, value_text
 
-#: More combinations of levels than this are no grid that anybody means.
+#: A plan with more combinations of levels than this is not treated as a grid.
 MOST_COMBINATIONS = 200_000
-#: Effects of a table at a terminal.
+#: The most effects in a table at a terminal.
 MOST_SHOWN = 30
 
 Key = tuple[int, ...]
@@ -33,7 +33,7 @@ Key = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Factor:
-    """An axis of the grid, or several that always move together; `levels` are texts, the baseline's first."""
+    """An axis of the grid, or several axes that always change together; `levels` are texts, the baseline's first."""
 
     name: str
     levels: tuple[str, ...]
@@ -41,10 +41,10 @@ class Factor:
 
 @dataclass(frozen=True)
 class Effect:
-    """One effect: what a level of a factor changes, or what a second factor's level changes in that.
+    """The main effect of a level of one factor, or the interaction of two levels of two factors.
 
-    `pairs` is the number of differences that are averaged on each seed, `by_seed` the averages. `unmended` counts
-    the cells among them with a mark that must be mended first (`table.learned`). `p` is Holm's over all effects.
+    `pairs` is the number of differences that are averaged on each seed; `by_seed` are the averages. `unmended` is the
+    number of cells in these differences with a mark (`table.accuracy.marks`). `p` is Holm-adjusted over all effects.
     """
 
     factors: tuple[Factor, ...]
@@ -57,36 +57,36 @@ class Effect:
 
     @property
     def main(self) -> bool:
-        """Whether it is of one factor alone."""
+        """True for a main effect: it has only one factor."""
         return len(self.factors) == 1
 
     @property
     def apart(self) -> bool:
-        """Whether it is told from nothing, and no cell of it must be mended first."""
+        """True where the effect is significantly different from 0 and none of its cells has a mark."""
         return self.p is not None and self.p < ALPHA and not self.unmended
 
     @property
     def axes(self) -> str:
-        """`gate` or `gate × segment`."""
+        """The names of the factors, e.g. `gate` or `gate × segment`."""
         return " × ".join(factor.name for factor in self.factors)
 
     @property
     def reference(self) -> str:
-        """The baseline's levels: `context` or `context × 8`."""
+        """The baseline's levels of the factors, e.g. `context` or `context × 8`."""
         return " × ".join(factor.levels[0] for factor in self.factors)
 
     @property
     def name(self) -> str:
-        """`gate: input` or `gate: input × segment: 4`."""
+        """The factors with their levels, e.g. `gate: input` or `gate: input × segment: 4`."""
         return " × ".join(f"{f.name}: {level}" for f, level in zip(self.factors, self.levels, strict=True))
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The cells of a summary by the places of their levels.
+    """The cells of a summary by `Key`: for each factor, the place of the cell's level in `Factor.levels`.
 
-    One in which some factors change nothing is the same run whatever their level, so it is in each of those places;
-    `idle` names it and them.
+    A cell in which some factors have no effect is in `cells` at every level of these factors. `idle` lists such cells,
+    each with the factors that have no effect in it.
     """
 
     summary: Summary
@@ -96,24 +96,24 @@ class Grid:
 
     @cached_property
     def scores(self) -> dict[Key, dict[int, float]]:
-        """Accuracy by seed of each cell."""
+        """The accuracy of each cell by seed."""
         return {key: scores(row.records) for key, row in self.cells.items()}
 
 
 def effects(summary: Summary) -> list[Effect]:
-    """All effects, main ones first; empty for what is no grid of two axes: one key, a list of changes."""
+    """Return all effects, main effects first; empty where the plan is not a grid of at least two axes."""
     grid = grid_of(summary)
     if grid is None:
         return []
     found = [effect for place in range(len(grid.factors)) for effect in _effects(grid, (place,))]
     found += [effect for pair in combinations(range(len(grid.factors)), 2) for effect in _effects(grid, pair)]
     if not any(not effect.main or effect.pairs > 1 for effect in found):
-        return []  # nothing that the column of differences does not say
+        return []  # the column of differences says all of it already
     return [replace(e, p=p) for e, p in zip(found, holm([e.difference.p for e in found]), strict=True)]
 
 
 def grid_of(summary: Summary) -> Grid | None:
-    """The rows as a grid; `None` where fewer than two axes vary, or where rows have names and no common axes."""
+    """Return the rows as a grid; `None` where fewer than two axes vary or the rows are named changes without axes."""
     if summary.plan.named or len(summary.rows) < 3:
         return None
     groups = _together(summary)
@@ -134,7 +134,7 @@ def grid_of(summary: Summary) -> Grid | None:
 
 
 def _together(summary: Summary) -> list[tuple[str, ...]]:
-    """The axes, those that always move together (`zip`) as one."""
+    """Return the paths of the axes in groups; axes that always change together (`zip`) are one group."""
     groups: dict[tuple[int, ...], list[str]] = {}
     for path in summary.plan.axes:
         texts = [_text(row, (path,)) for row in summary.rows]
@@ -144,19 +144,19 @@ def _together(summary: Summary) -> list[tuple[str, ...]]:
 
 
 def _levels(summary: Summary, paths: tuple[str, ...]) -> list[str]:
-    """In the order of the rows, the baseline's first."""
+    """Return the levels of a group of axes in the order of the rows, the baseline's level first."""
     return list(dict.fromkeys(text for row in summary.rows if (text := _text(row, paths)) is not None))
 
 
 def _text(row: Row, paths: tuple[str, ...]) -> str | None:
-    """`None` where a key changes nothing in the row."""
+    """Return the row's level of a group of axes; `None` where one of the keys has no effect in the row."""
     if any(path not in row.values for path in paths):
         return None
     return ", ".join(value_text(row.values[path]) for path in paths)
 
 
 def _effects(grid: Grid, places: tuple[int, ...]) -> Iterator[Effect]:
-    """Every combination of levels of these factors other than the baseline's own."""
+    """Yield an effect for each combination of levels of the factors at `places`, without the baseline's levels."""
     for levels in product(*(range(1, len(grid.factors[place].levels)) for place in places)):
         corners = [_corner(places, levels, mask) for mask in product((1, 0), repeat=len(places))]
         squares = list(_squares(grid, places, corners))
@@ -165,8 +165,10 @@ def _effects(grid: Grid, places: tuple[int, ...]) -> Iterator[Effect]:
 
 
 def _corner(places: tuple[int, ...], levels: tuple[int, ...], mask: tuple[int, ...]) -> tuple[dict[int, int], int]:
-    """The levels at a corner of an effect, and its sign: of all corners with the baseline's levels every second is
-    taken off."""
+    """Return the level at each of `places` for a corner of an effect, and the sign of the corner.
+
+    Where `mask` is 0 the level is the baseline's. The sign is -1 where an odd number of levels is the baseline's.
+    """
     at = {place: level * on for place, level, on in zip(places, levels, mask, strict=True)}
     return at, (-1) ** mask.count(0)
 
@@ -175,8 +177,10 @@ Square = list[tuple[Key, int]]
 
 
 def _squares(grid: Grid, places: tuple[int, ...], corners: Sequence[tuple[dict[int, int], int]]) -> Iterator[Square]:
-    """For each combination of the other factors the cells at the corners, where all are there, are different runs, and
-    can be compared."""
+    """Yield, for each combination of levels of the other factors, the cells at the corners with their signs.
+
+    A combination is left out where a cell is missing, two cells are the same run, or the cells are not comparable.
+    """
     for key in grid.cells:
         if any(key[place] != corners[0][0][place] for place in places):
             continue
@@ -187,7 +191,10 @@ def _squares(grid: Grid, places: tuple[int, ...], corners: Sequence[tuple[dict[i
 
 
 def _comparable(rows: Sequence[Row]) -> bool:
-    """Whether the differences are of one test and one formula each: of four cells, along one of the two factors."""
+    """Return whether the cells can be subtracted: same versions of formulas, and differences within the same slices.
+
+    Of four cells, it is enough if the slices are the same along one of the two factors.
+    """
     if clashing(record for row in rows for record in row.records.values()):
         return False
     tests = [frozenset(row.own) for row in rows]
@@ -210,7 +217,7 @@ def _effect(grid: Grid, places: tuple[int, ...], levels: tuple[int, ...], square
 
 
 def effect_columns(found: Sequence[Effect]) -> list[Shown]:
-    """An effect a row."""
+    """Return the columns of the table of effects, with one row for each effect."""
     marked = Shown("cells to mend", tuple(str(effect.unmended) for effect in found))
     return [
         Shown("effect of", tuple(effect.axes for effect in found), right=False),
@@ -233,7 +240,10 @@ def _difference(effect: Effect) -> str:
 
 
 def most_telling(found: Sequence[Effect]) -> list[Effect]:
-    """All of them, or of many the main ones first and then those furthest from nothing, in the grid's order."""
+    """Return at most `MOST_SHOWN` effects: main effects before interactions, then those furthest from 0.
+
+    The result is in the order of `found`.
+    """
     if len(found) <= MOST_SHOWN:
         return list(found)
     far = sorted(found, key=lambda effect: (not effect.main, -abs(effect.difference.mean or 0.0)))[:MOST_SHOWN]
@@ -241,11 +251,11 @@ def most_telling(found: Sequence[Effect]) -> list[Effect]:
 
 
 def effects_frame(found: Sequence[Effect]) -> pl.DataFrame:
-    """One row an effect: `axis`, `level` and `reference`, for an interaction also `axis_2` and so on.
+    """Return a frame with one row for each effect: `axis`, `level`, `reference`; an interaction also has `axis_2` etc.
 
-    `pairs` differences are averaged on each of `n` seeds; then the mean `diff_mean`, `_std`, its interval clipped to
-    [-1, 1], `p_one` without and `p` with Holm's adjustment over all rows, and how many of the cells are `unmended`:
-    they have a mark that keeps a row without a verdict.
+    `pairs` differences are averaged on each of `n` seeds. `diff_mean`, `diff_std` and the interval `diff_lo/_hi`,
+    clipped to [-1, 1], are over the seeds. `p_one` is without and `p` with Holm's adjustment over all rows. `unmended`
+    is the number of cells with a mark because of which they get no verdict.
     """
     second = [effect if not effect.main else None for effect in found]
     gaps = [effect.difference for effect in found]

@@ -1,4 +1,4 @@
-"""Frames as csv and parquet, and files put in place whole; the same records give the same bytes."""
+"""Write frames as csv and parquet, each file in one step; the same records give the same bytes."""
 
 from collections.abc import Mapping, Sequence
 from io import BytesIO
@@ -10,12 +10,15 @@ import polars as pl
 from mclab.atomic_files import write_whole
 from mclab.report.text import is_number, plain, value_text
 
-#: Name, type (`None`: as the values have it), values.
+#: Name, type (`None`: decided by the values), values.
 Column = tuple[str, Any, Sequence[Any]]
 
 
 def series(name: str, dtype: Any, values: Sequence[Any]) -> pl.Series:
-    """A column of one type: without `dtype` numbers where all are numbers, else text; null where there is nothing."""
+    """Return a column of type `dtype`, with null for `None`.
+
+    Without `dtype`, the type is boolean or a number where all values are, else text.
+    """
     if dtype is not None:
         return pl.Series(name, values, dtype=dtype)
     values = [plain(value) for value in values]
@@ -29,19 +32,22 @@ def series(name: str, dtype: Any, values: Sequence[Any]) -> pl.Series:
 
 
 def as_csv(frame: pl.DataFrame) -> bytes:
-    """Comma-separated, UTF-8, floats in the shortest form that reads back exactly, nothing for null."""
+    """Return the frame as csv in UTF-8; floats in the shortest form that reads back exactly, null as empty."""
     return frame.write_csv().encode()
 
 
 def as_parquet(frame: pl.DataFrame) -> bytes:
-    """Parquet; it holds no time of writing."""
+    """Return the frame as parquet, which does not hold the time of writing."""
     buffer = BytesIO()
     frame.write_parquet(buffer)
     return buffer.getvalue()
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Put every file whole into `folder`, which is made when missing, or leave what was there. Raises `OSError`."""
+    """Write `files` (name -> content) into `folder`, which is created when missing, and return their paths.
+
+    Each file is replaced in one step; where that fails, the old file remains. Raises `OSError`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_whole(folder / name, content)

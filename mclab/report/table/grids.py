@@ -1,4 +1,4 @@
-"""A table of columns as plain text, no wider than asked, and as markdown."""
+"""Write a table of columns as plain text, limited to a width, and as markdown."""
 
 import re
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from mclab.printable import printable
 from mclab.report.table.columns import Shown
 from mclab.report.text import GAP, cut, cut_middle, joined_columns, padded
 
-#: What would end a cell, start emphasis, code or a formula, or open a tag. Inside a word `_` starts nothing.
+#: Characters that in markdown end a cell, start emphasis, code or a formula, or open a tag. `_` inside a word does not.
 _SPECIAL = re.compile(r"[\\|*`$~]|<(?=[A-Za-z/!?])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-#: Names and values longer than this are cut; the files hold all of them.
+#: The most letters of a name or value in a table; longer ones are cut there, but not in the files.
 LONGEST = 28
 
 
 def fit(columns: Sequence[Shown], width: int) -> list[Shown]:
-    """The columns that are always shown, and of the others, least expendable first, those that still fit."""
+    """Return the columns with `expendable` 0, and of the others, the least expendable first, those that fit `width`."""
     kept = {place for place, column in enumerate(columns) if not column.expendable}
     for place in sorted(set(range(len(columns))) - kept, key=lambda place: columns[place].expendable):
         if width_of([columns[p] for p in sorted(kept | {place})]) <= width:
@@ -24,7 +24,7 @@ def fit(columns: Sequence[Shown], width: int) -> list[Shown]:
 
 
 def text_grid(columns: Sequence[Shown]) -> str:
-    """Head, rule and rows, each column as wide as its widest text."""
+    """Return head, rule and rows as lines; each column is as wide as its widest text."""
     body = []
     for column in columns:
         top, *rest = padded(_texts(column), column.right)
@@ -33,18 +33,21 @@ def text_grid(columns: Sequence[Shown]) -> str:
 
 
 def width_of(columns: Sequence[Shown]) -> int:
-    """Letters of a line of the table."""
+    """Return the number of letters in a line of the table."""
     return sum(max(map(len, _texts(column))) for column in columns) + len(GAP) * (len(columns) - 1)
 
 
 def _texts(column: Shown) -> list[str]:
-    """Head and texts, each on one line; those that lean left are names and may be cut."""
+    """Return the head and the texts of a column, each on one line; a left-aligned column holds names and may be cut."""
     texts = [" ".join(printable(text).split()) for text in (column.head, *column.texts)]
     return texts if column.right else [cut(texts[0], LONGEST), *cut_apart(texts[1:])]
 
 
 def cut_apart(texts: Sequence[str]) -> list[str]:
-    """Texts cut to `LONGEST`, at the end or else in the middle; longer where two would come to the same text."""
+    """Return the texts cut to `LONGEST` letters, at the end or, if two texts then coincide, in the middle.
+
+    Where they coincide in both ways, the limit is raised until all different texts stay different.
+    """
     for length in range(LONGEST, max(map(len, texts), default=0)):
         for shorten in (cut, cut_middle):
             short = [shorten(text, length) for text in texts]
@@ -54,17 +57,17 @@ def cut_apart(texts: Sequence[str]) -> list[str]:
 
 
 def wrapped(text: str, width: int) -> str:
-    """A sentence in lines of `width` letters, those after the first set in."""
+    """Wrap a sentence to lines of `width` letters; lines after the first are indented."""
     return fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def markdown_escape(text: str) -> str:
-    """Text that markdown shows as it is, on one line."""
+    """Escape the text so that markdown shows it unchanged, on one line."""
     return " ".join(_SPECIAL.sub(lambda found: "\\" + found[0], printable(text)).split())
 
 
 def markdown_grid(columns: Sequence[Shown]) -> str:
-    """A pipe table, padded so that it can be read as text too."""
+    """Return a pipe table, padded so that it is also readable as plain text."""
     made = []
     for column in columns:
         texts = [markdown_escape(text) for text in (column.head, *column.texts)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mclab.printable import printable
 from mclab.report.table.columns import Shown
 
-#: What LaTeX reads as its own, and signs that its default encoding lacks.
+#: LaTeX for characters that have a meaning in LaTeX, and for characters that its default font encoding lacks.
 SPECIAL = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -44,7 +44,7 @@ SPECIAL = {
     "©": r"\copyright{}",
     "\u00a0": " ",
 }
-#: Signs that are set in mathematics.
+#: LaTeX for signs that need math mode.
 MATHS = {
     "−": "-", "±": r"\pm", "×": r"\times", "÷": r"\div", "·": r"\cdot", "°": r"{}^\circ", "∞": r"\infty",
     "≤": r"\leq", "≥": r"\geq", "≠": r"\neq", "≈": r"\approx", "∝": r"\propto", "√": r"\surd", "∂": r"\partial",
@@ -53,22 +53,22 @@ MATHS = {
     "²": "{}^2", "³": "{}^3", "¹": "{}^1", "⁰": "{}^0", "ᵀ": "{}^T", "½": r"\frac12", "¼": r"\frac14", "μ": r"\mu",
     "µ": r"\mu", "✓": r"\surd", "†": r"\dagger",
 }  # fmt: skip
-#: The Greek letters; the capitals of the first look like Latin ones, and LaTeX has no names for them.
+#: Names of Greek letters. The capitals of those in `_ALIKE` look like Latin letters, and LaTeX has no macros for them.
 _ALIKE = frozenset(
     ("ALPHA", "BETA", "EPSILON", "ZETA", "ETA", "IOTA", "KAPPA", "MU", "NU", "OMICRON", "RHO", "TAU", "CHI")
 )
 _LETTERS = _ALIKE | {"GAMMA", "DELTA", "THETA", "LAMBDA", "XI", "PI", "SIGMA", "UPSILON", "PHI", "PSI", "OMEGA"}
-#: Accents by the combining mark that Unicode takes a letter apart into.
+#: LaTeX accents by the combining mark of Unicode.
 ACCENTS = {
     "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0306": "u", "\u0307": ".",
     "\u0308": '"', "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0327": "c", "\u0328": "k", "\u0331": "b",
 }  # fmt: skip
-#: Pairs that LaTeX would join: two hyphens to a dash, a question and a backquote to a Spanish mark.
+#: The place between two hyphens, which LaTeX would join to a dash.
 _JOINED = re.compile(r"(?<=-)(?=-)")
-#: Sizes of type, the larger first, with the letters that a line of an article holds; what a column's gap takes of them.
+#: Font sizes, the larger first, with the letters in a line of an article; below, the letters for the gap of a column.
 SIZES = {"footnotesize": 82, "scriptsize": 88}
 GAP = 2
-#: Lines that a page holds; what is beyond them goes into a table of its own.
+#: Lines of a page (further rows go into another table), and letters in a line of the notes.
 PAGE, NOTE = 52, 110
 
 #: A sign before a number.
@@ -76,7 +76,10 @@ _MINUS = re.compile(r"(?<![\w.\-])([-+])(?=\d)")
 
 
 def latex_escape(text: str) -> str:
-    """Text that LaTeX sets as it is, on one line, in ASCII. What no macro stands for is named: `[U+4E2D]`."""
+    """Escape the text so that LaTeX shows it unchanged, on one line, in ASCII.
+
+    A character without a macro is replaced by its code point, e.g. `[U+4E2D]`.
+    """
     parts = _JOINED.split(" ".join(printable(text).split()))
     return "{}".join("".join(map(_sign, part)) for part in parts)
 
@@ -92,7 +95,7 @@ def _sign(sign: str) -> str:
 
 
 def _greek(sign: str) -> str | None:
-    """`\\gamma` for γ, after the letter's name in Unicode."""
+    """Return the macro of a Greek letter, e.g. `\\gamma` for γ, found by its name in Unicode; `None` for others."""
     found = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (FINAL )?(\w+)", unicodedata.name(sign, ""))
     if found is None:
         return None
@@ -115,10 +118,10 @@ def _accented(sign: str) -> str | None:
 
 
 def typeset(caption: str, name: str, tables: Sequence[Sequence[Shown]], notes: Sequence[str], heads: int = 1) -> str:
-    """Tables with a caption and how to read them; the first `heads` columns name the rows.
+    """Return `tables` as LaTeX with a caption and `notes` on how to read them; the first `heads` columns name the rows.
 
-    What does not fit side by side is set below, with the rows' names again, and what does not fit on a page in a
-    further table.
+    Columns that do not fit into a line are placed below, with the names of the rows again. Blocks that do not fit on a
+    page go into a further table.
     """
     sized = (_sized(tables, size, heads) for size in SIZES)
     size, blocks = min(sized, key=lambda found: len(found[1]))
@@ -137,7 +140,7 @@ def typeset(caption: str, name: str, tables: Sequence[Sequence[Shown]], notes: S
 
 
 def _float(caption: str, name: str, size: str, tables: Sequence[str], place: int, words: Sequence[str]) -> str:
-    """One table environment; the notes are below the first one."""
+    """Return one table environment. `place` is its number from 0; the first one has the notes below it."""
     under = [r"\par\medskip", r"\begin{minipage}{\linewidth}\footnotesize", *words, r"\end{minipage}"]
     return "\n".join(
         [
@@ -155,18 +158,18 @@ def _float(caption: str, name: str, size: str, tables: Sequence[str], place: int
 
 
 def anchor(name: str, place: int = 0) -> str:
-    """The label of a table; `place` counts its continuations."""
+    """Return the LaTeX label of a table; `place` is 0 for the table itself and 1, 2, ... for its continuations."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "table"
     return f"tab:{plain}{f'-{place + 1}' if place else ''}"
 
 
 def _sized(tables: Sequence[Sequence[Shown]], size: str, heads: int) -> tuple[str, list[list[Shown]]]:
-    """A size and the blocks of columns that it comes to."""
+    """Return the font size `size` and the blocks of columns that the tables are split into at this size."""
     return size, [block for columns in tables for block in _blocks(columns[:heads], columns[heads:], SIZES[size])]
 
 
 def _blocks(heads: Sequence[Shown], columns: Sequence[Shown], line: int) -> Iterator[list[Shown]]:
-    """As many columns side by side as a line holds, at least one, each time behind the rows' names."""
+    """Yield blocks of columns that fit into a line, each with `heads` and at least one column after them."""
     block: list[Shown] = []
     for column in columns:
         if block and _width([*heads, *block, column]) > line:
@@ -195,16 +198,19 @@ def _tabular(columns: Sequence[Shown]) -> str:
 
 
 def _cell(column: Shown, text: str) -> str:
-    """Escaped; in a column of numbers a sign is set as one, not as a hyphen."""
+    """Return the escaped text of a cell; in a column of numbers, `-` is a minus sign and not a hyphen."""
     return numeric(text) if column.right else latex_escape(text)
 
 
 def numeric(text: str) -> str:
-    """Escaped, a sign set as one."""
+    """Return the escaped text with `+` and `-` before numbers in math mode."""
     return _MINUS.sub(r"$\1$", latex_escape(text))
 
 
 def table_row(cells: Sequence[str]) -> str:
-    """A row; behind the row before it, an opening bracket or a star would be read as an option of its end."""
+    """Return a row of a LaTeX table.
+
+    `{}` is put before a leading `[` or `*`, which LaTeX would read as an option of the line end before it.
+    """
     line = " & ".join(cells)
     return ("{}" if line[:1] in ("[", "*") else "") + line + r" \\"

@@ -1,6 +1,6 @@
-"""How far a sequential grid is: a walk over its looks with what is stored, always from the first one.
+"""Progress of a sequential grid: evaluate its looks from the first one on, with the records that are stored.
 
-It is a function of the plan and the records alone, so a command that was interrupted continues as if it had not been.
+The result depends only on the plan and the records, so an interrupted command continues exactly where it stopped.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,13 @@ from mclab.report.table.row import Row, row_of
 
 @dataclass(frozen=True)
 class LooksSoFar:
-    """Of each cell, in the plan's order: on how many of the plan's first seeds it is `wanted` now, and over how many it
-    is `shown`, those of its last look. `results` are those of the rows, by place; a baseline has none.
+    """The progress of a sequential grid.
 
-    `taken` is the number of seeds at the last look, `under_way` that at the next one; `None` before the first, and
-    where nothing is open. `compared` counts the rows that Holm counts.
+    `wanted` and `shown` have an entry for each cell, in the plan's order. The cell must now be run on the first
+    `wanted` seeds of the plan; its row is shown over the first `shown` seeds, those of its last look. `results` are the
+    results of the rows, by place; a baseline has none.
+    `taken` is the number of seeds at the last look, `None` before the first look. `under_way` is the number of seeds at
+    the next look, `None` where no row is open. `compared` is the number of rows that Holm's adjustment counts.
     """
 
     wanted: tuple[int, ...]
@@ -33,7 +35,7 @@ class LooksSoFar:
 
 
 def looks_so_far(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> LooksSoFar:
-    """The looks of a plan with `until`, by what is stored."""
+    """Evaluate the looks of a plan with `until`, as far as the stored records allow."""
     return _Walk(plan, lookup, curve).so_far()
 
 
@@ -76,7 +78,7 @@ class _Walk:
         return row_of(self.plan, self.plan.cells[place], self.lookup, self.curve, n)
 
     def _look(self, n: int) -> bool:
-        """Take the look at n seeds; `False` where runs are still to come, or the baseline's have failed."""
+        """Take the look at `n` seeds. Return `False` where runs are not stored yet or a run of a baseline failed."""
         rows = {place: self._row(place, n) for place in self.active}
         baselines = {self.base[place] for place in self.looks.open}
         if any(self._waits(row) or (place in baselines and not _whole(row, n)) for place, row in rows.items()):
@@ -93,7 +95,7 @@ class _Walk:
                 continue
             gaps[place] = _gaps(row, base)
             if n == self.rule.looks[0] and (row.not_learned or base.not_learned):
-                held.add(place)  # with a seed that did not learn five differences are not about normal
+                held.add(place)  # where a seed did not learn, five differences are too far from normal for the test
         self.looks.take(gaps, held)
         for place in gaps:
             found = self.looks.settled[place]
@@ -101,14 +103,17 @@ class _Walk:
         return True
 
     def _waits(self, row: Row) -> bool:
-        """True where a run of the row is not stored. A cell whose candidate failed chooses none, and is not awaited."""
+        """Return whether a run of the row is not stored yet.
+
+        A cell that chose no candidate because runs failed is complete: its runs are stored.
+        """
         if row.candidate is not None:
             return bool(row.missing)
         ids = [candidate.run_ids() for candidate in row.cell.candidates]
         return any(self.lookup(own[seed]) is None for own in ids for seed in self.plan.first_seeds)
 
     def _without_verdict(self, row: Row, base: Row, n: int) -> LookResult | None:
-        """The result of a row that gets no verdict and no more seeds, and why; `None` for one that is tested."""
+        """Return the result of a row that gets neither a verdict nor more seeds; `None` for a row that is tested."""
         if not _whole(row, n):
             return LookResult("failed", n, why="runs failed")
         if apart(row, base) == "versions":
@@ -131,7 +136,7 @@ class _Walk:
 
 
 def _whole(row: Row, n: int) -> bool:
-    """True where all n seeds have a score; a diverged run scores 0, one that failed has none."""
+    """Return whether all `n` seeds have a score. A diverged run has the score 0; a failed run has none."""
     return len(scores(row.records)) == n
 
 
@@ -141,7 +146,7 @@ def _gaps(row: Row, base: Row) -> list[float]:
 
 
 def compared_at_looks(rows: Sequence[Row], progress: LooksSoFar) -> list[Row]:
-    """The rows with their differences at the last look that each took part in, and what it says of them."""
+    """Return the rows, each with its difference and its result at the last look that it took part in."""
     compared = list(rows)
     for place, base in enumerate(baselines_of(rows)):
         if place == base:

@@ -1,4 +1,4 @@
-"""A row of the table: one cell of the plan, its chosen candidate's records and what they come to."""
+"""A row of the table: one cell of the plan, the records of its chosen candidate, and the statistics of them."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -36,19 +36,21 @@ LR = "train.lr"
 
 @dataclass(frozen=True)
 class Row:
-    """One cell: what it is, what its chosen candidate's seeds gave, how it compares with the baseline.
+    """One cell: its values, the results of its chosen candidate over seeds, the comparison with its baseline.
 
-    `label` is its name in a table or a plot, `in_text` in a sentence. `values` are the varied keys that mean something
-    in this cell, by path; `picked` the selected keys and the learning rate; `edges` those of them whose chosen value is
-    at an end of its range. `records` are those of the chosen candidate, by seed; `missing` are its seeds without one,
-    `wanted` the number of seeds that are asked for.
-    `accuracy` is over the task's own slices; `slices` has each of them, then those that `eval.task` adds.
-    `without_recall` is `None` where nothing is scored and in old records, which do not have it; so are `not_learned`,
-    the number of runs that did not rise above it, and `starts`, the median step at which the others did.
-    `difference`, `p` (Holm) and `ceiling` are `None` in the baseline's row, `p` and `ceiling` also where the slices are
-    other ones. `look_result` is what the last look of a sequential grid says.
-    `marks` are what must be mended before the row gets a verdict; `unmended` names the marks, its own or those of its
-    baseline, that keep it without one.
+    `label` is the name of the cell in a table or a plot, `in_text` its name in a sentence. `values` are the varied
+    keys that have an effect in this cell, by path. `picked` are the chosen values of the selected keys and of the
+    learning rate, by path; `edges` are the selected paths whose chosen value is at an end of its range.
+    `records` are the records of the chosen candidate, by seed. `missing` are the seeds of the candidate that have no
+    record; `wanted` is the number of seeds that the plan asks for.
+    `accuracy` is over the task's own slices. `slices` has the accuracy on each of the task's own slices, then on each
+    slice that `eval.task` adds. `without_recall` is the baseline without recall, `not_learned` the number of runs that
+    did not rise above it, and `starts` the median step at which the runs rose above it. All three are `None` where
+    nothing is scored and in old records, which do not hold that baseline.
+    `difference`, `p` (Holm) and `ceiling` are `None` in the baseline's row; `p` and `ceiling` are also `None` where the
+    baseline was scored on other slices. `look_result` is the result of the row at its last look, in a sequential grid.
+    `marks` say what must be mended before the row gets a verdict. `unmended` names the marks of the row, or else those
+    of its baseline, because of which the row has no verdict; it is empty where there are none.
     """
 
     cell: Cell
@@ -76,57 +78,57 @@ class Row:
 
     @property
     def run(self) -> RunConfig:
-        """A run of the cell: they differ in nothing but seed and selected keys."""
+        """One run of the cell. The runs of a cell differ only in seed and in the selected keys."""
         return next(iter(self.cell.candidates[0].runs.values()))
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The task's own slices: those that the mean is over."""
+        """The task's own slices. The mean accuracy is over them."""
         return self.run.task.slices
 
     @property
     def long_answers(self) -> bool:
-        """True where an answer is several tokens, so that its tokens can be right where it is not."""
+        """True where an answer has several tokens, so that a wrong answer can have some right tokens."""
         run = self.run
         return any(task.answer_tokens > 1 for task in (run.task, *(variant.task for variant in run.test_variants)))
 
     @property
     def several_values(self) -> bool:
-        """True where an answer is several values, and how many of them are right was measured."""
+        """True where an answer has several values and the records hold the share of right values."""
         return any(score(record, part, VALUES) is not None for record in self.finished for part in record.test)
 
     @property
     def free_answers(self) -> bool:
-        """True where answers of several values were also generated freely, and their values counted in any order."""
+        """True where answers of several values were also generated freely and their values counted in any order."""
         return any(score(record, part, FOUND) is not None for record in self.finished for part in record.test)
 
     @property
     def bytewise(self) -> bool:
-        """True where what is wanted is the next byte, so that bits a byte say more than accuracy."""
+        """True where the model predicts the next byte, so that bits per byte say more than accuracy."""
         return self.run.task.name == "text"
 
     @property
     def finished(self) -> list[StoredRun]:
-        """The records of runs that went to their end."""
+        """The records of the runs that finished (status `done`)."""
         return [record for record in self.records.values() if record.status == "done"]
 
     def spread_of(self, metric: str, part: str = ALL) -> Spread:
-        """A further metric over the seeds."""
+        """Return mean, standard deviation and interval of another metric over the seeds."""
         return spread(list(scores(self.records, part, metric).values()))
 
     @property
     def guessing(self) -> bool:
-        """True where the cell learned something, or nothing, that is not above a predictor without recall by test."""
+        """True where no test shows the cell above the best predictor without recall, and not all its runs diverged."""
         return self.without_recall is not None and not self.without_recall.above and not self.lost
 
     @property
     def lost(self) -> bool:
-        """True where every run that has a result diverged."""
+        """True where there are results and every run with a result diverged."""
         return bool(scores(self.records)) and all(r.status != "done" for r in self.records.values())
 
     @property
     def solved(self) -> int:
-        """Seeds with a test accuracy of at least 0.99."""
+        """The number of seeds with a test accuracy of at least 0.99."""
         return sum(value >= SOLVED for value in scores(self.records).values())
 
     @property
@@ -136,38 +138,39 @@ class Row:
 
     @property
     def state_fixed(self) -> int | None:
-        """State size in floats that does not grow with the sequence."""
+        """The number of floats in the part of the state that does not grow with the sequence."""
         return self._first(lambda record: record.state_fixed)
 
     @property
     def state_cached(self) -> int | None:
-        """State size in floats of the caches that grow with the sequence."""
+        """The number of floats in the caches, which grow with the sequence."""
         return self._first(lambda record: record.state_cached)
 
     def _first(self, figure: Callable[[StoredRun], int | None]) -> int | None:
-        """A figure that every seed shares: that of the first one that has it."""
+        """Return a figure that is equal for all seeds, from the first record that has it."""
         return next((value for r in self.records.values() if (value := figure(r)) is not None), None)
 
     @property
     def tokens_per_s(self) -> float | None:
-        """Training tokens per second, mean over the finished runs."""
+        """The training tokens per second, mean over the finished runs."""
         return self._mean(lambda record: record.tokens_per_s)
 
     @property
     def wall_s(self) -> float | None:
-        """Seconds that a run took, mean over the finished ones."""
+        """The seconds that a run took, mean over the finished runs."""
         return self._mean(lambda record: record.wall_s)
 
     def _mean(self, figure: Callable[[StoredRun], float | None]) -> float | None:
-        """Mean over the finished runs; a diverged run stopped early and says nothing about cost."""
+        """Return the mean of `figure` over the finished runs. A diverged run stopped early: its cost tells nothing."""
         known = [figure(r) for r in self.records.values() if r.status == "done"]
         values = [value for value in known if value is not None]
         return fmean(values) if values else None
 
     def steps_to_99(self) -> float | None:
-        """Median over the seeds; one that never got there counts as infinitely late, a median of infinity as `None`.
+        """Return the median over the seeds of the steps to 99 % accuracy; `None` where the median is infinite.
 
-        (A mean over those that got there would make a cell that seldom learns look fast.)
+        A seed that never reached 99 % counts as infinity. (A mean over the seeds that reached it would make a cell that
+        seldom learns look fast.)
         """
         scored = [r for r in self.records.values() if score(r) is not None]
         late = [inf if r.steps_to_99 is None else float(r.steps_to_99) for r in scored]
@@ -176,7 +179,10 @@ class Row:
 
 
 def row_of(plan: Plan, cell: Cell, lookup: Lookup, curve: Curve | None = None, seeds: int | None = None) -> Row:
-    """The row of a cell, over the first `seeds` of the plan's seeds, by default all; empty where nothing is stored."""
+    """Return the row of a cell over the first `seeds` seeds of the plan, by default over all.
+
+    The row has no records where nothing is stored.
+    """
     axes = axis_names(plan)
     candidate = choose(plan, cell, lookup)
     wanted = plan.seeds[:seeds]
@@ -213,18 +219,21 @@ def row_of(plan: Plan, cell: Cell, lookup: Lookup, curve: Curve | None = None, s
 
 
 def column_names_of(plan: Plan) -> dict[str, str]:
-    """The column of each varied or selected key, and of the learning rate, by path."""
+    """Return the column name of each varied or selected key and of the learning rate, by path."""
     return column_names([*plan.axes, *(plan.select.over if plan.select else ()), LR])
 
 
 def axis_names(plan: Plan) -> dict[str, str]:
-    """The columns of the varied keys."""
+    """Return the column names of the varied keys, by path."""
     names = column_names_of(plan)
     return {path: names[path] for path in plan.axes}
 
 
 def cell_values(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
-    """The varied keys that mean something in this cell: as its author wrote them, else as they are in its run."""
+    """Return the values of the varied keys that have an effect in this cell, by path.
+
+    A value is taken as the author of the grid wrote it; where the author wrote none, from the config of the run.
+    """
     run = next(iter(cell.candidates[0].runs.values()))
     dead = inert(run) | UNSCIENTIFIC
     settled = {path: value for path, value in leaves(run) if path not in dead}
@@ -240,7 +249,7 @@ def _picked(plan: Plan, candidate: Candidate | None) -> dict[str, Any]:
 
 
 def _status(plan: Plan, cell: Cell, candidate: Candidate | None, wanted: Sequence[int], lookup: Lookup) -> str:
-    """`5 done`, `4 done, 1 diverged`, `3 done, 2 missing`; behind `choosing:` while no candidate is chosen."""
+    """Return, e.g., `5 done`, `4 done, 1 diverged` or `3 done, 2 missing`; after `choosing:` with no candidate yet."""
     if candidate:
         own = candidate.run_ids()
         return _counted([lookup(own[seed]) for seed in wanted if seed in own])

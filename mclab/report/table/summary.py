@@ -1,4 +1,4 @@
-"""A plan and its records, summed up: what every table, sentence and plot is drawn from."""
+"""The summary of a plan and its records. Every table, sentence and plot is made from it."""
 
 from dataclasses import dataclass, replace
 
@@ -10,18 +10,18 @@ from mclab.report.table.planned_looks import LooksSoFar, compared_at_looks, look
 from mclab.report.table.row import Row, column_names_of, row_of
 from mclab.report.text import natural, value_text
 
-#: Rows of a table at a terminal and of a plot with a line or a place for each.
+#: The most rows of a table at a terminal, and of a plot that draws each row.
 MOST_ROWS = 50
-#: Letters of a name that a sentence can bear several times.
+#: The most letters of a baseline's name in a sentence; a longer name is replaced by "the baseline".
 SHORT = 24
 
 
 @dataclass(frozen=True)
 class Summary:
-    """All rows in the plan's order. `names`: the column of each key by path.
+    """All rows in the plan's order.
 
-    `slices`: the union over the cells, the tasks' own first, then those that `eval.task` adds. `looks`: how
-    far a sequential grid is.
+    `slices` is the union over the cells, the tasks' own slices first, then those that `eval.task` adds. `names` are the
+    column names of the keys, by path. `looks` is the progress of a sequential grid.
     """
 
     plan: Plan
@@ -37,7 +37,10 @@ class Summary:
 
     @property
     def baseline(self) -> str:
-        """The baseline in a sentence: the first row by its own name where that is short, else the first change."""
+        """The name of the baseline in a sentence: that of the first row if it is short, else "the baseline".
+
+        With crossed changes it is the first change.
+        """
         if self.crossed:
             return f"{value_text(self.rows[0].values[CHANGE])} there"
         told = self.rows[0].in_text
@@ -45,34 +48,34 @@ class Summary:
 
     @property
     def crossed(self) -> bool:
-        """True where changes are crossed with other axes, so that each of their cells has a baseline of its own."""
+        """True where changes are crossed with other axes, so that each value of those axes has its own baseline."""
         return CHANGE in self.plan.axes
 
     @property
     def has_slices(self) -> bool:
-        """True where some cell is scored on more than one slice, so that "all" hides something."""
+        """True where some cell is scored on more than one slice."""
         return any(len(row.slices) > 1 for row in self.rows)
 
     @property
     def extras(self) -> tuple[str, ...]:
-        """The slices that are no task's own: `eval.task` adds them, and they are in no mean."""
+        """The slices that `eval.task` adds. They belong to no cell's own task and are in no mean."""
         own = {part for row in self.rows for part in row.own}
         return tuple(part for part in self.slices if part not in own)
 
     @property
     def several_values(self) -> bool:
-        """True where the share of single values says more than accuracy, in some cell."""
+        """True where in some cell the share of right single values says more than accuracy."""
         return any(row.several_values for row in self.rows)
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Metrics beside accuracy that say more than it in some cell."""
+        """The other metrics that say more than accuracy in some cell."""
         bits, free = any(row.bytewise for row in self.rows), any(row.free_answers for row in self.rows)
         return (*[TOKENS] * self.long_answers, *[VALUES] * self.several_values, *[FOUND] * free, *[BITS] * bits)
 
     @property
     def unmeasured(self) -> bool:
-        """True where there are scores and all are from before baselines without recall were stored."""
+        """True where there are scores, but all records are too old to hold a baseline without recall."""
         return not self.baselined and any(row.accuracy.n for row in self.rows)
 
     @property
@@ -82,15 +85,15 @@ class Summary:
 
     @property
     def long_answers(self) -> bool:
-        """True where token accuracy says more than accuracy, in some cell."""
+        """True where in some cell token accuracy says more than accuracy."""
         return any(row.long_answers for row in self.rows)
 
 
 def summarise(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Summary:
-    """Sum up every cell of the plan from the records that `lookup` finds; cells without any stay, empty.
+    """Sum up every cell of the plan from the records that `lookup` finds; a cell without records has an empty row.
 
-    `curve` finds the evaluations of a run by its id; without it nothing is said of rows that still improve. The rows of
-    a sequential grid are over the seeds of the last look that they took part in.
+    `curve` finds the evaluations of a run by its id; without it no row is marked as still improving. In a sequential
+    grid, each row is over the seeds of the last look that it took part in.
     """
     looks = looks_so_far(plan, lookup, curve) if plan.until else None
     rows = [
@@ -104,9 +107,9 @@ def summarise(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Summary
 
 
 def shortened(summary: Summary, most: int = MOST_ROWS) -> Summary:
-    """The summary with the first row and those of the highest and the lowest accuracy alone, where there are many.
+    """Return the summary with `most` rows: the first row and those with the highest and the lowest accuracy.
 
-    Rows stay in the plan's order; what is compared and adjusted is as over all of them.
+    Rows stay in the plan's order. Differences and adjusted p values remain those of the full summary.
     """
     if len(summary.rows) <= most:
         return summary
@@ -119,7 +122,10 @@ def shortened(summary: Summary, most: int = MOST_ROWS) -> Summary:
 
 
 def shortened_text(summary: Summary, every: Summary, where: str) -> str:
-    """How the rows of `summary`, as `shortened` left them, stand for those of `every`; nothing where all are there."""
+    """Return a sentence that says which rows of `every` are in `summary` (see `shortened`); empty if all of them are.
+
+    `where` says where the other rows are.
+    """
     if len(summary.rows) == len(every.rows):
         return ""
     low = (len(summary.rows) - 1) // 2

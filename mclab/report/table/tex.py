@@ -1,6 +1,6 @@
-"""The table of cells as LaTeX, as people set it in a paper: one table, the best in bold, stars for differences.
+"""The table of cells as LaTeX, in the form that papers use: the best means in bold, stars for differences.
 
-Needs booktabs and nothing else; every character is escaped, for pdflatex and the rest.
+It needs only booktabs. Every character is escaped, so that pdflatex works too.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,19 +15,19 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import NOTHING
 
-#: p from which on a row gets so many stars.
+#: Bound of p -> the number of stars of a row whose p is below it.
 STARS = {0.001: 3, 0.01: 2, ALPHA: 1}
-#: Names longer than this are broken into lines, in a column of a share of the page's width.
+#: Names longer than `LONGEST` letters are broken into lines; their column has the fraction `NAMES` of the line width.
 LONGEST, NAMES = 34, 0.32
-#: Letters of a line of a caption; lines that head, rules and the caption's own space take.
+#: Letters in a line of a caption; number of lines for the head, the rules and the space of the caption.
 LINE, RULES = 70, 5
-#: Columns beside the accuracies where there is room, the first soonest.
+#: Further columns, added in this order as far as there is room.
 _MORE = ("params", "state", "solved")
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A head, cells that are LaTeX already, their widest in letters, the column's kind, and the slice that it is of."""
+    """A column: head, cells in LaTeX, width in letters, alignment for `tabular`, and the slice that it is about."""
 
     head: str
     cells: tuple[str, ...]
@@ -37,11 +37,11 @@ class _Column:
 
 
 def tex(summary: Summary, underline: bool = False, notes: Sequence[str] = ()) -> str:
-    """One table: names, accuracy with stars, every slice, and what else a page has room for.
+    """Return one table: names, accuracy with stars, every slice, and further columns as far as there is room.
 
-    The highest mean of a column is bold, with `underline` the second underlined. The caption has n, the test and the
-    correction; the `notes` are comments above the table. Rows beyond a page are in a
-    further table.
+    The highest mean of a column is bold; with `underline` the second highest is underlined. The caption names n, the
+    test and the correction. `notes` are comments above the table. Rows that do not fit on a page are in a further
+    table.
     """
     size, columns, left = _fitted(summary, underline)
     caption = " ".join([_sentence(summary.plan.question or summary.plan.name), *_caption(summary, underline, left)])
@@ -65,7 +65,7 @@ def _float(
     rows: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
     place: int,
 ) -> str:
-    """One table environment, of rows and of of what is below them, under a rule."""
+    """Return one table environment. `rows` are the rows and the lines below them, which are separated by a rule."""
     body, foot = rows
     return "\n".join([
         r"\begin{table}[tbp]",
@@ -88,7 +88,7 @@ def _float(
 
 
 def _fitted(summary: Summary, underline: bool) -> tuple[str, list[_Column], bool]:
-    """The size of type, the columns, and whether slices were left out because no page is as wide."""
+    """Return the font size, the columns, and whether the slices were left out because they do not fit into a line."""
     heads = list(_heads(summary))
     whole = _scored(summary, "accuracy", ALL, lambda each: each.accuracy, True, underline, _stars)
     for wide in (True, False):
@@ -108,7 +108,7 @@ def _on(part: str, each: Row) -> Spread:
 
 
 def _filled(summary: Summary, columns: list[_Column], line: int) -> list[_Column]:
-    """More columns, as far as there is room."""
+    """Return `columns` and further columns as far as they fit into `line` letters."""
     for extra in _further(summary):
         if _width([*columns, extra]) <= line:
             columns = [*columns, extra]
@@ -116,7 +116,7 @@ def _filled(summary: Summary, columns: list[_Column], line: int) -> list[_Column
 
 
 def _foot(summary: Summary, columns: Sequence[_Column]) -> Iterator[list[str]]:
-    """What the best predictor without recall scores, a row for each different test."""
+    """Yield the lines with the accuracy of the best predictor without recall, one for each different test."""
     for label, found in baselines(summary).items():
         name = WITHOUT_RECALL + f" ({label})" * bool(label)
         known = [column.part and found.accuracy(column.part) for column in columns[1:]]
@@ -143,7 +143,7 @@ def _scored(
     underline: bool,
     mark: Callable[[Row], str] = lambda each: "",
 ) -> _Column:
-    """A column of means, with their standard deviations where it is `wide`; the best in bold."""
+    """Return a column of means, the best in bold; with `wide`, also the standard deviations."""
     spreads = [spread_of(each) for each in summary.rows]
     ranks = sorted({_shown(found) for found in spreads if found.mean is not None}, reverse=True)
     cells, widths = [], [len(head)]
@@ -165,7 +165,7 @@ def _shown(found: Spread) -> str:
 
 
 def _stars(each: Row) -> str:
-    """Stars of a row that is told from its baseline, a dagger of one that gets no verdict."""
+    """Return stars for a row that differs from its baseline, a dagger for a row without a verdict, else nothing."""
     if each.unmended or each.marks:
         return r"$^\dagger$"
     if each.look_result is not None:
@@ -175,7 +175,7 @@ def _stars(each: Row) -> str:
 
 
 def _further(summary: Summary) -> Iterator[_Column]:
-    """Number of seeds where it is not the same in all rows, the difference with its interval, sizes."""
+    """Yield further columns: the number of seeds where rows differ in it, the difference with its interval, `_MORE`."""
     if len({each.accuracy.n for each in summary.rows}) > 1:
         yield _plain("seeds", [str(each.accuracy.n) for each in summary.rows])
     if len(summary.rows) > 1:
@@ -203,7 +203,7 @@ def _caption(summary: Summary, underline: bool, left: bool) -> Iterator[str]:
 
 
 def _tested(summary: Summary) -> Iterator[str]:
-    """What the stars mean: the test, what was corrected and over how many comparisons."""
+    """Yield sentences on what stars and daggers mean: the test, its correction, the number of comparisons."""
     others = sum(each.difference is not None and each.difference.kind not in NOT_COMPARED for each in summary.rows)
     base = "the first change beside it" if summary.crossed else summary.rows[0].in_text
     test = f"two-sided paired t test over seeds, Holm-corrected over {others} comparison{'s' * (others != 1)}"

@@ -177,7 +177,7 @@ def test_a_baseline_by_its_values():
     named = make_plan([{GATE: "context"}, {GATE: "input"}], names=["full", "- context"], named=True)
     assert with_baseline(named, "- context").cells[0].name == "- context"
     assert with_baseline(plan, None) is plan
-    with pytest.raises(ConfigError, match="planned against the first row"):
+    with pytest.raises(ConfigError, match="compares every row with the first one"):
         with_baseline(replace(plan, until=Until()), "gate=input segment=8")
 
 
