@@ -39,8 +39,12 @@ Split = Annotated[
     typer.Option("--split", metavar="SPLIT", help="train, valid or test. [default: train; with --run test]"),
 ]
 Slice = Annotated[str | None, typer.Option("--slice", metavar="NAME", help="With --run: one slice, e.g. pairs=4.")]
-Layer = Annotated[int | None, typer.Option("--layer", metavar="N", min=0, max=1023, help="With --run: one layer.")]
-Head = Annotated[int | None, typer.Option("--head", metavar="N", min=0, max=4095, help="With --run: one head.")]
+Layer = Annotated[
+    int | None, typer.Option("--layer", metavar="N", min=0, max=1023, help="With --run: the gates of one layer.")
+]
+Head = Annotated[
+    int | None, typer.Option("--head", metavar="N", min=0, max=4095, help="With --run: the gates of one head.")
+]
 Plot = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE", parser=of.file, help="With --run: draw the gates, png, svg or pdf."),
