@@ -25,7 +25,7 @@ def show_preview(
     effect: float | None = None,
     sd: float | None = None,
 ) -> None:
-    """Print the dry run of a plan, for people or (`as_json`) as JSON."""
+    """Print a plan's dry run."""
     from mclab.verbs.dry_run import preview
 
     found = preview(plan, out, options, effect, sd)

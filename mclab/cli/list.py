@@ -57,7 +57,7 @@ def _folders(as_json: bool) -> None:
 
 
 def listing_text(rows: Sequence[dict[str, Any]]) -> str:
-    """A table with one line for each run; columns without any value are left out."""
+    """One line for each run; empty columns are omitted."""
     if not rows:
         return "no runs stored"
     keys = [key for key in rows[0] if key not in _JSON_ONLY and any(row[key] is not None for row in rows)]

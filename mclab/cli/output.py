@@ -33,7 +33,7 @@ def result_json(value: Any) -> None:
 
 
 def content(data: bytes, name: str) -> None:
-    """Print the content of the file `name` as the result. Raises `ConfigError` where it is binary for a terminal."""
+    """Print the content of the file `name` as the result. Raises `ConfigError` for binary content on a terminal."""
     if not name.endswith(".parquet"):
         text = data.decode().removesuffix("\n")
         return _write(sys.stdout, printable(text) if sys.stdout is not None and sys.stdout.isatty() else text)
@@ -96,12 +96,12 @@ def in_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
 
 
 def section(head: str, rows: Sequence[Sequence[str]]) -> str:
-    """A heading with the aligned rows indented below it, or `none` where there is no row."""
+    """A heading, and aligned rows indented below it; `none` where there is no row."""
     return f"{head}\n{indent(in_columns(rows or [('none', '')]), '  ')}"
 
 
 def written(paths: Sequence[Path]) -> list[str]:
-    """A line for each folder, e.g. `wrote into runs/gating/tables: table.csv, table.md`."""
+    """`wrote into runs/gating/tables: table.csv, table.md`, one line for each folder."""
     folders = dict.fromkeys(path.parent for path in paths)
     names = {folder: [path.name for path in paths if path.parent == folder] for folder in folders}
     return [f"wrote into {folder}: {', '.join(inside)}" for folder, inside in names.items()]

@@ -1,4 +1,4 @@
-"""A rough estimate of how long runs take, from their configs alone."""
+"""A rough guess at how long runs take, from their configs alone."""
 
 from collections.abc import Iterable
 
@@ -36,7 +36,7 @@ DECAYED, ERASED = 64, 16
 
 
 def seconds(runs: Iterable[RunConfig]) -> float:
-    """Seconds that `runs` take one after the other on one CPU core."""
+    """Seconds of these runs one after the other, on one CPU core."""
     return sum(map(_seconds, runs))
 
 
@@ -130,7 +130,7 @@ def _reading(run: RunConfig, sequences: float) -> float:
 
 
 def duration(seconds: float) -> str:
-    """A time in words: `40 s`, `12 min`, `3.5 h`, at most `> 1000 h`."""
+    """A length of time as people say it: `40 s`, `12 min`, `3.5 h`, at most `> 1000 h`."""
     if seconds > 3600 * 1000:
         return "> 1000 h"
     if seconds < 90:

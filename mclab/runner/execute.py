@@ -278,7 +278,7 @@ class _Execution:
 
 
 def ids(runs: Iterable[RunConfig]) -> list[str]:
-    """The ids of `runs`, in order."""
+    """The runs' ids, in order."""
     return [run_id(run) for run in runs]
 
 

@@ -1,4 +1,4 @@
-"""A rough estimate of how much memory a run takes, from its config alone."""
+"""A rough guess at how much memory a run takes, from its config alone."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -53,7 +53,7 @@ class Memory(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The sum of all parts."""
+        """All of it."""
         return sum(self)
 
 

@@ -161,7 +161,7 @@ def _begins(plan: Plan, out: Path, start: Start, store: Store) -> str:
 
 
 def _without_weights(plan: Plan, store: Store) -> int:
-    """How many runs of the plan are done but have no stored weights."""
+    """How many of the plan's runs are done and have no weights."""
     names = [run_id(run) for run in needed(plan, store.lookup, store.curve)]
     done = [name for name in names if (record := store.lookup(name)) and record.status == "done"]
     return sum(not store.weights(name).exists() for name in done)

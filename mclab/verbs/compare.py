@@ -55,7 +55,7 @@ class Group:
 
     @property
     def records(self) -> list[StoredRun]:
-        """The records of all runs of the group."""
+        """Every run's record."""
         return [record for row in self.rows for record in row.records.values()]
 
 
@@ -118,7 +118,10 @@ def comparisons(words: Sequence[str], say: Callable[[str], None]) -> list[Compar
 
 
 def _same(sides: Sequence[tuple[Path, str | None]], summaries: Sequence[Summary], place: int) -> str:
-    """The row to take of a folder that was given without one: its only row, else that named for the other folder."""
+    """The row to take of a folder that was given without a row.
+
+    This is its only row, or else the row with the name that was given for the other folder.
+    """
     rows = summaries[place].rows
     return rows[0].label if len(rows) == 1 else str(sides[1 - place][1])
 

@@ -191,7 +191,10 @@ def _optional() -> Iterator[Finding]:
 
 
 def _option(name: str, cost: str) -> Finding:
-    """Check that an optional package is installed, and importable if mclab imports it. `cost` says what it is for."""
+    """Check that an optional package is installed, and importable if mclab imports it.
+
+    `cost` says what does not work without the package.
+    """
     try:
         found = version(name)
         if name in _IMPORTED:

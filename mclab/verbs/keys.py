@@ -1,4 +1,4 @@
-"""`mclab keys WORD`: the config keys with a given word in their name or meaning."""
+"""`mclab keys WORD`: the keys that have a word in their name or meaning."""
 
 from mclab.config.error import nearest, suggestion
 from mclab.config.keys import Key, all_keys
@@ -19,4 +19,4 @@ def matching(word: str) -> list[Key]:
         path for name in nearest(wanted, paths.values(), 2) for path in paths if paths[path] == name
     ]
     hint = suggestion(list(dict.fromkeys(near))[:3]) or "mclab keys lists all"
-    raise ConfigError(f"{cut(word)}: no key has that in its name or its meaning; {hint}")
+    raise ConfigError(f"{cut(word)}: no key has this text in its name or meaning; {hint}")

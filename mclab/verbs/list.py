@@ -119,7 +119,7 @@ def readable(records: Records, say: Callable[[str], None]) -> tuple[Plan | None,
 
 
 def _planned(plan: Plan, stored: Mapping[str, StoredRun]) -> Iterator[_Run]:
-    """Each stored run of the plan, once, with the first cell that has it."""
+    """Every stored run of the plan once, under the first cell that has it."""
     seen: set[str] = set()
     for cell in plan.cells:
         for candidate in cell.candidates:
@@ -131,7 +131,7 @@ def _planned(plan: Plan, stored: Mapping[str, StoredRun]) -> Iterator[_Run]:
 
 
 def _searched(study: Trials, stored: Mapping[str, StoredRun]) -> Iterator[_Run]:
-    """Each stored run of the study, once, with the trial that it was trained for."""
+    """Every stored run of the study once, under the trial that it was trained for."""
     of = trial_of(study)
     for trial in study.trials:
         for name in trial.run_ids:

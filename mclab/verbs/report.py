@@ -15,7 +15,7 @@ from mclab.verbs.resume import command
 
 
 def page(folder: Path, say: Callable[[str], None]) -> bytes:
-    """The HTML page of a grid's or a sweep's run folder, as bytes. Raises `ConfigError` for any other folder."""
+    """The page of a grid's or a sweep's run folder. Raises `ConfigError` for any other folder."""
     if (study := trials(folder)) is not None:
         return sweep_page(study, Records(folder, say=say).scan(), _of_sweep(folder, study))
     plan, records = planned(folder, say)

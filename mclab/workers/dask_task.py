@@ -32,7 +32,7 @@ def train_here(
 
 
 def _tell(topic: str, number: int, step: int, steps: int) -> None:
-    """Report how far the pack is. Raises `RuntimeError`, which ends the training, if no one waits for its result."""
+    """Report how far the pack is. Raises `RuntimeError`, which ends the training, where no one takes its result."""
     worker = get_worker()
     task = worker.state.tasks.get(worker.get_current_task())
     if worker.status in _ENDING or task is None or task.state == "cancelled":

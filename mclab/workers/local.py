@@ -179,7 +179,7 @@ def _stop(cluster: SpecCluster) -> None:
 
 
 async def _kill(cluster: SpecCluster) -> None:
-    """End the workers at once, since no one waits for the result of a pack that still trains."""
+    """End the workers at once: no one takes the result of a pack that still trains."""
     for nanny in cluster.workers.values():
         nanny.close_gracefully()
         if nanny.process is not None and nanny.process.process is not None:

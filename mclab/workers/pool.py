@@ -22,7 +22,10 @@ class Pool(Protocol):
 
 
 class InProcess:
-    """Runs packs in this process, one after the other in the order of submission, since there is nothing to balance."""
+    """Runs packs in this process, one after the other, in the order of submission.
+
+    Priorities are ignored, since with one worker there is nothing to balance.
+    """
 
     def __init__(
         self,

@@ -80,7 +80,10 @@ def _train_pack() -> Train:
 
 @contextmanager
 def _threads(options: RunOptions) -> Iterator[None]:
-    """Within the block torch uses `options.threads` threads on CPU, since sums depend on the number of threads."""
+    """Within the block torch uses `options.threads` threads on CPU, in every kind of worker.
+
+    This must be so because sums depend on the number of threads.
+    """
     torch = sys.modules.get("torch") if options.device == "cpu" else None
     if torch is None:
         yield

@@ -23,14 +23,14 @@ from mclab.train.evaluate import as_scored
 from mclab.verbs.sample.needed import needed, strip
 from mclab.verbs.sample.task import rows_of
 
-#: Tokens in one forward pass, at most; the gates' weights of all of these tokens are in memory at once.
+#: The most tokens in one forward pass of several sequences; the gates' weights of all of them are in memory at once.
 TOKENS = 2**14
 #: Roles of the tokens after which an answer is wanted. On train, task `ar` also scores all other tokens (`loss: all`).
 _ASKED = ("query", "answer")
 
 
 class Head(NamedTuple):
-    """One head of one layer of the model; both are counted from 0."""
+    """One head of one layer of the model, both from 0."""
 
     layer: int
     head: int
@@ -88,7 +88,7 @@ class Predicted:
 
     @property
     def accuracy(self) -> float:
-        """The share of answers whose tokens are all right."""
+        """The share of whole answers that are right."""
         answers = [all(query.right for query in answer) for sample in self.samples for answer in sample.answers]
         return sum(answers) / len(answers)
 

@@ -13,7 +13,7 @@ from mclab.report.characters import Strip
 
 
 class Pair(NamedTuple):
-    """A key and its value in a sequence, each of one or more tokens."""
+    """A key and its value in a sequence, of any number of tokens."""
 
     key: tuple[int, ...]
     value: tuple[int, ...]
