@@ -1,4 +1,7 @@
-"""The command line: thin verbs. Heavy libraries are imported inside the verbs, so that --help is immediate."""
+"""The command line: a thin function for each command.
+
+Heavy libraries are imported inside these functions, so that `--help` prints at once.
+"""
 
 from mclab.cli.app import main
 

@@ -1,4 +1,4 @@
-"""All commands together: their exit codes, and what an error, an interrupt or a bug prints."""
+"""The program `mclab`: all commands, their exit codes, and what is printed for an error, an interrupt or a bug."""
 
 import codecs
 import os
@@ -29,7 +29,7 @@ from mclab.cli.train import train
 from mclab.passwords import command_line
 from mclab.report.characters import in_plain_signs
 
-#: Exit codes beside 0: the user's input, runs that failed (set by the verb), an interrupt, a SIGTERM.
+#: Exit codes, besides 0 and those that a command sets itself: wrong input of the user, an interrupt, a SIGTERM.
 USER, INTERRUPTED, TERMINATED = 2, 130, 143
 
 app = typer.Typer(
@@ -55,7 +55,7 @@ app.command()(keys)
 app.command()(check)
 app.command()(doctor)
 
-#: What Typer raises for a command line that it cannot read (typer and click give it different homes).
+#: What Typer raises for a command line that it cannot parse (defined in typer or in click, depending on the version).
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
@@ -78,10 +78,10 @@ def common(
 
 
 def main() -> NoReturn:
-    """Entry point. A fault in the user's input is one line on standard error and exit code 2."""
+    """Entry point. For wrong input of the user it prints one line on standard error and exits with code 2."""
     words = sys.argv[1:]
-    # Before torch is loaded, here and in workers: threads that wait by spinning take the cores from those they wait for
-    # wherever there are more threads than idle cores (LOG.md: 40 times slower).
+    # This must be set before torch is loaded, here and in workers. Otherwise, where there are more threads than idle
+    # cores, threads that wait by spinning take the cores from the threads that they wait for (LOG.md: 40 times slower).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     codecs.register_error("plain signs", in_plain_signs)
     for stream in filter(None, (sys.stdout, sys.stderr)):
@@ -96,7 +96,7 @@ def main() -> NoReturn:
 
 
 def _to_continue(words: list[str]) -> str:
-    """The same command again, without a database's password: this line may be logged."""
+    """How to continue, in words: the same command, without a database's password, since this may be logged."""
     shown = command_line(["mclab", *words])
     hint = "" if shown == shlex.join(["mclab", *words]) else ", the password in PGPASSWORD or ~/.pgpass"
     return f"to continue{hint}: {shown}"
@@ -104,7 +104,10 @@ def _to_continue(words: list[str]) -> str:
 
 @contextmanager
 def _terminable() -> Iterator[list[int]]:
-    """SIGTERM (Slurm, docker, timeout) stops a command as Ctrl-C does; yields a list that holds it once it came."""
+    """Within the block SIGTERM (Slurm, docker, timeout) stops a command as Ctrl-C does.
+
+    Yields a list that is empty until a SIGTERM has arrived.
+    """
     seen: list[int] = []
 
     def stop(number: int, frame: Any) -> None:
@@ -120,12 +123,12 @@ def _terminable() -> Iterator[list[int]]:
 
 
 def _run(words: list[str], debug: bool) -> int:
-    """The exit code of a command. An error that is a bug of ours is raised, and with `debug` every error."""
+    """Run a command and return its exit code. Raises bugs of mclab, and with `debug` also a `ConfigError`."""
     try:
         return int(app(words, prog_name="mclab", standalone_mode=False) or 0)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except SystemExit:  # Typer's answer to a reader who has left
+    except SystemExit:  # Typer raises it when the reader of the output has closed the pipe
         return 0
     except _UsageError as error:
         remark(*_usage(error).split("\n"))
@@ -137,7 +140,7 @@ def _run(words: list[str], debug: bool) -> int:
 
 
 def _usage(error: Any) -> str:
-    """What is wrong with the command line, in one line; the help where no command was given."""
+    """One line that says what is wrong with the command line; the help text where no command was given."""
     text, context = error.format_message(), error.ctx
     if context is None or (context.command.no_args_is_help and "Usage:" in text):
         return str(text)

@@ -1,4 +1,4 @@
-"""`mclab check`: the suite that mclab's own parts pass, on a part of the user's."""
+"""`mclab check`: run the suite that mclab's own parts pass on a part of the user's own."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ def check(
         str, typer.Argument(metavar="PART", help="Dotted path, e.g. my_rules.Leaky; or a name, e.g. titans.")
     ],
     args: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Arguments of its own, e.g. start=0.5.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Arguments of the part, e.g. start=0.5.")
     ] = None,
     as_: Annotated[
         str | None,
@@ -25,7 +25,7 @@ def check(
 ) -> None:
     """Check a part of your own: one line for each property.
 
-    A rule, gate, aggregation, task or mixer, put through the suite that mclab's own parts pass.
+    A part is a rule, gate, aggregation, task or mixer. It must pass the suite that mclab's own parts pass.
     """
     from mclab.config.own import KINDS
     from mclab.config.strict import ConfigError

@@ -25,7 +25,7 @@ def compare(
 ) -> None:
     """Compare two groups of stored runs, seed by seed.
 
-    Means, difference and paired test by slice, and what else sets the groups apart.
+    Prints means, difference and paired test for each slice, and what else differs between the groups.
     """
     from mclab.verbs.compare import comparisons
 
@@ -36,7 +36,7 @@ def compare(
 
 
 def comparison_text(found: "Comparison") -> str:
-    """Both sides on every slice, the difference with its interval and p, and what else is not equal."""
+    """The printed comparison: for each slice both means, the difference with its interval, and p; then what differs."""
     from mclab.report.text import mean_std, p_text
 
     first, second = found.first, found.second

@@ -1,4 +1,4 @@
-"""`mclab doctor`: what this machine offers, and what a missing piece costs."""
+"""`mclab doctor`: print what this machine offers, and what a missing part costs."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -33,7 +33,7 @@ def doctor(as_json: of.Json = False) -> None:
 
 
 def doctor_text(found: Sequence["Finding"]) -> str:
-    """A block for each subject; `-` marks what is missing and can be done without, `!` what is broken."""
+    """The findings as text, a block for each subject. `-` marks a note, e.g. a missing optional part, `!` a fault."""
     blocks = []
     for about, group in groupby(found, key=lambda finding: finding.about):
         rows = [(_MARKS[each.state], each.name, each.value, each.cost) for each in group]

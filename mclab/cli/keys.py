@@ -1,4 +1,4 @@
-"""`mclab keys`: every key, or those with a word in them, and JSON schemas for editors."""
+"""`mclab keys`: list all config keys or those that contain a word, and print JSON schemas for editors."""
 
 from collections.abc import Iterator
 from textwrap import wrap
@@ -12,7 +12,7 @@ from mclab.cli.output import result, result_json, width
 if TYPE_CHECKING:
     from mclab.config.keys import Key
 
-#: Columns where there is no terminal that tells, and the fewest that are used.
+#: Columns of the output where the terminal's width is unknown, and the fewest that are used.
 _COLUMNS, _FEWEST = 80, 40
 
 
@@ -32,7 +32,7 @@ def keys(
 ) -> None:
     """List every key: type, default, meaning.
 
-    Or the keys that have a word in their name or meaning.
+    With WORD, only the keys that have it in their name or meaning.
     """
     from mclab.config.keys import all_keys
     from mclab.verbs.keys import matching
@@ -50,7 +50,7 @@ def keys(
 
 
 def _lines(key: "Key", columns: int) -> Iterator[str]:
-    """Name, type and default, and below them the meaning, each wrapped."""
+    """The wrapped lines for one key: name, type and default, then the meaning below, indented."""
     from mclab.config.keys import shown
 
     owner = f" (of {key.of})" if key.of else ""

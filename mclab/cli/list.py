@@ -1,4 +1,4 @@
-"""`mclab list`: the run folders there are, and the stored runs of one of them."""
+"""`mclab list`: list all run folders, or the stored runs of one folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from mclab.report.text import NOTHING
 #: Where commands put their run folders.
 RUNS = Path("runs")
 _DIGITS = {"valid_accuracy": 3, "test_accuracy": 3, "valid_loss": 3, "test_loss": 3, "tokens_per_s": 0, "wall_s": 1}
-#: What `list` leaves to --json.
+#: Columns that are shown with --json only.
 _JSON_ONLY = ("valid_loss", "test_loss", "params", "tokens_per_s")
 
 
@@ -26,8 +26,8 @@ def list_(
 ) -> None:
     """List the run folders, or the stored runs of one.
 
-    Without a folder those below runs/: kind, runs stored of those planned, the day of the last one, question. Of a
-    folder its runs: status, seed, what varies, metrics; in a sweep's folder also the number of the trial.
+    Without FOLDER, the run folders below runs/: kind, runs stored of those planned, day of the last run, question. With
+    FOLDER, its runs: status, seed, the keys that vary, metrics; in a sweep's folder also the number of the trial.
     """
     if folder is None:
         return _folders(as_json)

@@ -1,4 +1,4 @@
-"""The options that several verbs share, each written once, and checks of what was given."""
+"""The options that several commands share, each defined once, and functions that check their values."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,14 +34,14 @@ Only = Annotated[
 
 
 def folder(text: str) -> Path:
-    """A folder's name; an empty one would mean the current folder."""
+    """Parse the name of a folder. An empty name is refused, since it would mean the current folder."""
     if not text.strip():
         raise typer.BadParameter("is empty; give a folder")
     return _usable(text)
 
 
 def file(text: str) -> Path:
-    """A file's name; an empty one would mean the current folder."""
+    """Parse the name of a file. An empty name is refused, since it would mean the current folder."""
     if not text.strip():
         raise typer.BadParameter("is empty; give a file")
     from mclab.store.files import BESIDE
@@ -55,19 +55,22 @@ def _usable(text: str, beside: int = 0) -> Path:
 
     try:
         return usable(Path(text), "given", beside)
-    except ConfigError as error:  # Typer takes it for a text that is no path
+    except ConfigError as error:  # Typer would report it, a `ValueError`, as a text that is no path
         raise typer.BadParameter(str(error).partition(": ")[2]) from None
 
 
 def default_out(name: str, smoke: bool = False, named_after: str = "grid") -> Path:
-    """The run folder of a plan or a space with this name where none is given."""
+    """The default run folder of a plan or a space with this name."""
     from mclab.store.files import usable
 
     return usable(Path("runs") / (f"{name}-smoke" if smoke else name), f"the run folder, named after the {named_after}")
 
 
 def _threads(text: str | int) -> int:
-    """A number; OMP_NUM_THREADS may list several, for regions in each other, and the first is the one that counts."""
+    """Parse the number of threads.
+
+    `OMP_NUM_THREADS` may list several numbers, for nested parallel regions; the first one is used.
+    """
     try:
         return number("--threads", str(text).partition(",")[0].strip())
     except ConfigError as error:
@@ -108,7 +111,7 @@ Kernels = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would run; write nothing.")]
 Effect = Annotated[
     float | None,
-    typer.Option("--effect", metavar="DIFF", help="With --dry-run: how surely the plan tells this difference."),
+    typer.Option("--effect", metavar="DIFF", help="With --dry-run: print how surely the plan detects this difference."),
 ]
 Sd = Annotated[
     float | None,
@@ -142,7 +145,7 @@ Extend = Annotated[bool, typer.Option("--extend", help="Allow another grid in a 
 
 
 def one_of(what: str, given: str, known: Sequence[str]) -> str:
-    """`given`, if it is known. Raises `ConfigError` with the nearest known one."""
+    """Return `given` if it is one of `known`. Raises `ConfigError`, with the nearest of `known`, if not."""
     from mclab.config.error import did_you_mean
 
     if given in known:
@@ -152,9 +155,10 @@ def one_of(what: str, given: str, known: Sequence[str]) -> str:
 
 
 def file_and_overrides(verb: str, option: str, given: Path | None, words: Sequence[str]) -> tuple[Path, list[str]]:
-    """The file that a verb runs, an option's or the one argument without `=`, and the other arguments.
+    """The file that a command runs, and its overrides.
 
-    Raises `ConfigError` where there is none or more than one.
+    The file is `given` by an option, or is the one argument in `words` without `=`; the other arguments are the
+    overrides. Raises `ConfigError` where there is no file, or more than one.
     """
     files = [word for word in words if "=" not in word]
     overrides = [word for word in words if "=" in word]
@@ -170,6 +174,6 @@ def file_and_overrides(verb: str, option: str, given: Path | None, words: Sequen
 
 
 def only_for_grids(baseline: str | None, folder: Path) -> None:
-    """Raises `ConfigError` where a sweep's folder is to be read with another baseline."""
+    """Raise `ConfigError` where `--baseline` was given for the folder of a sweep."""
     if baseline is not None:
         raise ConfigError(f"--baseline: is for a grid; {folder} holds a sweep")

@@ -1,6 +1,6 @@
-"""Results go to standard output, everything else to standard error. Either may be closed early by its reader.
+"""Print results to standard output and everything else to standard error. A reader may close either of them early.
 
-Control characters are written out and passwords removed; results for programs are data and stay as they are.
+In texts for people, control characters are escaped and passwords removed; JSON and file contents stay as they are.
 """
 
 import json
@@ -18,22 +18,22 @@ from mclab.passwords import without_passwords
 from mclab.printable import one_line, printable
 from mclab.report.text import aligned, cut
 
-#: Longer texts in a column are cut.
+#: The most characters of a text in a column; longer texts are cut.
 _LONGEST = 60
 
 
 def result(text: str) -> None:
-    """A result for people. Raises `ConfigError` where it cannot be written; a closed pipe is no error."""
+    """Print a result for people. Raises `ConfigError` where it cannot be written; a closed pipe is not an error."""
     _write(sys.stdout, printable(without_passwords(text)))
 
 
 def result_json(value: Any) -> None:
-    """A result for programs: strict JSON, in ASCII, so that no terminal's encoding can spoil it."""
+    """Print a result as strict JSON, in ASCII, so that it does not depend on the terminal's encoding."""
     _write(sys.stdout, json.dumps(value, indent=1, allow_nan=False))
 
 
 def content(data: bytes, name: str) -> None:
-    """A file's content as the result. Raises `ConfigError` for one that a terminal cannot show."""
+    """Print the content of the file `name` as the result. Raises `ConfigError` for binary content on a terminal."""
     if not name.endswith(".parquet"):
         text = data.decode().removesuffix("\n")
         return _write(sys.stdout, printable(text) if sys.stdout is not None and sys.stdout.isatty() else text)
@@ -49,18 +49,18 @@ def content(data: bytes, name: str) -> None:
 
 
 def remark(*lines: str) -> None:
-    """What a person should know besides the results, one line each."""
+    """Print lines for people that are not results to standard error."""
     _write(sys.stderr, "\n".join(one_line(without_passwords(line)) for line in lines))
 
 
 def traceback_without_passwords(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
-    """Replaces `sys.excepthook`."""
+    """Print a traceback without passwords; it replaces `sys.excepthook`."""
     lines = "".join(traceback.format_exception(kind, error, where)).rstrip("\n").split("\n")
     remark(*lines)
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    if stream is None:  # closed before we started
+    if stream is None:  # it was closed before Python started
         return
     try:
         stream.write(f"{text}\n")
@@ -74,20 +74,23 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 
 def _drop(stream: TextIO) -> None:
-    """Send what is written from now on to /dev/null: runs continue, and the interpreter ends without an error."""
+    """Redirect `stream` to /dev/null, so that runs continue and the interpreter ends without an error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 def width(default: int = 120) -> int:
-    """Columns of the terminal, or what COLUMNS says; the default where there is neither."""
+    """The number of columns of the terminal or in the variable COLUMNS; `default` where there is neither."""
     at_terminal = sys.stdout is not None and sys.stdout.isatty()
     return get_terminal_size().columns if at_terminal or "COLUMNS" in os.environ else default
 
 
 def in_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Aligned rows; each text on one line, long ones cut except in the last column."""
+    """The rows as aligned text, one line each. Long texts are cut, except in the last column.
+
+    The columns whose numbers are in `right` are aligned to the right.
+    """
     shown = [[one_line(text) for text in row] for row in rows]
     return aligned([[*(cut(text, _LONGEST) for text in row[:-1]), *row[-1:]] for row in shown], right)
 

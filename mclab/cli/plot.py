@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mclab.report.plot.layout import Layout
 
 FORMATS = ("png", "svg", "pdf")
-#: What `--kind` draws: of a grid, of a sweep.
+#: The values of `--kind` for a grid, and those for a sweep.
 KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state", "effects")
 SWEEP_KINDS = ("importances", "marginals", "contour", "front")
 
@@ -43,7 +43,7 @@ def plot(
         ),
     ] = None,
     title: Annotated[
-        str | None, typer.Option("--title", metavar="TEXT", help="Above the figure; none for nothing. [the question]")
+        str | None, typer.Option("--title", metavar="TEXT", help="Title of the figure, or none. [default: question]")
     ] = None,
     labels: Annotated[
         list[str] | None,
@@ -78,7 +78,7 @@ def _refuse_others(asked: Sequence[str], known: Sequence[str], reason: str) -> N
 
 
 def _layout(width: str | None, title: str | None) -> "Layout":
-    """The layout that was asked for."""
+    """The layout for the options `--width` and `--title`."""
     from dataclasses import replace
 
     from mclab.report.plot.layout import Layout, inches, printed

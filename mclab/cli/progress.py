@@ -1,4 +1,4 @@
-"""How far a command is: a bar on a terminal and in a notebook, else a plain line now and then, on standard error."""
+"""Show how far a command is, on standard error: a bar on a terminal or in a notebook, else a plain line at times."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from mclab.cli.output import remark
 if TYPE_CHECKING:
     from mclab.runner import Ahead, Progress
 
-#: Seconds between two drawings of the bar, and the least and the most between two plain lines.
+#: Seconds between two drawings of the bar; the least and the most seconds between two plain lines.
 _TICK, LEAST, MOST = 1.0, 1.0, 30.0
 
 Show = Callable[["Progress"], None]
@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 
 @contextmanager
 def progress() -> Iterator[tuple[Show, Say]]:
-    """Yields a function that shows progress, and one that prints a line meanwhile."""
+    """Yields two functions: one shows progress, the other prints a line without disturbing the bar."""
     if _on_a_terminal() or "ipykernel" in sys.modules:
         with _bar() as shown:
             yield shown
@@ -39,9 +39,10 @@ def _on_a_terminal() -> bool:
 
 
 class Lines:
-    """A line each tenth of the runs and each 30 seconds, whichever comes first, at most one a second.
+    """Print a line at each tenth of the runs and after 30 seconds without one, but at most one line a second.
 
-    At the start only what has to be done before the first run, nothing at the end: other lines say these.
+    The first report prints only the stage before the first run, if there is one, and the end of the last run prints
+    nothing: other lines of the command report start and end.
     """
 
     def __init__(self, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
@@ -51,7 +52,7 @@ class Lines:
         self._now: Progress | None = None
 
     def __call__(self, now: "Progress") -> None:
-        """Say how far it is, if it is time."""
+        """Take a progress report, and print a line if one is due."""
         stage = now.stage()
         if self._now is None and stage:
             self._say(stage)
@@ -66,7 +67,7 @@ class Lines:
             self._say(", ".join(part for part in told if part))
 
     def again(self) -> None:
-        """Say it again, if it is time."""
+        """Print a line from the last report, if one is due."""
         if self._now is not None:
             self(self._now)
 
@@ -76,7 +77,7 @@ def _share(ahead: "Ahead | None") -> str:
 
 
 def _left(ahead: "Ahead | None") -> str:
-    """The time left: measured, or the range that was predicted while nothing is measured."""
+    """The time left in words: an estimate from measured speed, or the predicted range while nothing is measured."""
     from mclab.runner.estimate import duration
     from mclab.runner.time_range import range_text
 
@@ -89,7 +90,7 @@ def _left(ahead: "Ahead | None") -> str:
     return f"{range_text(ahead.least, ahead.seconds)} left"
 
 
-#: The bar fills with the work done, where that is known; the runs are counted beside it.
+#: The bar shows the share of the work that is done (of the runs while that is unknown); `desc` counts the runs.
 _FORMAT = "{percentage:3.0f} %|{bar}| {desc} [{elapsed}{postfix}]"
 
 
@@ -106,11 +107,11 @@ def _bar() -> Iterator[tuple[Show, Say]]:
 
         with _ticking(drawn.again):
             yield drawn, say
-        bar.n = bar.total  # a notebook's bar that ends before stays, in red
+        bar.n = bar.total  # else a notebook would keep the unfinished bar, in red
 
 
 class _Drawn:
-    """A bar that shows progress. What is ahead is asked for when a run ends and once a second, not at every step."""
+    """A bar that shows progress. The time left is estimated once a second and when a run ends, not at every step."""
 
     def __init__(self, bar: Any) -> None:
         self._bar = bar
@@ -118,14 +119,14 @@ class _Drawn:
         self._ahead: Ahead | None = None
 
     def __call__(self, now: "Progress") -> None:
-        """Show how far it is."""
+        """Take a progress report and draw it."""
         if self._now is None or now.done != self._now.done:
             self._ahead = now.ahead()
         self._now = now
         self._draw(now)
 
     def again(self) -> None:
-        """Show it again, as it is by now."""
+        """Draw the last report again, with a new estimate of the time left."""
         if self._now is not None:
             self._ahead = self._now.ahead()
             self._draw(self._now)
@@ -139,7 +140,10 @@ class _Drawn:
 
 
 def _size() -> dict[str, int]:
-    """A terminal that does not know its size (in containers, under `script`) has 0 rows: there tqdm shows nothing."""
+    """The size to give to tqdm for a terminal that reports 0 rows or columns, where it would otherwise show nothing.
+
+    Terminals in containers and under `script` do so. Empty for any other terminal, whose size tqdm finds itself.
+    """
     if not _on_a_terminal() or all(os.get_terminal_size(sys.stderr.fileno())):
         return {}
     columns, rows = get_terminal_size()
@@ -148,11 +152,14 @@ def _size() -> dict[str, int]:
 
 @contextmanager
 def _ticking(draw: Callable[[], object]) -> Iterator[None]:
-    """Draw once a second, so that the clock runs while no run ends. The thread leaves signals to the main one."""
+    """Within the block call `draw` once a second from a thread, so that the time is updated while no run ends.
+
+    The thread blocks SIGINT and SIGTERM, so that the main thread gets them.
+    """
     ended = threading.Event()
 
     def tick() -> None:
-        with suppress(OSError):  # nobody reads any more
+        with suppress(OSError):  # standard error was closed
             while not ended.wait(_TICK):
                 draw()
 

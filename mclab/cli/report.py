@@ -1,4 +1,4 @@
-"""`mclab report`: a run folder as one HTML page."""
+"""`mclab report`: write a run folder as one HTML page."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ def report(
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
-    """Write a run folder as one HTML page, to be sent.
+    """Write a run folder as one HTML page that can be sent.
 
     It holds the answer, every table and plot, configuration, provenance and data, in one file that needs no network.
     """

@@ -1,4 +1,4 @@
-"""`mclab reproduce`: a published table, and the results of its grid."""
+"""`mclab reproduce`: run the grid of a published table, and compare the results with it."""
 
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Target = Annotated[
     str, typer.Argument(metavar="TABLE", help="table5, table2, fig5, fig4, or a grid's file with a paper block.")
 ]
-FromRecords = Annotated[bool, typer.Option("--from-records", help="The stored runs as they are; train nothing.")]
+FromRecords = Annotated[bool, typer.Option("--from-records", help="Show the stored runs as they are; train nothing.")]
 
 
 def reproduce(
@@ -78,7 +78,10 @@ def _report(report: "Report", as_json: bool) -> None:
 
 
 def _from_records(plan: "Plan", folder: Path, as_json: bool, given: list[str]) -> None:
-    """From the folder's own plan: the ids that its runs were stored under, and the published figures as of then."""
+    """Show the stored runs of `folder`, with the plan in the folder and not that of the grid's file.
+
+    Only the stored plan has the ids that its runs are stored under, and the published figures of that time.
+    """
     from mclab.config.strict import ConfigError
     from mclab.verbs.reproduce import stored
 

@@ -1,4 +1,4 @@
-"""`mclab sample`: a task's sequences, or those of a stored run with its model's answers."""
+"""`mclab sample`: print sequences of a task, or of a stored run with its model's answers."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ StoredRun = Annotated[
 ]
 Within = Annotated[
     Path | None,
-    typer.Option("--in", metavar="FOLDER", parser=of.folder, help="Its run folder; by default any in runs."),
+    typer.Option("--in", metavar="FOLDER", parser=of.folder, help="Run folder of the run; by default any in runs."),
 ]
 Count = Annotated[int, typer.Option("--count", metavar="N", min=1, max=10_000, help="Sequences.")]
 SampleSeed = Annotated[
@@ -39,8 +39,12 @@ Split = Annotated[
     typer.Option("--split", metavar="SPLIT", help="train, valid or test. [default: train; with --run test]"),
 ]
 Slice = Annotated[str | None, typer.Option("--slice", metavar="NAME", help="With --run: one slice, e.g. pairs=4.")]
-Layer = Annotated[int | None, typer.Option("--layer", metavar="N", min=0, max=1023, help="With --run: gates of one.")]
-Head = Annotated[int | None, typer.Option("--head", metavar="N", min=0, max=4095, help="With --run: gates of one.")]
+Layer = Annotated[
+    int | None, typer.Option("--layer", metavar="N", min=0, max=1023, help="With --run: the gates of one layer.")
+]
+Head = Annotated[
+    int | None, typer.Option("--head", metavar="N", min=0, max=4095, help="With --run: the gates of one head.")
+]
 Plot = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE", parser=of.file, help="With --run: draw the gates, png, svg or pdf."),
@@ -63,7 +67,7 @@ def sample(
 ) -> None:
     """Print a task's sequences, or what a trained model answers.
 
-    Keys, values and answers are marked for a person to read; with --run ID the model's answers, and why.
+    Keys, values and answers are marked. With --run ID also the model's answers, and how its gates weigh the segments.
     """
     given = [task, *(overrides or [])] if task and "=" in task else list(overrides or [])
     named = None if task and "=" in task else task
@@ -87,7 +91,7 @@ def _of_task(task: str, overrides: list[str], seed: int, split: str, count: int,
 
 
 def _no_options(overrides: list[str]) -> None:
-    """Raises `ConfigError` where an option of the command is given as a key."""
+    """Raise `ConfigError` where an option of the command was written as an override, e.g. `count=5`."""
     from mclab.config.strict import ConfigError
 
     for text in overrides:
@@ -111,7 +115,7 @@ def _no_seed(seed: int | None) -> None:
 
 
 def _form(plot: Path | None) -> str:
-    """The picture's format, by the end of its name. Raises `ConfigError` for another, before anything is loaded."""
+    """The format of the picture from its file name, empty for None. Raises `ConfigError` for an unknown format."""
     return of.one_of("--plot", plot.suffix.removeprefix(".").lower(), _PICTURES) if plot else ""
 
 
@@ -150,7 +154,7 @@ def _of_run(
 
 
 def _draw(found: "Predicted", path: Path, form: str) -> None:
-    """Write the picture. Raises `ConfigError` where there is nothing to draw."""
+    """Write the picture to `path`. Raises `ConfigError` where there is no gate to draw, or `path` cannot be written."""
     from mclab.atomic_files import write_whole
     from mclab.config.strict import ConfigError
     from mclab.verbs.sample.text import picture

@@ -37,7 +37,9 @@ Storage = Annotated[
         help="postgresql://USER:PASSWORD@HOST/DATABASE, or a journal's path; by default journal.log in the run folder.",
     ),
 ]
-Study = Annotated[str | None, typer.Option("--study", metavar="NAME", help="By default the name of the space's file.")]
+Study = Annotated[
+    str | None, typer.Option("--study", metavar="NAME", help="Name of the study; by default that of the space's file.")
+]
 Sampler = Annotated[
     str | None,
     typer.Option("--sampler", metavar="NAME", help="tpe, random, gp, cmaes, qmc or grid; by default the space's own."),
@@ -53,7 +55,7 @@ Repeats = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="The sampler's, and the first of the runs'."),
+    typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Seed of the sampler, and first seed of the runs."),
 ]
 Confirm = Annotated[
     bool,
@@ -92,7 +94,7 @@ def sweep(
     retry_failed: of.Retry = False,
     confirm: Confirm = False,
 ) -> None:
-    """Search a space by an Optuna study. The same command again continues; others may share a study in a database."""
+    """Search a space by an Optuna study. The same command again continues; several can share a study in a database."""
     from mclab.plan.loader import read
     from mclab.plan.space_load import load_space
 
@@ -140,7 +142,7 @@ def _tell(report: "Report", to_confirm: bool) -> None:
 def _confirm(
     space: "Space", found: "space_trials.Trials", out: Path, options: RunOptions, as_json: bool
 ) -> tuple[int, dict[str, Any]]:
-    """Run the grid around the best point; the exit code, and for --json what came of it."""
+    """Run the grid around the best point. Returns the exit code, and the results for --json."""
     from mclab.verbs.sweep import best_point_grid, confirmed, run_confirmation, verdicts
 
     grid = best_point_grid(space, found, out)

@@ -11,7 +11,7 @@ from mclab.cli.output import content, remark, result, result_json, width, writte
 if TYPE_CHECKING:
     from mclab.plan.space_trials import Trials
 
-#: What `--format` prints, and the file that holds the same: of a grid, of a sweep.
+#: The values of `--format` for a grid and for a sweep, each with the file that has the printed content.
 TABLES = {"text": None, "md": "table.md", "tex": "table.tex", "csv": "table.csv", "parquet": "table.parquet"}
 SWEEP_TABLES = {"text": None, "md": "sweep.md", "csv": "trials.csv", "parquet": "trials.parquet"}
 
@@ -30,8 +30,8 @@ def table(
 ) -> None:
     """Print a run folder's table, and write its tables again.
 
-    A grid's has a row for each cell. Of a sweep, text and md show the best trials and what matters, csv and parquet
-    every trial, --json the whole study; it has no tex.
+    The table of a grid has a row for each cell. For a sweep, text and md show the best trials and which keys matter,
+    csv and parquet all trials, --json the whole study; there is no tex.
     """
     from mclab.config.strict import ConfigError
     from mclab.verbs.load import trials

@@ -1,4 +1,4 @@
-"""`mclab train`: one run from defaults and overrides."""
+"""`mclab train`: train one run from defaults and overrides."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Skip what is stored, pack what fits together, train, store each outcome as it comes."""
+"""Run a plan: skip stored runs, train runs of one shape together as packs, store each outcome when it arrives."""
 
 from mclab.runner.eta import Ahead
 from mclab.runner.execute import Progress, Start, Summary, execute

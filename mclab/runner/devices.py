@@ -1,4 +1,4 @@
-"""The device that a command's options mean, whether it or the cluster is there, and what has no kernel on it."""
+"""Find the device that a command's options mean, check that it or the cluster exists, list rules without kernels."""
 
 import re
 import socket
@@ -13,9 +13,10 @@ from mclab.workers import device_at
 
 
 def resolved(options: RunOptions) -> RunOptions:
-    """The options with a device in place of `auto`: CUDA where this machine, or every worker of the scheduler, has it.
+    """The options with the actual device in place of `auto`: CUDA where it exists, else the CPU.
 
-    Raises `ConfigError` for a device that this machine lacks and a scheduler where nothing listens.
+    With a scheduler the device is that of its workers, otherwise of this machine. Raises `ConfigError` for a device
+    that this machine does not have, and for a scheduler that does not answer.
     """
     check_scheduler(options.scheduler)
     if options.scheduler is None:
@@ -24,7 +25,7 @@ def resolved(options: RunOptions) -> RunOptions:
 
 
 def here(options: RunOptions) -> str:
-    """The device for what this process itself tries out: with a scheduler the workers' may not be on this machine."""
+    """The device for checks in this process itself. With a scheduler it may differ from the device of the workers."""
     return options.device if options.scheduler is None else _local(AUTO)
 
 
@@ -40,9 +41,9 @@ def _local(name: str) -> str:
 
 
 def check_scheduler(address: str | None) -> None:
-    """Raises `ConfigError` at once where nothing listens, before the run folder is touched."""
+    """Raise `ConfigError` where no program listens at `address`, so that the run folder is not touched in vain."""
     found = re.fullmatch(r"(?:tcp|tls)://\[?([^/]+?)\]?:(\d+)/?", address or "")
-    if found is None:  # another protocol of Dask's: it finds out for itself
+    if found is None:  # none, or another protocol of Dask, which reports this itself
         return
     try:
         socket.create_connection((found[1], int(found[2])), timeout=5).close()
@@ -53,7 +54,7 @@ def check_scheduler(address: str | None) -> None:
 
 
 def unmet(runs: Iterable[RunConfig], options: RunOptions) -> Iterator[str]:
-    """A line for each rule of these runs that no Triton kernel computes although one was asked for."""
+    """With `--kernels triton`: a line for each rule of `runs` that has no Triton kernel, and the reason."""
     if options.kernels != "triton":
         return
     found = {

@@ -7,27 +7,31 @@ from mclab.config.params import matrices, rough_parameters
 from mclab.config.run import RunConfig
 from mclab.plan.plan import tokens
 
-#: Seconds on one core of a recent machine, fitted to runs of 1e3 to 1e5 parameters, 64 to 256 tokens and 8 sequences or
-#: more in a step; good to a factor of two there. The first two are for each layer.
+#: Seconds per step and layer, per token and layer, and per token and parameter, on one core of a recent machine. Fitted
+#: to runs with 1e3 to 1e5 parameters, 64 to 256 tokens and at least 8 sequences per step; right within a factor of two
+#: there.
 PER_STEP, PER_TOKEN, PER_TOKEN_AND_PARAMETER = 0.9e-3, 0.9e-6, 1.5e-10
-#: What a mixer's token costs a layer beside that: attention, and for each key; a read of kept memories, for each of
-#: them in each head, and for a gate that sees them. With one head within 15 % of one another's times at lengths 64 to
-#: 256 and widths 16 to 64.
+#: Seconds per token and layer that a mixer adds. Attention: ATTENTION, and KEY for each key. A read of kept memories:
+#: READ, KEPT for each memory and head, and CONTEXT for a gate that sees their content. With one head, the ratios of
+#: times between mixers are right within 15 % at lengths 64 to 256 and widths 16 to 64.
 ATTENTION, KEY = -0.6e-6, 3.7e-9
 READ, KEPT, CONTEXT = 0.45e-6, 0.03e-6, 0.2e-6
-#: What fast weights cost beside, in memories that do more than add. For each number in them, a token: what writes and
-#: reads it, what steps over it once a chunk, what reads it in each kept memory. For each of their matrices, a step: a
-#: chunk that waits for the one before it, a kept memory. Forward and backward; good to a factor of two at depths 1 to
-#: 3, chunks of 1 to 64, lengths of 64 and 256, widths of 16 to 64.
+#: Seconds that fast weights add, forward and backward, for rules that do more than add. Per token and number in the
+#: fast weights: WRITE to write and read it, CHUNK / (tokens per chunk) for the step from chunk to chunk, KEPT_READ for
+#: each kept memory that is read. Per step and matrix of the memory: CHUNK_CALL for each chunk that waits for the chunk
+#: before it, KEPT_CALL for each kept memory. Right within a factor of two at depths 1 to 3, chunks of 1 to 64, lengths
+#: of 64 and 256, and widths of 16 to 64.
 WRITE, CHUNK, KEPT_READ = 0.3e-9, 12e-9, 0.25e-9
 CHUNK_CALL, KEPT_CALL = 0.5e-3, 0.2e-3
-#: Every token's own weights, where they are formed: for each number in them, a token; and for each token of its chunk.
+#: Seconds per token and number in the fast weights that are added where the weights of every token are formed: FORM,
+#: and MIX for each token of its chunk.
 FORM, MIX = 7e-9, 0.06e-9
-#: A rate of every channel, which each token gives: for each of the layer's channels.
+#: Seconds per token and channel of the layer, for each rate that a rule has per channel.
 CHANNEL = 0.02e-6
-#: What log-linear attention weighs, every pair of a chunk's tokens in each head; the delta rule solves for them beside.
+#: Seconds of log-linear attention per head and pair of tokens in a chunk: PAIR, and SOLVE more where the delta rule
+#: solves a linear system for them.
 PAIR, SOLVE = 14e-9, 32e-9
-#: Tokens in a chunk of memories that only decay, and of log-linear attention; of rules that erase.
+#: Tokens per chunk: DECAYED for memories that only decay and for log-linear attention, ERASED for rules that erase.
 DECAYED, ERASED = 64, 16
 
 
@@ -37,12 +41,12 @@ def seconds(runs: Iterable[RunConfig]) -> float:
 
 
 def after_training(run: RunConfig) -> float:
-    """The share of a run's seconds that comes after its last step: the test."""
+    """The share of a run's seconds that the test takes, which comes after the last step."""
     return _test(run) / _seconds(run)
 
 
 def _seconds(run: RunConfig) -> float:
-    """Steps and tokens cost by the layer whatever its width."""
+    """Seconds of a run: training, evaluations, test. A step and a token have a cost per layer, whatever its width."""
     looks = run.train.steps / run.eval.every
     step = sum(PER_STEP + _calls(mixer, run.task.length) for mixer in run.model.mixers)
     training = run.train.steps * step + tokens(run) * _token(run)
@@ -76,20 +80,23 @@ def _mixing(model: ModelConfig, mixer: Mixer, length: int) -> float:
 
 
 def _levels(model: ModelConfig, mixer: LogLinearMixer, length: int) -> float:
-    """Pairs of tokens within a chunk, and a state for every other binary digit of the chunks before it."""
+    """Seconds per token and layer of log-linear attention: pairs of tokens in the chunk, and reads of states.
+
+    There is a state for each 1 among the binary digits of the number of chunks before, on average for half of them.
+    """
     pair = PAIR + SOLVE * RULES[mixer.rule].erases
     states = (-(-length // DECAYED) - 1).bit_length() / 2
     return model.heads * (pair * min(length, DECAYED) + KEPT_READ * states * model.head_dim**2)
 
 
 def _fast(model: ModelConfig, mixer: Mixer, length: int) -> float:
-    """What a token's fast weights cost a layer."""
+    """Seconds per token and layer that fast weights add."""
     if not isinstance(mixer, MemoryMixer) or mixer.rule.adds:
         return 0.0
     past = mixer.segments(length) - 1
     log = mixer.segmentation == "log" and past > 0
     read = past.bit_length() / 2 if log else past / 2
-    # Buckets of two segments and more are written by themselves where they restart, those of a size in half the tokens.
+    # With `restart`, buckets of two or more segments are written separately, those of each size for half the tokens.
     writes = 1 + (past.bit_length() - 1) / 2 if log and mixer.init == "restart" else 1.0
     chunk = _chunk(mixer, length)
     write = WRITE + CHUNK / chunk + (FORM + MIX * chunk if mixer.rule.formed else 0.0)
@@ -98,7 +105,7 @@ def _fast(model: ModelConfig, mixer: Mixer, length: int) -> float:
 
 
 def _calls(mixer: Mixer, length: int) -> float:
-    """What a layer's fast weights cost a step, whatever their width: all that is done one after the other."""
+    """Seconds per step and layer that fast weights add whatever their width, for what cannot be done in parallel."""
     if isinstance(mixer, LogLinearMixer):
         return CHUNK_CALL * -(-length // DECAYED)
     if not isinstance(mixer, MemoryMixer) or mixer.rule.adds:
@@ -111,14 +118,14 @@ def _calls(mixer: Mixer, length: int) -> float:
 
 
 def _chunk(mixer: MemoryMixer, length: int) -> int:
-    """Tokens in a chunk; memories that only decay have long ones."""
+    """Tokens per chunk of a memory. Memories that only decay have long chunks."""
     segment = length if mixer.aggregate == "none" else min(length, mixer.longest_segment)
     own = ERASED if mixer.rule.erases else DECAYED
     return min(segment, mixer.chunk if mixer.rule.descends else own)
 
 
 def _reading(run: RunConfig, sequences: float) -> float:
-    """Seconds to score so many sequences of each slice: a token that is only read costs a third."""
+    """Seconds to score `sequences` sequences of each slice. A token without training costs a third of one with it."""
     return run.task.length * len(run.task.slices) * sequences * _token(run) / 3
 
 

@@ -1,9 +1,9 @@
-"""When it will be done: what runs were predicted to cost, set right by what they have cost so far.
+"""Estimate when all jobs will be done: their predicted times, corrected by the times measured so far.
 
-A prediction is taken to be wrong by a factor that is the same for all runs of a kind, and alike from kind to kind. So
-kinds that have been seen, finished or running, go by their own factor; the others by the mean of those seen. The
-machine may grow faster or slower meanwhile: how the latest jobs did, beside what their kinds lead one to expect, counts
-for all.
+We assume that a prediction is wrong by a factor which is the same for all jobs of a kind, and similar for all kinds. So
+a kind that has been measured, on finished or running jobs, uses its own factor, and the other kinds use the mean factor
+of the measured kinds. The machine may become faster or slower: the times of the latest jobs, divided by what the
+factors of their kinds predict, correct all estimates once more.
 """
 
 import time
@@ -13,15 +13,17 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from threading import Lock
 
-#: A kind's own factor counts half, against the others', once so much of a mean job was seen of it.
+#: When this share of the cost of a mean job has been measured of a kind, the kind's own factor and the mean of all
+#: kinds' factors have equal weights.
 _TRUST = 0.05
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is known beforehand: a kind, the predicted seconds, the share of them that comes after the last step.
+    """What is known of a job before it starts: its `kind`, its predicted seconds `cost`, and its `priority`.
 
-    Of the jobs that wait the one of the highest priority starts first.
+    `tail` is the share of the seconds that comes after the last step. Of the waiting jobs the one with the highest
+    priority starts first.
     """
 
     kind: str
@@ -32,9 +34,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Ahead:
-    """`share` of all the work is done; the rest takes so many `seconds` more.
+    """How far the work is: `share` of it is done, and the rest takes `seconds`.
 
-    While nothing is measured the seconds are the most that were predicted, and `least` the least.
+    While nothing is measured, `seconds` and `least` are the upper and the lower end of the predicted range. Otherwise
+    `least` is None.
     """
 
     share: float
@@ -44,7 +47,7 @@ class Ahead:
 
 @dataclass
 class _Running:
-    """A job's start, its first report and its last: the time and the share of the job that was done then."""
+    """The start time of a running job, and its first and last report, each as (time, share of the job done)."""
 
     start: float
     first: tuple[float, float] | None = None
@@ -52,9 +55,9 @@ class _Running:
 
 
 class Eta:
-    """Is told what starts, steps and ends, and estimates what is ahead. Safe to use from several threads.
+    """Estimates the time left from reports of jobs that start, step and end. Safe to use from several threads.
 
-    `processes` work side by side; 0 for so many as are seen to run.
+    `processes` is how many jobs run at the same time; with 0 it is the number of jobs that are running.
     """
 
     def __init__(self, processes: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -66,13 +69,13 @@ class Eta:
         self._spent, self._added, self._count = 0.0, 0.0, 0
 
     def add(self, key: Hashable, job: Job) -> None:
-        """A job that waits."""
+        """Add a job, which waits until its first `step`."""
         with self._lock:
             self._waiting[key] = job
             self._added, self._count = self._added + job.cost, self._count + 1
 
     def step(self, key: Hashable, step: int, steps: int) -> None:
-        """A job is so far. The first report tells where it began; `steps` 0 says that it starts, or starts again."""
+        """Report how far a job is. With `steps` 0 it starts, or starts again; the next report says from which step."""
         with self._lock:
             now = self._clock()
             if key in self._waiting:
@@ -87,7 +90,7 @@ class Eta:
             running.first = running.first or running.last
 
     def end(self, key: Hashable, done: bool = True) -> None:
-        """A job is over. One that is not `done` was given back: its time tells nothing."""
+        """Report that a job is over. With `done=False` it was given back unfinished, and its time is not used."""
         with self._lock:
             self._waiting.pop(key, None)
             job, running = self._running.pop(key, (None, None))
@@ -101,9 +104,10 @@ class Eta:
                 _note(self._seen, job.kind, taken, cost)
 
     def ahead(self, later: Iterable[tuple[Sequence[Job], int]] = ()) -> Ahead | None:
-        """What is ahead, with `later` jobs that will be added: of each group so many, each like one of its jobs.
+        """The share of the work that is done and the time left; `None` while nothing is measured.
 
-        `None` while nothing is known.
+        `later` are jobs that will be added when others are over, as groups (jobs, count): `count` jobs, each with the
+        mean time of `jobs`, once no job of the kinds of `jobs` is left.
         """
         with self._lock:
             factor = self._factors()
@@ -127,7 +131,10 @@ class Eta:
         return max(0.0, job.cost * factor * (1 - share) - (now - at))
 
     def _factors(self) -> Callable[[str], float] | None:
-        """Measured over predicted seconds, by kind. Kinds that were seen count alike, whatever they cost."""
+        """A function from a kind to measured / predicted seconds; `None` while nothing is measured.
+
+        In the mean of the factors, kinds that were measured long enough count equally, whatever they cost.
+        """
         seen = defaultdict(lambda: [0.0, 0.0], {kind: [*pair] for kind, pair in self._seen.items()})
         latest = list(self._latest)
         for job, each in self._jobs():
@@ -156,7 +163,7 @@ def _note(seen: dict[str, list[float]], kind: str, taken: float, cost: float) ->
 
 @dataclass(frozen=True)
 class _Task:
-    """What a process will do for so many seconds."""
+    """Work that occupies a process for `seconds`."""
 
     priority: float
     seconds: float
@@ -165,21 +172,21 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Group:
-    """Tasks that come when all of the kinds that they wait for are through."""
+    """Tasks that are added when no task of the kinds in `awaits` is left."""
 
     awaits: frozenset[str]
     tasks: tuple[_Task, ...]
 
     @classmethod
     def of(cls, jobs: Sequence[Job], count: int, factor: Callable[[str], float]) -> "_Group":
-        """So many tasks, each as long as the jobs are on average."""
+        """`count` tasks, each with the mean time and the mean priority of `jobs`."""
         seconds = sum(job.cost * factor(job.kind) for job in jobs) / len(jobs)
         priority = sum(job.priority for job in jobs) / len(jobs)
         return cls(frozenset(job.kind for job in jobs), (_Task(priority, seconds, jobs[0].kind),) * count)
 
 
 def _last_end(processes: int, running: list[_Task], waiting: list[_Task], groups: list[_Group]) -> float:
-    """Seconds until all is done when whichever process is free takes the first of what waits."""
+    """Seconds until all tasks are done, if each process that becomes free takes the first waiting task (simulated)."""
     open_ = Counter(task.kind for task in (*running, *waiting))
     ends = [(task.seconds, task.kind) for task in running]
     ready = _Ready(waiting)
@@ -201,7 +208,7 @@ def _last_end(processes: int, running: list[_Task], waiting: list[_Task], groups
 
 
 class _Ready:
-    """Tasks that may start, the one of the highest priority first, an earlier one among equals."""
+    """A queue of tasks that may start: the highest priority first, and among equal ones the earliest."""
 
     def __init__(self, tasks: Iterable[_Task]) -> None:
         self.tasks: list[tuple[float, int, _Task]] = []
@@ -209,11 +216,11 @@ class _Ready:
         self.extend(tasks)
 
     def extend(self, tasks: Iterable[_Task]) -> None:
-        """Further tasks."""
+        """Add tasks."""
         for task in tasks:
             self._count += 1
             heappush(self.tasks, (-task.priority, self._count, task))
 
     def pop(self) -> _Task:
-        """The one to start."""
+        """Remove and return the task that starts next."""
         return heappop(self.tasks)[2]

@@ -1,4 +1,4 @@
-"""The loop from a plan to a full store."""
+"""The main loop: train the runs that a plan needs, until the outcome of each is stored."""
 
 import time
 from collections import Counter, deque
@@ -23,18 +23,18 @@ from mclab.store.crashes import Flights
 from mclab.workers import Failure, Pack, Pool, Result, Train, open_pool, worker_count
 from mclab.workers.cores import processors
 
-#: What counts towards --max-failures.
+#: Statuses that count towards --max-failures.
 _BAD: tuple[Status, ...] = ("failed", "diverged", "oom")
 Echo = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Runs of this command, or `what` else it counts: `done` of about `total`; in one process also the step of the pack
-    that trains.
+    """How far a command is: `done` of about `total` runs, or of what `what` names.
 
-    `ahead` says at any time what is left, as it then is; `None` while nothing is known. `stage` says what is done
-    before the first run can begin, and nothing once it has.
+    Where all runs train in one process, `step` of `steps` is the step of the current pack. `ahead()` estimates the time
+    left at the moment of the call; it is `None` while nothing is known. `stage()` says what must be done before the
+    first run can begin; it is empty once that run has begun.
     """
 
     done: int
@@ -48,9 +48,9 @@ class Progress:
 
 @dataclass(frozen=True)
 class Start:
-    """What a command sets out to do: about `runs` runs in so many processes here, none where a cluster runs them.
+    """What a command is about to do: about `runs` runs in `processes` processes on this machine, 0 with a cluster.
 
-    `time` is how long that takes; `None` on a cluster, and where no stored run tells of a device other than a CPU.
+    `time` is the predicted time; `None` on a cluster, and on a GPU without stored runs to predict it from.
     """
 
     runs: int
@@ -60,9 +60,10 @@ class Start:
 
 @dataclass(frozen=True)
 class Summary:
-    """What came of a command. `ran` counts this command's runs by status, `stored` all of the plan's.
+    """The result of a command: `ran` counts the runs of this command by status, `stored` all stored runs of the plan.
 
-    `missing` are needed and not stored, because of `stopped`: an interrupt, or too many failures.
+    `missing` is the number of runs that are needed and not stored. `stopped` is the reason: an interrupt, or too many
+    failures.
     """
 
     ran: Counter[str]
@@ -74,7 +75,7 @@ class Summary:
 
     @property
     def skipped(self) -> int:
-        """Runs that earlier commands had stored and this one did not run."""
+        """How many runs were stored by earlier commands and not run by this one."""
         return self.stored.total() - self.ran.total()
 
     @property
@@ -94,13 +95,13 @@ def execute(
     train: Train | None = None,
     wanted: Wanted | None = None,
 ) -> Summary:
-    """Run what the plan needs and the store lacks; every outcome is stored before the next is asked for.
+    """Run what the plan needs and the store does not have. Each outcome is stored before the next one is fetched.
 
-    The options' device is one, not `auto` (see `mclab.runner.devices.resolved`). An interrupt ends it with what is
-    stored so far, and the running packs lost. `train` is `mclab.train.train_pack` unless given, and is told to keep
-    checkpoints in the store; `begin` hears once what there is to do, if anything. `wanted` says on how many seeds
-    each cell is wanted where the plan's are not fixed. Raises `StoreError` where a record cannot be written,
-    `ConfigError` where no scheduler answers.
+    `options.device` must not be `auto` (see `mclab.runner.devices.resolved`). An interrupt ends the command: outcomes
+    so far are stored, and the running packs are lost. `train` is by default `mclab.train.train_pack`; it keeps its
+    checkpoints in the store. `begin` is called once before the first run, and not at all if there is nothing to run.
+    `wanted` says how many seeds each cell needs, where the plan does not fix this. Raises `StoreError` where a record
+    cannot be written, and `ConfigError` where no scheduler answers.
     """
     began, pending = time.monotonic(), PendingRuns(plan, store.lookup, retry_failed=options.retry_failed, wanted=wanted)
     execution = _Execution(pending, store, options, progress or _nothing, echo or _nothing)
@@ -120,7 +121,7 @@ def _nothing(_: object) -> None:
 
 
 class _Execution:
-    """One command's way through the runs that it needs."""
+    """The state of one command while it trains the runs that the plan needs."""
 
     def __init__(
         self,
@@ -139,7 +140,7 @@ class _Execution:
         self.flights.acquit(self._is_over)
 
     def go(self, train: Train | None, begin: Callable[[Start], None]) -> str | None:
-        """Run everything that is needed; the reason where it stops before."""
+        """Run everything that is needed. Returns the reason if it stops early, else `None`."""
         options, begun = self.options, self.store.begun()
         count, pack = worker_count(options), options.pack
         room = free(options, count) if pack == AUTO else None
@@ -187,14 +188,17 @@ class _Execution:
         return self.pending.given + self.pending.expected
 
     def _time(self, first: list[Pack], processes: int, after: float = 0.0) -> TimeRange | None:
-        """How long all runs take, with the start of the processes before and what comes `after` them."""
+        """The predicted time of all runs, with the start of the processes and `after` seconds at the end.
+
+        `None` where it is unknown, and with a cluster.
+        """
         if not processes or not self.history.knows:
             return None
         here, work = processors(), self.history.work((run for pack in first for run in pack), self._total)
         return time_range(work, self.history, processes, self.options.threads, here, starting(processes, here) + after)
 
     def _split(self, pool: Pool, pack: Pack, result: Result) -> bool:
-        """Hand in a pack that was too large for the memory again, in two parts; `False` for any other."""
+        """If a pack of several runs ran out of memory, submit it again in two halves. Returns whether it did."""
         if not isinstance(result, Failure) or result.status != "oom" or len(pack) == 1:
             return False
         left, right = halves(pack)
@@ -210,7 +214,7 @@ class _Execution:
             pool.submit(pack, priority=cost(pack))
 
     def _keep(self, pack: Pack, result: Result) -> list[RunConfig]:
-        """Store a pack's outcomes; the runs that are needed now."""
+        """Store a pack's outcomes, and return the further runs that are needed now."""
         self.forecast.end(pack, done=not isinstance(result, Failure))
         if isinstance(result, Failure):
             result = [Outcome(result.status, error=result.error)] * len(pack)
@@ -234,7 +238,10 @@ class _Execution:
             self.echo(f"{self.pending.label(run)}: {_why(outcome)}")
 
     def _sound(self, runs: Sequence[RunConfig]) -> list[RunConfig]:
-        """What is to be tried; a run at which the process has died too often is stored as failed."""
+        """The runs that may be trained. A run during which the process has died too often is stored as failed instead.
+
+        Runs that are needed because of such a failure are added.
+        """
         sound, open_ = list[RunConfig](), deque(runs)
         while open_:
             run = open_.popleft()
@@ -247,10 +254,10 @@ class _Execution:
         return sound
 
     def _step(self, pack: Pack, step: int, steps: int) -> None:
-        """A pack is so far; of one among several it is not said which step it is at."""
+        """Note how far a pack is. Its step is reported only where packs train one after the other in this process."""
         self.stage = ""
         self.forecast.step(pack, step, steps)
-        if not self.alone:  # a worker's death is not this process's
+        if not self.alone:  # the notes below are about deaths of this process, not of workers
             return
         if steps:
             self.flights.reached(step / steps)
@@ -276,7 +283,7 @@ def ids(runs: Iterable[RunConfig]) -> list[str]:
 
 
 def before_runs(processes: int) -> str:
-    """What has to be done before the first run can begin, in words; 0 `processes` are those of a cluster."""
+    """What must be done before the first run can begin, in words; `processes` is 0 for a cluster."""
     if processes == 1:
         return ""
     return f"starting {processes} workers" if processes else "waiting for a worker of the cluster"

@@ -1,4 +1,4 @@
-"""The time that a command still needs: its packs, as jobs for the arithmetic of `eta`."""
+"""Estimate the time that a command still needs, with its packs as the jobs of `mclab.runner.eta`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,10 +14,11 @@ from mclab.workers import Pack
 
 
 class Forecast:
-    """Packs as they are handed in, step and end; 0 `processes` are those of a cluster, as many as are seen to run.
+    """Takes reports of packs that are submitted, step and end, and estimates the time left.
 
-    Packs of one shape are of one kind: they cost the same whatever their seeds and rates. Until a pack has reported
-    its speed, what is ahead is the range that was predicted.
+    `processes` is 0 for a cluster: then it is the number of packs that are running. Packs of one shape are jobs of one
+    kind, since they cost the same whatever their seeds and learning rates. Until a pack has reported its speed, the
+    estimate is the range `predicted`.
     """
 
     def __init__(self, runs: PendingRuns, processes: int, history: History, predicted: TimeRange | None = None) -> None:
@@ -26,19 +27,19 @@ class Forecast:
         self._jobs: dict[int, list[Job]] = {}
 
     def add(self, pack: Pack) -> None:
-        """A pack that waits."""
+        """Add a pack, which waits."""
         self._eta.add(pack, self._job(pack))
 
     def step(self, pack: Pack, step: int, steps: int) -> None:
-        """A pack is so far; at 0 of 0 it starts."""
+        """Report how far a pack is; with `step` 0 of `steps` 0 it starts."""
         self._eta.step(pack, step, steps)
 
     def end(self, pack: Pack, *, done: bool) -> None:
-        """A pack is over; where it is not `done`, its time tells nothing."""
+        """Report that a pack is over. With `done=False` its time is not used."""
         self._eta.end(pack, done)
 
     def ahead(self) -> Ahead | None:
-        """What is ahead now."""
+        """The share of the work that is done and the time left, at this moment."""
         return self._eta.ahead(self._later()) or self._predicted.ahead()
 
     def _later(self) -> Iterator[tuple[Sequence[Job], int]]:

@@ -1,16 +1,17 @@
-"""What runs cost on this machine, as far as stored runs say so.
+"""Predict how long runs take on this machine, from the times of stored runs.
 
-Only runs count that are done and were trained on a device of the same kind with as many threads, where their records
-tell. Runs of one shape cost the same: one that has stored runs costs the median of their seconds. For any other shape
-the arithmetic of `estimate` is multiplied by the ratio at which stored shapes stand to it: the geometric mean, with one
-half of a shape at the ratio 1 added, so that few shapes count for less.
+A stored run is used if it is done and was trained on the same kind of device with the same number of threads, as far as
+its record says. Runs of one shape cost the same: a shape with stored runs costs the median of their seconds. For any
+other shape, the result of `mclab.runner.estimate` is multiplied by the geometric mean, over the stored shapes, of the
+ratios measured / estimated. Half a shape with the ratio 1 is added to the mean, so that few shapes count for less.
 
-How wrong that may be is a factor either way. Without stored runs it is 2.5: the constants of the arithmetic were found
-good to a factor of two or three. With them, its logarithm is the root of the mean of squares: twice what each stored
-shape's ratio is off the mean, and log 2.5 as if that were one more shape. For a shape with runs of its own the squares
-are twice what each run is off its shape's median, and log 1.5 as one more. It is never less than 1.2, since a machine
-is not as busy one day as the next. Errors of shapes are taken to go the same way, so that a sum is as wrong as its
-parts.
+A prediction may be wrong by a factor in either direction. Without stored runs the factor is 2.5, since the constants of
+the estimate were found right within a factor of two or three. With stored runs, the logarithm of the factor is a root
+mean square. Its terms are twice the deviation of each stored shape's log ratio from the mean, and log 2.5 as if that
+were one more shape. For a shape with stored runs, the terms are twice the deviation of each run's log time from the
+median of its shape, and log 1.5 as one more term. The factor is never less than 1.2, since the load of a machine
+differs from day to day. Errors of different shapes are assumed to have the same sign, so that the relative error of a
+sum is that of its terms.
 """
 
 import platform
@@ -25,17 +26,18 @@ from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.runner.estimate import seconds
 
-#: Logarithms of factors either way: without stored runs, of a shape with one run, and the least.
+#: Logarithms of the factor by which a prediction may be wrong: without stored runs, for a shape with one stored run,
+#: and the least.
 _GUESSED, _MEASURED, _LEAST = log(2.5), log(1.5), log(1.2)
-#: So many shapes at the ratio 1 are added to the stored ones.
+#: How many shapes with the ratio 1 are added to the stored shapes.
 _PRIOR = 0.5
-#: Records that are read for this beside those that a command reads anyway, and of both those that are looked at.
+#: How many records are read in addition to those that the command has read already, and how many are used in all.
 FRESH, MOST = 100, 500
 
 
 @dataclass(frozen=True)
 class Work:
-    """Seconds of runs one after the other, between `low` and `high`; `longest` is the longest run of them."""
+    """The `seconds` of some runs one after the other, between `low` and `high`; the longest run takes `longest`."""
 
     seconds: float
     low: float
@@ -44,7 +46,7 @@ class Work:
 
 
 class History:
-    """Stored runs of this kind of `device` and these `threads`, ready to say what others cost."""
+    """Predicts the seconds of runs from stored runs on the same kind of `device` and with the same `threads`."""
 
     def __init__(self, stored: Iterable[StoredRun] = (), device: str = "cpu", threads: int | None = None) -> None:
         whole = [run for run in stored if _tells(run)]
@@ -63,28 +65,28 @@ class History:
         off = [log(each / self._medians[kind]) for kind, several in times.items() for each in several]
         self._measured = _spread(off, self.runs - len(times), _MEASURED)
         ratios = [log(self._medians[kind] / seconds([run])) for kind, run in examples.items()]
-        prior = _PRIOR if self.device == "cpu" else 0.0  # the arithmetic knows nothing of other devices
+        prior = _PRIOR if self.device == "cpu" else 0.0  # the estimate is for a CPU only
         self._ratio = fsum(ratios) / (len(ratios) + prior) if ratios else 0.0
         self._guessed = _spread([ratio - self._ratio for ratio in ratios], len(ratios), _GUESSED)
 
     @property
     def knows(self) -> bool:
-        """Whether it can say anything: of other devices than a CPU stored runs alone tell."""
+        """Whether a prediction is possible: for other devices than a CPU it needs stored runs."""
         return self.device == "cpu" or self.runs > 0
 
     def seconds(self, run: RunConfig) -> float:
-        """Seconds of this run in a process of its own."""
+        """The predicted seconds of `run` in a process of its own."""
         return self._cost(run)[0]
 
     def work(self, runs: Iterable[RunConfig], total: float | None = None) -> Work:
-        """What these runs cost; `total` runs that are like them on average, where it is given."""
+        """The predicted work of `runs`; with `total`, that of `total` runs which cost as much on average."""
         costs = [self._cost(run) for run in runs]
         share = 1.0 if total is None or not costs else total / len(costs)
         low, high = (share * fsum(cost * exp(way * off) for cost, off in costs) for way in (-1, 1))
         return Work(share * fsum(cost for cost, _ in costs), low, high, max((cost for cost, _ in costs), default=0.0))
 
     def _cost(self, run: RunConfig) -> tuple[float, float]:
-        """Seconds, and the logarithm of the factor by which they may be wrong."""
+        """The predicted seconds, and the logarithm of the factor by which they may be wrong."""
         key = _key(run)
         if key not in self._costs:
             known = self._medians.get(self._kind(run, key)) if self._medians else None
@@ -93,7 +95,7 @@ class History:
         return self._costs[key]
 
     def _kind(self, run: RunConfig, key: Hashable) -> str:
-        """Equal for runs that cost the same: those of a shape, unless they may stop early."""
+        """A key that is equal for runs that cost the same: runs of one shape, with the same rule for stopping early."""
         if key not in self._kinds:
             stop = run.train.stop_at
             self._kinds[key] = shape_key(run) + (f" {stop}" if stop is not None else "")
@@ -101,14 +103,14 @@ class History:
 
 
 def _tells(run: StoredRun) -> bool:
-    """Whether the run went its whole way, or to where it was to stop early, and says how long that took."""
+    """Whether the run has a time and trained to its last step, or may have stopped early as configured."""
     if run.status != "done" or run.config is None or run.science != SCIENCE or not run.wall_s:
         return False
     return run.steps == run.config.train.steps or run.config.train.stop_at is not None
 
 
 def _fits(run: StoredRun, device: str, threads: int | None) -> bool:
-    """Whether it was trained as this command trains. What its record does not tell is taken to fit."""
+    """Whether the run was trained on this device with these threads; facts that its record lacks are ignored."""
     name, used = run.fact("device_name"), run.fact("threads")
     if (run.fact("device") or "cpu") != device:
         return False
@@ -118,12 +120,15 @@ def _fits(run: StoredRun, device: str, threads: int | None) -> bool:
 
 
 def _key(run: RunConfig) -> Hashable:
-    """What is quick to compare and tells shapes apart, before keys that change nothing are dropped."""
+    """A key that is quick to compute and differs for different shapes; keys without effect are not dropped yet."""
     train = run.train
     kept = (train.steps, train.batch, train.warmup, train.examples, train.task, train.precision, train.stop_at)
     return (run.task, run.model, run.eval, *kept)
 
 
 def _spread(off: Iterable[float], count: int, default: float) -> float:
-    """The rule above; `count` of the values are free to differ."""
+    """The logarithm of the factor by which a prediction may be wrong (see above).
+
+    `off` are the deviations, of which `count` are independent; `default` is the added term.
+    """
     return max(_LEAST, sqrt((default**2 + fsum((2 * each) ** 2 for each in off)) / (count + 1)))

@@ -9,34 +9,42 @@ from mclab.config.params import matrices, rough_parameters
 from mclab.config.run import RunConfig
 from mclab.config.task import ArTask, MqarTask, TaskConfig
 
-#: Numbers of a parameter while it is updated: itself, decay, two moments; its gradient as torch gives it, as one
-#: vector, clipped; the step. What follows is in numbers too, fitted to the peaks of `python -m benchmarks memory`;
-#: their sum is good to a factor of two on a CPU.
+#: Floats per parameter during its update: the value, its decay, two moments, the step, and the gradient three times
+#: (from torch, as one vector, clipped). The constants below count floats too, and were fitted to the peaks that
+#: `python -m benchmarks memory` measures. The total is right within a factor of two on a CPU.
 PER_PARAMETER = 13
-#: For each token of a step and layer, in widths of the model: what the mixer and its norm keep for the way back;
-#: each rate of a channel, of rules that have such; what the MLP keeps, in its own width.
+#: Kept for the backward pass, per token and layer. MIXER: by the mixer and its norm, and CHANNELS: for each rate that a
+#: rule has per channel, both in widths of the model. MLP: by the MLP, in widths of its hidden layer.
 MIXER, CHANNELS, MLP = 24, 10, 5
-#: Weights of the memories that a token sees; scores of pairs of tokens; what is read of a kept memory, a layer of it.
+#: How often each of these is kept: the weight of a memory that a token sees (WEIGHTS), the score of a pair of tokens
+#: (SCORES), the output of each layer of a kept memory that a token reads (READ).
 WEIGHTS, SCORES, READ = 10, 4, 4
-#: Fast weights: states at the starts of chunks, once more with momentum; kept ones; Memora's, of every token.
+#: How often fast weights are kept: the state at the start of each chunk (STATES, twice as often with momentum), each
+#: kept memory (KEPT), and in Memora the weights of each token (FORMED).
 STATES, KEPT, FORMED = 3, 2, 3
-#: Tokens in a chunk of memories that only decay, of linear memories and log-linear attention; of rules that erase.
+#: Tokens per chunk: DECAYED for memories that only decay, linear memories and log-linear attention; ERASED for rules
+#: that erase.
 DECAYED, ERASED = 64, 16
-#: Logits with their softmax and gradients.
+#: How often the logits are kept, with their softmax and gradients.
 LOGITS = 4
-#: Batches that are scored at once, and what a layer holds of them that keeps nothing for a way back.
+#: How many batches are scored at once, and the share of a training step's activations that a layer then holds, since it
+#: keeps nothing for a backward pass.
 SCORED, FORWARD = 4, 0.4
-#: The most sequences, and tokens, that are made at once, and what making one takes; tokens of a slice that are kept.
+#: The most sequences (MADE) and tokens (MADE_TOKENS) that are made at once, the whole numbers per token that this takes
+#: (MAKING), and the most tokens of a slice that are kept (KEPT_TOKENS).
 MADE, MADE_TOKENS, MAKING, KEPT_TOKENS = 1024, 2**19, 4, 2**24
-#: Whole numbers of eight bytes for each sequence that was shown: to tell how many tests were among them.
+#: Whole numbers of eight bytes that are kept for each training sequence, to count the test sequences among them.
 SHOWN = 3
-#: Bytes of a process before it trains: Python, torch.
+#: Bytes of a process before it trains, for Python and torch.
 PROCESS = 250 * 2**20
 
 
 class Memory(NamedTuple):
-    """Bytes: of parameters with gradients and AdamW's moments, of a step's activations with kept memories and what is
-    read of them, of logits, of sequences."""
+    """Bytes of memory that training takes on its device.
+
+    `parameters` are with their gradients and AdamW's moments; `activations` are those of one step, with kept memories
+    and what is read from them; `data` are the sequences.
+    """
 
     parameters: int
     activations: int
@@ -50,7 +58,7 @@ class Memory(NamedTuple):
 
 
 def memory(run: RunConfig, replicas: int = 1) -> Memory:
-    """What `replicas` runs of this shape that train as one model take on their device, without the process itself."""
+    """Memory on the device of `replicas` runs of this shape that train as one model, without the process itself."""
     size = 8 if run.train.precision == "fp64" else 4
     most = max(_scored(run), *(_step(run, part.task) for part in run.mix))
     scored = max(run.train.batch * _asked(part.task) for part in run.mix) * run.task.vocab
@@ -60,7 +68,7 @@ def memory(run: RunConfig, replicas: int = 1) -> Memory:
 
 
 def _asked(task: TaskConfig) -> int:
-    """Positions of a training sequence that are scored."""
+    """The number of scored positions in a training sequence."""
     if isinstance(task, MqarTask):
         return max(task.pairs)
     if isinstance(task, ArTask):
@@ -69,12 +77,12 @@ def _asked(task: TaskConfig) -> int:
 
 
 def _step(run: RunConfig, task: TaskConfig) -> float:
-    """Numbers that all layers keep of one step on a task."""
+    """Floats that all layers together keep of one training step on `task`."""
     return sum(_layers(run.model, task.length, run.train.batch))
 
 
 def _scored(run: RunConfig) -> float:
-    """Numbers that the largest layer holds while a slice is scored."""
+    """Floats that the largest layer holds while a slice is scored."""
     most = 0.0
     tokens = SCORED * run.train.batch * run.task.length
     for task, count in _slices(run):
@@ -90,21 +98,21 @@ def _slices(run: RunConfig) -> Iterator[tuple[TaskConfig, int]]:
 
 
 def _data(run: RunConfig) -> int:
-    """Tokens of the sets that are kept and of the batches that are made at once; sequences that were shown."""
+    """Whole numbers: tokens of evaluation sets and of batches made at once, and notes of training sequences."""
     kept = sum(min(task.length * count, KEPT_TOKENS) * len(task.slices) for task, count in _slices(run))
     made = min(max(MADE, run.train.batch) * run.task.length, max(MADE_TOKENS, run.train.batch * run.task.length))
     return kept + MAKING * made + run.train.steps * (SHOWN * run.train.batch + 2)
 
 
 def _layers(model: ModelConfig, length: int, sequences: int) -> Iterable[float]:
-    """Numbers that each layer keeps of so many sequences."""
+    """Floats that each layer keeps of `sequences` sequences."""
     mlp = MLP * model.mlp * model.dim
     sizes = {mixer: _mixer(model, mixer, length) for mixer in set(model.mixers)}
     return [sequences * (length * (MIXER * model.dim + mlp) + sizes[mixer]) for mixer in model.mixers]
 
 
 def _mixer(model: ModelConfig, mixer: Mixer, length: int) -> float:
-    """Numbers that a mixer keeps of one sequence, in addition to those of every mixer."""
+    """Floats that this mixer keeps of one sequence, in addition to what every mixer keeps."""
     if isinstance(mixer, AttentionMixer):
         return _window(model, mixer.window or 0, length)
     if isinstance(mixer, LogLinearMixer):
@@ -121,17 +129,20 @@ def _mixer(model: ModelConfig, mixer: Mixer, length: int) -> float:
 
 
 def _window(model: ModelConfig, window: int, length: int) -> float:
-    """Scores within a window, in blocks of its length; without one torch keeps none."""
+    """Floats that attention keeps for scores within a window, in blocks of its length; 0 without a window."""
     return 2.0 * model.heads * length * min(length, 2 * max(window, 32)) if 0 < window < length else 0.0
 
 
 def _columns(mixer: MemoryMixer, length: int) -> int:
-    """Memories that a sequence keeps, the online one included."""
+    """The number of memories of a sequence, the online memory included."""
     return mixer.segments(length) + 1
 
 
 def _attention(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
-    """A linear memory's read for one head: scores of all pairs, or of a segment's and states. It takes the cheaper."""
+    """Floats that the read of a linear memory keeps for one head.
+
+    They are scores of all pairs of tokens, or scores within segments and states, whichever is cheaper to compute.
+    """
     if mixer.aggregate == "none":
         return SCORES * length * min(length, DECAYED) + STATES * length / DECAYED * model.head_dim**2
     segments = mixer.segments(length)
@@ -141,7 +152,7 @@ def _attention(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
 
 
 def _fast(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
-    """One head's fast weights, and what is read of kept ones."""
+    """Floats of one head's fast weights, and of what is read from kept memories."""
     size, past = matrices(model, mixer), mixer.segments(length) - 1
     log = mixer.segmentation == "log" and past > 0
     restarts = log and mixer.init == "restart"
@@ -151,7 +162,7 @@ def _fast(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
     states = STATES * (1 + mixer.rule.momentum) * writes * length / chunk
     formed = FORMED * length * mixer.rule.formed
     read = past.bit_length() / 2 if log else past / 2
-    if mixer.aggregate == "ssc" and mixer.route in ("hard", "explore"):  # the others read all, if only for a while
+    if mixer.aggregate == "ssc" and mixer.route in ("hard", "explore"):  # other routes hold all reads for a while
         read = min(read, mixer.k + (mixer.route == "explore"))
     widths = sum(out for out, _ in layers(model.head_dim, mixer.depth if mixer.deep else 1))
     return size * (states + formed + KEPT * past) + READ * read * length * widths

@@ -1,4 +1,4 @@
-"""Whether runs fit into memory: what the largest of them takes, what this machine has, and what would fit instead."""
+"""Check whether runs fit into memory: what the largest run takes, what this machine has, and what would fit instead."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -9,23 +9,23 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
 from mclab.runner.memory import PROCESS, Memory, memory
 
-#: Bytes of parameters that no process holds, on whatever machine.
+#: A run whose parameters take more bytes than this is refused, since no machine has so much memory.
 NOWHERE = 2**40
-#: How far beyond the whole memory a guess must lie before it forbids what it may be wrong about.
+#: A run is refused if its estimate is more than this many times the machine's memory, since the estimate may be wrong.
 MARGIN = 3
-#: Where NVIDIA's driver shows itself.
+#: A file that exists where NVIDIA's driver is loaded.
 _DRIVER = Path("/dev/nvidiactl")
 
 
 class Machine(NamedTuple):
-    """Bytes of memory that are free and that there are, within the limit of a container where there is one."""
+    """Bytes of this machine's memory: `free` and `whole`. In a container with a limit they are those of the limit."""
 
     free: int
     whole: int
 
 
 class Need(NamedTuple):
-    """The cell that takes the most, one of its runs, and what as many as train together take."""
+    """The memory that a cell needs: the cell's name, one of its runs, and the memory of `replicas` runs in one pack."""
 
     name: str
     run: RunConfig
@@ -34,12 +34,12 @@ class Need(NamedTuple):
 
     @property
     def process(self) -> int:
-        """Bytes of a process that trains them on a CPU."""
+        """Bytes of a process that trains the pack on a CPU."""
         return self.memory.total + PROCESS
 
 
 def machine() -> Machine | None:
-    """What this machine has; `None` where it does not tell."""
+    """The memory of this machine; `None` where the system does not say."""
     try:
         lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
         free, whole = (int(lines[key].split()[0]) * 1024 for key in ("MemAvailable", "MemTotal"))
@@ -55,18 +55,18 @@ def machine() -> Machine | None:
 
 
 def trains_here(device: str, scheduler: str | None) -> bool:
-    """Whether runs train in this machine's own memory, as far as is known without torch."""
+    """Whether runs train on this machine's CPU and thus in its memory, as far as can be known without torch."""
     return scheduler is None and (device == "cpu" or (device == "auto" and not _DRIVER.exists()))
 
 
 def needs(runs: Iterable[tuple[str, RunConfig]], replicas: int = 1) -> list[Need]:
-    """What a run of each cell takes, the largest first; one at least. `runs` are names of cells with a run each."""
+    """The need of each cell for `replicas` runs in a pack, the largest first. `runs` has (cell name, run) pairs."""
     found = [Need(name, run, memory(run, replicas), replicas) for name, run in runs]
     return sorted(found, key=lambda need: -need.memory.total)
 
 
 def memory_text(need: Need, processes: int) -> str:
-    """What a process takes, and of what, in a line."""
+    """One line that says how much memory a process takes, and for what."""
     parts = zip(("parameters and optimiser", "activations", "logits", "sequences"), need.memory, strict=True)
     of = ", ".join(f"{name} {bytes_text(number)}" for name, number in parts if number > need.process // 100)
     several = f" and {processes} of them {bytes_text(processes * need.process)}" * (processes > 1)
@@ -74,7 +74,7 @@ def memory_text(need: Need, processes: int) -> str:
 
 
 def memory_warnings(found: Sequence[Need], processes: int, here: Machine | None, noun: str = "cells") -> Iterator[str]:
-    """A warning where not all may fit into the memory that is free `here`."""
+    """At most one line: a warning where some of `found` may not fit into the free memory of the machine `here`."""
     if here is None:
         return
     large = [need for need in found if need.process * processes > here.free]
@@ -95,8 +95,10 @@ def _fewer(need: Need, processes: int, here: Machine) -> str:
 
 
 def refuse(need: Need, here: Machine | None) -> None:
-    """Raise `ConfigError` for what fits nowhere, and for what is far beyond the memory of the machine that trains it
-    (`here`, `None` where that is another one or a GPU)."""
+    """Raise `ConfigError` for a need that no machine can meet, or that is far above the memory of the machine `here`.
+
+    `here` is `None` where another machine or a GPU trains the runs.
+    """
     if need.memory.parameters > NOWHERE:
         raise ConfigError(f"memory: {_largest(need)}, which no machine has; take {_fix(need, NOWHERE)}")
     if here is not None and need.process > MARGIN * here.whole:
@@ -106,7 +108,7 @@ def refuse(need: Need, here: Machine | None) -> None:
 
 
 def _largest(need: Need) -> str:
-    """The cell, how much, and what most of it is."""
+    """The cell, how much memory it needs, and the largest part of that, in words."""
     parts = dict(zip(("its parameters", "its activations", "its logits", "its sequences"), need.memory, strict=True))
     most = max(parts, key=lambda name: parts[name])
     together = f" for {need.replicas} runs together" if need.replicas > 1 else ""
@@ -114,7 +116,7 @@ def _largest(need: Need) -> str:
 
 
 def _fix(need: Need, room: int) -> str:
-    """The nearest change of one key with which it fits into so many bytes."""
+    """The smallest change of one key with which the runs fit into `room` bytes, in words."""
     if need.replicas > 1 and memory(need.run).total + PROCESS <= room:
         return "a smaller --pack"
     for text, run in _smaller(need.run):
@@ -126,7 +128,7 @@ def _fix(need: Need, room: int) -> str:
 
 
 def _smaller(run: RunConfig) -> Iterator[tuple[str, RunConfig]]:
-    """The run with its batch halved until nothing is left, then with longer segments."""
+    """Smaller variants of `run` as (words, run): first with the batch halved down to 1, then with longer segments."""
     batch = run.train.batch
     while batch > 1:
         batch //= 2
@@ -142,7 +144,7 @@ def _smaller(run: RunConfig) -> Iterator[tuple[str, RunConfig]]:
 
 
 def bytes_text(number: float) -> str:
-    """`250 MiB`, `1.2 GiB`, `35 TiB`."""
+    """A number of bytes in words: `250 MiB`, `1.2 GiB`, `35 TiB`."""
     for unit in ("MiB", "GiB", "TiB"):
         number /= 2**20 if unit == "MiB" else 1024
         if number < 1000 or unit == "TiB":

@@ -1,4 +1,4 @@
-"""Modules of the user's own, checked before a command trains with them; a check may end the process."""
+"""Check modules of the user's own before a command trains with them. A faulty module may end the process."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -25,10 +25,12 @@ def check_modules(
     refuse: bool = False,
     forget: bool = False,
 ) -> None:
-    """Check the modules of the `wanted` among the runs, noted in the run folder `out`. Raises `ConfigError` as `check`.
+    """Check the user's modules in those of `runs` that are `wanted`. Raises `ConfigError` as `mclab.conform.check`.
 
-    A module that has ended the process too often is not checked again: its runs are left to those who train them, or
-    with `refuse` it is a `ConfigError`; `forget` begins anew. A refusal leaves no folder that was not there.
+    During a check the run folder `out` holds a note, so that a later command knows if the check has ended the process.
+    A module that has done so too often is not checked again: with `refuse` that raises `ConfigError`, else its runs go
+    on to training, which stores them as failed. `forget` drops earlier notes first. Where a `ConfigError` is raised, a
+    run folder that was made by this function is removed.
     """
     own = [run for run in runs if parts_of(run)]
     if not own:
@@ -66,7 +68,7 @@ def _check(runs: Runs, store: Store, device: str, say: Callable[[str], None], re
 
 
 def _remove(out: Path) -> None:
-    """A run folder in which nothing has been stored."""
+    """Remove the run folder `out`, in which nothing has been stored."""
     with suppress(OSError):
         for folder in (out / "records", out / "curves"):
             folder.rmdir()

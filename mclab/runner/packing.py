@@ -1,4 +1,4 @@
-"""Which runs train together as one pack, how many of them a GPU has memory for, and which packs start first."""
+"""Choose which runs train together as one pack, how many fit into a GPU's memory, and which packs start first."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -11,9 +11,9 @@ from mclab.plan.plan import tokens
 from mclab.runner.memory import memory
 from mclab.workers import Pack
 
-#: The share of what is free that a pack may take by the estimate, which is good to a factor of two.
+#: The share of the free memory that a pack may take by the estimate, which is right within a factor of two.
 SHARE = 0.5
-#: Replicas in a pack where the card is another machine's; a pack that does not fit is halved until it does.
+#: Runs per pack where the GPU is in another machine, so that its memory is unknown. A pack that does not fit is halved.
 UNSEEN = 16
 
 
@@ -26,12 +26,12 @@ def packs_of(
     step: Callable[[RunConfig], int | None] = lambda run: None,
     room: int | None = None,
 ) -> list[Pack]:
-    """Group runs of one shape, whatever cells they belong to, into packs of at most `pack` runs.
+    """Group runs of one shape, from any cells, into packs of at most `pack` runs.
 
-    `step` says to which step the checkpoints of a run reach, `None` where it has none: those of one step train
-    together, since a pack resumes together or not at all.
-    `auto` is 1 on CPU, where packing gains nothing and a kill would lose more; on CUDA it fills the workers first, and
-    then the `room` that each finds free on its GPU, in bytes (see `free`).
+    `step` gives the step of a run's newest checkpoint, `None` without one. Only runs at the same step go into one pack,
+    since all runs of a pack resume together. `pack="auto"` means 1 on CPU, where packing gains nothing and a kill would
+    lose more. On CUDA it spreads the runs over all workers, with at most as many runs per pack as fit into `room`, the
+    bytes that each worker finds free on its GPU (see `free`).
     """
     alike: dict[str, dict[int | None, list[RunConfig]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
@@ -50,33 +50,36 @@ def _auto(runs: Sequence[RunConfig], device: str, workers: int, room: int | None
 
 
 def halves(pack: Pack) -> tuple[Pack, Pack]:
-    """A pack of two or more, cut in the middle."""
+    """The two halves of a pack of at least two runs."""
     middle = len(pack) // 2
     return pack[:middle], pack[middle:]
 
 
 def cost(pack: Pack) -> float:
-    """Training tokens times parameters: the dearest pack starts first, so that several workers end together."""
+    """The training tokens of a pack times its parameters. Costly packs start first, so that workers end together."""
     return float(len(pack) * tokens(pack[0]) * rough_parameters(pack[0]))
 
 
 def free(options: RunOptions, workers: int) -> int | None:
-    """Bytes that a worker finds free on its GPU: of the fullest, shared among those that train on it. None where runs
-    train on a CPU or on another machine."""
+    """Bytes that each worker has free on its GPU, for the worker that has least.
+
+    The free memory of a GPU is divided among the workers that train on it. `None` where runs train on a CPU or on
+    another machine.
+    """
     if not options.device.startswith("cuda") or options.scheduler is not None:
         return None
     import torch
 
     named = options.device.partition(":")[2]
     cards = [int(named)] if named else list(range(torch.cuda.device_count()))
-    if not cards:  # the training will say so
+    if not cards:  # the training will report this
         return None
     sharing = Counter(cards[number % len(cards)] for number in range(workers))
     return min(torch.cuda.mem_get_info(card)[0] // count for card, count in sharing.items())
 
 
 def fitting(run: RunConfig, room: int | None) -> int:
-    """Replicas of a run that train together in so many bytes; one at least."""
+    """How many runs of this shape can train together in `room` bytes, at least 1."""
     if room is None:
         return UNSEEN
     return max(1, int(SHARE * room) // memory(run).total)

@@ -1,4 +1,4 @@
-"""Which runs a plan still needs, first all of them, then more as results let cells continue."""
+"""Find the runs that a plan still needs: first all that are known, then more when results let cells continue."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,12 @@ from mclab.plan.select import Lookup, Wanted, choose, runs_needed
 
 
 class PendingRuns:
-    """Gives every run once. A cell continues with its winner's other seeds as soon as its own candidates are known.
+    """Gives out each run that is needed, once.
 
-    With `retry_failed` the `oom` and `failed` records of earlier commands count as missing. Where the plan's seeds are
-    not fixed, `wanted` says how many each cell needs, and is asked again when all that was given is over.
+    A cell that chooses among candidates (`select`) continues with the other seeds of the winner as soon as the results
+    of its candidates are known. With `retry_failed` the `oom` and `failed` records of earlier commands count as
+    missing. Where the plan's seeds are not fixed, `wanted` says how many seeds each cell needs; it is called again when
+    all runs that were given out are over.
     """
 
     def __init__(self, plan: Plan, lookup: Lookup, *, retry_failed: bool, wanted: Wanted | None = None) -> None:
@@ -32,18 +34,22 @@ class PendingRuns:
         self._open = {n for n, cell in enumerate(plan.cells) if plan.select and not choose(plan, cell, self.known)}
 
     def known(self, name: str) -> StoredRun | None:
-        """The record that counts in this command."""
+        """The record of the run `name`, if it counts in this command; else `None`."""
         record = self._lookup(name)
         if record and self._retry_failed and name not in self._over and record.status not in FINAL:
             return None
         return record
 
     def all(self) -> list[RunConfig]:
-        """What is needed now and not stored, in the plan's order."""
+        """The runs that are needed now, in the plan's order, without those that are stored or were given out before."""
         return list(self._missing(range(len(self._plan.cells))))
 
     def done_with(self, run: RunConfig) -> list[RunConfig]:
-        """What is needed now that this run's outcome is stored: the other seeds of the cells that chose on it."""
+        """The further runs that are needed, now that the outcome of `run` is stored.
+
+        They are the other seeds of the cells that could choose because of it, or the next seeds where the plan's seeds
+        are not fixed.
+        """
         name = run_id(run)
         self._over.add(name)
         new: list[RunConfig] = []
@@ -67,40 +73,40 @@ class PendingRuns:
 
     @property
     def expected(self) -> int:
-        """At most so many further runs will be needed by cells that have not chosen yet."""
+        """The most runs that will be needed in addition to those that were given out."""
         return sum(self.later().values())
 
     def later(self) -> dict[int, int]:
-        """How many runs will follow at most, by the number of each cell that has not chosen or may get more seeds."""
+        """Cell number -> the most runs that will follow, for cells that have not chosen yet or may get more seeds."""
         plan = self._plan
         first, most = len(plan.first_seeds), len(plan.seeds)
         found = dict.fromkeys(self._open, most - first)
         if plan.until and self._given - self._over:
-            going = max(self._seeds)  # the look that is under way, or the last one
+            going = max(self._seeds)  # the seeds of the current look, or of the last one
             rest = {n: most - seeds for n, seeds in enumerate(self._seeds) if seeds == going and n not in self._open}
             found |= rest
         return {number: found[number] for number in sorted(found) if found[number]}
 
     def candidates(self, number: int) -> list[RunConfig]:
-        """A run of each candidate of the cell with this number, those that it may still continue with."""
+        """One run of each candidate of the cell with this number; the cell continues with one of them."""
         return [next(iter(each.runs.values())) for each in self._plan.cells[number].candidates]
 
     @property
     def given(self) -> int:
-        """How many runs have been given so far."""
+        """How many runs have been given out so far."""
         return len(self._given)
 
     def label(self, run: RunConfig) -> str:
-        """The run as a person knows it: its cell, its seed, its id."""
+        """A name of the run for messages: its cell, its seed, its id."""
         name = run_id(run)
         return f"{self._plan.cells[self._cells[name][0]].name}, seed {run.seed} (run {name})"
 
     def needed(self) -> list[RunConfig]:
-        """What the plan asks for by what is stored, stored or not."""
+        """All runs that the plan needs, given the stored results; runs that are stored are included."""
         return runs_needed(self._plan, self._lookup, self._wanted(self._lookup))
 
     def statuses(self) -> tuple[Counter[str], int]:
-        """How many of the runs that the plan asks for are stored, by status, and how many are not."""
+        """How many of the needed runs are stored, by status, and how many are not stored."""
         records = [self._lookup(run_id(run)) for run in self.needed()]
         stored = Counter[str](record.status for record in records if record)
         return stored, len(records) - stored.total()

@@ -1,11 +1,13 @@
-"""How long a command takes: a range, from what its runs cost and how many workers share the machine.
+"""Predict how long a command takes, as a range, from the cost of its runs and the number of workers.
 
-Workers beyond the machine's cores make nothing faster. The times of stored runs may hold that already, since they were
-taken beside one another; so the lower end of the range divides them among all workers, the upper one among the cores.
-Where other programs keep the machine busy now they leave less of the processors, and may end meanwhile: by the factor
-by which that is slower the upper end is longer, and by its root the lower one. Stored runs may have been slowed by such
-programs too: there the upper end is longer by the root, the lower one as it is.
-The last run may begin when the others end: the upper end counts the longest run by itself.
+More workers than the machine has cores make nothing faster. Stored runs may already have been slow for this reason,
+since several were trained at the same time. So the lower end of the range divides the work among all workers, and the
+upper end among the cores.
+Other programs that keep the machine busy make runs slower by some factor, but they may end meanwhile. So the upper end
+is multiplied by this factor, and the lower end by its square root. If the prediction is from stored runs, these may
+have been slowed by other programs too. Then the upper end is multiplied by the square root, and the lower end is
+unchanged.
+The last run may begin only when the others end, so the upper end includes the longest run in addition.
 """
 
 import time
@@ -23,15 +25,18 @@ from mclab.workers.cores import Processors, processors
 
 #: Seconds that a command takes besides its runs: to load torch and check the models, to write tables and plots.
 LOADING, ENDING = 2.5, 3.0
-#: To start the scheduler, and seconds of a core for each worker that loads Dask and torch.
+#: Seconds to start the scheduler, and seconds of one core for each worker to load Dask and torch.
 SCHEDULER, WORKER = 1.5, 3.0
-#: These are good to this factor either way.
+#: The four constants above are right within this factor.
 _OFF = 1.5
 
 
 @dataclass(frozen=True)
 class TimeRange:
-    """Between `low` and `high` seconds, from the times of `runs` stored runs; `busy` where other programs slow down."""
+    """A predicted time between `low` and `high` seconds.
+
+    `runs` is the number of stored runs that it is based on; `busy` says that other programs keep the machine busy.
+    """
 
     low: float
     high: float
@@ -39,7 +44,7 @@ class TimeRange:
     busy: bool = False
 
     def text(self) -> str:
-        """As `about 40 s to 2 min`."""
+        """The range in words: `about 40 s to 2 min`."""
         return f"about {range_text(self.low, self.high)}"
 
     @property
@@ -52,7 +57,7 @@ class TimeRange:
 def time_range(
     work: Work, history: History, workers: int, threads: int, here: Processors, overhead: float = 0.0
 ) -> TimeRange:
-    """The time that `workers` need for the work, each with its threads, and for the `overhead` of the command."""
+    """The time that `workers` workers with `threads` threads each take for `work`, plus `overhead` seconds."""
     own = max(1, min(workers, here.cores // threads)) if history.device == "cpu" else workers
     slower = here.slower(workers * threads)
     down, up = (end / work.seconds if work.seconds else 1.0 for end in (work.low, work.high))
@@ -64,25 +69,28 @@ def time_range(
 
 
 def starting(workers: int, here: Processors) -> float:
-    """Seconds until so many worker processes can train; none where this process does."""
+    """Seconds until `workers` worker processes can train; 0 for one worker, since this process then trains itself."""
     return SCHEDULER + WORKER * max(1.0, workers / here.cores) if workers > 1 else 0.0
 
 
 def planned_device(options: RunOptions) -> str:
-    """The kind of device that a command will train on, as far as is known without torch."""
+    """The device that a command will train on, as far as can be known without torch."""
     auto = "cpu" if trains_here(options.device, options.scheduler) else "cuda"
     return auto if options.device == AUTO else options.device
 
 
 def planned_workers(options: RunOptions, runs: int) -> int:
-    """The processes that so many runs will be spread over; `auto` on other devices than a CPU here is taken for one."""
+    """The number of processes for `runs` runs. `auto` is taken as 1 unless runs train on this machine's CPU."""
     if options.workers == AUTO and not trains_here(options.device, options.scheduler):
         return 1
     return max(1, min(worker_count(replace(options, device="cpu")), runs))
 
 
 def whole_command(work: Work, history: History, workers: int, options: RunOptions) -> TimeRange | None:
-    """The time of a command that has not begun, from loading torch to its tables; `None` where nothing tells."""
+    """The time of a whole command, from loading torch to writing tables.
+
+    `None` with a cluster, and where there is nothing to predict it from.
+    """
     if options.scheduler is not None or not history.knows:
         return None
     here = processors()
@@ -90,7 +98,7 @@ def whole_command(work: Work, history: History, workers: int, options: RunOption
 
 
 def time_text(whole: TimeRange | None, device: str, workers: int) -> str:
-    """A dry run's words: `about 40 s to 2 min on 2 CPU workers (from 24 stored runs)`."""
+    """The time in words for a dry run: `about 40 s to 2 min on 2 CPU workers (from 24 stored runs)`."""
     if whole is None:
         return "how long that takes is unknown: no stored run of this device"
     kind = "CPU" if device == "cpu" else "GPU"
@@ -98,25 +106,25 @@ def time_text(whole: TimeRange | None, device: str, workers: int) -> str:
 
 
 def range_text(low: float, high: float) -> str:
-    """A range as people say it, each end rounded: `40 s to 2 min`; one length where both are the same."""
+    """A range in words, with rounded ends: `40 s to 2 min`; a single time where both ends are equal in words."""
     ends = [duration(_rounded(end)) for end in (low, high)]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
 def _rounded(seconds: float) -> float:
-    """To five seconds from ten seconds on: more would be said than is known."""
+    """Round to 5 seconds, from 10 seconds on, since the prediction is no more precise than that."""
     return 5 * round(seconds / 5) if seconds >= 10 else seconds
 
 
 class Countdown:
-    """What is left of a range while nothing is measured; `None` when its time is over."""
+    """Counts down a predicted range, for the time while nothing is measured."""
 
     def __init__(self, whole: TimeRange | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._whole, self._clock = whole, clock
         self._began = clock()
 
     def ahead(self) -> Ahead | None:
-        """What is ahead by now."""
+        """What is left of the range at this moment; `None` without a range, and when its time is over."""
         gone = self._clock() - self._began
         if self._whole is None or gone >= self._whole.high:
             return None

@@ -1,1 +1,4 @@
-"""What each command does, one file a verb: no Typer, no printing. `mclab.cli` has a file of the same name for each."""
+"""What each command does, in one file per command, without Typer and without printing.
+
+The file of the same name in `mclab.cli` reads the command line and prints the results.
+"""

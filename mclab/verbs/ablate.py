@@ -1,4 +1,4 @@
-"""`mclab ablate`: from a plan to a full run folder, with its tables and plots."""
+"""`mclab ablate`: run what a plan needs into a run folder, and write its tables and plots."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,8 +22,8 @@ from mclab.store.files import StoreError, named_as_given
 from mclab.verbs.plot import write_plots
 from mclab.verbs.table import write_tables
 
-#: Exit codes: all done; tables or plots that could not be written; some runs failed, diverged or are missing;
-#: interrupted.
+#: Exit codes. DONE: all runs are done. UNWRITTEN: tables or plots could not be written. FAILED: some runs failed,
+#: diverged or are missing. INTERRUPTED: the command was interrupted.
 DONE, UNWRITTEN, FAILED, INTERRUPTED = 0, 2, 3, 130
 
 Say = Callable[[str], None]
@@ -31,10 +31,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a command: what ran, what is stored (`lookup` reads it, `curve` a run's
-    evaluations), and the files that were written.
+    """The result of a command: `summary` says what ran, and `files` are the tables and plots that were written.
 
-    `unwritten` are the faults, a line each, that kept a file from being written.
+    `lookup` reads the stored record of a run and `curve` its evaluations. `unwritten` has a line for each fault that
+    kept files from being written.
     """
 
     plan: Plan
@@ -55,7 +55,7 @@ class Report:
         return DONE if self.summary.clean else FAILED
 
     def summary_line(self) -> str:
-        """What this command did and what is left, in a line."""
+        """One line that says what this command did and which runs are still missing."""
         summary = self.summary
         ran = ", ".join(f"{number} {status}" for status, number in sorted(summary.ran.items()))
         parts = [f"this command: {ran or 'nothing run'}", f"{summary.skipped} stored before", f"{summary.wall_s:.0f} s"]
@@ -69,7 +69,7 @@ class Report:
         return "; ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """The cells as in the tables, and what ran. Imports polars."""
+        """The cells with the columns of the tables, and the counts of the summary, for JSON. Imports polars."""
         from mclab.report.table.frames import cells_frame
 
         return {
@@ -94,16 +94,17 @@ def ablate(
     progress: Callable[[Progress], None],
     baseline: str | None = None,
 ) -> Report:
-    """Run what is missing in `out`, then write tables and plots, unless an interrupt asks to end at once.
+    """Run what is missing in `out`, then write tables and plots; after an interrupt neither is written.
 
-    `grid` is the grid's file as given, `None` for a plan without one. `baseline` names the row that tables compare with
-    (`mclab.report.table.baseline`); what is stored does not depend on it. Raises `ConfigError` for a device that is not
-    there, for runs that fit into no memory or are far beyond this machine's, and for a folder that cannot be used.
+    `grid` is the content of the grid's file, `None` for a plan without one. `baseline` names the row that the other
+    rows of the tables are compared with (`mclab.report.table.baseline`); what is stored does not depend on it. Raises
+    `ConfigError` for a device that does not exist, for runs that need more memory than any machine has or far more than
+    this one has, and for a folder that cannot be used.
     """
-    with_baseline(plan, baseline)  # a wrong one is found before anything is trained
+    with_baseline(plan, baseline)  # so that a wrong baseline is found before anything is trained
     options = resolved(options)
     check_memory(plan, options)
-    with named_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
+    with named_as_given(out, say) as (place, say_so):  # absolute, since a user's module may change the current folder
         check_modules(
             plan.first_runs(),
             place,
@@ -126,7 +127,7 @@ def _ablated(
     progress: Callable[[Progress], None],
     baseline: str | None,
 ) -> Report:
-    """`ablate` in a folder by its absolute path."""
+    """`ablate`, given the absolute path of the run folder."""
     with Store(out, say=say) as store:
         plan = store.adopt(plan, grid, extend=options.extend)
         for line in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
@@ -151,7 +152,7 @@ def _ablated(
 
 
 def _begins(plan: Plan, out: Path, start: Start, store: Store) -> str:
-    """What is about to happen, in a line."""
+    """One line that says how many runs will be trained, where, and how long that takes."""
     stored = sum(store.lookup(run_id(run)) is not None for run in needed(plan, store.lookup, store.curve))
     where = f"{start.processes} process{'es' * (start.processes != 1)}" if start.processes else "on the cluster"
     guess = f"; {start.time.text()} ({start.time.basis})" if start.time else ""
@@ -171,7 +172,10 @@ def _runs(number: int) -> str:
 
 
 def _written(plan: Plan, records: Records, out: Path) -> tuple[list[Path], list[str]]:
-    """The files that could be written, and why others could not: what ran is stored and can be shown all the same."""
+    """Write tables and plots. Returns the files, and the reasons why others could not be written.
+
+    A fault here does not stop the command: the runs are stored, and can still be shown.
+    """
     files, faults = list[Path](), list[str]()
     for write in (write_tables, write_plots):
         try:
@@ -182,12 +186,12 @@ def _written(plan: Plan, records: Records, out: Path) -> tuple[list[Path], list[
 
 
 def _over(record: StoredRun | None, retry_failed: bool) -> bool:
-    """Whether a run is stored and not run again."""
+    """Whether a run has a stored record and this command will not run it again."""
     return record is not None and (record.status in FINAL or not retry_failed)
 
 
 def check_memory(plan: Plan, options: RunOptions) -> None:
-    """Raises `ConfigError` for a run that cannot fit into memory, however wrong the guess may be."""
+    """Raise `ConfigError` for a run that does not fit into memory, even if the estimate is wrong by a wide margin."""
     here = options.device == "cpu" and options.scheduler is None
     replicas = options.pack if isinstance(options.pack, int) and here else 1
     runs = ((cell.name, next(iter(cell.candidates[0].runs.values()))) for cell in plan.cells)

@@ -1,4 +1,4 @@
-"""`mclab compare`: two groups of stored runs, means, their difference, a paired test, and what else sets them apart."""
+"""`mclab compare`: the means of two groups of stored runs, a paired test of their difference, and what differs."""
 
 import os
 import re
@@ -24,22 +24,22 @@ from mclab.store import Records
 from mclab.store.files import usable
 
 _FILTER = re.compile(r"[\w.]+=.*")
-#: Names that are listed where one of them was probably meant.
+#: How many row names an error message lists at most.
 _MOST_NAMED = 6
-#: What differs between the machines of runs, in addition to what a table already checks.
+#: Facts of machine and software that should be equal on both sides: those that tables check, and the commit.
 _MACHINE = (*MIXABLE, ("checkouts", lambda record: record.fact("git")))
 
 
 @dataclass(frozen=True)
 class Group:
-    """One side: a row of a table, or several whose accuracies are averaged seed by seed."""
+    """One side of a comparison: one row of a table, or several rows whose accuracies are averaged seed by seed."""
 
     name: str
     folder: Path
     rows: tuple[Row, ...]
 
     def by_seed(self, part: str) -> dict[int, float]:
-        """Accuracy of every seed that all rows have, their mean."""
+        """Seed -> accuracy on the slice `part`, as the mean over the rows; only seeds that all rows have."""
         every = [scores(row.records, part) for row in self.rows]
         return {seed: fmean(own[seed] for own in every) for seed in every[0] if all(seed in own for own in every)}
 
@@ -50,7 +50,7 @@ class Group:
 
     @property
     def own(self) -> set[frozenset[str]]:
-        """The slices that the mean is over; more than one set where the rows have different test variants."""
+        """The sets of slices that the rows' mean accuracies are over; more than one where test variants differ."""
         return {frozenset(row.own) for row in self.rows}
 
     @property
@@ -61,7 +61,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Line:
-    """One slice: both sides, and the second less the first with an unadjusted p."""
+    """The comparison on one slice: both sides, and in `gap` second minus first with an unadjusted p."""
 
     part: str
     first: Spread
@@ -71,7 +71,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`differs`: keys that the folders vary and that set the sides apart; `also`: whatever else is not equal."""
+    """Two groups compared slice by slice.
+
+    `differs` lists the keys that are meant to differ, since the tables vary them; `also` lists everything else that is
+    not equal on both sides.
+    """
 
     first: Group
     second: Group
@@ -80,7 +84,7 @@ class Comparison:
     also: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs. The interval of a difference is that of its mean, not clipped."""
+        """The comparison for JSON. The interval of a difference is that of the mean, not clipped."""
         sides = {
             word: {"folder": str(group.folder), "rows": [row.label for row in group.rows]}
             for word, group in (("first", self.first), ("second", self.second))
@@ -94,10 +98,10 @@ class Comparison:
 
 
 def comparisons(words: Sequence[str], say: Callable[[str], None]) -> list[Comparison]:
-    """What `mclab compare` was asked for.
+    """The comparisons that the arguments `words` of `mclab compare` ask for.
 
-    `FOLDER A B`: two rows of one folder. `FOLDER:A FOLDER:B`: rows of any two. `FOLDER FOLDER`: each row that both
-    have, by its name. Raises `ConfigError` for anything else, and for rows that are not there.
+    `FOLDER A B` compares two rows of one folder, `FOLDER:A FOLDER:B` rows of two folders, and `FOLDER FOLDER` each row
+    with the row of the same name in the other folder. Raises `ConfigError` for anything else, and for unknown rows.
     """
     if len(words) == 3 and not _split(words[1])[1]:
         found = _summary(Path(words[0]), say)
@@ -114,13 +118,16 @@ def comparisons(words: Sequence[str], say: Callable[[str], None]) -> list[Compar
 
 
 def _same(sides: Sequence[tuple[Path, str | None]], summaries: Sequence[Summary], place: int) -> str:
-    """The row of a folder that was given without one: its only row, else that with the other folder's row name."""
+    """The row to take of a folder that was given without a row.
+
+    This is its only row, or else the row with the name that was given for the other folder.
+    """
     rows = summaries[place].rows
     return rows[0].label if len(rows) == 1 else str(sides[1 - place][1])
 
 
 def _split(word: str) -> tuple[Path, str | None]:
-    """`runs/a:context` is a row of a folder, where there is such a folder."""
+    """Split `runs/a:context` into folder and row, if `runs/a` is a folder; otherwise the row is None."""
     if os.path.isdir(word):
         return Path(word), None
     for found in re.finditer(":", word):
@@ -154,7 +161,7 @@ def _row_by_row(summaries: Sequence[Summary], folders: Sequence[Path]) -> Iterat
 
 
 def _group(summary: Summary, folder: Path, text: str) -> Group:
-    """The row of that name, or every row whose keys have the values of `key=value,key=value`."""
+    """The row with the name `text`, or all rows that match `text` as `key=value,key=value`."""
     named = [row for row in summary.rows if text in _names(row, summary)]
     if len(named) == 1:
         return Group(named[0].label, folder, (named[0],))
@@ -170,7 +177,7 @@ def _names(row: Row, summary: Summary) -> set[str]:
 
 
 def _filter(text: str, summary: Summary, folder: Path) -> dict[str, str]:
-    """Path and value of each `key=value`; a comma inside a value is followed by no key."""
+    """Map the path of each `key=value` to its value. A comma separates only where another `key=` follows it."""
     paths = {name: path for path, name in summary.names.items()} | {path: path for path in summary.names}
     wanted: dict[str, str] = {}
     for part in re.split(r",\s*(?=[\w.]+=)", text):
@@ -233,7 +240,7 @@ def _line(first: Group, second: Group, part: str) -> Line:
 
 
 def _keys(group: Group) -> dict[str, list[str]]:
-    """Every value that a key has in the group's runs, as the grid has it; seeds and keys without effect aside."""
+    """Key -> all values that it has in the group's runs, as in the grid; seeds and keys without effect are left out."""
     found: dict[str, dict[str, None]] = {}
     for row in group.rows:
         for seed in row.records:
@@ -248,10 +255,11 @@ def _keys(group: Group) -> dict[str, list[str]]:
 
 
 def _meant(path: str, first: Group, second: Group) -> bool:
-    """True for a key that is meant to differ: one that the rows' own tables vary, by itself or in a whole mapping.
+    """True for a key that is meant to differ: the tables of the rows vary it, alone or as part of a mapping.
 
-    In one folder that is every key but those that each row chose for itself: gate none is stored as the residual that
-    it is, so that another key than the varied one may tell the rows apart.
+    Within one folder every key is meant to differ, except those that each row chose for itself (`select`). The varied
+    keys alone would not do: `gate: none` is stored as aggregate residual, so the rows differ in another key than the
+    varied one.
     """
     rows = (*first.rows, *second.rows)
     if first.folder == second.folder:
@@ -260,7 +268,7 @@ def _meant(path: str, first: Group, second: Group) -> bool:
 
 
 def _other_differences(first: Group, second: Group, same_slices: bool) -> Iterator[str]:
-    """Seeds, slices, machines and versions that are not the same on both sides."""
+    """A line for each of seeds, slices, machine facts and versions that is not equal on both sides."""
     one, other = set(first.by_seed(ALL)), set(second.by_seed(ALL))
     if one != other:
         both = seeds_text(sorted(one & other)) if one & other else "none"

@@ -1,4 +1,4 @@
-"""`mclab doctor`: versions, devices, memory and disk of this machine; what is missing, and what that costs."""
+"""`mclab doctor`: versions, devices, memory and disk of this machine; what is missing, and what then does not work."""
 
 import os
 import platform
@@ -20,7 +20,7 @@ from mclab.runner.memory_limits import machine
 
 State = Literal["ok", "note", "broken"]
 
-#: Packages that are no dependency, and what their absence costs.
+#: Optional packages, and what does not work without them.
 OPTIONAL = {
     "bokeh": "no dashboard of a Dask cluster",
     "psycopg": "no study in PostgreSQL (mclab sweep --storage postgresql://...): pip install 'psycopg[binary]'",
@@ -29,21 +29,21 @@ OPTIONAL = {
     "ruff": "make lint does not run",
     "mypy": "make lint does not run",
 }
-#: Programs likewise.
+#: Optional programs, and what does not work without them.
 PROGRAMS = {
     "git": "records do not say of which commit they are",
     "pdflatex": "table.tex cannot be set on this machine",
 }
-#: Optional packages that a sweep imports: psycopg without libpq is installed and does not work.
+#: Optional packages that are imported as a test: psycopg can be installed and still not work, without libpq.
 _IMPORTED = ("psycopg", "cmaes")
 _GIB = 2**30
-#: Below so much free space or memory a run may not end, in GiB.
+#: With less free disk space or memory than this, in GiB, a run may not finish.
 _LITTLE_DISK, _LITTLE_MEMORY = 1.0, 1.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the screen. `cost` says what a note or a fault means, empty where all is well."""
+    """One printed line. `cost` says what a note or a broken part means for the user; empty where `state` is ok."""
 
     about: str
     name: str
@@ -53,7 +53,10 @@ class Finding:
 
 
 def examine(folder: Path) -> list[Finding]:
-    """Everything, as seen from `folder`. Imports torch; a package that cannot be imported is a finding, no error."""
+    """All findings; free space and `runs/` are looked up in `folder`.
+
+    Imports torch. A package that cannot be imported is a finding and raises nothing.
+    """
     return [*_packages(), *_devices(), *_machine(), *_places(folder), *_optional()]
 
 
@@ -76,7 +79,7 @@ def _packages() -> Iterator[Finding]:
 
 
 def _package(line: str) -> Finding:
-    """One requirement, `polars<3,>=2`: there, within its limits, and importable."""
+    """Check that one requirement, e.g. `polars<3,>=2`, is installed, within its limits, and importable."""
     name = re.split(r"[^\w.-]", line, maxsplit=1)[0]
     try:
         found = version(name)
@@ -92,7 +95,7 @@ def _package(line: str) -> Finding:
 
 
 def _applies(line: str) -> bool:
-    """Whether a requirement is one on this machine."""
+    """Whether the marker of a requirement (e.g. `; python_version < "3.12"`) applies to this machine."""
     try:
         from packaging.requirements import Requirement
     except ImportError:  # then nobody can tell
@@ -112,7 +115,7 @@ def _within(line: str, found: str) -> bool:
 def _devices() -> Iterator[Finding]:
     try:
         import torch
-    except Exception:  # said already
+    except Exception:  # `_packages` has reported it
         return
     count = torch.cuda.device_count()
     if not count:
@@ -127,7 +130,7 @@ def _devices() -> Iterator[Finding]:
 
 
 def _processor() -> str:
-    """The model's name where Linux tells it."""
+    """The processor's model name where Linux gives it, else what Python knows of it."""
     try:
         found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     except OSError:
@@ -136,7 +139,7 @@ def _processor() -> str:
 
 
 def _kernels(device: str) -> Iterator[Finding]:
-    """What would compute each rule here in fp32 with narrow heads, and why that is not Triton."""
+    """For each rule: which form would compute it on `device` in fp32 with narrow heads, and why not Triton."""
     found: dict[Choice, list[str]] = {}
     for rule in (*RULES, *(name for name in MIXERS if name not in ("memory", "module"))):
         found.setdefault(resolve(rule, device, "fp32", Shape(64, 16), AUTO), []).append(rule)
@@ -188,7 +191,10 @@ def _optional() -> Iterator[Finding]:
 
 
 def _option(name: str, cost: str) -> Finding:
-    """A package that can be done without: there, and importable where mclab imports it."""
+    """Check that an optional package is installed, and importable if mclab imports it.
+
+    `cost` says what does not work without the package.
+    """
     try:
         found = version(name)
         if name in _IMPORTED:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CellSize:
-    """A cell's name, and of its first candidate the parameters and the state size (floats) of one sequence.
+    """A cell's name, with the number of parameters and the state size (floats per sequence) of its first candidate.
 
-    `None` where a module of the user's own has some.
+    A number is `None` where a module of the user's own adds to it, since its size is not known.
     """
 
     name: str
@@ -40,9 +40,10 @@ class CellSize:
 class Preview:
     """A plan, how much work it is, and how much of that is done.
 
-    `seconds` are for what is left, on one core or GPU, and `time` for the command, in `processes` on `device`; `None`
-    on a cluster and where nothing tells. `need` is what the largest run takes of memory, in each of the processes.
-    `warnings` are the plan's, what does not fit into memory and, where the folder holds another grid, that it does.
+    `seconds` is the predicted time of the runs that are left, on one core or GPU. `time` is that of the whole command
+    in `processes` on `device`; `None` on a cluster, and where there is nothing to estimate it from. `need` is the
+    memory that the largest run takes in each process. `warnings` are the warnings of the plan, of runs that may not fit
+    into memory, and of a folder that holds another grid.
     """
 
     plan: Plan
@@ -64,7 +65,7 @@ class Preview:
         return max(0, self.size.runs - self.stored)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plan as `plan.json` has it without the command line's part, each cell with its size, and the totals."""
+        """The plan as in `plan.json`, but without the command line; each cell with its size, and the totals."""
         plan = plan_json.as_dict(self.plan)
         del plan["given"], plan["written"]
         cells = [{**asdict(own), **cell} for own, cell in zip(self.cells, plan.pop("cells"), strict=True)]
@@ -91,11 +92,11 @@ class Preview:
 def preview(
     plan: Plan, out: Path, options: RunOptions = ALONE, effect: float | None = None, sd: float | None = None
 ) -> Preview:
-    """Size up a plan for the run folder `out`, which the options may extend, and for the processes that they ask for.
+    """Predict the work, time, memory and power of a plan with these `options` in the run folder `out`.
 
-    With its power for a difference of `effect`, where paired differences vary by `sd`, or as the folder's records do.
-
-    Raises `ConfigError` where the folder's name is a file, and for runs that fit into no machine's memory.
+    The power is that for a difference of `effect`, where paired differences have the standard deviation `sd`; without
+    `sd` it is computed from the folder's records. Raises `ConfigError` where `out` is a file, and for runs that fit
+    into no machine's memory.
     """
     counts, first = workload(plan), list(set(plan.first_runs()))
     missing = first
@@ -107,7 +108,7 @@ def preview(
         stored = len(asked) - len(missing)
     history = History(records.sample(FRESH, MOST) if records else (), planned_device(options), options.threads)
     left = max(0, counts.runs - stored)
-    work = history.work(missing or first, left)  # none where a failed run keeps cells from choosing
+    work = history.work(missing or first, left)  # nothing is missing where a failed run keeps cells from choosing
     processes = planned_workers(options, left)
     cells = tuple(map(_cell_size, plan.cells))
     large = needs(
@@ -136,7 +137,10 @@ def preview(
 
 
 def _power(plan: Plan, records: Records | None, effect: float | None, sd: float | None) -> "Power | None":
-    """Raises `ConfigError` where a power is asked for that cannot be computed. Imports scipy where it can be."""
+    """The power of the plan, `None` where it cannot be computed. Imports scipy.
+
+    Raises `ConfigError` where `effect` or `sd` asks for a power that cannot be computed.
+    """
     asked = effect is not None or sd is not None
     if len(plan.cells) < 2 or not (asked or records):
         if asked:

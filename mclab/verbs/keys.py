@@ -6,9 +6,9 @@ from mclab.config.strict import ConfigError, cut
 
 
 def matching(word: str) -> list[Key]:
-    """Every key with the word in its path or its meaning, in whatever case.
+    """All keys whose path or meaning contains `word`; upper and lower case are the same.
 
-    Raises `ConfigError` with the nearest names where there is none.
+    Raises `ConfigError`, with the nearest names, where there is no such key.
     """
     wanted = word.casefold()
     found = [key for key in all_keys() if wanted in key.path.casefold() or wanted in key.meaning.casefold()]
@@ -19,4 +19,4 @@ def matching(word: str) -> list[Key]:
         path for name in nearest(wanted, paths.values(), 2) for path in paths if paths[path] == name
     ]
     hint = suggestion(list(dict.fromkeys(near))[:3]) or "mclab keys lists all"
-    raise ConfigError(f"{cut(word)}: no key has that in its name or its meaning; {hint}")
+    raise ConfigError(f"{cut(word)}: no key has this text in its name or meaning; {hint}")

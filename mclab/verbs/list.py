@@ -1,4 +1,4 @@
-"""`mclab list`: the run folders below `runs`, and the stored runs of one folder, one object each."""
+"""`mclab list`: the run folders below `runs`, or the stored runs of one folder, one dictionary for each."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from mclab.store import SPACE, Records
 from mclab.sweep.cost import finished
 from mclab.verbs.load import trial_of, trials
 
-#: What a record says of its run beside the scores, under the names that runs.csv gives it.
+#: What a listing shows of a record besides the scores, under the column names of runs.csv.
 FIGURES: dict[str, Callable[[StoredRun], object]] = {
     "steps_done": lambda record: record.steps,
     "steps_to_99": lambda record: record.steps_to_99,
@@ -32,13 +32,16 @@ FIGURES: dict[str, Callable[[StoredRun], object]] = {
 }
 
 
-#: Folders inside a run folder in which no other run folder is.
+#: Folders inside a run folder that are not searched for further run folders.
 _INSIDE = ("records", "curves", "tables", "plots", "weights", "checkpoints")
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A record, its keys as the plan's author wrote them or else as it has them, its cell's name, its trial."""
+    """A stored run: its record, its keys, and the name of its cell or the number of its trial.
+
+    The values in `keys` are as the grid or space writes them, for other keys as the record has them.
+    """
 
     record: StoredRun
     keys: Mapping[str, Any]
@@ -47,10 +50,11 @@ class _Run:
 
 
 def listing(records: Records, plan: Plan | None, study: Trials | None = None) -> list[dict[str, Any]]:
-    """The runs of the plan, or of the study, in its order, then others: id, status, seed, what varies, the metrics.
+    """A row for each stored run: id, status, seed, the keys that vary, the metrics.
 
-    A key stands under its last word, as in the tables; what a run does not have is `None`. The runs of a study have
-    their trial's number beside the seed.
+    The runs of the plan or of the study come first, in its order, then all other records. A key is named by the last
+    part of its path, as in the tables; what a run does not have is `None`. The runs of a study have the number of their
+    trial after the seed.
     """
     stored = {record.run_id: record for record in records.scan()}
     runs = list(_planned(plan, stored)) if plan else list(_searched(study, stored)) if study else []
@@ -61,8 +65,8 @@ def listing(records: Records, plan: Plan | None, study: Trials | None = None) ->
 
 
 def folders(runs: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Every run folder below `runs`, by name: its kind, its question, how much of what is planned is stored, the day
-    of its last record. What cannot be read is `None`, and said."""
+    """All run folders below `runs`, sorted by name: kind, question, how many of the planned runs or trials are stored,
+    and the day of the last record. A field that cannot be read is `None`, and the reason is passed to `say`."""
     found = []
     for place, names, files in os.walk(runs):
         if not {"plan.json", "trials.json", SPACE}.isdisjoint(files) or "records" in names:
@@ -96,14 +100,17 @@ def _folder(path: Path, say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _kind(path: Path) -> str:
-    """Which command made a run folder: `ablate` a grid's, `sweep`, `train`; else it holds runs alone."""
+    """The kind of a run folder: `grid` (of `mclab ablate`), `train`, `sweep`, or `runs` if it holds records only."""
     if (path / "plan.json").exists():
         return "grid" if (path / "grid.yaml").exists() else "train"
     return "sweep" if (path / SPACE).exists() or (path / "trials.json").exists() else "runs"
 
 
 def readable(records: Records, say: Callable[[str], None]) -> tuple[Plan | None, Trials | None]:
-    """What the records belong to. Without it a folder's records still can be listed."""
+    """The plan and the study that the records belong to; each `None` where the folder has none.
+
+    Where one cannot be read both are `None` and `say` gets the reason: the records can be listed without them.
+    """
     try:
         return records.plan(), trials(records.path)
     except ConfigError as error:
@@ -140,20 +147,20 @@ def _config(record: StoredRun) -> RunConfig:
 
 
 def _live(run: RunConfig) -> dict[str, Any]:
-    """The run's keys without its seed and without those that change nothing in it."""
+    """The values of the run's keys by path, without the seed and without keys that have no effect in this run."""
     dead = inert(run) | UNSCIENTIFIC
     return {path: value for path, value in leaves(run) if path != "seed" and path not in dead}
 
 
 def _axes(plan: Plan | None, study: Trials | None) -> list[str]:
-    """What the plan varies and chooses, or what the study searches."""
+    """The paths of the keys that the plan varies or chooses (`select`), or that the study searches."""
     if plan is None:
         return [axis.path for axis in study.axes] if study else []
     return [*plan.axes, *(plan.select.over if plan.select else ())]
 
 
 def _varied(own: Sequence[str], runs: Sequence[_Run]) -> list[str]:
-    """The axes, then what else differs among `runs`."""
+    """The paths in `own`, then those of all other keys that differ among `runs`."""
     paths = dict.fromkeys(path for run in runs for path in run.keys)
     return [*own, *(path for path in paths if path not in own and _differs(path, runs))]
 

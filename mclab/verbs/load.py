@@ -1,4 +1,4 @@
-"""`mclab.load`: what a run folder holds, its runs as a frame, its curves, a sweep's trials."""
+"""`mclab.load`: read a run folder: its runs and curves as data frames, its plan, or the trials of a sweep."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -18,15 +18,15 @@ from mclab.store.folder import to_stderr
 if TYPE_CHECKING:
     import polars as pl
 
-#: Folders that are named where one of them was probably meant.
+#: How many folders an error message suggests at most.
 _MOST_NAMED = 3
 
 
 def frame(folder: str | Path) -> "pl.DataFrame":
-    """One row per stored run: the frame of `runs.csv` where the folder has a plan, else every record with its keys.
+    """A frame with one row per stored run: that of `runs.csv` if the folder has a plan, else each record with its keys.
 
-    The runs of a sweep have the number of their trial beside them. Raises `ConfigError` where there is no such folder,
-    it holds no records, or its plan or its trials are damaged.
+    For a sweep the column `trial` has the number of each run's trial. Raises `ConfigError` where the folder does not
+    exist or holds no records, and where its plan or its trials are damaged.
     """
     records = opened(Path(folder), "records")
     plan = records.plan()
@@ -38,9 +38,9 @@ def frame(folder: str | Path) -> "pl.DataFrame":
 
 
 def curves(folder: str | Path) -> "pl.DataFrame":
-    """One row per look of every stored run's curve, in the order of the runs' ids (see `mclab.load_curves`).
+    """A frame with one row per evaluation of each stored run, in the order of the run ids (see `mclab.load_curves`).
 
-    Raises `ConfigError` where there is no such folder, or it holds no records.
+    Raises `ConfigError` where the folder does not exist or holds no records.
     """
     import polars as pl
 
@@ -61,9 +61,9 @@ def _columns(look: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def opened(folder: Path, *needed: str, say: Callable[[str], None] = to_stderr) -> Records:
-    """The records of a run folder that holds one of the files or folders `needed`.
+    """The records of a run folder. It must hold at least one of the files or folders `needed`.
 
-    Raises `ConfigError` where it is none, with one that may have been meant.
+    Raises `ConfigError` where it holds none of them, and suggests a folder below that does.
     """
     records = Records(folder, say=say)
     if any((folder / name).exists() for name in needed):
@@ -76,7 +76,10 @@ def opened(folder: Path, *needed: str, say: Callable[[str], None] = to_stderr) -
 
 
 def planned(folder: Path, say: Callable[[str], None]) -> tuple[Plan, Records]:
-    """A grid's plan and records. Raises `ConfigError` for a folder that holds neither a grid nor a sweep."""
+    """The plan and the records of a grid's run folder; call it only where `trials` returns `None`.
+
+    Raises `ConfigError` for a folder that holds neither a grid nor a sweep.
+    """
     records = opened(folder, "plan.json", "trials.json", say=say)
     plan = records.plan()
     assert plan is not None, "a folder without trials.json holds a plan"
@@ -94,7 +97,7 @@ def _with_trials(found: "pl.DataFrame", study: Trials | None) -> "pl.DataFrame":
 
 
 def trials(folder: Path) -> Trials | None:
-    """The study whose run folder this is, as its last command left it; `None` for a grid's folder, or none at all.
+    """The trials of a sweep's run folder, as its last command stored them; `None` for any other folder.
 
     Raises `ConfigError` where `trials.json` is damaged.
     """
@@ -110,7 +113,11 @@ def trials(folder: Path) -> Trials | None:
 
 
 def trial_of(study: Trials) -> dict[str, int]:
-    """Run id -> the trial that it was trained for: of several the first that counts and that no other took over."""
+    """Run id -> number of the trial that it was trained for.
+
+    Of several trials with the same run, those that count and were not retried by another trial go first, among them
+    those that do not repeat another trial, and then the one with the lowest number.
+    """
     taken = {trial.retry_of for trial in study.trials}
     by_right = sorted(
         study.trials,

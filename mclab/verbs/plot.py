@@ -1,4 +1,4 @@
-"""`mclab plot`: the files with a run folder's plots, of a grid or of a sweep."""
+"""`mclab plot`: draw the plots of a grid's or a sweep's run folder into files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def write_plots(plan: Plan, records: Records, out: Path) -> list[Path]:
-    """The plots that a grid gets unasked, below `out`. Raises `ConfigError` where they cannot be written."""
+    """Draw the default plots of a grid into `out`/plots, and return the files.
+
+    Raises `ConfigError` where they cannot be written.
+    """
     from mclab.report.plot import kinds
 
     with plainly(out / "plots"):
@@ -32,7 +35,11 @@ def draw_grid(
     layout: "Layout",
     labels: Sequence[str],
 ) -> list[Path]:
-    """The kinds that were asked for, below `out`. Raises `ConfigError` also where nothing has a result yet."""
+    """Draw a grid's plots of the kinds in `kinds` (by default those that fit it) into `out`/plots; return the files.
+
+    Raises `ConfigError` for a kind that cannot be drawn, where no run has a result yet, and where a file cannot be
+    written.
+    """
     from mclab.report.plot.kinds import refuse_empty, write_plots
 
     refuse_empty(plan, records.lookup)
@@ -49,7 +56,11 @@ def draw_sweep(
     layout: "Layout",
     labels: Sequence[str],
 ) -> list[Path]:
-    """The kinds that were asked for, below `out`; by default all that have something to show. Raises `ConfigError`."""
+    """Draw a sweep's plots of the kinds in `kinds` (by default all possible ones) into `out`/plots; return the files.
+
+    `folder` is the run folder, for error messages. Raises `ConfigError` for a kind that cannot be drawn, where no kind
+    can, and where a file cannot be written.
+    """
     from mclab.report.plot.kinds import drawn, with_labels
     from mclab.report.plot.layout import using_layout
     from mclab.report.sweeps.plots import figures_of
@@ -70,7 +81,7 @@ def draw_sweep(
 
 
 def _why_not(kind: str, study: "Study") -> str:
-    """Why there is nothing to draw."""
+    """Why a plot of this kind cannot be drawn for the study, in words."""
     if not study.found.done:
         return "no trial is done yet, so there is nothing to draw"
     return {

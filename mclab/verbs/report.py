@@ -1,4 +1,4 @@
-"""`mclab report`: the content of a run folder's HTML page."""
+"""`mclab report`: make the HTML page of a run folder."""
 
 import shlex
 from collections.abc import Callable
@@ -33,13 +33,13 @@ def _of_sweep(folder: Path, study: Trials) -> Source:
 
 
 def _readers(folder: Path) -> tuple[str, str]:
-    """The commands that show the folder again."""
+    """The commands that print the folder's table and write its page again."""
     where = shlex.quote(str(folder))
     return f"mclab table {where}", f"mclab report {where}"
 
 
 def _dates(folder: Path) -> tuple[str, str] | None:
-    """The days on which the first and the last record were written, as the files have it."""
+    """The days on which the first and the last record were written (times of the files); `None` without records."""
     times = [path.stat().st_mtime for path in (folder / "records").glob("*.json")]
     if not times:
         return None

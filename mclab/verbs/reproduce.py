@@ -1,4 +1,4 @@
-"""A published table: the results of its grid, with the figures of the grid's `paper` block."""
+"""`mclab reproduce`: compare the results of a grid with the published figures in its `paper` block."""
 
 from pathlib import Path
 
@@ -10,13 +10,16 @@ from mclab.store import Records
 from mclab.store.files import plainly
 from mclab.verbs.load import opened
 
-#: Where the grids of published tables and figures lie: below where the command is given, else beside the package.
+#: The folder with the grids of published tables and figures: in the current folder, else next to the package.
 GRIDS = Path("ablations/paper")
 _BESIDE = Path(__file__).parents[2] / GRIDS
 
 
 def grid_of(target: str) -> Path:
-    """The grid of a published table's name (`table5`), or of a path. Raises `ConfigError` with the nearest name."""
+    """The path of the grid that `target` means: the name of a published table (`table5`), or a path.
+
+    Raises `ConfigError`, with the nearest name, where there is no such grid.
+    """
     if target.endswith((".yaml", ".yml")) or Path(target).is_file():
         return Path(target)
     for folder in (GRIDS, _BESIDE):
@@ -28,7 +31,7 @@ def grid_of(target: str) -> Path:
 
 
 def published(plan: Plan, where: Path) -> Plan:
-    """The plan itself. Raises `ConfigError` for one without a paper block."""
+    """Return `plan`. Raises `ConfigError` where it has no `paper` block; `where` names its file in the message."""
     if plan.paper is None:
         raise ConfigError(
             f"{where}: has no paper block, so there is nothing to compare its results with; mclab ablate runs it"
@@ -37,7 +40,7 @@ def published(plan: Plan, where: Path) -> Plan:
 
 
 def stored(folder: Path) -> tuple[Plan, Records]:
-    """The plan and the records of a run folder. Raises `ConfigError` where it holds none of a published table."""
+    """The plan and the records of a run folder. Raises `ConfigError` where it has no plan with a `paper` block."""
     records = opened(folder, "plan.json")
     plan = records.plan()
     assert plan is not None, "the folder has a plan"
@@ -45,7 +48,10 @@ def stored(folder: Path) -> tuple[Plan, Records]:
 
 
 def write(found: Reproduction, out: Path) -> list[Path]:
-    """The tables of a reproduction below a run folder. Raises `ConfigError` where they cannot be written."""
+    """Write the tables of a reproduction into `out`/tables, and return the files.
+
+    Raises `ConfigError` where they cannot be written.
+    """
     from mclab.report.paper import files
 
     with plainly(out / "tables"):

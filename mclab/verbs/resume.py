@@ -1,4 +1,4 @@
-"""The command that continues a run folder: same grid, same overrides, other seeds."""
+"""The command line that continues a run folder: the same grid and overrides, to which other seeds can be added."""
 
 import json
 import shlex
@@ -15,15 +15,16 @@ from mclab.plan.plan_diff import plan_diff
 from mclab.plan.quick import NOTE as QUICK_NOTE
 from mclab.plan.quick import QUICK
 
-#: Where a grid's file usually lies, seen from where a command is given.
+#: Folders in which a grid's file usually is, relative to the current folder.
 PLACES = ("ablations", ".", "ablations/paper")
 
 
 def command(folder: Path, plan: Plan) -> str | None:
-    """`mclab ablate --grid ablations/gating.yaml`, to which `--seeds 0..9` can be added.
+    """The command that continues `folder`, e.g. `mclab ablate --grid ablations/gating.yaml`; `--seeds 0..9` can follow.
 
-    The grid is the user's own file where it still holds what the folder's `grid.yaml` does, else that copy. `None`
-    where no command would do: a folder without a grid, a smoke test, a grid that has come to other cells since.
+    The grid is the user's own file if its content is still that of the folder's copy `grid.yaml`, else the copy.
+    Returns `None` where no command continues the folder: it holds no grid, it is a smoke test, or its grid gives other
+    cells by now.
     """
     copy = folder / "grid.yaml"
     if not copy.is_file():
@@ -51,13 +52,19 @@ def _seeds(plan: Plan) -> str:
 
 
 def _original(paths: Iterable[str], copy: Path) -> Path:
-    """The first of the files that holds the same grid as the copy, else the copy. What is a pipe now is not read."""
+    """The first file in `paths` with the same content as `copy`, else `copy`.
+
+    Only regular files are read: a path may be a pipe by now.
+    """
     same = (path for path in map(Path, paths) if path.is_file() and path.read_bytes() == copy.read_bytes())
     return next(same, copy)
 
 
 def _before(plan: Plan, copy: Path) -> Given:
-    """What was probably given for a plan stored without it: the keys in which all cells differ from the grid's."""
+    """A guess at the command-line arguments of a plan that was stored without them (`plan.given` is None).
+
+    Every key whose value in all cells differs from the grid file's is taken as an override.
+    """
     if SMOKE_NOTE in plan.notes:
         return Given(smoke=True)
     quick = QUICK_NOTE in plan.notes
@@ -68,7 +75,7 @@ def _before(plan: Plan, copy: Path) -> Given:
 
 
 def _text(value: Leaf) -> str:
-    """As the command line reads it; words that are no plain text in YAML get quotes."""
+    """A value as it is written on the command line; strings that YAML might read as something else are quoted."""
     text = shown(value)
     plain = not isinstance(value, str) or value.replace("_", "").isalnum()
     return text if plain else json.dumps(value)

@@ -1,6 +1,6 @@
-"""`mclab sweep`: what a dry run says of a search, and the grid that confirms its best point.
+"""`mclab sweep`: the dry run of a search, and the grid that confirms its best point.
 
-The search itself is `mclab.sweep`. Imports neither optuna nor torch before something trains.
+The search itself is in `mclab.sweep`. Neither optuna nor torch is imported before training starts.
 """
 
 from collections.abc import Callable
@@ -30,14 +30,15 @@ if TYPE_CHECKING:
     from mclab.runner import Progress
     from mclab.verbs.ablate import Report
 
-#: The page with search and confirmation side by side, in the sweep's folder.
+#: The page that compares search and confirmation, in `tables` of the sweep's folder.
 PAGE = "confirm.md"
 
 
 def dry_run(space: Space, out: Path, trials: int, options: RunOptions, study: str | None) -> tuple[dict[str, Any], str]:
-    """What would be searched, for programs, and how long that takes, in words. Writes nothing.
+    """The facts of a search for JSON, and the time that it takes in words. Writes nothing.
 
-    `study` is the name under which the folder's `trials.json` counts as begun; `None` for a study kept elsewhere.
+    The finished trials in `out`/trials.json count as done if they are those of the study `study`; `None` for a study
+    that is stored elsewhere.
     """
     done = min(finished(out, study), trials) if study else 0
     ends = list(space.ends())
@@ -76,7 +77,7 @@ def dry_run(space: Space, out: Path, trials: int, options: RunOptions, study: st
 
 @dataclass(frozen=True)
 class ConfirmingGrid:
-    """The grid around the best point of a search, as it is written into the sweep's folder, and its run folder."""
+    """The grid around the best trial of a search: its file in the sweep's folder, its plan, its run folder `out`."""
 
     asked: Confirmation
     path: Path
@@ -86,7 +87,10 @@ class ConfirmingGrid:
 
 
 def best_point_grid(space: Space, found: Trials, out: Path) -> ConfirmingGrid:
-    """Write the grid that changes the best trial by one choice at a time. Raises `ConfigError` where there is none."""
+    """Write a grid whose rows each change one choice of the best trial, and return it.
+
+    Raises `ConfigError` where there is no best trial.
+    """
     if meaningless(found):
         raise ConfigError("--confirm: too few trials have begun to recall for a best point to mean anything; see above")
     asked = confirmation(space, found)
@@ -101,14 +105,14 @@ def best_point_grid(space: Space, found: Trials, out: Path) -> ConfirmingGrid:
 def run_confirmation(
     grid: ConfirmingGrid, options: RunOptions, say: Callable[[str], None], progress: Callable[["Progress"], None]
 ) -> "Report":
-    """Run what the grid still needs, in a folder of its own; the same command again continues."""
+    """Run what is missing of the grid, in its own run folder; after an interrupt the same command continues."""
     from mclab.verbs.ablate import ablate
 
     return ablate(grid.plan, grid.out, options, grid=grid.content, say=say, progress=progress)
 
 
 def confirmed(found: Trials, grid: ConfirmingGrid, report: "Report", out: Path) -> tuple["Confirmed", Path]:
-    """What the grid and the search say of each choice, and the page that was written of it."""
+    """Compare grid and search for each choice; returns the comparison and the page with it, which is written."""
     from mclab.report.sweeps.confirmation import confirmed as beside
     from mclab.report.sweeps.confirmation import page
     from mclab.report.sweeps.study import Study
@@ -124,7 +128,7 @@ def confirmed(found: Trials, grid: ConfirmingGrid, report: "Report", out: Path) 
 
 
 def verdicts(both: "Confirmed") -> list[dict[str, Any]]:
-    """Each row of the confirmation for programs."""
+    """A dictionary for each row of the confirmation, for JSON."""
     from mclab.report.sweeps.confirmation import verdict_of
 
     return [

@@ -1,4 +1,4 @@
-"""`mclab table`: the files with a run folder's tables, of a grid or of a sweep."""
+"""`mclab table`: write the tables of a grid's or a sweep's run folder into files."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from mclab.store.files import plainly
 
 
 def write_tables(plan: Plan, records: Records, out: Path, underline: bool = False) -> list[Path]:
-    """The tables of what is stored, in the one for LaTeX the second best underlined where asked.
+    """Write the tables of a grid's stored runs into `out`/tables, and return the files.
 
-    Raises `ConfigError` where they cannot be written.
+    With `underline` the LaTeX table underlines the second best. Raises `ConfigError` where they cannot be written.
     """
     from mclab.report import write
 
@@ -20,7 +20,10 @@ def write_tables(plan: Plan, records: Records, out: Path, underline: bool = Fals
 
 
 def write_sweep_tables(found: Trials, out: Path) -> list[Path]:
-    """The tables of a study, below `out`. Raises `ConfigError` where they cannot be written."""
+    """Write the tables of a sweep into `out`/tables, and return the files.
+
+    Raises `ConfigError` where they cannot be written.
+    """
     from mclab.report.sweeps import write
 
     with plainly(out / "tables"):
@@ -28,7 +31,7 @@ def write_sweep_tables(found: Trials, out: Path) -> list[Path]:
 
 
 def sweep_table(found: Trials, name: str) -> bytes:
-    """One of the files that `write_sweep_tables` writes."""
+    """The content of the file `name`, one of those that `write_sweep_tables` writes."""
     from mclab.report.sweeps.study import Study
     from mclab.report.sweeps.write import page, trials_frame
     from mclab.report.table.export import as_csv, as_parquet

@@ -1,4 +1,4 @@
-"""`mclab train`: a run folder that gathers the runs of several commands."""
+"""`mclab train`: several commands may train runs into the same run folder."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,11 +8,11 @@ from mclab.store import Records
 
 
 def takes_more(out: Path, name: str, say: Callable[[str], None]) -> bool:
-    """True for a folder of earlier `mclab train` commands: it takes further runs, whatever they vary."""
+    """True for a folder of earlier `mclab train` commands, which accepts further runs with any other keys."""
     if not out.is_dir() or (out / "grid.yaml").exists():
         return False
     try:
         before = Records(out, say=say).plan()
-    except ConfigError:  # damaged: the store says so
+    except ConfigError:  # the plan is damaged; opening the store reports it
         return False
     return before is not None and before.name == name

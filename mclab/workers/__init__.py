@@ -1,4 +1,4 @@
-"""Where packs run: in this process, in local worker processes, or on a Dask cluster. The only user of dask."""
+"""Run packs in this process, in local worker processes, or on a Dask cluster. Only this package imports dask."""
 
 from mclab.workers.pool import Pool, device_at, open_pool, worker_count
 from mclab.workers.work import Failure, Pack, PackProgress, Progress, Result, Train

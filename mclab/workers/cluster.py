@@ -1,4 +1,4 @@
-"""Packs on Dask: what goes in and out, and the way to a cluster that the user runs."""
+"""Run packs on Dask: submit them, collect their results, and connect to a cluster that the user runs."""
 
 # mypy: allow-untyped-calls
 import logging
@@ -27,18 +27,19 @@ from mclab.workers.dask_task import TAKEN, train_here
 from mclab.workers.signals import interrupts_held
 from mclab.workers.work import Failure, Pack, PackProgress, Result, Say, Train
 
-#: A level that nothing is logged at: a scheduler logs as critical when a client leaves before a worker has answered.
+#: A log level above all others, so that nothing is logged. A scheduler logs as critical if a client leaves before a
+#: worker has answered.
 NEVER = logging.CRITICAL + 1
-#: Seconds in which a scheduler must answer, and in which it must take a goodbye.
+#: Seconds in which a scheduler must answer, and in which a client must be able to close its connection.
 _PATIENCE, _GOODBYE = 10, 2
-#: Seconds without a result after which it is asked whether any worker is left.
+#: Seconds without a result after which the scheduler is asked whether any worker is left.
 _QUIET = 3.0
 _ON = "what is stored stays, the same command runs the rest"
 
 
 @dataclass
 class _Sent:
-    """A pack under way: how often a worker has taken it up, how often the scheduler has given it up."""
+    """A submitted pack: how often a worker has begun it (`taken`), and how often the scheduler has given it up."""
 
     pack: Pack
     priority: float
@@ -48,10 +49,10 @@ class _Sent:
 
 
 class DaskPool:
-    """Packs on a Dask cluster. Dask itself holds the queue: it is the one that knows its workers.
+    """Runs packs on a Dask cluster. The queue is in Dask, which knows its workers.
 
-    A pack whose workers die is run again, twice. The scheduler counts a death against every pack that the worker held;
-    here those count during which the pack had been taken up.
+    A pack whose worker dies is run again, at most twice. The scheduler counts a worker's death against every pack that
+    the worker held. Here a death counts only if the worker had begun the pack.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class DaskPool:
         client.subscribe_topic(self._topic, self._hear)
 
     def _hear(self, event: tuple[float, tuple[int, int, int]]) -> None:
-        """In Dask's thread: which pack is at which step."""
+        """Take a report of a worker on how far its pack is. Runs in Dask's thread."""
         _, (number, step, steps) = event
         sent = self._sent.get(number)
         if sent is not None and step == TAKEN:
@@ -81,7 +82,7 @@ class DaskPool:
             self._progress(sent.pack, step, steps)
 
     def submit(self, pack: Pack, priority: float = 0.0) -> None:
-        """Hand in a pack; of those that wait the one of the highest priority starts first."""
+        """Submit a pack. Of the waiting packs the one with the highest priority starts first."""
         self._number += 1
         self._sent[self._number] = _Sent(pack, priority)
         self._start(self._number)
@@ -89,29 +90,32 @@ class DaskPool:
     def _start(self, number: int) -> None:
         sent = self._sent[number]
         given = (sent.pack, number, self._topic, self._options, self._train, self._keep)
-        # As bytes that only the task itself reads: a worker that cannot import mclab ends with whatever message it
-        # cannot read, and the scheduler, which reads what is no bytes, can do without mclab.
+        # The arguments are sent as bytes, which only the task itself unpickles. Otherwise a worker without mclab would
+        # end at a message that it cannot unpickle, and the scheduler, which unpickles all else, would need mclab too.
         task, key = dumps(partial(train_here, *given)), f"mclab-{uuid.uuid4()}"
         graph = {key: (operator.call, (pickle.loads, task))}
         sent.future = self._client.get(graph, key, sync=False, priority=sent.priority)
         self._client.loop.add_callback(self._collect, number, sent.future)
 
     async def _collect(self, number: int, future: Any) -> None:
-        """In Dask's thread: fetch a result when it is there, so that a worker that hangs with one holds up no other."""
+        """Fetch a result when it is ready, in Dask's thread, so that a hanging worker does not delay other results."""
         try:
             self._ready.put((number, await future))
         except BaseException as error:
             self._ready.put((number, error))
 
     def finished(self) -> Iterator[tuple[Pack, Result]]:
-        """Each pack with its result, as they come. Raises `ConfigError` when the scheduler or all workers are lost."""
+        """Each pack with its result, in the order of arrival.
+
+        Raises `ConfigError` when the scheduler or all workers are lost.
+        """
         while self._sent:
             try:
                 number, got = self._ready.get(timeout=_QUIET)
             except Empty:
                 self._warn_if_no_worker()
                 continue
-            with interrupts_held():  # a Ctrl-C that meets a future's finaliser is dropped by Python
+            with interrupts_held():  # Python drops a Ctrl-C that arrives in the finaliser of a future
                 self._sent[number].future.release()
                 result = got if not isinstance(got, BaseException) else self._judge(number, got)
                 if result is None:
@@ -121,13 +125,16 @@ class DaskPool:
             yield pack, result
 
     def _judge(self, number: int, error: BaseException) -> Failure | None:
-        """What an error that is not the training's own comes to; `None` for another try."""
+        """The result for an error that did not come from the training; `None` where the pack is to be tried again.
+
+        Raises `ConfigError` for an error that ends the command.
+        """
         sent = self._sent[number]
         if isinstance(error, CancelledError):
             raise ConfigError(f"the scheduler is gone; {_ON}") from error
         if isinstance(error, NoValidWorkerError):
             raise ConfigError(f"no worker is left; {_ON}") from error
-        if isinstance(error, ImportError | AttributeError):  # the training's own come as a `Failure`
+        if isinstance(error, ImportError | AttributeError):  # such errors of the training itself arrive as a `Failure`
             raise ConfigError(f"{cannot_import('a worker', error)}; {_ON}") from error
         if not isinstance(error, KilledWorker):
             return Failure("failed", f"{type(error).__name__}: {' '.join(str(error).split())}")
@@ -139,7 +146,7 @@ class DaskPool:
         return Failure("failed", f"the worker process died {times} times on this pack ({died}), last {last}")
 
     def _warn_if_no_worker(self) -> None:
-        """Say it once when the last worker has gone: nothing will come until there is another."""
+        """Print one warning when the last worker is lost: no result can arrive before there is another worker."""
         if self._say is None:
             return
         with suppress(OSError, TimeoutError):
@@ -158,7 +165,7 @@ def remote(
     keep: Keep | None = None,
     say: Say | None = None,
 ) -> Iterator[DaskPool]:
-    """The cluster whose scheduler listens at `address`; `say` hears what of it costs something.
+    """A pool on the cluster whose scheduler listens at `address`. `say` gets a warning for each costly setting of it.
 
     Raises `ConfigError` when no scheduler answers, and for workers that cannot run mclab.
     """
@@ -169,16 +176,17 @@ def remote(
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client, closed at the end even where the scheduler has gone. Raises `ConfigError` when no scheduler answers.
+    """A client of the scheduler at `address`, closed at the end even if the scheduler is lost.
 
-    To a `tls://` address it shows the certificates that Dask's configuration names.
+    For a `tls://` address it uses the certificates that Dask's configuration names. Raises `ConfigError` when no
+    scheduler answers.
     """
     if address.startswith("tls://"):
         _check_certificates()
     with quiet():
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", VersionMismatchWarning)  # in a table of many lines; ours is one
+                warnings.simplefilter("ignore", VersionMismatchWarning)  # a table; mclab warns in one line
                 client = Client(address, timeout=_PATIENCE, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             reason = " ".join(str(error).split())
@@ -191,11 +199,11 @@ def connected(address: str) -> Iterator[Client]:
 
 
 def _check_certificates() -> None:
-    """Raises `ConfigError` where Dask's configuration names no certificates, or some that are none."""
+    """Raise `ConfigError` where Dask's configuration names no certificates, or files that cannot be read as such."""
     where = "distributed.comm.tls: ca-file, client.key and client.cert (docs/machines.md)"
     try:
         found = Security().get_connection_args("client")["ssl_context"]
-    except (OSError, ValueError) as error:  # the operating system does not say which file
+    except (OSError, ValueError) as error:  # the error does not say which file
         reason = " ".join(str(error).split())
         raise ConfigError(
             f"--scheduler: cannot read what Dask's configuration names under {where}: {reason}"
@@ -206,9 +214,10 @@ def _check_certificates() -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Dask logs every death and every goodbye; what matters of them is in the results.
+    """Switch off Dask's log messages within the block.
 
-    Each of its loggers by itself, since some have levels and handlers of their own.
+    Dask logs every death of a worker and every closed connection; what matters of this is in the results. Each of its
+    loggers is set separately, since some have their own levels and handlers.
     """
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
     before = {name: logging.getLogger(name).level for name in names}

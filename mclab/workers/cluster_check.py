@@ -1,4 +1,4 @@
-"""What a cluster that the user runs is like: its scheduler's settings, its workers' versions. Asked when connecting."""
+"""Check a cluster that the user runs, when connecting: the settings of its scheduler, the versions of its workers."""
 
 # mypy: allow-untyped-calls
 import asyncio
@@ -24,23 +24,23 @@ from mclab.config.strict import ConfigError
 from mclab.config.versions import moved_parts
 from mclab.workers.work import Say
 
-#: Deaths of a worker that a pack survives, and seconds after which a silent worker is given up.
+#: How often a pack is run again after its worker died, and seconds after which a silent worker is given up.
 RETRIES, TTL = 2, 30
-#: A worker that has not answered after so many seconds is left to the scheduler's worker-ttl. The first import of
+#: Seconds in which a worker must answer; one that does not is left to the scheduler's worker-ttl. The first import of
 #: torch from a network file system is slow.
 _PATIENCE = 30.0
 _GUIDE = "see docs/machines.md"
 
-#: What a worker that does not answer, or goes meanwhile, comes to (`CommClosedError` is an `OSError`).
+#: Errors that mean that a worker does not answer, or is lost meanwhile (`CommClosedError` is an `OSError`).
 _UNHEARD = (TimeoutError, OSError)
 
 Facts = dict[str, Any]
 
 
 def check_cluster(client: Client, address: str, say: Say) -> None:
-    """Say what of the scheduler at `address` and its workers costs something, a line each.
+    """Warn of settings and workers of the scheduler at `address` that cost time or safety, in a line each.
 
-    Raises `ConfigError` for workers that cannot import mclab or that follow another version of its science.
+    Raises `ConfigError` for workers that cannot import mclab, or whose formulas have other versions.
     """
     threads = client.nthreads()
     for line in (*_open(address), *_settings(client), *_threads(threads)):
@@ -55,9 +55,10 @@ def check_cluster(client: Client, address: str, say: Say) -> None:
 
 
 def device_of(client: Client, address: str) -> str:
-    """`cuda` where every worker of the scheduler at `address` sees a GPU, `cpu` where none does.
+    """`cuda` where every worker of the scheduler at `address` sees a GPU, `cpu` where no worker does.
 
-    Raises `ConfigError` where some do or there is none to ask, and for workers that cannot import mclab.
+    Raises `ConfigError` where only some workers see one, where no worker answers, and for workers that cannot import
+    mclab.
     """
     threads = client.nthreads()
     found = client.sync(_ask, client, tuple(threads), True)
@@ -71,12 +72,15 @@ def device_of(client: Client, address: str) -> str:
 
 
 def size_of(client: Client) -> int:
-    """The workers of its scheduler."""
+    """The number of workers of the client's scheduler."""
     return len(client.nthreads())
 
 
 async def facts(gpus: bool) -> Facts:
-    """What a worker is, found out in a thread, so that its heartbeat continues. `gpus` imports torch."""
+    """The host and the versions of the worker that runs this; with `gpus` also its number of GPUs, which imports torch.
+
+    They are found in a thread, so that the worker's heartbeat continues.
+    """
     return await asyncio.to_thread(_facts, gpus)
 
 
@@ -96,7 +100,7 @@ def _facts(gpus: bool) -> Facts:
 
 
 def _science() -> str:
-    """The versions of all formulas: ids, then the parts that are not at their first."""
+    """The versions of all formulas, in words: that of the ids, then the parts that are not at their first version."""
     return ", ".join([f"ids {SCIENCE}", *(f"{part} {version}" for part, version in moved_parts().items())])
 
 
@@ -108,7 +112,7 @@ def _version(package: str) -> str | None:
 
 
 async def _ask(client: Client, workers: tuple[str, ...], gpus: bool) -> dict[str, Facts | Exception]:
-    """Each worker's facts, or why there are none; `TimeoutError` for one that does not answer."""
+    """Worker -> its facts, or the exception where there are none; `TimeoutError` for a worker that does not answer."""
 
     async def ask(worker: str) -> Facts | Exception:
         try:
@@ -137,20 +141,20 @@ def _refuse(found: Mapping[str, Facts | Exception], workers: int) -> None:
 
 
 def cannot_import(worker: str, error: BaseException) -> str:
-    """Why a worker cannot run a pack, in a line."""
+    """One line that says why a worker cannot run a pack."""
     reason = " ".join(str(error).split())
     return f"{worker} says {reason!r}; install mclab {mclab.__version__} in the environment that it is started from"
 
 
 def _open(address: str) -> Iterator[str]:
-    """Whether everyone on a network may use the scheduler: Dask asks for no password, without TLS for nothing."""
+    """A warning where everyone on a network can use the scheduler: without TLS, Dask asks for no credentials."""
     if re.match(r"(tcp|ws)://", address) and not _loopback(address):
         yield f"{address} has no password: whoever reaches it can run code as you; start it with TLS ({_GUIDE})"
 
 
 def _loopback(address: str) -> bool:
     host = urlsplit(address).hostname or ""
-    with suppress(OSError, ValueError):  # a name that is known to Dask alone
+    with suppress(OSError, ValueError):  # only Dask can resolve this name
         found = {info[4][0] for info in socket.getaddrinfo(host, None)}
         return all(ipaddress.ip_address(str(each).partition("%")[0]).is_loopback for each in found)
     return False
@@ -163,7 +167,7 @@ def _silent(found: Mapping[str, Facts | Exception]) -> Iterator[str]:
 
 
 def _versions(found: Mapping[str, Facts | Exception]) -> Iterator[str]:
-    """Versions of workers that differ from those here: records keep them, tables name what is mixed."""
+    """A warning for each version that differs on some workers. Records store it, and tables say what is mixed."""
     here, told = _facts(False), [got for got in found.values() if isinstance(got, dict)]
     for name in ("mclab", "torch", "Python"):
         others = Counter(got[name] for got in told if got[name] != here[name])
@@ -184,7 +188,7 @@ def _threads(threads: Mapping[str, int]) -> Iterator[str]:
 
 
 def _settings(client: Client) -> Iterator[str]:
-    """What the scheduler's settings cost where they are not those that mclab sets for its own."""
+    """A warning for each setting of the scheduler that is worse than mclab's setting for its own scheduler."""
     ttl = _seconds(_setting(client, "worker-ttl"))
     if ttl is None:
         cost = "a worker that hangs holds its pack for ever"
@@ -208,7 +212,7 @@ def _asked(name: str, value: str, wanted: str, cost: str) -> str:
 
 
 def _setting(client: Client, name: str) -> Any:
-    """As the scheduler's process has it. Told by a function of Dask's, since mclab need not be installed there."""
+    """The value of a setting in the scheduler's process, read by a function of Dask: mclab may be missing there."""
     return client.run_on_scheduler(dask.config.get, f"distributed.scheduler.{name}", None)
 
 

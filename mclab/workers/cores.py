@@ -1,4 +1,4 @@
-"""The cores that this process may use, and how busy the machine is. Read from the system, without Dask or torch."""
+"""Find how many cores this process may use and how busy the machine is, without Dask or torch."""
 
 import math
 import os
@@ -7,14 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Other programs count as keeping the machine busy from so many running ones for each processor.
+#: The machine counts as busy with other programs if its load per processor is above this.
 BUSY = 1.25
 
 
 @dataclass(frozen=True)
 class Processors:
-    """How many the system counts, the `cores` of them that this process may use (two processors may share one), and the
-    `load`: how many programs have wanted to run over the last minute."""
+    """The processors of a machine: `count` in all, `cores` that this process may use, and the `load`.
+
+    Two processors (hardware threads) may share one core. `load` is the mean number of programs that wanted to run
+    during the last minute.
+    """
 
     count: int
     cores: int
@@ -22,33 +25,33 @@ class Processors:
 
     @property
     def busy(self) -> bool:
-        """Whether other programs take the processors as it is."""
+        """Whether other programs already use all processors."""
         return self.load > BUSY * self.count
 
     def slower(self, workers: int) -> float:
-        """How many times longer so many workers take while other programs run as now; 1 where there is room."""
+        """The factor by which `workers` workers are slower while other programs run as now; 1 if it is not busy."""
         return max(1.0, (self.load + workers) / self.count) if self.busy else 1.0
 
 
 def processors() -> Processors:
-    """Those of this machine, as they are now."""
+    """The processors of this machine and their load now."""
     return Processors(os.cpu_count() or 1, min(cores(), _separate()), os.getloadavg()[0])
 
 
 def cores() -> int:
-    """The processors that this process may use, control groups and affinity counted."""
+    """How many processors this process may use, within its CPU affinity and the limits of control groups."""
     quota = min((math.ceil(share) for share in _quotas()), default=None)
     mine = len(_allowed())
     return mine if quota is None else max(1, min(mine, quota))
 
 
 def _allowed() -> Collection[int]:
-    """The numbers of those that this process may run on; not every system tells."""
+    """The numbers of the processors that this process may run on; all of them where the system does not say."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
 
 
 def _separate() -> int:
-    """How many cores the processors of this process are: hardware threads of one core share it."""
+    """How many different cores the processors of this process belong to; hardware threads may share a core."""
     found: set[str] = set()
     for number in _allowed():
         path = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
@@ -60,7 +63,7 @@ def _separate() -> int:
 
 
 def _quotas() -> Iterator[float]:
-    """What the control groups, version 1 and 2, allow: processors' time over time."""
+    """The limits of the control groups (versions 1 and 2), in processors: processor time per time."""
     for folder in ("cpuacct,cpu", "cpu,cpuacct"):
         with suppress(OSError, ValueError):
             at = f"/sys/fs/cgroup/{folder}/cpu.cfs_"

@@ -1,4 +1,4 @@
-"""What a Dask worker runs: one pack at a time, which reports its progress and stops when no one waits for it."""
+"""The task of a Dask worker: train one pack at a time, report progress, and stop when no one waits for the result."""
 
 # mypy: allow-untyped-calls
 import threading
@@ -11,9 +11,10 @@ from distributed.utils import sync
 from mclab.config.options import Keep, RunOptions
 from mclab.workers.work import Pack, Result, Train, work
 
-#: In place of a step: a worker has taken the pack up.
+#: Sent in place of a step when a worker begins a pack.
 TAKEN = -1
-#: A worker with several threads is handed several packs; torch's number of threads is the process's.
+#: Lets one pack train at a time: a Dask worker with several threads gets several packs, but torch's number of threads
+#: holds for the whole process.
 _ALONE = threading.Lock()
 _ENDING = (Status.closing, Status.closed, Status.failed)
 
@@ -21,10 +22,10 @@ _ENDING = (Status.closing, Status.closed, Status.failed)
 def train_here(
     pack: Pack, number: int, topic: str, options: RunOptions, train: Train | None, keep: Keep | None
 ) -> Result:
-    """`work` in a worker. Tells `topic` (number, `TAKEN`, 0) as it begins, then (number, step, steps)."""
+    """Call `work` in a Dask worker. Sends (number, `TAKEN`, 0) to `topic` at the start, then (number, step, steps)."""
     with _ALONE:
         worker = get_worker()
-        # The scheduler's answer is waited for: a pack that kills its worker at once must be known to have begun.
+        # Wait for the scheduler's answer: if the pack kills its worker at once, it must be known that it had begun.
         with suppress(OSError):
             sync(worker.loop, worker.scheduler.log_event, topic=topic, msg=(number, TAKEN, 0))
         return work(pack, options, train, partial(_tell, topic, number), keep)

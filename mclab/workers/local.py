@@ -1,7 +1,7 @@
-"""Packs in worker processes on this machine, under a Dask scheduler in this process.
+"""Run packs in worker processes on this machine, with a Dask scheduler in this process.
 
-Whoever reaches a port of Dask's can run code here, and loopback is open to every user of the machine: every port needs
-a key that is made for this cluster and kept in the memory of its processes alone. Dask's web pages are off.
+Whoever can connect to a port of Dask can run code, and every user of the machine can connect to loopback. So every port
+requires a key, which is made for this cluster and is only in the memory of its processes. Dask's web pages are off.
 """
 
 # mypy: allow-untyped-calls
@@ -27,31 +27,31 @@ from mclab.workers.work import PackProgress, Train
 _SETTINGS = {
     "distributed.scheduler.allowed-failures": RETRIES,
     "distributed.scheduler.worker-ttl": f"{TTL}s",
-    # A worker holds the pack that it trains and no other.
+    # A worker gets no pack in advance, only the one that it trains.
     "distributed.scheduler.worker-saturation": 1.0,
-    # Every worker dead and none restarting: an error after this, not a wait for ever.
+    # If all workers are dead and none restarts, an error is raised after this time.
     "distributed.scheduler.no-workers-timeout": "120s",
     # A worker that takes long to restart is not given up.
     "distributed.deploy.lost-worker-timeout": "1h",
     "distributed.scheduler.active-memory-manager.start": False,
-    # Samples the training thread a hundred times a second.
+    # The profiler would sample the training thread a hundred times a second.
     "distributed.worker.profile.enabled": False,
 }
 
 
-#: Times that a cluster is started where a worker dies before it is connected.
+#: How often a cluster is started, at most, if a worker dies before it is connected.
 _TRIES = 3
-#: Files that this process holds open, whatever else it does, and for each worker: with 2 to 6 workers 17 and 13 were
-#: counted; what is stored and drawn needs some, and a worker that dies leaves some for a while.
+#: How many files this process may have open, and how many more for each worker. With 2 to 6 workers 17 and 13 were
+#: counted. Storing and drawing need some more, and a worker that dies leaves some open for a while.
 _OPEN, _OPEN_EACH = 40, 15
 _ELSE = "--workers 1 trains in this process"
 
 
 class _NoPages:
-    """Without this the scheduler and each worker open a port for web pages that has no password."""
+    """Keeps the scheduler and the workers from opening a port for web pages, which has no password."""
 
     def start_http_server(self, *_: object, **__: object) -> None:
-        """In place of Dask's."""
+        """Do nothing, in place of Dask's method."""
 
 
 class _Worker(_NoPages, Worker):
@@ -59,10 +59,13 @@ class _Worker(_NoPages, Worker):
 
 
 class _Scheduler(_NoPages, Scheduler):
-    """Blames a worker's death on every pack that the worker held, run or not: so lets the others wait with itself."""
+    """A scheduler that keeps all waiting packs itself and sends a worker only the pack that it trains.
+
+    Dask counts the death of a worker against every pack that the worker held, even if it had not begun it.
+    """
 
     def is_rootish(self, ts: object) -> bool:
-        """Dask's word for a task that waits at the scheduler until a worker is free."""
+        """True: Dask calls a task rootish if it waits at the scheduler until a worker is free."""
         return True
 
 
@@ -74,16 +77,16 @@ def local(
     progress: PackProgress | None = None,
     keep: Keep | None = None,
 ) -> Iterator[DaskPool]:
-    """So many processes on this machine, each with its threads and, on CUDA, with one GPU to see.
+    """A pool of `workers` processes on this machine, each with `options.threads` threads and, on CUDA, one visible GPU.
 
-    They import mclab, never the caller's script, and end with this process however it ends. Raises `ConfigError`
-    where they do not start, the third time that one dies meanwhile included.
+    The processes import mclab, but never the caller's script, and they end with this process, however it ends. Raises
+    `ConfigError` where they do not start, also after three tries if a worker dies during the start.
     """
     _check_files(workers)
     with ExitStack() as stack:
         for context in (quiet(), dask.config.set(_SETTINGS), _environment_kept(), _script_hidden()):
             stack.enter_context(context)
-        # Started later it would let Ctrl-C through to the workers: it unblocks the signal behind itself.
+        # If Python started the tracker later, the workers would get Ctrl-C: starting it unblocks the signal.
         resource_tracker.ensure_running()
         cluster = _started(workers, options, stack)
         with interrupts_held():
@@ -93,9 +96,9 @@ def local(
 
 
 def _check_files(workers: int) -> None:
-    """Raise the limit of open files as far as that many workers need. Raises `ConfigError` where it may not be raised.
+    """Increase the limit of open files to what `workers` workers need. Raises `ConfigError` where this is not allowed.
 
-    Beyond it Dask logs each refusal for ever.
+    With too low a limit, Dask would log refused connections without end.
     """
     needed, (soft, hard) = _OPEN + _OPEN_EACH * workers, resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -108,14 +111,14 @@ def _check_files(workers: int) -> None:
 
 
 def _started(workers: int, options: RunOptions, stack: ExitStack) -> SpecCluster:
-    """A cluster that `stack` stops. A worker that dies before it is connected costs another start, twice."""
+    """Start a cluster, which `stack` will stop. If a worker dies before it is connected, try again, at most twice."""
     for left in reversed(range(_TRIES)):
         try:
             with interrupts_held():
                 cluster = _start(workers, options)
                 stack.callback(_stop, cluster)
             return cluster
-        except Exception as error:  # of Dask's, of the operating system's: RuntimeError around any other
+        except Exception as error:  # of Dask or the operating system, often inside a RuntimeError
             if not left:
                 reason = " ".join(str(_root(error)).split()) or type(_root(error)).__name__
                 raise ConfigError(
@@ -126,14 +129,14 @@ def _started(workers: int, options: RunOptions, stack: ExitStack) -> SpecCluster
 
 
 def _root(error: BaseException) -> BaseException:
-    """The first of a chain of errors."""
+    """The error at the start of a chain of causes."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def _start(workers: int, options: RunOptions) -> SpecCluster:
-    """What `LocalCluster` builds, but with an environment of its own for each worker, and a key."""
+    """Start a cluster like `LocalCluster`, but with a separate environment for each worker, and with a key."""
     here = {"host": "127.0.0.1", "protocol": "tls", "security": Security.temporary(), "dashboard": False}
     worker = {**here, "nthreads": 1, "memory_limit": 0, "silence_logs": NEVER, "worker_class": _Worker}
     specs = {
@@ -153,7 +156,10 @@ def _environments(workers: int, options: RunOptions) -> list[dict[str, str]]:
 
 
 def gpus(device: str) -> list[str]:
-    """The GPUs that `cuda` (all that are visible) or `cuda:N` means, as CUDA_VISIBLE_DEVICES names them."""
+    """The GPUs that `device` means, as CUDA_VISIBLE_DEVICES names them: `cuda` all visible ones, `cuda:N` one of these.
+
+    Raises `ConfigError` for a GPU that does not exist.
+    """
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if listed is None:
         import torch
@@ -182,7 +188,7 @@ async def _kill(cluster: SpecCluster) -> None:
 
 @contextmanager
 def _environment_kept() -> Iterator[None]:
-    """Dask starts its workers' environment in this process's own; put that back at the end."""
+    """Restore this process's environment at the end: Dask sets variables for its workers in it."""
     names = [*dask.config.get("distributed.nanny.pre-spawn-environ"), "PYTHONHASHSEED", "__DASK_PARENT_PID"]
     before = {name: os.environ.get(name) for name in names}
     try:
@@ -196,7 +202,10 @@ def _environment_kept() -> Iterator[None]:
 
 @contextmanager
 def _script_hidden() -> Iterator[None]:
-    """A spawned process imports its parent's script again, which starts a grid if nothing guards it: let it not."""
+    """Within the block, keep spawned processes from importing the caller's script.
+
+    They would import it again, which starts a second grid if the script has no `if __name__ == "__main__"`.
+    """
     main = sys.modules["__main__"]
     spec, file = main.__spec__, main.__dict__.pop("__file__", None)
     main.__spec__ = None

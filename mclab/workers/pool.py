@@ -1,4 +1,4 @@
-"""A pool takes packs and gives their results as they come, wherever they run."""
+"""A pool trains the packs that are submitted and returns their results when they are ready, wherever they run."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -12,17 +12,20 @@ from mclab.workers.work import Pack, PackProgress, Result, Say, Train, work
 
 
 class Pool(Protocol):
-    """Packs go in at any time, results come out in the order in which they are ready."""
+    """Takes packs at any time, and returns results in the order in which they are ready."""
 
     def submit(self, pack: Pack, priority: float = 0.0) -> None:
-        """Hand in a pack. Of those that wait, a higher priority starts first, and an earlier one among equals."""
+        """Submit a pack. Of the waiting packs the highest priority starts first, and among equal ones the earliest."""
 
     def finished(self) -> Iterator[tuple[Pack, Result]]:
-        """Each pack with its result, until none is left; packs may be handed in meanwhile."""
+        """Each pack with its result, until no pack is left; packs may be submitted meanwhile."""
 
 
 class InProcess:
-    """Packs run here, one after the other, in the order handed in: with one worker there is nothing to balance."""
+    """Runs packs in this process, one after the other, in the order of submission.
+
+    Priorities are ignored, since with one worker there is nothing to balance.
+    """
 
     def __init__(
         self,
@@ -35,11 +38,11 @@ class InProcess:
         self._waiting: deque[Pack] = deque()
 
     def submit(self, pack: Pack, priority: float = 0.0) -> None:
-        """Hand in a pack; the priority means nothing here."""
+        """Submit a pack; `priority` is ignored."""
         self._waiting.append(pack)
 
     def finished(self) -> Iterator[tuple[Pack, Result]]:
-        """Run each pack, give its result."""
+        """Run each pack, and yield it with its result."""
         while self._waiting:
             pack = self._waiting.popleft()
             told = partial(self._progress, pack) if self._progress else None
@@ -57,8 +60,8 @@ def open_pool(
 ) -> AbstractContextManager[Pool]:
     """The pool that the options ask for: the scheduler's cluster, else `workers` local processes, else this process.
 
-    `keep` goes to every training: on a cluster its folder must be one that the workers share. `say` hears what of the
-    cluster costs something. Raises `ConfigError` where no scheduler answers at the address, or no worker can train.
+    `keep` is passed to every training; on a cluster the workers must share its folder. `say` gets a warning for each
+    costly setting of the cluster. Raises `ConfigError` where no scheduler answers, or where workers cannot train.
     """
     if options.scheduler is not None:
         from mclab.workers.cluster import remote
@@ -72,7 +75,10 @@ def open_pool(
 
 
 def device_at(scheduler: str) -> str:
-    """The device that the workers of the scheduler at that address have: `cuda` or `cpu`. Raises `ConfigError`."""
+    """The device of the workers of the scheduler at the address `scheduler`: `cuda` or `cpu`.
+
+    Raises `ConfigError` where no scheduler or no worker answers, or where only some workers have a GPU.
+    """
     from mclab.workers.cluster import connected
     from mclab.workers.cluster_check import device_of
 
@@ -81,9 +87,11 @@ def device_at(scheduler: str) -> str:
 
 
 def worker_count(options: RunOptions) -> int:
-    """`auto` is as many as the cores can give their threads to, one per GPU on CUDA; of a cluster, those it has by now.
+    """The number of workers that the options ask for.
 
-    Raises `ConfigError` for a GPU that is not there or a scheduler that does not answer.
+    `auto` means on CPU the number of cores divided by the threads per worker, on CUDA one worker per GPU, and with a
+    scheduler the workers that it has now. Raises `ConfigError` for a GPU that does not exist, and for a scheduler that
+    does not answer.
     """
     if options.workers != AUTO:
         return int(options.workers)

@@ -1,4 +1,4 @@
-"""Ctrl-C and worker processes: the terminal sends it to all of them, but only the parent may act on it."""
+"""Handle Ctrl-C with worker processes: the terminal sends it to all processes, but only the parent may act on it."""
 
 import signal
 import threading
@@ -11,10 +11,10 @@ _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold a Ctrl-C or a SIGTERM back until the body is through, then let it act.
+    """Delay a Ctrl-C or a SIGTERM until the end of the block.
 
-    Threads started in the body, and the processes started by them, never get a Ctrl-C: they inherit the blocked
-    signal. Outside the main thread, where no signal arrives, only the latter holds.
+    Threads that are started in the block, and processes that are started by them, never get a Ctrl-C: they inherit the
+    blocked signal. Outside the main thread, which gets no signals, the block has this effect only.
     """
     seen: list[int] = []
 

@@ -1,4 +1,4 @@
-"""What a worker does with a pack: so many threads on CPU, and a plain reason in place of an exception."""
+"""Train one pack in a worker: set the number of threads on CPU, and return a `Failure` instead of raising."""
 
 import gc
 import sys
@@ -17,28 +17,30 @@ from mclab.passwords import without_passwords
 
 Pack = tuple[RunConfig, ...]
 Progress = Callable[[int, int], None]
-#: Hears how far which pack is: (pack, step, steps), with (pack, 0, 0) when it starts. Perhaps from another thread.
+#: Is called with (pack, step, steps) to report how far a pack is, and with (pack, 0, 0) when it starts. The call may
+#: come from another thread.
 PackProgress = Callable[[Pack, int, int], None]
-#: Hears what the user should know, a line at a time.
+#: Is called with each line that the user should see.
 Say = Callable[[str], None]
 
 
 class Train(Protocol):
-    """Trains runs of one shape together; one outcome per run, in their order. `progress` gets (step, steps).
-
-    `keep` says where checkpoints go, and whether weights are asked for.
-    """
+    """A function that trains runs of one shape together and returns one outcome per run, in the order of the runs."""
 
     def __call__(
         self, runs: Sequence[RunConfig], *, device: str, progress: Progress | None = None, keep: Keep | None = None
     ) -> list[Outcome]:
-        """Raises whatever goes wrong, running out of memory included."""
+        """Train `runs` on `device`. `progress` is called with (step, steps).
+
+        `keep` says where checkpoints are stored, and whether weights are stored. Raises any error of the training, also
+        when memory runs out.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a pack has no outcomes: its memory was not enough, or an error, in one line."""
+    """Why a pack has no outcomes: it ran out of memory (`oom`), or there was an error. `error` is one line."""
 
     status: Literal["oom", "failed"]
     error: str
@@ -54,9 +56,9 @@ def work(
     progress: Progress | None = None,
     keep: Keep | None = None,
 ) -> Result:
-    """Train one pack. Every exception becomes a `Failure`: it travels between processes and holds no tensors.
+    """Train one pack. Every exception becomes a `Failure`, which can be sent between processes and holds no tensors.
 
-    `progress` hears (0, 0) when all is loaded and the pack starts.
+    `progress` is called with (0, 0) when everything is loaded and the pack starts.
     """
     try:
         train = train or _train_pack()
@@ -64,7 +66,7 @@ def work(
             progress(0, 0)
         with _threads(options), using(options.kernels):
             return train(pack, device=options.device, progress=progress, keep=keep)
-    except (Exception, SystemExit) as error:  # a user's own module may end itself
+    except (Exception, SystemExit) as error:  # a user's own module may call sys.exit
         failure = Failure("oom" if _is_oom(error) else "failed", _one_line(error))
     _free_memory()
     return failure
@@ -78,7 +80,10 @@ def _train_pack() -> Train:
 
 @contextmanager
 def _threads(options: RunOptions) -> Iterator[None]:
-    """Sums depend on the number of threads: on CPU every worker of every kind uses as many as the command says."""
+    """Within the block torch uses `options.threads` threads on CPU, in every kind of worker.
+
+    This must be so because sums depend on the number of threads.
+    """
     torch = sys.modules.get("torch") if options.device == "cpu" else None
     if torch is None:
         yield
@@ -92,7 +97,11 @@ def _threads(options: RunOptions) -> Iterator[None]:
 
 
 def _is_oom(error: BaseException) -> bool:
-    """Torch's own class by name, since torch may not be loaded; its CPU allocator raises a bare RuntimeError."""
+    """Whether the error means that memory ran out.
+
+    Torch's error class is compared by name, since torch may not be loaded. Its CPU allocator raises a plain
+    RuntimeError.
+    """
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"OutOfMemoryError", "MemoryError"}) or "can't allocate memory" in str(error)
 
@@ -104,7 +113,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _free_memory() -> None:
-    """The failed pack's tensors hang in cycles and in torch's cache; the next pack needs their room."""
+    """Free the memory of a failed pack for the next one: reference cycles and torch's cache still hold tensors."""
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():

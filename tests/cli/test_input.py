@@ -109,7 +109,7 @@ BAD_READS = {
     "something more": ("doctor all", "mclab doctor: Got unexpected extra argument"),
     "keys of nothing": (
         "keys seqment",
-        "seqment: no key has that in its name or its meaning; did you mean model.mixer",
+        "seqment: no key has this text in its name or meaning; did you mean model.mixer",
     ),
     "a schema of something": (
         "keys --schema spaec",

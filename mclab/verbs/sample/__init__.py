@@ -1,1 +1,1 @@
-"""What `mclab sample` shows: a task's sequences, and a stored model's answers on them with its gates' weights."""
+"""What `mclab sample` shows: sequences of a task, and a stored model's answers on them with its gates' weights."""

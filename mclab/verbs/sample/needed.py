@@ -1,7 +1,7 @@
-"""Where a sequence holds what a query needs, and which of the memories that the query reads hold it.
+"""Find where a sequence holds the value that a query needs, and which of the query's memories hold it.
 
-The positions are read from tokens and roles alone: a pair is a run of key tokens and the run of value tokens after it,
-whatever marks stand between. No task is known here.
+This uses only the tokens and their roles, so that it works for every task. A pair is a run of key tokens and the run of
+value tokens after it; marks between them do not matter.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ class Pair(NamedTuple):
 
 
 def pairs(tokens: Sequence[int], roles: Sequence[str]) -> list[Pair]:
-    """Every pair of a sequence, in order. Marks belong to the key or value they are in; anything else ends a pair."""
+    """All pairs of a sequence, in order. Marks are skipped; the next token that is not a value token ends the pair."""
     found: list[Pair] = []
     key: list[int] = []
     value: list[int] = []
@@ -38,10 +38,10 @@ def pairs(tokens: Sequence[int], roles: Sequence[str]) -> list[Pair]:
 
 
 def needed(tokens: Sequence[int], roles: Sequence[str], asked: Sequence[tuple[int, int]]) -> dict[int, tuple[int, ...]]:
-    """For each scored position of one answer the positions of the value token that is wanted there.
+    """Scored position -> the positions in the sequence of the value token that is wanted there, for one answer.
 
-    `asked` holds position and wanted token, in the order of the answer, which may be several values in a row. A value
-    that stands in the sequence more than once behind the asked key has several positions; what is not found has none.
+    `asked` holds (position, wanted token) in the order of the answer, which may be several values in a row. A token has
+    several positions where the asked key occurs more than once with the same value, and none where it is not found.
     """
     found, at = dict[int, tuple[int, ...]](), 0
     every, wanted = pairs(tokens, roles), tuple(answer for _, answer in asked)
@@ -57,7 +57,7 @@ def needed(tokens: Sequence[int], roles: Sequence[str], asked: Sequence[tuple[in
 
 
 def _asked_key(tokens: Sequence[int], roles: Sequence[str], place: int) -> tuple[int, ...]:
-    """The last run of query tokens up to `place`; it may hold several keys."""
+    """The tokens of the last run of query tokens at or before `place`; they may be several keys."""
     return tuple(reversed([*_back(tokens, roles, place)]))
 
 
@@ -80,12 +80,13 @@ def _begins(wanted: tuple[int, ...], value: tuple[int, ...]) -> bool:
 
 
 def strip(mixer: MemoryMixer, length: int, weights: Sequence[float], at: int, needs: Sequence[int]) -> Strip:
-    """What the query at `at` reads, a cell for each memory that it sees, the oldest first and the online one last.
+    """The weights with which the query at position `at` reads: a cell for each memory that it sees, oldest first.
 
-    `weights` is one row [columns] of what `caching/record_weights.py` saw in a sequence of `length` tokens. A cell is
-    held where its memory was written with one of the tokens `needs`. Cells behind those that the query sees are zero:
-    constant and listed segments fill the strip up to the last segment, buckets up to the most that any query of the
-    sequence sees.
+    The last of these cells is the online memory. `weights` [columns] is the row for this query that
+    `caching/record_weights.py` recorded in a sequence of `length` tokens. `Strip.held` has the cells whose memory was
+    written with one of the tokens at the positions `needs`. All strips of a sequence have the same length, and the
+    cells after those that the query sees are zero: there are as many cells as segments, or with buckets as many as any
+    query of the sequence sees at most.
     """
     segments = segments_of(mixer, length)
     block, blocks = at // segments.segment, {place // segments.segment for place in needs}
@@ -99,11 +100,11 @@ def strip(mixer: MemoryMixer, length: int, weights: Sequence[float], at: int, ne
 
 
 def _kept(segments: Segments, block: int) -> list[tuple[tuple[int, int], int]]:
-    """Blocks and column of each kept memory that the tokens of `block` read, from the oldest."""
+    """((first block, end block), column) of each kept memory that the tokens of `block` read, oldest first."""
     each = zip(segments.spans, segments.readers, strict=True)
     return sorted((span, column) for column, (span, (first, end)) in enumerate(each) if first <= block < end)
 
 
 def _most(segments: Segments) -> int:
-    """Memories that a query of buckets can see at most."""
+    """The most memories that any query sees with buckets, the online memory included."""
     return max(n.bit_count() for n in range(segments.count)) + 1

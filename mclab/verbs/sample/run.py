@@ -1,4 +1,4 @@
-"""Which stored run is shown, and on which sequences: its own task, one slice of it, or a variant of it."""
+"""Choose the stored run that is shown, and the sequences: its own task, one slice of it, or a variant of it."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ from mclab.store.find import Stored, find_run
 
 
 def find(digits: str, folder: Path | None, say: Callable[[str], None]) -> Stored:
-    """The one run whose id begins with `digits` (see `mclab.store.find.find_run`), with weights.
+    """The one run whose id begins with `digits` and that is stored with weights (see `mclab.store.find.find_run`).
 
-    Raises `ConfigError` also for a run without weights.
+    Raises `ConfigError` where there is no such run or more than one, and for a run without weights.
     """
     stored = find_run(digits, folder, say, weights=True)
     if stored.weights.is_file():
@@ -39,17 +39,17 @@ def _without_weights(stored: Stored) -> str:
 
 
 def training(run: RunConfig) -> str:
-    """The command that trains this run again, under the same id if no part of it has changed since."""
+    """The command that trains this run again; the id is the same unless a formula of the run has changed since."""
     keys = {path: value for path, value in written(run).items() if path != "seed"}
     return shlex.join(["mclab", "train", *as_texts({**keys, "seed": run.seed})])
 
 
 def chosen(run: RunConfig, overrides: Sequence[str] = (), slice_name: str | None = None) -> TaskConfig:
-    """The run's task with keys changed (`length=128` or `task.length=128`), or one slice of it.
+    """The run's task with the keys in `overrides` changed (`length=128` or `task.length=128`), or one slice of it.
 
-    A slice is one of the task's own or, without overrides, one that `eval.task` adds, by its name in the tables.
-    Raises `ConfigError` for a key that is not the task's, for the vocabulary, for a value that does not fit, for a
-    length beyond learned positions, and for an unknown slice.
+    `slice_name` is the name of a slice in the tables: one of the task's own or, without overrides, one of a test
+    variant in `eval.task`. Raises `ConfigError` for a key that is not one of the task, for a change of the vocabulary,
+    for an invalid value, for a length beyond the learned positions, and for an unknown slice.
     """
     task = _changed(run, [_own(run, text) for text in overrides]) if overrides else run.task
     if slice_name is None:
@@ -65,7 +65,7 @@ def chosen(run: RunConfig, overrides: Sequence[str] = (), slice_name: str | None
 
 
 def _own(run: RunConfig, text: str) -> str:
-    """The override without its room. Raises `ConfigError` where it is none of the task's."""
+    """The override without the prefix `task.`. Raises `ConfigError` where it is not an override of the task."""
     key, equals, value = text.partition("=")
     if not equals:
         raise ConfigError(f"{text}: is no override; write key=value, e.g. length=128")

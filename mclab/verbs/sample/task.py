@@ -1,4 +1,4 @@
-"""A task's sequences: tokens, the role and the word of each, the answers, and what predictors without recall say."""
+"""Sequences of a task: tokens with their roles and names, the answers, and the answers of predictors without recall."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,19 +13,19 @@ from mclab.tasks import NO_ANSWER, NO_SLICE, TASKS, Role
 from mclab.tasks.baseline import TRAINING_SEQUENCES, fitted_on, scored
 from mclab.tasks.predictors import TrainingSet, predictors
 
-#: Sequences of a slice of the test that predictors are scored on, at most.
+#: How many sequences of each test slice the predictors are scored on, at most.
 TESTED = 1024
 Row = Mapping[str, Any]
-#: What a run says of a task that is too small for its evaluation sets.
+#: The error message of a run config whose task is too small for its evaluation sets.
 _TOO_SMALL = re.compile(r"smallest slice holds (\d+) different")
 
 
 def sampled(task: str, overrides: Sequence[str], *, seed: int, split: str, count: int) -> list[dict[str, Any]]:
-    """The first `count` sequences of a split as `rows_of` gives them, and under `without_recall` what each predictor
-    that does not recall answers, by scored position.
+    """The first `count` sequences of a split as `rows_of` returns them, with one more key, `without_recall`.
 
-    `overrides` are the task's keys (`pairs=4` or `task.pairs=4`); other keys of a run are allowed and change nothing.
-    Raises `ConfigError` for an unknown task, split or key, and for a task too small for the split.
+    `without_recall` maps each predictor that does not recall to its answers by scored position. `overrides` are the
+    task's keys (`pairs=4` or `task.pairs=4`); other keys of a run are allowed and change nothing. Raises `ConfigError`
+    for an unknown task, split or key, and for a task too small for the split.
     """
     run = _config(task, overrides)
     try:
@@ -41,7 +41,7 @@ def sampled(task: str, overrides: Sequence[str], *, seed: int, split: str, count
 def _guesses(
     task: TaskConfig, lessons: Sequence[TrainingSet], seed: int, split: str, count: int
 ) -> Iterator[dict[str, dict[int, int]]]:
-    """For each sequence what each predictor answers: position to token."""
+    """For each sequence: predictor -> scored position -> the token that it answers."""
     asked = task.as_tested()
     batch = TASKS[task.name].batch(asked, [seed], split, 0, count, "cpu")
     chosen = {name: predictor(asked, batch, lessons)[0].tolist() for name, predictor in predictors(asked).items()}
@@ -53,8 +53,11 @@ def _guesses(
 
 
 def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[str, dict[str, float]]:
-    """The share of right answers of predictors that do not read the key, on training sequences (others than
-    they were fitted on) and on each slice of the test. Raises `ConfigError` as `sampled`."""
+    """The share of right answers of predictors that do not read the key: part -> predictor -> share.
+
+    The parts are `train`, with other sequences than those that the predictors were fitted on, and each slice of the
+    test. Raises `ConfigError` as `sampled` does.
+    """
     run = _config(task, overrides)
     asked, named = run.task.as_tested(), predictors(run.task)
     try:
@@ -67,7 +70,10 @@ def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[st
 
 
 def _config(task: str, overrides: Sequence[str]) -> RunConfig:
-    """Evaluation sets of one sequence: a space too small for the default test set can still be shown."""
+    """The run config of `task` with `overrides`.
+
+    Its evaluation sets have one sequence, so that a task too small for the default sets can still be shown.
+    """
     known = ("task", *plain_sections())
     full = [text if text.partition(".")[0] in known else f"task.{text}" for text in overrides]
     try:
@@ -83,11 +89,11 @@ def _config(task: str, overrides: Sequence[str]) -> RunConfig:
 
 
 def rows_of(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[str, Any]]:
-    """The first `count` sequences of a split: tokens, the role and the word of each, what is wanted where.
+    """The first `count` sequences of a split: the tokens, the role and the name of each token, and the answers.
 
-    `answers` and `wanted` map each scored position to the token wanted there and to its word. `contradicted` counts
-    the queries before which their key is also there as filler, with another token after it. Raises `ValueError` for
-    an unknown split and for a task too small for the split.
+    `answers` maps each scored position to the token that is wanted there, `wanted` to the name of that token.
+    `contradicted` counts the queries whose key also occurs earlier as filler, followed by another token than the
+    answer. Raises `ValueError` for an unknown split and for a task too small for the split.
     """
     task, module = run.task, TASKS[run.task.name]
     batch = module.batch(task, [seed], split, 0, count, "cpu")
@@ -112,7 +118,7 @@ def rows_of(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[
 
 
 def words(task: TaskConfig, tokens: Iterable[int]) -> list[str]:
-    """Tokens of a task as it names them, without marks: `k2`, `KEY`, `7`."""
+    """The names that the task gives to `tokens`, e.g. `k2`, `KEY`, `7`."""
     return [TASKS[task.name].token_name(task, token) for token in tokens]
 
 
