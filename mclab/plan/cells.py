@@ -51,8 +51,7 @@ class Remarks:
 
 
 def cells(rows: Rows, ground: Ground, remarks: Remarks) -> tuple[Cell, ...]:
-    """Return the distinct cells of the rows. Raises `ConfigError` with one line for each distinct fault of all
-    cells."""
+    """Return the distinct cells of the rows. Raises `ConfigError` with one line for each distinct fault."""
     labels, kept, faults = _labels(rows.axes), list[_Row](), dict[str, list[str]]()
     drafts = _included(rows, ground, labels, remarks)
     for draft, written in drafts:

@@ -74,8 +74,10 @@ def setting(path: str, value: Any, where: str, top: str = "") -> Setting:
 
 
 def refuse_contradictions(items: Sequence[Setting]) -> None:
-    """Raise `ConfigError` if a key contradicts the mixer's name in another setting; the settings are written
-    together."""
+    """Raise `ConfigError` if a key of these settings contradicts a mixer's name in another one of them.
+
+    The settings are written together, so the later one does not simply win.
+    """
     for item in items:
         for path, name in item.named.items():
             for other in items:
@@ -164,8 +166,7 @@ def nested(flat: Flat, where: Where = "") -> dict[str, Any]:
 
 
 def base_of(data: Any, source: Source) -> tuple[Flat, int | None]:
-    """Return the keys of a file's `base`, and its seed. Only single keys are checked here; rules between keys are
-    checked later.
+    """Return the keys of a file's `base`, and its seed. Each key is checked; rules between keys are checked later.
 
     Raises `ConfigError` if `base` is no mapping, for a key that no run has, and for a value that the key does not take.
     """

@@ -43,8 +43,7 @@ def load_plan(
     quick: bool = False,
     content: bytes | None = None,
 ) -> Plan:
-    """Return the plan of a YAML grid. `overrides` are texts like `train.steps=50`, `seeds` is the option's text
-    (`0..4`).
+    """Return the plan of a YAML grid. `overrides` are texts like `train.steps=50`, `seeds` is a text like `0..4`.
 
     With `quick` it is the plan of the reduced form that the grid's quick block describes. `content` is the content of
     the file, if it has been read already. Raises `ConfigError` with file, line, key and a suggestion; no text leads to
@@ -97,8 +96,7 @@ def _published(plan: Plan, data: Mapping[str, Any], source: Source) -> Plan:
 
 
 def known_rows(data: Mapping[str, Any], plan: Plan) -> list[str]:
-    """Return the names of a grid's rows in its full and its quick form; without changes these are the names of its
-    cells."""
+    """Return the names of a grid's rows, in its full and its quick form; without changes those of its cells."""
     quick = data.get("quick")
     blocks = (data.get("changes"), quick.get("changes") if isinstance(quick, Mapping) else None)
     written = [str(name) for block in blocks if isinstance(block, Mapping) for name in block]
@@ -176,9 +174,9 @@ def _seeds(
     one = seed if line.seed is None else line.seed
     if line.seed is not None and (line.seeds is not None or "seeds" in data):
         way = "keep --seeds" if line.seeds is not None else f"write --seeds {line.seed}..{line.seed}"
-        raise ConfigError(f"seed={line.seed}: seed: is given beside seeds; {way}")
+        raise ConfigError(f"seed={line.seed}: seed: is given together with seeds; {way}")
     if one is not None and (line.seeds is not None or "seeds" in data):
-        raise source.error("base.seed", "seed: is given beside seeds; keep seeds")
+        raise source.error("base.seed", "seed: is given together with seeds; keep seeds")
     given, until = data.get("seeds", [one or 0]), None
     if isinstance(given, Mapping):
         until, start = until_from(given, source)

@@ -88,8 +88,10 @@ def read(path: str | Path) -> bytes:
 
 
 def load(content: bytes, name: str) -> tuple[Any, Source]:
-    """Return the data of a YAML file called `name`, and the line of each key. Raises `ConfigError` with file and
-    line."""
+    """Return the data of a YAML file and the line of each key. Raises `ConfigError` with file and line.
+
+    `name` is the file's name.
+    """
     try:
         return load_text(content.decode("utf-8-sig"), name)
     except UnicodeDecodeError as error:

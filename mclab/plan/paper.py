@@ -153,8 +153,7 @@ def _known_row(name: str, known: Sequence[str], at: str, source: Source) -> None
 
 
 def _against(value: Any, name: str, rows: Sequence[str], at: str, source: Source) -> Iterable[str]:
-    """Return the names in `against`, one or a list. They must be rows of the block, which have figures to compare
-    with."""
+    """Return the names in `against`, one or a list; only rows of the block have figures to compare with."""
     given = value if isinstance(value, list) else [] if value is None else [value]
     for other in given:
         if not isinstance(other, str) or other not in rows:

@@ -1,5 +1,4 @@
-"""A resolved grid: its cells, the candidates of each cell, a run per seed for each candidate; and how much work that
-is."""
+"""A resolved grid: its cells, the candidates of each cell, a run per seed for each candidate; and the work for them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -62,8 +61,7 @@ class Cell:
 
 
 def row_name(cell: Cell) -> str:
-    """Return the name of a cell's row in a table whose columns are the other axes: its change, else the cell's own
-    name."""
+    """Return the name of a cell's row in a table whose columns are the other axes: its change, else its own name."""
     return str(cell.values.get(CHANGE, cell.name))
 
 
@@ -146,8 +144,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Workload:
-    """How much work a plan is: `listed` cells as written, `cells` distinct ones, `candidates` to choose from in all
-    cells.
+    """How much work a plan is: `listed` cells as written, `cells` distinct ones, `candidates` to choose from in total.
 
     After the `first` runs every cell can choose; `runs` counts these and the runs that are needed then. With seeds
     until told, `runs` is the largest number, and `least` is the number if the first look decides all rows. Without
@@ -183,8 +180,7 @@ def workload(plan: Plan) -> Workload:
 
 
 def _later(plan: Plan, cell: Cell, seeds: int) -> Iterable[RunConfig]:
-    """Return the winner's runs on its other seeds among the first `seeds`, if the candidate with the most tokens
-    wins."""
+    """Return the winner's runs on its other seeds up to `seeds`, if the candidate with the most tokens wins."""
     largest = max(cell.candidates, key=lambda each: tokens(next(iter(each.runs.values()))))
     return (largest.runs[seed] for seed in plan.seeds[len(plan.first_seeds) : seeds])
 

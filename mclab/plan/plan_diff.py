@@ -72,8 +72,7 @@ def _count(more: int, fewer: int, noun: str) -> str:
 
 
 def plan_diff(old: Plan, new: Plan) -> PlanDiff:
-    """Return what `new` changes about `old`. Two cells are the same if their runs are, whatever their names and
-    order."""
+    """Return what `new` changes about `old`. Two cells are the same if their runs are, whatever their names."""
     over = _chosen(old, new)
     shared = [seed for seed in new.seeds if seed in old.seeds]
     before, after = ({_ground(cell, over): cell for cell in plan.cells} for plan in (old, new))
@@ -95,8 +94,7 @@ def plan_diff(old: Plan, new: Plan) -> PlanDiff:
 
 
 def looked(old: Plan | None, new: Plan, lookup: Lookup) -> tuple[int, ...]:
-    """Return the numbers of seeds at which all results could be seen before `new` changed seeds, rows or looks of
-    `old`.
+    """Return the numbers of seeds at which all results could be seen before `new` changed seeds, rows or looks.
 
     The p values of `new` are not corrected for these looks.
     """
@@ -116,8 +114,7 @@ def _chosen(*plans: Plan) -> set[str]:
 
 
 def renewal(old: Plan, new: Plan) -> str | None:
-    """Return a line about cells of both plans that were trained with other versions of their formulas, `None` without
-    any."""
+    """Return a line about cells of both plans that were trained with other formula versions; `None` without any."""
     changed = plan_diff(old, new)
     if not changed.renewed:
         return None
@@ -133,8 +130,7 @@ def renewal(old: Plan, new: Plan) -> str | None:
 
 
 def _changed(before: Plan, after: Plan, gone: list[Cell], come: list[Cell]) -> tuple[tuple[str, Leaf, Leaf], ...]:
-    """Return the keys by which every added cell differs from the removed one in its place, if all differ by the same
-    keys.
+    """Return the keys by which every added cell differs from the removed one in its place, if all differ alike.
 
     If both plans store what was written, only keys that somebody wrote count, unless nothing but defaults has changed.
     Else all keys count.

@@ -73,8 +73,7 @@ def _plain(value: Any) -> Any:
 
 
 def from_dict(data: Mapping[str, Any], where: str = "plan.json") -> Plan:
-    """Return the plan that `as_dict` described, with the run ids under which its runs were stored. Raises
-    `ConfigError`."""
+    """Return the plan that `as_dict` described, with the run ids that were stored. Raises `ConfigError`."""
     try:
         _check(data)
         return _plan(data, where)

@@ -33,8 +33,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Rows:
-    """All drafts of cells. `axes` are the varied paths in the author's order, `named` says that rows have names of
-    their own."""
+    """All drafts of cells. `axes`: the varied paths in the author's order; `named`: rows have names of their own."""
 
     axes: tuple[str, ...]
     drafts: tuple[Draft, ...]
@@ -121,8 +120,7 @@ def refuse_many(at: str, count: int, what: str, source: Source, most: int = MOST
 
 
 def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple[str, tuple[Setting, ...]]]:
-    """Yield path and settings of every axis under `at`, nested or dotted. Equal values are merged and noted (not for
-    zip).
+    """Yield path and settings of every axis under `at`, nested or dotted. Equal values are merged (not for zip).
 
     Raises `ConfigError` for an unknown key, and for an axis that is no list or an empty one.
     """

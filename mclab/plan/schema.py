@@ -1,5 +1,4 @@
-"""JSON schemas of grid files and search spaces, for editors: which keys there are, which values they take, what they
-mean.
+"""JSON schemas of grid files and search spaces, for editors: the keys, the values that they take, what they mean.
 
 A schema checks every key and value by itself. Rules between keys (pairs fit into the length) are checked by `mclab
 ablate`, and the rules of a range (low below high, a step or log) by `mclab sweep`.
@@ -39,9 +38,9 @@ MEANING = {
     "when": "a varied key exists only where its condition holds",
     "exclude": "every cell that matches one of these is dropped",
     "select": "a value that every cell chooses on valid, from the same candidates",
-    "seeds": "0..4 (both ends count), a list, or {until: told}: seeds are added until every row is told",
+    "seeds": "0..4 (both ends count), a list, or {until: told}: seeds are added until every row is decided",
     "paper": "what a publication prints of the rows; mclab reproduce compares the results with it",
-    "quick": "the reduced form that --quick runs; each block replaces the grid's own, base is laid over it",
+    "quick": "the reduced form that --quick runs; each block replaces the grid's own, base replaces single keys",
 }
 #: What each key at the top of a search space means.
 SPACE_MEANING = {
@@ -93,8 +92,7 @@ def _space_top(key: str) -> Schema:
 
 
 def _searched() -> Iterator[tuple[str, Schema]]:
-    """Yield the schemas of a space's mappings: a list or a range for every key that is not of the task or its
-    evaluation."""
+    """Yield the schemas of a space's mappings: a list or a range for every key except those under task and eval."""
     for room in sections():
         found = _mapping(room, "space", lambda path: _any(_list(_ref(path)), _range(path)))
         kept = {key: value for key, value in found["properties"].items() if _searchable(room or key)}
@@ -182,8 +180,10 @@ def _definitions() -> Iterator[tuple[str, Schema]]:
 
 
 def _mapping(room: str, way: str, leaf: Callable[[str], Schema], seed: bool = False) -> Schema:
-    """Return the schema of the keys below a mapping, dotted or in inner mappings; all mixers' and tasks' keys are
-    allowed."""
+    """Return the schema of the keys below a mapping, dotted or in inner mappings.
+
+    The keys of all mixers and tasks are allowed together.
+    """
     inside = f"{room}." if room else ""
     found = {path.removeprefix(inside): leaf(path) for path in by_path() if path.startswith(inside)}
     if not seed:
@@ -195,8 +195,10 @@ def _mapping(room: str, way: str, leaf: Callable[[str], Schema], seed: bool = Fa
 
 
 def _room(room: str, way: str) -> Schema:
-    """Return the schema of a mapping inside a mapping: its keys, or, in a row and a list of values, the mapping as a
-    whole."""
+    """Return the schema of a mapping inside a mapping.
+
+    It lists the keys of the inner mapping; in a row and in a list of values the inner mapping is taken as a whole.
+    """
     if way in ("axes", "space"):
         return _any(_ref(f"{way}:{room}"), _list(_whole(room)))
     opened = _or_null(_ref(f"{way}:{room}"))
@@ -208,8 +210,7 @@ def _whole(room: str) -> Schema:
 
 
 def _value(room: str) -> Schema:
-    """Return the schema of a mixer or a task as one value: the keys that belong to its name; without a name, the
-    default's."""
+    """Return the schema of a mixer or a task as one value: the keys that belong to its name, or to the default one."""
     kinds = []
     for name, model in sections()[room].items():
         keys = {word: _leaf_of(by_path()[f"{room}.{word}"][name]) for word in model.model_fields if word != "name"}
@@ -261,8 +262,7 @@ def _type(key: Key) -> Schema:
 
 
 def _variant() -> Schema:
-    """Return the schema of a changed task: the keys of any task except name and vocab, each with a value or a list of
-    values."""
+    """Return the schema of a changed task: the keys of any task except name and vocab, each with one or more values."""
     room = "task."
     paths = [path for path in by_path() if path.startswith(room) and path[len(room) :] not in ("name", "vocab")]
     keys = {path.removeprefix(room): _any(_ref(path), _list(_ref(path))) for path in paths}

@@ -29,8 +29,7 @@ LEAST_RANGE = 3
 
 
 def choose(plan: Plan, cell: Cell, lookup: Lookup) -> Candidate | None:
-    """Return the candidate with the best mean on valid over the first `select.seeds` seeds; `None` if it is not known
-    yet.
+    """Return the candidate with the best mean on valid over the first `select.seeds` seeds; `None` if not known yet.
 
     Ties go to the other metric (lower loss, higher accuracy), then to the smaller value (words: the one listed first).
     A diverged or pruned run counts as accuracy 0 and infinite loss. A cell with one candidate has nothing to choose.
@@ -69,8 +68,7 @@ def _score(record: StoredRun) -> tuple[float, float]:
 
 
 def _size(candidate: Candidate, place: int) -> Iterator[float]:
-    """Yield for each value a number to break ties by: the value itself if it is a number, else its place in the
-    list."""
+    """Yield for each value a number to break ties by: the value if it is a number, else the candidate's place."""
     for value in candidate.values.values():
         number = _number(value)
         yield float(place) if number is None else number
@@ -95,8 +93,7 @@ def edges(cell: Cell, candidate: Candidate) -> dict[str, bool]:
 
 
 def runs_needed(plan: Plan, lookup: Lookup, wanted: Sequence[int] | None = None) -> list[RunConfig]:
-    """Return every run that the plan needs, stored or not, each once: those for the choices, then the winners' other
-    seeds.
+    """Return every run that the plan needs, stored or not: those for the choices, then the winners' other seeds.
 
     While a cell cannot choose, the runs on its winner's other seeds are not included: call this again when the first
     runs are stored. `wanted` says for each cell on how many seeds it runs, by default on all.

@@ -14,8 +14,7 @@ class Source:
     lines: dict[str, int] = field(default_factory=dict)
 
     def at(self, path: str = "") -> str:
-        """Return `gating.yaml:7`, with the line of `path` or of the nearest mapping around it; without lines only the
-        name."""
+        """Return `gating.yaml:7`, with the line of `path` or of the nearest mapping around it, or only the name."""
         while path and path not in self.lines:
             path = path.rpartition(".")[0]
         return f"{self.name}:{self.lines[path]}" if path else self.name
@@ -32,9 +31,13 @@ def name_of(path: str | Path) -> str:
     """
     name = Path(path).stem.lstrip(".").strip()
     if not name:
-        raise ConfigError(f"{path}: its name is but dots, and names the run folder; rename the file, e.g. grid.yaml")
+        raise ConfigError(
+            f"{path}: the file's name has only dots, but it names the run folder; rename the file, e.g. grid.yaml"
+        )
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise ConfigError(f"{path}: its name is no UTF-8 text, and stands in the tables; rename the file") from None
+        raise ConfigError(
+            f"{path}: the file's name is not valid UTF-8, but tables and records have to show it; rename the file"
+        ) from None
     return name

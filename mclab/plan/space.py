@@ -69,8 +69,7 @@ class Space:
         return self.ground.seeds
 
     def asked(self, axis: Axis, params: Params) -> bool:
-        """Whether the axis exists, given the values that are chosen already. Call it for the axes in the order of
-        `axes`."""
+        """Whether the axis exists, given the values that are chosen already. Call it in the order of `axes`."""
         rule = self.ground.when.rules.get(axis.path)
         return rule is None or rule.holds(overlaid(self.ground.base, self._settings(params)))
 
@@ -96,8 +95,7 @@ class Space:
         return self._point({}, replace(self.ground, exclude=()))
 
     def ends(self) -> Iterator[tuple[str, RunConfig]]:
-        """Yield name and run of the base, and of the base with one axis at an end or a choice, as far as rules
-        allow."""
+        """Yield name and run of the base, and of the base with one axis at an end or a choice, if rules allow it."""
         yield "base", self.base_point().runs[0]
         for axis in self.axes:
             spec = axis.spec
@@ -160,8 +158,7 @@ class Space:
         return True
 
     def size(self) -> int | None:
-        """Return how many combinations of values there are, without regard to conditions; `None` if a range has no
-        steps."""
+        """Return how many combinations of values there are, whatever the conditions; `None` if a range has no steps."""
         counts = [len(axis.listed()) for axis in self.axes]
         return prod(counts) if all(counts) else None
 
@@ -211,8 +208,7 @@ def words(axis: Axis) -> str:
 
 
 def completed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored description with the keys of the base that did not exist then, at the values that their absence
-    means.
+    """Return a stored description with the base's keys that did not exist then, at the values that their absence means.
 
     Older descriptions do not store `elsewhere`, the values of keys without effect in the base. For keys that existed
     then, nothing is known of these values, so the present ones are taken.

@@ -68,8 +68,7 @@ class Axis:
         return self.setting(self.spec.values[0] if self.spec.kind == "choice" else self.spec.low)
 
     def label(self, value: Any) -> Scalar:
-        """Return the axis's name for `value`, which a run has under the key. Raises `KeyError` if the axis has no such
-        value."""
+        """Return the axis's name for `value`, a run's value of the key. Raises `KeyError` if it has no such value."""
         spec = self.spec
         if spec.kind == "choice":
             for label, item in self.settings.items():
@@ -106,8 +105,7 @@ def _on_step(value: float, spec: SpaceAxis) -> bool:
 
 
 def axes_of(data: Any, source: Source, when: When, notes: list[str]) -> tuple[Axis, ...]:
-    """Return the axes of the file's `space`. An axis with a condition comes after the axes on which the condition
-    depends.
+    """Return the axes of the file's `space`. An axis with a condition comes after the axes that the condition names.
 
     Raises `ConfigError` for an unknown key, a value that is no list and no range, and a key that changes the test.
     """

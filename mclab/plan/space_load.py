@@ -44,7 +44,7 @@ def load_space(
     data, source = _data(path, content)
     given, own = parse_overrides(overrides)
     if own is not None and seed is not None:
-        raise ConfigError(f"seed={own}: seed: is given beside --seed; keep one")
+        raise ConfigError(f"seed={own}: seed: is given together with --seed; keep one")
     base, first = base_of(data.get("base"), source)
     first = next((each for each in (seed, own, first) if each is not None), 0)
     count = _repeats(data.get("repeats", 1), source) if repeats is None else repeats
@@ -78,7 +78,7 @@ def _searched(space: Space, data: Mapping[str, Any]) -> Space:
     axes = axes_of(data.get("space"), source, conditions, notes)
     refuse_varied(ground.given, [axis.example() for axis in axes], ())
     start, strange = start_of(axes, ground.base, conditions)
-    notes += [f"trial 0 is the base but for {path}, whose value there is none of the axis's" for path in strange]
+    notes += [f"trial 0 is the base except for {path}: the axis does not have the base's value" for path in strange]
     return replace(
         space,
         axes=axes,
@@ -153,8 +153,7 @@ def _metric(word: Any, source: Source) -> None:
 
 
 def _word(option: str | None, own: Any, key: str, known: Sequence[str], source: Source) -> str:
-    """Return the value from the command line, else the one from the file. Raises `ConfigError` if it is not in
-    `known`."""
+    """Return the value of the option, else the one of the file. Raises `ConfigError` if it is not in `known`."""
     word = own if option is None else option
     if isinstance(word, str) and word in known:
         return word

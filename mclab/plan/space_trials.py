@@ -12,8 +12,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from mclab.config.strict import TOO_LARGE, ConfigError, Scalar, refuse_large
 
 #: The status of a trial. `done`, `pruned`, `diverged`, `oom` and `failed` come from its runs, and such a trial counts.
-#: `refused`: the point breaks a rule between keys and was never trained. `lost`: the trial was given up by a process
-#: that died, and tried again. `running` and `waiting`: the trial is not over.
+#: `refused`: the point breaks a rule between keys and was never trained. `lost`: the trial was given up, and another
+#: one took over its parameters. `running` and `waiting`: the trial is not over.
 Status = Literal["done", "pruned", "diverged", "oom", "failed", "refused", "lost", "running", "waiting"]
 #: Statuses of trials that are over and count towards the number that was asked for.
 COUNTED: tuple[Status, ...] = ("done", "pruned", "diverged", "oom", "failed")
@@ -41,8 +41,7 @@ class SpaceAxis:
     when: str | None = None
 
     def at(self, share: float) -> float:
-        """Return the value at a share (0 to 1) of the way along the range, on the range's own scale (linear or
-        logarithmic)."""
+        """Return the value at a share (0 to 1) of the way along the range, on its linear or logarithmic scale."""
         assert self.low is not None
         assert self.high is not None
         if self.log:
@@ -50,8 +49,7 @@ class SpaceAxis:
         return self.low + (self.high - self.low) * share
 
     def share(self, value: float) -> float:
-        """Return how far along the range a value is, from 0 to 1: the inverse of `at`. It is 0.5 in a range of one
-        value."""
+        """Return how far along the range a value is, from 0 to 1; 0.5 in a range of one value. The inverse of `at`."""
         assert self.low is not None
         assert self.high is not None
         if self.low == self.high:
@@ -154,14 +152,12 @@ class Trials:
         return tuple(first.values())
 
     def best(self) -> tuple[Trial, ...]:
-        """Return the distinct trials that are done, sorted by the first objective, best first; equal ones in order of
-        number."""
+        """Return the distinct trials that are done, best first objective first; equal ones in order of number."""
         sign = -1 if self.objectives[0].direction == "maximize" else 1
         return tuple(sorted(self.done, key=lambda trial: (sign * (trial.values or (0.0,))[0], trial.number)))
 
     def front(self) -> tuple[Trial, ...]:
-        """Return the Pareto front: the distinct trials that are done and that no other trial beats, by the second
-        objective.
+        """Return the Pareto front: the distinct done trials that no other trial beats, sorted by the second objective.
 
         A trial beats another if it is better in one objective and not worse in the other.
         """
@@ -181,8 +177,7 @@ def as_dict(found: Trials) -> dict[str, Any]:
 
 
 def from_dict(data: Any, where: str = "trials.json") -> Trials:
-    """Return the study that `as_dict` described. Raises `ConfigError` for other data; the type of each value is
-    checked."""
+    """Return the study that `as_dict` described. Raises `ConfigError` for other data; every type is checked."""
     try:
         refuse_large(data)
         found = _trials_reader().validate_json(json.dumps(data, allow_nan=False), strict=True)

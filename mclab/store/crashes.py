@@ -43,8 +43,7 @@ class Death:
     checkpoint: int = 0
 
     def again(self, share: float, checkpoint: int) -> "Death":
-        """Return the deaths after one more, at `share` of the steps and with the newest checkpoint at step
-        `checkpoint`."""
+        """Return the deaths after one more, at `share` of the steps and with a newest checkpoint at `checkpoint`."""
         further = checkpoint > self.checkpoint or share > self.share + FURTHER
         return Death(1 if further else self.times + 1, max(share, self.share), max(checkpoint, self.checkpoint))
 
@@ -117,8 +116,7 @@ class Flights:
         self._write()
 
     def reached(self, share: float) -> None:
-        """Note that the runs in training have reached this share of their steps; written every `_EVERY` seconds at
-        most."""
+        """Note that the runs in training have reached this share of their steps; written once in `_EVERY` seconds."""
         self._share = share
         if time.monotonic() - self._written > _EVERY:
             self._write()

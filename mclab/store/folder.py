@@ -131,8 +131,7 @@ class Records:
             )
 
     def curve(self, run: str) -> list[dict[str, Any]]:
-        """Return the evaluations of a run's curve, in order. A missing or damaged part is left out and reported
-        once."""
+        """Return the evaluations of a run's curve, in order. A damaged or missing part is left out and reported."""
         path, record = self._curve(run), self.lookup(run)
         try:
             found, fault = read_curve(read_whole(path), record.curve_sha256 if record else None)
@@ -150,8 +149,7 @@ class Records:
         return found
 
     def plan(self) -> Plan | None:
-        """Return the plan that the folder was last used with, `None` without one. Raises `ConfigError` if it is
-        damaged."""
+        """Return the plan that the folder was last used with, `None` without one. Raises `ConfigError` if damaged."""
         try:
             with plainly(self._plan, "read"):
                 data = read_whole(self._plan)

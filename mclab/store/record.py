@@ -127,7 +127,7 @@ def _check_config(record: dict[str, Any]) -> RunConfig:
         config = restored(record["config"])
         found = id_as_of(config, record.get("versions", {}), record.get("words", {}))
     except (ValueError, TypeError, AttributeError) as error:
-        raise ValueError("holds a config that is none") from error
+        raise ValueError("holds a config that is not valid") from error
     if found != record["run_id"] or record["seed"] != config.seed:
         raise ValueError(f"holds the config of run {found}")
     check_whole(record, config.task.slices)
@@ -140,7 +140,7 @@ def _config_if_any(record: dict[str, Any]) -> RunConfig | None:
     Raises `ValueError` only if the config is no mapping of keys.
     """
     if not isinstance(record["config"], dict):
-        raise ValueError("holds a config that is none")
+        raise ValueError("holds a config that is not valid")
     try:
         return restored(record["config"])
     except (ValueError, TypeError, AttributeError):

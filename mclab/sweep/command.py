@@ -176,8 +176,7 @@ def _found(space: Space, shared: Shared, name: str, seen: Seen) -> Trials:
 
 
 def write(found: Trials, out: Path) -> tuple[list[Path], list[str]]:
-    """Write tables and plots. Return the files that were written, `trials.json` among them, and one line for each
-    fault."""
+    """Write tables and plots. Return the written files, `trials.json` among them, and one line for each fault."""
     from mclab.report.sweeps.plots import write_plots
     from mclab.report.sweeps.write import write_tables
 
@@ -199,7 +198,7 @@ def _place(storage: str | None, out: Path, say: Say) -> StudyStorage:
         return Postgres(storage.replace("postgres:", "postgresql:", 1) if storage.startswith("postgres:") else storage)
     if "://" in storage or not storage.strip() or _PAIRS.search(storage):
         raise ConfigError(
-            f"--storage: {without_password(storage)!r} is none; "
+            f"--storage: {without_password(storage)!r} names no storage; "
             f"write postgresql://USER:PASSWORD@HOST/DATABASE, or the path of a journal"
         )
     return Journal(Path(storage), say)
@@ -211,8 +210,7 @@ def _refuse_a_grid(out: Path) -> None:
 
 
 def _points(space: Space) -> list[RunConfig]:
-    """Return the base's run and a run for each value of each choice, since a choice may name a module of the user's
-    own."""
+    """Return the base's run and a run for each value of each choice: a choice may name a module of the user's own."""
     found = [space.base_point().runs[0]]
     for axis in space.axes:
         for value in axis.spec.values:

@@ -25,8 +25,7 @@ def work_of(space: Space, trials: int, history: History) -> Work:
 
 
 def finished(out: Path, study: str) -> int:
-    """Return how many trials of the study are over and count, by the folder's `trials.json`; 0 if there is no such
-    file."""
+    """Return how many trials of the study are over and count, by the folder's `trials.json`; 0 without that file."""
     try:
         found = from_dict(json.loads((out / TRIALS).read_bytes()))
     except (OSError, ValueError, RecursionError):  # as if there were no file: the search itself asks the study

@@ -1,5 +1,4 @@
-"""Estimate which axes matter: PED-ANOVA (arXiv 2304.10255; conditional axes: 2601.20800) of all trials, also pruned
-ones.
+"""Estimate which axes matter: PED-ANOVA (arXiv 2304.10255; conditional axes: 2601.20800), with pruned trials too.
 
 Two things differ from the paper; both were measured on simulated responses in which one axis decides (LOG.md). First,
 the best third of the trials counts as good. The paper and Optuna take a tenth, which is too few to tell a choice from

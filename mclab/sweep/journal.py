@@ -34,8 +34,7 @@ class _Append(JournalFileOpenLock):
         self._lock = FileLock(f"{path}.append", thread_local=False)
 
     def acquire(self) -> bool:
-        """Wait for the lock, then remove a half-written line that a killed holder, or one with a full disk, has
-        left."""
+        """Wait for the lock, then remove a half-written line of a holder that was killed or met a full disk."""
         self._lock.acquire(poll_interval=_POLL)
         try:
             if _torn(self._path):
@@ -95,7 +94,7 @@ class Journal:
                 raise
             except (*_NO_STUDY, OptunaError) as error:
                 reason = f"{type(error).__name__}: {error}"
-                raise ConfigError(f"{self.path}: holds lines that are none of a study ({reason}); {_WAY}") from None
+                raise ConfigError(f"{self.path}: holds lines that belong to no study ({reason}); {_WAY}") from None
 
     @contextmanager
     def guard(self, what: str) -> Iterator[None]:

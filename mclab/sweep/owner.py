@@ -133,8 +133,10 @@ class Watch:
         self._seen.clear()
 
     def dead(self, owner: Owner | None) -> bool:
-        """True if the process of `owner` is gone, and for `None`: the caller holds the lock under which owners are
-        entered."""
+        """True if the process of `owner` is gone, and for `None`.
+
+        A trial without an owner has lost its process: the caller holds the lock under which owners are entered.
+        """
         if owner is None:
             return True
         if owner.name in _retired:

@@ -63,8 +63,7 @@ class Postgres:
         return self._url.set(drivername="postgresql").render_as_string(hide_password=True)
 
     def open(self) -> BaseStorage:
-        """Return Optuna's storage. Call it under `guard`, because two processes that create the tables at once would
-        fail."""
+        """Return Optuna's storage. Call it under `guard`: two processes that create the tables at once would fail."""
         storage = RDBStorage(
             self._url.render_as_string(hide_password=False),
             engine_kwargs={"pool_pre_ping": True, "pool_size": 2, "connect_args": self._patience},
@@ -75,8 +74,7 @@ class Postgres:
         return storage
 
     def _noticed(self, context: sqlalchemy.engine.ExceptionContext) -> None:
-        """Raise `ConnectionLostError` if a connection is lost or cannot be made. An idle one in the pool is only
-        replaced."""
+        """Raise `ConnectionLostError` if a connection is lost or cannot be made; an idle one is only replaced."""
         if not context.is_pre_ping and (context.is_disconnect or context.connection is None):
             raise ConnectionLostError(self.reason(context.original_exception))
 

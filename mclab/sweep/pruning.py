@@ -22,8 +22,7 @@ STARTUP = 5
 
 
 def medians(curves: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """Return {step: median of the values that done trials had there}; empty while fewer than `STARTUP` trials are
-    done."""
+    """Return {step: median of the values that done trials had there}; empty if fewer than `STARTUP` are done."""
     if len(curves) < STARTUP:
         return {}
     steps: dict[int, list[float]] = {}
@@ -47,8 +46,7 @@ def bars(curves: Sequence[Mapping[int, float]], begun: Sequence[int | None]) -> 
 
 
 class Judge:
-    """Says at each evaluation which replicas continue. A value of NaN is ignored: divergence has a status of its
-    own."""
+    """Says at each evaluation which replicas continue. NaN is ignored: divergence has a status of its own."""
 
     def __init__(self, metric: str, bars: Mapping[int, float], replicas: int) -> None:
         self._metric, self._bars = metric.removeprefix("valid."), bars
@@ -89,8 +87,10 @@ class Pruned:
 
 
 def evaluations(curves: Iterable[Sequence[Mapping[str, object]]], metric: str) -> dict[int, float]:
-    """Return {step: mean of `metric` over the seeds' curves}, for the steps that all curves have; NaN for a missing
-    value."""
+    """Return {step: mean of `metric` over the seeds' curves}, for the steps that all curves have.
+
+    The mean is NaN if a curve lacks the value.
+    """
     rows = [dict(_values(curve, metric.removeprefix("valid."))) for curve in curves]
     if not rows:
         return {}

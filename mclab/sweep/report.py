@@ -1,5 +1,4 @@
-"""Report what one command did in a search: trials by status, the files that it wrote, its exit code; in words and as
-data."""
+"""Report what one command did in a search: trials by status, written files, exit code; in words and as data."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -18,8 +17,7 @@ _BAD = ("failed", "diverged", "oom")
 
 @dataclass
 class Tally:
-    """What one command did: its finished trials by status, how many of these needed no training, why it `stopped`
-    early."""
+    """What one command did: its finished trials by status, how many needed no training, why it `stopped` early."""
 
     ran: Counter[str] = field(default_factory=Counter)
     answered: int = 0

@@ -19,8 +19,7 @@ _WORST: tuple[Status, ...] = ("failed", "oom", "diverged", "pruned")
 
 
 def metrics(records: Sequence[StoredRun]) -> dict[str, float]:
-    """Return the trial's metrics, means over the seeds. A metric is left out unless every seed has a finite number for
-    it."""
+    """Return the trial's metrics, means over the seeds. A metric that is not finite for every seed is left out."""
     found = [dict(_figures(record)) for record in records]
     names = [name for name in found[0] if all(name in each for each in found)]
     return {name: fsum(each[name] for each in found) / len(found) for name in names}
@@ -89,8 +88,7 @@ def _without_recall(records: Sequence[StoredRun]) -> float | None:
 
 
 def _begun(curves: Sequence[Sequence[Mapping[str, Any]]], chance: float | None) -> int | None:
-    """Return the first step at which the mean accuracy shows more recall than `chance`; `None` if there is no such
-    step."""
+    """Return the first step at which the mean accuracy shows more recall than `chance`; `None` without such a step."""
     if chance is None:
         return None
     accuracies = evaluations(curves, "valid.accuracy")

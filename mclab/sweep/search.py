@@ -1,5 +1,4 @@
-"""The loop of a search: claim trials, train the runs that are not stored yet, tell the study, until all are
-finished."""
+"""The loop of a search: claim trials, train the runs that are not stored yet, tell the study the results."""
 
 import time
 from collections import defaultdict
@@ -100,8 +99,7 @@ class Search:
                     return
 
     def _span(self, processes: int) -> TimeRange | None:
-        """Return how long the remaining trials take, with the start of the worker processes; `None` if that is not
-        known."""
+        """Return how long the remaining trials and the start of the processes take; `None` if that is not known."""
         history = History(self._store.sample(FRESH, MOST), self._how.device, self._how.threads)
         if not processes or not history.knows:
             return None
@@ -109,13 +107,12 @@ class Search:
         return time_range(work, history, processes, self._how.threads, here, starting(processes, here))
 
     def _wait_for_others(self) -> bool:
-        """Wait a little if other processes hold trials that are not finished; return `False` if there are no such
-        trials."""
+        """Wait a little if other processes hold unfinished trials; return `False` if there are no such trials."""
         if not self._shared.open():
             return False
         if not self._waits:
             self._waits = True
-            self._say("what is left is with other processes: waiting for them, or for what they give up")
+            self._say("other processes hold the remaining trials: waiting until they finish them or give them up")
         time.sleep(_POLL)
         return True
 
@@ -136,8 +133,7 @@ class Search:
             self._unanswered = error
 
     def _fill(self, pool: Pool) -> None:
-        """Claim trials while there is room, finish those whose runs are stored, and submit the runs of the others by
-        shape."""
+        """Claim trials while there is room, finish those whose runs are stored, submit the other runs by shape."""
         wanted, alone = list[RunConfig](), list[RunConfig]()
         if self._pruned:
             self._pruned.bars = self._bars()
@@ -150,8 +146,7 @@ class Search:
         self._show_progress()
 
     def _claim(self, wanted: list[RunConfig], alone: list[RunConfig]) -> None:
-        """Claim trials while there is room; add the runs to be trained to `wanted`, or to `alone` for a suspect
-        trial."""
+        """Claim trials while there is room; add the runs to be trained to `wanted`, those of suspects to `alone`."""
         while len(self._awaited) < self._width and self.tally.stopped is None:
             claim = self._shared.claim(self._stored)
             self._store_poisoned()
@@ -212,14 +207,15 @@ class Search:
         return missing
 
     def _known(self, name: str, retry: bool) -> bool:
-        """Whether the store has a result of the run. With `retry` a result that is not final, such as a failure, does
-        not count."""
+        """Whether the store has a result of the run. With `retry` only a final result counts, not a failure."""
         record = self._store.lookup(name)
         return record is not None and (record.status in FINAL or not retry)
 
     def _store_outcomes(self, pool: Pool, pack: Pack, result: Result) -> None:
-        """Store a pack's outcomes; trials that waited for no other run are over. A pack too large for memory is
-        halved."""
+        """Store a pack's outcomes; trials that wait for no other run are over.
+
+        A pack that ran out of memory is submitted again in two halves.
+        """
         if isinstance(result, Failure):
             if result.status == "oom" and len(pack) > 1:
                 self._say(f"{len(pack)} runs together do not fit into memory: training half of them at a time")
@@ -238,8 +234,7 @@ class Search:
                     self._note_training([number], None)
 
     def _tell_study(self) -> None:
-        """Tell the study how the trials ended that are over. If the study does not answer, a trial waits for the next
-        call."""
+        """Tell the study how the trials that are over ended. If it does not answer, a trial waits for the next call."""
         while self._over:
             claim, answered = self._over[0]
             own, twin = self._own.get(claim.number, []), claim.twin
@@ -256,7 +251,7 @@ class Search:
     def _ended(self, claim: Claim, end: End, taken: bool, answered: bool) -> None:
         """Count a trial, and report what went wrong. `taken` is false if the study had given the trial up meanwhile."""
         if not taken:
-            self._say(f"trial {claim.number} was given up meanwhile and another has its parameters; its runs stay")
+            self._say(f"trial {claim.number} was given up meanwhile, another has its parameters; its runs stay stored")
             return
         self.tally.count(end.status, answered, self._how.limit)
         line = failure_text(claim, end)

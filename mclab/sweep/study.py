@@ -52,8 +52,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class End:
-    """How a claimed trial ended. `looks`: the first objective on valid, by step; `facts`: what is written as
-    attributes."""
+    """How a claimed trial ended. `looks`: the first objective on valid, by step; `facts`: attributes to write."""
 
     status: Status
     values: tuple[float, ...] | None = None
@@ -114,8 +113,7 @@ class Shared:
         return tuple(ours(trial, gone) for trial in found)
 
     def counted(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-        """Return the trials that are over and count; in a grid only those at its points, whatever else was searched
-        before."""
+        """Return the trials that are over and count; in a grid only those at its points."""
         found = counted(trials)
         return [trial for trial in found if "cell" in trial.user_attrs] if self._cells else found
 
@@ -169,8 +167,7 @@ class Shared:
         return self.left() > 0 and any(not trial.state.is_finished() for trial in self.frozen())
 
     def _next(self, trials: Sequence[FrozenTrial], begun: FrozenTrial | None, stubborn: bool) -> Claim | None:
-        """Claim the next trial, or `begun`; return `None` if its point is refused. `stubborn`: draw the point at
-        random."""
+        """Claim the next trial, or `begun`; `None` if its point is refused. `stubborn`: draw the point at random."""
         if not begun and self._cells and all(trial.state != TrialState.WAITING for trial in trials):
             self._enqueue_cell(trials)
         name = "random" if stubborn else self.space.sampler
@@ -203,8 +200,7 @@ class Shared:
         self.study.enqueue_trial(self._cells[number], user_attrs={"cell": number})
 
     def finish(self, claim: Claim, end: End) -> bool:
-        """Tell the study how a claim ended; `False` if it was given up meanwhile and another trial has its
-        parameters."""
+        """Tell the study how a claim ended; `False` if it was given up meanwhile and another trial took over."""
         return self._patiently(lambda: self._finished(claim, end))
 
     def _finished(self, claim: Claim, end: End) -> bool:
@@ -229,8 +225,7 @@ class Shared:
         self.study.tell(number, end.values, state=STATES.get(end.status, TrialState.FAIL))
 
     def _rescue(self, stored: Stored) -> None:
-        """End the trials of dead processes whose runs are stored, or with too many deaths; let others take over the
-        rest."""
+        """End the trials of dead processes that are stored or died too often; let other trials take over the rest."""
         for trial in self._frozen():
             owner = Owner.of(trial.user_attrs.get("owner"))
             if trial.state != TrialState.RUNNING or owner is None or not self._watch.dead(owner):
