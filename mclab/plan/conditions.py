@@ -87,7 +87,7 @@ class When:
 
 
 def when(data: Any, source: Source) -> When:
-    """Read the grid's `when`. Raises `ConfigError` for an unknown key, a value that a key never has, and a circle."""
+    """Read the grid's `when`. Raises `ConfigError` for an unknown key, a value that a key never has, or a circle."""
     if data is None:
         return When({})
     if not isinstance(data, Mapping):

@@ -28,7 +28,7 @@ ABSENT = object()
 class Setting:
     """One key with its value. `clears`: the mappings that it replaces; `flat`: the dotted keys that it sets.
 
-    `named`: those of the set keys for which a mixer's name stands, each with that name. `where` is the place for
+    `named`: the keys that are set because a mixer's name stands for them, each with that name. `where` is the place for
     messages.
     """
 
@@ -196,7 +196,7 @@ def question_of(value: Any, source: Source) -> str | None:
 def check_top(
     data: Mapping[str, Any], keys: Sequence[str], owner: str, of_a_run: str, hints: Mapping[str, str], source: Source
 ) -> None:
-    """Raise `ConfigError` for a key at the top of a file that is not in `keys`, with a hint what to do instead.
+    """Raise `ConfigError` for a key at the top of a file that is not in `keys`, with a hint on what to do instead.
 
     `owner` names the kind of file. `hints` are hints by key, `of_a_run` is the hint for a key of the run itself.
     """

@@ -169,7 +169,7 @@ def _seeds(
 ) -> tuple[tuple[int, ...], Until | None]:
     """Return the seeds, and the rule that adds seeds, if the grid's seeds are used and have such a rule.
 
-    The seeds are those of the command line, else those of the grid, else the base's one, else 0.
+    The seeds are those of the command line, else those of the grid, else the base's `seed`, else 0.
     """
     one = seed if line.seed is None else line.seed
     if line.seed is not None and (line.seeds is not None or "seeds" in data):
