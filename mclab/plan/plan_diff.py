@@ -72,7 +72,7 @@ def _count(more: int, fewer: int, noun: str) -> str:
 
 
 def plan_diff(old: Plan, new: Plan) -> PlanDiff:
-    """Return what `new` changes about `old`. Two cells are the same if their runs are, whatever their names."""
+    """Return what `new` changes about `old`. Cells are the same if their runs are, whatever their names and order."""
     over = _chosen(old, new)
     shared = [seed for seed in new.seeds if seed in old.seeds]
     before, after = ({_ground(cell, over): cell for cell in plan.cells} for plan in (old, new))
@@ -94,9 +94,9 @@ def plan_diff(old: Plan, new: Plan) -> PlanDiff:
 
 
 def looked(old: Plan | None, new: Plan, lookup: Lookup) -> tuple[int, ...]:
-    """Return the numbers of seeds at which all results could be seen before `new` changed seeds, rows or looks.
+    """Return the numbers of seeds at which all results could be seen before `new` changed `old`.
 
-    The p values of `new` are not corrected for these looks.
+    A change is one of seeds, rows or looks. The p values of `new` are not corrected for what was seen before it.
     """
     changed = plan_diff(old, new) if old else None
     if old is None or changed is None or len(changed.removed) == len(old.cells):
@@ -133,7 +133,7 @@ def _changed(before: Plan, after: Plan, gone: list[Cell], come: list[Cell]) -> t
     """Return the keys by which every added cell differs from the removed one in its place, if all differ alike.
 
     If both plans store what was written, only keys that somebody wrote count, unless nothing but defaults has changed.
-    Else all keys count.
+    Else all keys count. Nothing is returned if the cells differ in different ways.
     """
     over = _chosen(before, after)
     if len(gone) != len(come):

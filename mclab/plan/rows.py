@@ -122,7 +122,8 @@ def refuse_many(at: str, count: int, what: str, source: Source, most: int = MOST
 def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple[str, tuple[Setting, ...]]]:
     """Yield path and settings of every axis under `at`, nested or dotted. Equal values are merged (not for zip).
 
-    Raises `ConfigError` for an unknown key, and for an axis that is no list or an empty one.
+    What was merged is added to `notes`. Raises `ConfigError` for an unknown key, and for an axis that is no list or an
+    empty one.
     """
     if not isinstance(data, Mapping):
         raise source.error(at, f"{at}: needs a mapping of keys to lists, got {quoted(data)}")

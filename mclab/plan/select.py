@@ -95,8 +95,8 @@ def edges(cell: Cell, candidate: Candidate) -> dict[str, bool]:
 def runs_needed(plan: Plan, lookup: Lookup, wanted: Sequence[int] | None = None) -> list[RunConfig]:
     """Return every run that the plan needs, stored or not: those for the choices, then the winners' other seeds.
 
-    While a cell cannot choose, the runs on its winner's other seeds are not included: call this again when the first
-    runs are stored. `wanted` says for each cell on how many seeds it runs, by default on all.
+    Each run is listed once. While a cell cannot choose, the runs on its winner's other seeds are not included: call
+    this again when the first runs are stored. `wanted` says for each cell on how many seeds it runs, by default on all.
     """
     needed = dict.fromkeys(plan.first_runs())
     first = len(plan.first_seeds)

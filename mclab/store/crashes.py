@@ -116,7 +116,7 @@ class Flights:
         self._write()
 
     def reached(self, share: float) -> None:
-        """Note that the runs in training have reached this share of their steps; written once in `_EVERY` seconds."""
+        """Note that the runs in training have reached this share of their steps; written at most every 0.1 s."""
         self._share = share
         if time.monotonic() - self._written > _EVERY:
             self._write()

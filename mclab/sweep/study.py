@@ -113,7 +113,7 @@ class Shared:
         return tuple(ours(trial, gone) for trial in found)
 
     def counted(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-        """Return the trials that are over and count; in a grid only those at its points."""
+        """Return the trials that are over and count; in a grid only those at its points, not earlier ones."""
         found = counted(trials)
         return [trial for trial in found if "cell" in trial.user_attrs] if self._cells else found
 
