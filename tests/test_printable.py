@@ -98,7 +98,7 @@ def test_names_of_files_never_lead_elsewhere(here: Path) -> None:
     work.mkdir()
     for name, text in (("...yaml", TINY), ("....yaml", TINY), ("...yaml", "space: {train.lr: [0.1, 0.2]}")):
         verb = ("ablate", "--grid") if "grid" in text else ("sweep", "--trials", 1, "--space")
-        is_one_line(mclab(*verb, grid_file(work, text, name)), "its name is but dots", "rename the file")
+        is_one_line(mclab(*verb, grid_file(work, text, name)), "name has only dots", "rename the file")
     assert (
         fine("ablate", "--grid", grid_file(work, TINY, ".tiny.yaml"), "--dry-run", "--json").json["out"] == "runs/tiny"
     )
@@ -109,7 +109,7 @@ def test_a_grid_whose_name_is_no_text_is_a_line_before_anything_runs(here: Path)
     path = here / "tiny\udcff.yaml"
     path.write_text(TINY)
     before = snapshot(here)
-    is_one_line(mclab("ablate", "--grid", path, "--workers", 1), r"tiny\xff.yaml", "no UTF-8 text", "rename the file")
+    is_one_line(mclab("ablate", "--grid", path, "--workers", 1), r"tiny\xff.yaml", "not valid UTF-8", "rename the file")
     assert snapshot(here) == before
 
 

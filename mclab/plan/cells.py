@@ -1,4 +1,4 @@
-"""From rows to cells: excluded, checked, stripped of what changes nothing, merged where they are the same."""
+"""Turn rows into cells: drop excluded rows, check the others, leave out keys that change nothing, merge equal cells."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,14 +20,17 @@ from mclab.plan.plan import CHANGE, Candidate, Cell
 from mclab.plan.rows import Draft, Rows
 from mclab.plan.source import Source
 
-#: Faults that are printed before the rest is only counted.
+#: The most faults that are printed; the rest is only counted.
 MOST_FAULTS = 8
 _MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What all cells share: the base, where each of its keys was written, the rules, and the limits of --smoke."""
+    """What all cells share: base, settings of the command line, rules, candidates, seeds, and the limits of --smoke.
+
+    `given`: the settings of the command line, which `base` includes; `combos`: the settings of each candidate.
+    """
 
     base: Flat
     given: tuple[Setting, ...]
@@ -48,7 +51,7 @@ class Remarks:
 
 
 def cells(rows: Rows, ground: Ground, remarks: Remarks) -> tuple[Cell, ...]:
-    """The distinct cells of the rows. Raises `ConfigError` with every distinct fault of every cell, a line each."""
+    """Return the distinct cells of the rows. Raises `ConfigError` with one line for each distinct fault."""
     labels, kept, faults = _labels(rows.axes), list[_Row](), dict[str, list[str]]()
     drafts = _included(rows, ground, labels, remarks)
     for draft, written in drafts:
@@ -68,7 +71,10 @@ def cells(rows: Rows, ground: Ground, remarks: Remarks) -> tuple[Cell, ...]:
 
 
 def _included(rows: Rows, ground: Ground, labels: dict[str, str], remarks: Remarks) -> list[tuple[Draft, str]]:
-    """The drafts that `exclude` leaves, without the keys that `when` takes away, each with its name as written."""
+    """Return the drafts that `exclude` does not match, each with its name as written.
+
+    Keys whose `when` does not hold are left out of the drafts.
+    """
     used = set[int]()
     kept: list[tuple[Draft, str]] = []
     slims = [replace(draft, settings=ground.when.kept(ground.base, draft.settings)) for draft in rows.drafts]
@@ -90,7 +96,7 @@ def _included(rows: Rows, ground: Ground, labels: dict[str, str], remarks: Remar
 
 
 def _unmet(rows: Rows, slims: Sequence[Draft], ground: Ground) -> Iterator[str]:
-    """A warning for every varied key whose `when` holds in no cell."""
+    """Yield a warning for every varied key whose `when` holds in no cell."""
     chosen = {item.path for combo in ground.combos for item in combo}
     for path, rule in ground.when.rules.items():
         combos = ground.combos if path in chosen else ((),)
@@ -118,7 +124,7 @@ class _Row:
 
 
 def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, str]) -> tuple[Cell, tuple[str, ...]]:
-    """A cell with all its candidates, and their warnings; candidates that are the same run are one."""
+    """Return a cell with all its candidates, and their warnings. Candidates that are the same run are merged."""
     found: dict[RunConfig, Candidate] = {}
     warnings: dict[str, None] = {}
     dead: frozenset[str] | None = None
@@ -167,7 +173,7 @@ def _check_variants(run: RunConfig, where: Callable[[str], str]) -> None:
 
 
 def _as_trained(run: RunConfig, given: RunConfig) -> RunConfig:
-    """`run` with the keys that change nothing in its result as they are in `given`."""
+    """Return `run` with the keys that do not change its result as they are in `given`."""
     for name, _, key in (path.partition(".") for path in sorted(UNSCIENTIFIC)):
         section, value = getattr(run, name), getattr(getattr(given, name), key)
         if getattr(section, key) != value:
@@ -187,7 +193,10 @@ def _values(draft: Draft, axes: Sequence[str]) -> dict[str, Any]:
 
 
 def _labels(axes: Sequence[str]) -> dict[str, str]:
-    """The last part of each axis, its whole path where two would be the same, or where it would be a section's."""
+    """Return the label of each axis: the last part of its path.
+
+    It is the whole path if two axes end in the same part, or if that part is the name of a section.
+    """
     last = [path.rpartition(".")[2] for path in axes]
     return {
         path: path if last.count(word) > 1 or word in sections() else word
@@ -203,7 +212,7 @@ def _name(draft: Draft, values: dict[str, Any], labels: dict[str, str]) -> str:
 
 
 def _faults(faults: dict[str, list[str]], count: int) -> list[str]:
-    """One line per fault, with the first cell that has it where not all have."""
+    """Return one line per fault. A line names the first cell that has the fault, unless all cells have it."""
     lines = []
     for line, names in faults.items():
         names = list(dict.fromkeys(names))
@@ -214,7 +223,7 @@ def _faults(faults: dict[str, list[str]], count: int) -> list[str]:
 
 
 def _merged(rows: Sequence[_Row], listed: int, notes: list[str]) -> tuple[Cell, ...]:
-    """The first of each set of equal cells. Notes what became of the cells as listed, where some are gone."""
+    """Return the first of each set of equal cells. A note is added if cells were excluded or merged."""
     first: dict[tuple[str, frozenset[RunConfig]], _Row] = {}
     same: list[str] = []
     for row in rows:
@@ -231,7 +240,7 @@ def _merged(rows: Sequence[_Row], listed: int, notes: list[str]) -> tuple[Cell, 
 
 
 def _crossed_with(cell: Cell) -> str:
-    """The values that a change is crossed with: each combination of them has a baseline of its own."""
+    """Return the values that a change is crossed with, as text: each combination of them has its own baseline."""
     return shown(
         {path: value for path, value in cell.values.items() if path != CHANGE} if CHANGE in cell.values else {}
     )

@@ -1,7 +1,7 @@
-"""The trials that a study's axes are judged by: every distinct one, at a step that nearly all of them have reached.
+"""Choose the trials by which a study's axes are judged: all distinct ones, at a step that nearly all have reached.
 
-Pruned trials are included: each was worse than half of the others when it was stopped. With only the trials that ran to
-their end, a value that always led to an early stop would not seem to matter.
+Pruned trials are included, since each was worse than half of the others when it was stopped. If only the trials that
+ran to their end were compared, a value that always led to an early stop would not seem to matter.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,9 @@ from mclab.plan.space_trials import Trial, Trials
 
 #: Share of the distinct trials that must have reached a step for all to be compared there.
 MOST = 0.9
-#: How far above the best predictor without recall a valid accuracy shows that a run has begun to recall: five times the
-#: standard error of 1,000 answers at 0.12, so that the luckiest of a hundred trials at chance does not.
+#: A run has begun to recall if its accuracy on valid is this much above the best predictor without recall. This is five
+#: times the standard error of 1,000 answers at 0.12, so that the luckiest of a hundred trials at chance does not reach
+#: it.
 BEGUN = 0.05
 #: Fewest good trials that a statement may rest on (Optuna's advice for PED-ANOVA).
 FEWEST_GOOD = 5
@@ -22,10 +23,11 @@ Looks = Mapping[int, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class Comparable:
-    """Distinct trials with the value that each is judged by in place of its own `values`.
+    """Distinct trials. The `values` of each are replaced by the value by which it is judged.
 
-    `step` is where the values were measured: `None` for the end of training, where no trial was pruned or nothing is
-    known of those that were; then pruned trials are left out. `left` are trials that had not come so far.
+    `step` is the step at which the values were measured. `None` is the end of training; then pruned trials are left
+    out. That is so if no trial was pruned, if nothing is known of the pruned ones, or if there are two objectives.
+    `left` is the number of trials that had not reached the step.
     """
 
     step: int | None
@@ -39,10 +41,10 @@ class Comparable:
 
 
 def comparable(found: Trials) -> Comparable:
-    """All distinct trials that are done or pruned, at the last step that at least `MOST` of them have come to.
+    """Return all distinct trials that are done or pruned, at the last step that the share `MOST` of them has reached.
 
-    Looks are of the first objective; with two, only the trials that are done are compared. Where `MOST` share no step,
-    it is the step that most trials have come to.
+    If no step was reached by so many, it is the step that most trials have reached. Evaluations during training are of
+    the first objective, so with two objectives only the trials that are done are compared.
     """
     ended = _distinct(found.trials)
     pruned = [trial for trial in ended if trial.status == "pruned"]
@@ -55,7 +57,7 @@ def comparable(found: Trials) -> Comparable:
 
 
 def _distinct(trials: Sequence[Trial]) -> list[Trial]:
-    """Of each set of runs the trial that measured them, in order of number."""
+    """Return one trial for each set of runs, the one that measured them; in order of number."""
     first: dict[tuple[str, ...], Trial] = {}
     for trial in sorted(trials, key=lambda trial: trial.repeat_of is not None):
         if trial.status == "pruned" or (trial.status == "done" and trial.values is not None):
@@ -64,7 +66,7 @@ def _distinct(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _step(trials: Sequence[Trial], looks: Looks) -> int | None:
-    """The last step with enough trials; `None` where no look at all is known of a pruned one."""
+    """Return the last step that enough trials have reached; `None` if no evaluation of a pruned trial is known."""
     if not any(looks.get(trial.number) for trial in trials if trial.status == "pruned"):
         return None
     came = dict[int, int]()
@@ -76,8 +78,10 @@ def _step(trials: Sequence[Trial], looks: Looks) -> int | None:
 
 
 def begun(found: Trials) -> tuple[int, int] | None:
-    """How many of the trials that are judged recall more than the best predictor without recall, and of how many it is
-    known. `None` where it is of none: the objective is a loss, or the records are from before baselines were stored."""
+    """Return how many of the comparable trials have begun to recall, and of how many trials that is known.
+
+    `None` if it is not known of any: the objective is a loss, or the records are older than the stored baselines.
+    """
     judged = comparable(found)
     if found.without_recall is None:
         return None
@@ -91,11 +95,11 @@ def begun(found: Trials) -> tuple[int, int] | None:
 
 
 def recalls(accuracy: float, without_recall: float) -> bool:
-    """Whether an accuracy on valid is above what is had without recall by more than chance gives."""
+    """Whether an accuracy on valid is above the score without recall by more than chance explains."""
     return accuracy > without_recall + BEGUN
 
 
 def meaningless(found: Trials) -> bool:
-    """Whether too few trials have begun to recall for what is good among them to be more than luck."""
+    """Whether so few trials have begun to recall that the good ones may be good by luck."""
     known = begun(found)
     return known is not None and known[0] < min(FEWEST_GOOD, known[1])

@@ -10,7 +10,7 @@ from mclab.config.strict import ConfigError
 from mclab.plan.dotted import ABSENT, Flat, Setting, overlaid, pairs, value_at
 from mclab.plan.source import Source
 
-#: Every cell is held against every condition under exclude.
+#: The most conditions under exclude, since every cell is checked against every condition.
 MOST_RULES = 1000
 
 
@@ -22,16 +22,17 @@ class Condition:
     text: str
 
     def holds(self, flat: Flat) -> bool:
-        """True where every key is there and has an allowed value."""
+        """True if the run has every key, each with an allowed value."""
         return all(
             (value := value_at(flat, path)) is not ABSENT and value in values for path, values in self.allowed.items()
         )
 
 
 def condition(data: Any, source: Source, at: str) -> Condition:
-    """A condition as written: `{model.mixer.aggregate: ssc}`; a list means any of its values (for pairs: that mix).
+    """Read a condition such as `{model.mixer.aggregate: ssc}`; a list of values means any of them.
 
-    Raises `ConfigError` for an unknown key or a value that the key never has.
+    For a key that holds lists, such as `pairs`, a list is one value. Raises `ConfigError` for an unknown key or a value
+    that the key never has.
     """
     if not isinstance(data, Mapping) or not data:
         raise source.error(at, f"{at}: needs a mapping of keys to values, got {quoted(data)}")
@@ -50,7 +51,7 @@ def _check_leaf(path: str, where: str) -> None:
 
 
 def _allowed(path: str, value: Any, where: str) -> tuple[Any, ...]:
-    """A list is one value for a key that holds lists, else several values."""
+    """Return the allowed values: a list is one value for a key that holds lists, else several values."""
     try:
         return (typed(path, value),)
     except ConfigError:
@@ -62,12 +63,15 @@ def _allowed(path: str, value: Any, where: str) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class When:
-    """The keys that exist only where a condition holds."""
+    """For some keys, the condition under which a run has the key at all."""
 
     rules: Mapping[str, Condition]
 
     def kept(self, base: Flat, items: tuple[Setting, ...]) -> tuple[Setting, ...]:
-        """The settings that stay. One that goes may take the ground from another's condition, so look again."""
+        """Return the settings whose conditions hold.
+
+        This is repeated: when a setting is dropped, the condition of another one may no longer hold.
+        """
         while self.rules:
             flat = overlaid(base, items)
             gone = [item for item in items if item.path in self.rules and not self.rules[item.path].holds(flat)]
@@ -77,13 +81,13 @@ class When:
         return items
 
     def idle(self, varied: Sequence[str]) -> list[str]:
-        """A warning for every key that nothing varies."""
+        """Return a warning for every key under `when` that is not varied."""
         paths = [path for path in self.rules if path not in varied]
         return [f"when: {path} is not varied here, so its condition changes nothing" for path in paths]
 
 
 def when(data: Any, source: Source) -> When:
-    """The grid's `when`. Raises `ConfigError` for an unknown key, a value that a key never has, a circle."""
+    """Read the grid's `when`. Raises `ConfigError` for an unknown key, a value that a key never has, or a circle."""
     if data is None:
         return When({})
     if not isinstance(data, Mapping):
@@ -99,7 +103,7 @@ def when(data: Any, source: Source) -> When:
 
 
 def _ring(path: str, rules: Mapping[str, Condition]) -> list[str]:
-    """The shortest way from a key over the keys in its condition, and in theirs, back to it; empty where none is."""
+    """Return the shortest way from a key over the keys in conditions back to the key; empty if there is none."""
     ways, seen = [[path]], set[str]()
     for way in ways:
         for other in rules[way[-1]].allowed:
@@ -118,7 +122,10 @@ def _circular(path: str, ring: Sequence[str]) -> str:
 
 
 def exclude(data: Any, source: Source, chosen: Sequence[str]) -> tuple[Condition, ...]:
-    """The grid's `exclude`: cells to leave out. `chosen` are the keys of select.over, which no cell has by itself."""
+    """Read the grid's `exclude`: the conditions of cells to leave out.
+
+    `chosen` are the keys of select.over. Every cell chooses their values itself, so they are refused here.
+    """
     if data is None:
         return ()
     if not isinstance(data, list):

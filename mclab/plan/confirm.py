@@ -1,4 +1,4 @@
-"""From the best point of a search to a grid that confirms it: one choice changed at a time, on seeds of its own."""
+"""Make a grid that confirms the best point of a search: it changes one choice at a time, on seeds of its own."""
 
 import json
 from collections.abc import Iterator
@@ -13,11 +13,12 @@ from mclab.plan.space import Params, Point, Space
 from mclab.plan.space_axes import Axis
 from mclab.plan.space_trials import Trial, Trials
 
-#: The first row: the point itself.
+#: The name of the first row, which is the best point itself.
 BEST = "best"
-#: Within this much accuracy a changed choice is as good as the best one's.
+#: A changed choice counts as even with the best one if their accuracies differ by no more than this.
 EVEN = 0.02
-#: A range with at most so many values is tried at each; another at this share of its width below and above the best.
+#: A range of at most `MOST_VALUES` values is tried at each of them. A longer one is tried below and above the best
+#: value, at a distance of `STEP` times its width.
 MOST_VALUES, STEP = 5, 0.25
 MIXER = "model.mixer"
 
@@ -33,7 +34,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The grid around a trial: its rows but the first, and what could not be tried, with the reason."""
+    """The grid around a trial, as `data`.
+
+    `changes` are all its rows except the first; `refused` are the changes that could not be tried, with the reason.
+    """
 
     trial: Trial
     changes: tuple[Change, ...]
@@ -42,7 +46,7 @@ class Confirmation:
 
     @property
     def text(self) -> str:
-        """The grid as a file."""
+        """The grid as the text of a file."""
         lines = [
             f"# One change at a time around trial {self.trial.number} of a search, written by mclab sweep --confirm."
         ]
@@ -59,9 +63,9 @@ class Confirmation:
 
 
 def confirmation(space: Space, found: Trials) -> Confirmation:
-    """One change at a time around the best trial of a study of this space.
+    """Return a grid that changes one choice at a time at the best trial of `found`, a study of this space.
 
-    Raises `ConfigError` where no trial is done, and where nothing can be changed.
+    Raises `ConfigError` if no trial is done, and if nothing can be changed.
     """
     if not found.best():
         raise ConfigError("--confirm: no trial is done, so there is no best point to confirm")
@@ -81,13 +85,18 @@ def confirmation(space: Space, found: Trials) -> Confirmation:
 
 
 def seeds_of(space: Space) -> Any:
-    """Seeds until told, none that the search has used: the score of the best of many trials is partly the luck of
-    those."""
+    """Return the grid's `seeds`: until told, from the first seed after those of the search.
+
+    The search's own seeds are not used again: the score of the best of many trials is partly luck on these seeds.
+    """
     return {UNTIL: TOLD, "from": max(space.seeds) + 1, "even": EVEN}
 
 
 def _changes(space: Space, trial: Trial, best: Point) -> tuple[list[Change], list[str]]:
-    """Every other value of each axis that changes something at the best point, where rules between keys allow it."""
+    """Return a change to every other value of each axis, and the changes that rules between keys refuse.
+
+    Axes and values that change nothing at the best point are left out.
+    """
     names, changes, refused = _names(space), list[Change](), list[str]()
     seen = {best.run_ids}
     for axis in space.axes:
@@ -107,13 +116,13 @@ def _changes(space: Space, trial: Trial, best: Point) -> tuple[list[Change], lis
 
 
 def _names(space: Space) -> dict[str, str]:
-    """The last part of each axis, the whole path where two would be the same."""
+    """Return the name of each axis: the last part of its path, or the whole path if two axes end in the same part."""
     last = [axis.path.rpartition(".")[2] for axis in space.axes]
     return {a.path: a.path if last.count(word) > 1 else word for a, word in zip(space.axes, last, strict=True)}
 
 
 def _others(axis: Axis, at: Scalar) -> Iterator[Scalar]:
-    """The values to be tried in place of the best one."""
+    """Yield the values to be tried in place of the best value `at`."""
     listed = axis.listed()
     if axis.spec.kind == "choice" or 0 < len(listed) <= MOST_VALUES:
         yield from (value for value in listed if value != at)
@@ -126,7 +135,7 @@ def _others(axis: Axis, at: Scalar) -> Iterator[Scalar]:
 
 
 def _rounded(axis: Axis, value: float) -> Scalar:
-    """On the range's step; three digits where it has none."""
+    """Round a value to the range's step, or to three digits if the range has no step."""
     spec = axis.spec
     assert spec.low is not None
     assert spec.high is not None
@@ -138,8 +147,10 @@ def _rounded(axis: Axis, value: float) -> Scalar:
 
 
 def _moved(space: Space, params: Params, path: str, value: Scalar) -> Params:
-    """The point with one axis moved, without what its conditions then take away. An axis that they bring has no best
-    value yet and stays as in the search's base."""
+    """Return the point with the axis `path` at `value`, without the axes whose conditions then fail.
+
+    An axis whose condition holds only now has no best value yet; it stays as in the search's base.
+    """
     kept: dict[str, Scalar] = {}
     for axis in space.axes:
         if space.asked(axis, kept) and (axis.path == path or axis.path in params):
@@ -148,7 +159,7 @@ def _moved(space: Space, params: Params, path: str, value: Scalar) -> Params:
 
 
 def _difference(base: Flat, row: Flat) -> dict[str, Any]:
-    """The settings that lead from one to the other; another kind of mixer as a whole."""
+    """Return the settings that lead from `base` to `row`; another kind of mixer is given as a whole mapping."""
     change: dict[str, Any] = {}
     if value_at(base, f"{MIXER}.name") != value_at(row, f"{MIXER}.name") or (MIXER in base) != (MIXER in row):
         change[MIXER] = row[MIXER] if MIXER in row else nested(row)["model"]["mixer"]
@@ -162,5 +173,5 @@ def _difference(base: Flat, row: Flat) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """JSON is YAML, and quotes every text that YAML would take for something else."""
+    """Return `value` as JSON, which is also YAML: every text that YAML could read as something else is in quotes."""
     return json.dumps(value, ensure_ascii=False)

@@ -26,9 +26,10 @@ ABSENT = object()
 
 @dataclass(frozen=True)
 class Setting:
-    """One key given one value. `clears` are mappings that it replaces; `flat` are the dotted keys that it sets.
+    """One key with its value. `clears`: the mappings that it replaces; `flat`: the dotted keys that it sets.
 
-    `named` are those of the keys that a mixer's name stands for, each with the name.
+    `named`: the keys that are set because a mixer's name stands for them, each with that name. `where` is the place for
+    messages.
     """
 
     path: str
@@ -54,7 +55,7 @@ def within(path: str, other: str) -> bool:
 
 
 def setting(path: str, value: Any, where: str, top: str = "") -> Setting:
-    """A setting of a known key. Raises `ConfigError` for an unknown key, and for `seed`, which `seeds` gives."""
+    """Return a setting of a known key. Raises `ConfigError` for an unknown key, and for `seed`, which `seeds` sets."""
     prefix = f"{where}: {top}" if top else where
     if path == "seed":
         raise ConfigError(f"{prefix}: seed: is no axis; list the seeds under seeds, e.g. seeds: 0..4")
@@ -73,7 +74,10 @@ def setting(path: str, value: Any, where: str, top: str = "") -> Setting:
 
 
 def refuse_contradictions(items: Sequence[Setting]) -> None:
-    """Raise `ConfigError` where one of these, which are written together, contradicts a mixer's name in another."""
+    """Raise `ConfigError` if a key of these settings contradicts a mixer's name in another one of them.
+
+    The settings are written together, so the later one does not simply win.
+    """
     for item in items:
         for path, name in item.named.items():
             for other in items:
@@ -93,7 +97,7 @@ def settings(data: Any, source: Source, at: str) -> tuple[Setting, ...]:
 
 
 def parents_first(items: Iterable[Setting]) -> tuple[Setting, ...]:
-    """Whole mappings before the keys in them, else as given."""
+    """Return the settings in their order, except that whole mappings come before the keys in them."""
     return tuple(sorted(items, key=lambda item: item.path.count(".") if _is_whole(item) else 99))
 
 
@@ -102,9 +106,9 @@ def _is_whole(item: Setting) -> bool:
 
 
 def pairs(data: Mapping[Any, Any], into: Container[str], path: str, where: str) -> Iterator[tuple[str, Any]]:
-    """Dotted path and value of everything in `data`, opening the mappings whose path is in `into`.
+    """Yield dotted path and value of everything in `data`; the mappings whose path is in `into` are opened.
 
-    Raises `ConfigError` where a key comes twice, once nested and once dotted.
+    Raises `ConfigError` if a key is given twice, once nested and once dotted.
     """
     seen: set[str] = set()
     for full, value in _walk(data, into, path):
@@ -124,7 +128,7 @@ def _walk(data: Mapping[Any, Any], into: Container[str], path: str) -> Iterator[
 
 
 def overlaid(base: Flat, over: Iterable[Setting]) -> Flat:
-    """`base` with these settings applied in their order."""
+    """Return `base` with these settings applied in their order."""
     flat = dict(base)
     for item in over:
         for gone in item.clears:
@@ -135,15 +139,16 @@ def overlaid(base: Flat, over: Iterable[Setting]) -> Flat:
 
 
 def written_at(path: str, over: Iterable[Setting], source: Source) -> str:
-    """Where the value of `path` was written: in the last setting that covers it, else in the base."""
+    """Return where the value of `path` was written: in the last setting that covers it, else in the base."""
     covering = [item.where for item in over if item.covers(path)]
     return covering[-1] if covering else source.at(f"base.{path}")
 
 
 def nested(flat: Flat, where: Where = "") -> dict[str, Any]:
-    """A flat mapping as the nested one that the config models read.
+    """Return a flat mapping as the nested one that the config models read.
 
-    Raises `ConfigError` for a key in what is no mapping: about the value there, where no run would take it.
+    Raises `ConfigError` for a key inside a value that is no mapping. If no run would take that value, the error is
+    about the value.
     """
     tree: dict[str, Any] = {}
     for path, value in flat.items():
@@ -161,9 +166,9 @@ def nested(flat: Flat, where: Where = "") -> dict[str, Any]:
 
 
 def base_of(data: Any, source: Source) -> tuple[Flat, int | None]:
-    """The keys of a file's `base`, and its seed. Keys are checked one by one; rules between keys wait for the cells.
+    """Return the keys of a file's `base`, and its seed. Each key is checked; rules between keys are checked later.
 
-    Raises `ConfigError` for what is no mapping, a key that no run has, a value that no run takes under it.
+    Raises `ConfigError` if `base` is no mapping, for a key that no run has, and for a value that the key does not take.
     """
     if data is None:
         return {}, None
@@ -182,7 +187,7 @@ def base_of(data: Any, source: Source) -> tuple[Flat, int | None]:
 
 
 def question_of(value: Any, source: Source) -> str | None:
-    """A file's `question`. Raises `ConfigError` for what is no text."""
+    """Return a file's `question`. Raises `ConfigError` if it is no text."""
     if value is not None and not isinstance(value, str):
         raise source.error("question", f"question: needs text, got {quoted(value)}; put it in quotes")
     return value.strip() if value else None
@@ -191,8 +196,10 @@ def question_of(value: Any, source: Source) -> str | None:
 def check_top(
     data: Mapping[str, Any], keys: Sequence[str], owner: str, of_a_run: str, hints: Mapping[str, str], source: Source
 ) -> None:
-    """Raise `ConfigError` for a key at the top of a file that `owner` has not, with what to do instead: `hints` by key,
-    `of_a_run` for a key of the run itself."""
+    """Raise `ConfigError` for a key at the top of a file that is not in `keys`, with a hint on what to do instead.
+
+    `owner` names the kind of file. `hints` are hints by key, `of_a_run` is the hint for a key of the run itself.
+    """
     for key in data:
         if key in keys:
             continue
@@ -203,7 +210,7 @@ def check_top(
 
 
 def value_at(flat: Flat, path: str) -> Any:
-    """What a run holds under a key, its default where `flat` is silent, `ABSENT` where it has no such key."""
+    """Return what a run holds under a key: the value in `flat`, else its default; `ABSENT` if it has no such key."""
     if path in flat:
         return normalised(path, flat[path])
     section = path.rpartition(".")[0]
@@ -214,10 +221,10 @@ def value_at(flat: Flat, path: str) -> Any:
 
 
 def with_names_expanded(flat: Mapping[str, Any], where: Callable[[str], str]) -> dict[str, Any]:
-    """`flat` with the keys that a mixer's name or preset stands for in place of it; a wrong name stays, to be refused
-    by the schema.
+    """Return `flat` with the keys that a mixer's name or preset stands for, in place of the name.
 
-    Raises `ConfigError`, at `where` of the key, for a key that contradicts the name.
+    A wrong name stays, so that the schema refuses it. Raises `ConfigError`, at `where` of the key, for a key that
+    contradicts the name.
     """
     name = flat.get(_MIXER)
     given = {path.removeprefix(_INSIDE): value for path, value in flat.items() if path.startswith(_INSIDE)}
@@ -236,7 +243,7 @@ def with_names_expanded(flat: Mapping[str, Any], where: Callable[[str], str]) ->
 
 
 def _keys_of_name(path: str, value: Any) -> dict[str, str]:
-    """The keys that a mixer's name in the value of `path` stands for, each with the name."""
+    """Return the keys that the mixer's name in `value`, the value of `path`, stands for, each with the name."""
     if path == _MIXER and isinstance(value, Mapping):
         path, value = f"{_MIXER}.name", value.get("name")
     if path not in (_MIXER, f"{_MIXER}.name") or not isinstance(value, str):
@@ -245,7 +252,10 @@ def _keys_of_name(path: str, value: Any) -> dict[str, str]:
 
 
 def _contradiction(path: str, name: str, keys: Mapping[str, Any], value: Any) -> str:
-    """The fault of a key with another value than `name` has there; `keys` are all that the name stands for."""
+    """Return the message for a key with another value than the one that `name` gives it.
+
+    `keys` are all the keys that the name stands for.
+    """
     key = path.removeprefix(_INSIDE)
     whole = {"name": value} if key == "name" else {**keys, key: value}
     return f"{path}: {name} has {shown(keys[key])} there; write a mapping for another, {_MIXER}: {shown(whole)}"
@@ -257,7 +267,7 @@ def differ(path: str, one: Any, other: Any) -> bool:
 
 
 def normalised(path: str, value: Any) -> Any:
-    """`value` as a run holds it; as it is where no run would take it (the schema complains later)."""
+    """Return `value` as a run holds it; unchanged if no run would take it (the schema complains later)."""
     try:
         return typed(path, value) if path in by_path() else value
     except ConfigError:

@@ -1,4 +1,4 @@
-"""A grid file to a plan: base, overrides, rows, conditions, selection, seeds, in that order."""
+"""Make a plan from a grid file: base, overrides, rows, conditions, selection, seeds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -43,10 +43,11 @@ def load_plan(
     quick: bool = False,
     content: bytes | None = None,
 ) -> Plan:
-    """The plan of a YAML grid. `overrides` are `train.steps=50` and the like, `seeds` is the command line's (`0..4`).
+    """Return the plan of a YAML grid. `overrides` are texts like `train.steps=50`, `seeds` is a text like `0..4`.
 
-    `quick` takes the reduced form that the grid's quick block describes; `content` is the file's, where it has been
-    read already. Raises `ConfigError` with file, line, key and the nearest right thing; nothing else for any text.
+    With `quick` it is the plan of the reduced form that the grid's quick block describes. `content` is the content of
+    the file, if it has been read already. Raises `ConfigError` with file, line, key and a suggestion; no text leads to
+    another error.
     """
     data, source = load(read(path) if content is None else content, str(path))
     if data is None:
@@ -67,8 +68,9 @@ def plan_from(
     source: Source | None = None,
     quick: bool = False,
 ) -> Plan:
-    """As `load_plan`, for data that is at hand; `{}` is one run of defaults. `name` names the plan and, without a
-    `source`, the place in messages.
+    """Like `load_plan`, for data instead of a file; `{}` is one run of defaults.
+
+    `name` is the name of the plan and, without a `source`, of the place in messages.
     """
     given = Given(source.name if source else None, tuple(overrides), seeds, smoke, quick)
     source = source or Source(name)
@@ -87,14 +89,14 @@ def _given(plan: Plan, given: Given) -> Plan:
 
 
 def _published(plan: Plan, data: Mapping[str, Any], source: Source) -> Plan:
-    """The plan with the grid's `paper` block, which is the same in full and in the quick form."""
+    """Return the plan with the grid's `paper` block, which is the same in the full and in the quick form."""
     if PAPER not in data:
         return plan
     return replace(plan, paper=paper_from(data[PAPER], known_rows(data, plan), source))
 
 
 def known_rows(data: Mapping[str, Any], plan: Plan) -> list[str]:
-    """The names of a grid's rows, in full and in its quick form; of a grid without changes those of its cells."""
+    """Return the names of a grid's rows, in its full and its quick form; without changes those of its cells."""
     quick = data.get("quick")
     blocks = (data.get("changes"), quick.get("changes") if isinstance(quick, Mapping) else None)
     written = [str(name) for block in blocks if isinstance(block, Mapping) for name in block]
@@ -102,7 +104,7 @@ def known_rows(data: Mapping[str, Any], plan: Plan) -> list[str]:
 
 
 def _quick_plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source) -> Plan:
-    """The reduced grid. A `select` of the full grid may count on more seeds than it has."""
+    """Return the plan of the reduced grid. It may have fewer seeds than the `select` of the full grid asks for."""
     small, moved = reduced(data, source)
     line = replace(line, fewer=line.fewer or "select" not in data[QUICK])
     plan = _plan(small, f"{name}-{QUICK}", line, moved)
@@ -110,7 +112,7 @@ def _quick_plan(data: Mapping[str, Any], name: str, line: CommandLine, source: S
 
 
 def _check_quick(data: Mapping[str, Any], name: str, source: Source) -> None:
-    """Raise `ConfigError` for a fault in the reduced form, so that it is found before it is wanted."""
+    """Raise `ConfigError` for a fault in the reduced form, so that the fault is found before anybody uses this form."""
     reduced(data, source)
     try:
         _quick_plan(data, name, CommandLine(), source)
@@ -137,7 +139,7 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
     ground = Ground(overlaid(base, line.settings), line.settings, conditions, excluded, combos, wanted, source, limits)
     remarks.warnings.update(dict.fromkeys((*conditions.idle((*table.axes, *chosen)), *_unnamed(table))))
     found = cells(table, ground, remarks)
-    steps = value_at(base, "train.steps")  # a fault in it has been found in the cells
+    steps = value_at(base, "train.steps")  # if it is wrong, the cells have been refused
     return Plan(
         name=name,
         question=question_of(data.get("question"), source),
@@ -156,7 +158,7 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
 
 
 def _resolved(until: Until | None, cells: tuple[Cell, ...]) -> Until | None:
-    """The rule with the resolution of the metric, the coarsest of all rows."""
+    """Return the rule with the resolution of the metric: the coarsest one of all rows."""
     if until is None:
         return None
     return replace(until, step=resolution(next(iter(cell.candidates[0].runs.values())) for cell in cells))
@@ -165,14 +167,16 @@ def _resolved(until: Until | None, cells: tuple[Cell, ...]) -> Until | None:
 def _seeds(
     data: Mapping[str, Any], seed: int | None, line: CommandLine, source: Source
 ) -> tuple[tuple[int, ...], Until | None]:
-    """The seeds: the command line's, else the grid's, else the base's one, else 0; and the rule that adds them, where
-    the grid's are used and have one."""
+    """Return the seeds, and the rule that adds seeds, if the grid's seeds are used and have such a rule.
+
+    The seeds are those of the command line, else those of the grid, else the base's `seed`, else 0.
+    """
     one = seed if line.seed is None else line.seed
     if line.seed is not None and (line.seeds is not None or "seeds" in data):
         way = "keep --seeds" if line.seeds is not None else f"write --seeds {line.seed}..{line.seed}"
-        raise ConfigError(f"seed={line.seed}: seed: is given beside seeds; {way}")
+        raise ConfigError(f"seed={line.seed}: seed: is given together with seeds; {way}")
     if one is not None and (line.seeds is not None or "seeds" in data):
-        raise source.error("base.seed", "seed: is given beside seeds; keep seeds")
+        raise source.error("base.seed", "seed: is given together with seeds; keep seeds")
     given, until = data.get("seeds", [one or 0]), None
     if isinstance(given, Mapping):
         until, start = until_from(given, source)
@@ -188,14 +192,14 @@ def _varied(table: Rows) -> list[Setting]:
 
 
 def _baseline(table: Rows, first: Cell) -> list[str]:
-    """With changes the base is a row only where a change is empty."""
+    """Return a note that names the baseline if no change is empty: then the base itself is no row."""
     if not table.named or any(not draft.settings for draft in table.drafts):
         return []
     return [f"the baseline is `{first.name}`, the first change; add `base: {{}}` on top to compare with the base"]
 
 
 def _unnamed(table: Rows) -> list[str]:
-    """A mapping without a name may have been meant to change only the keys in it."""
+    """Return a warning for each mapping without a name: it may have been meant to change only the keys in it."""
     return [
         f"{item.where}: {item.path}: {shown(item.value)} replaces it as a whole, the rest is at its defaults; "
         f"name it to confirm, or write {item.path}.KEY to change one key"

@@ -25,7 +25,7 @@ _SCALARS = {
 
 
 def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """What a plain scalar may be, by its first character; the first pattern that matches decides."""
+    """Return the possible types of a plain scalar by its first character; the first pattern that matches decides."""
     table: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     for name, (pattern, firsts) in _SCALARS.items():
         for first in firsts:
@@ -38,7 +38,7 @@ def _float(text: str) -> float:
 
 
 def _scalar(kind: str, make: Callable[[str], Any]) -> Callable[[yaml.SafeLoader, yaml.ScalarNode], Any]:
-    """A constructor for scalars; `!!int x` fails here."""
+    """Return a constructor for scalars of one kind. It refuses text of another kind, such as `!!int x`."""
 
     def construct(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
         text = loader.construct_scalar(node)
@@ -71,13 +71,16 @@ class GridLoader(yaml.SafeLoader):  # type: ignore[misc]
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-        """Text keys, own keys over merged ones. `check_document` has refused other kinds of keys and repeated ones."""
+        """Return the mapping, with keys as text; its own keys win over merged ones.
+
+        `check_document` has already refused keys of other kinds, and repeated ones.
+        """
         self.flatten_mapping(node)
         return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
 
 
 def read(path: str | Path) -> bytes:
-    """The bytes of a grid's file, which may be a pipe and so be read but once. Raises `ConfigError`."""
+    """Return the bytes of a grid's file, which may be a pipe and can then be read only once. Raises `ConfigError`."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -85,7 +88,10 @@ def read(path: str | Path) -> bytes:
 
 
 def load(content: bytes, name: str) -> tuple[Any, Source]:
-    """The data of a YAML file that is called `name`, and the line of each key. Raises `ConfigError`, file and line."""
+    """Return the data of a YAML file and the line of each key. Raises `ConfigError` with file and line.
+
+    `name` is the file's name.
+    """
     try:
         return load_text(content.decode("utf-8-sig"), name)
     except UnicodeDecodeError as error:
@@ -93,7 +99,7 @@ def load(content: bytes, name: str) -> tuple[Any, Source]:
 
 
 def load_text(text: str, name: str, at: str = "") -> tuple[Any, Source]:
-    """As `load`, for text that is called `name` in messages; `at` is the key that it is the value of."""
+    """Like `load`, for text that messages call `name`; if the text is the value of a key, `at` is that key."""
     source = Source(name)
     try:
         loader = GridLoader(text)
@@ -112,7 +118,7 @@ def load_text(text: str, name: str, at: str = "") -> tuple[Any, Source]:
 
 
 def parse_value(text: str, at: str = "") -> Any:
-    """The value of a command line's `at=text`, typed as in a grid. Raises `ConfigError`."""
+    """Return the value of `at=text` on a command line, typed as in a grid. Raises `ConfigError`."""
     try:
         return load_text(text, "value", at)[0]
     except ConfigError as error:

@@ -10,10 +10,11 @@ from mclab.plan.plan import CHANGE, Cell, Plan, row_name
 
 
 def narrowed(plan: Plan, only: Sequence[str]) -> Plan:
-    """The plan with the cells that have each of these `key=value`; of one key given twice either value will do.
+    """Return the plan with the cells that have all these `key=value`; if a key is given twice, either value is enough.
 
-    A key is one that varies, by its path or its last word; any other key of a run, by its path; or `change`, the name
-    of a row. Raises `ConfigError` for a key or a value that the plan does not have, and where no cell has them all.
+    A key is one that varies, by its path or the last part of it; or any other key of a run, by its path; or `change`,
+    for the name of a row. Raises `ConfigError` for a key or a value that the plan does not have, and if no cell has all
+    of them.
     """
     if not only:
         return plan
@@ -33,7 +34,7 @@ def narrowed(plan: Plan, only: Sequence[str]) -> Plan:
 
 
 def _parsed(plan: Plan, text: str) -> tuple[str, str]:
-    """Key and value as they are in the plan's cells."""
+    """Return the path and the value in `text`, as they are in the plan's cells."""
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not key:
         raise ConfigError(f"--only: {text}: needs key=value, e.g. --only task.name=mqar")
@@ -55,7 +56,7 @@ def _path(plan: Plan, key: str) -> str:
 
 
 def _value(plan: Plan, cell: Cell, path: str) -> str | None:
-    """What a cell has there, as a grid's author writes it; `None` where it has nothing."""
+    """Return the value of a cell at `path`, as a grid's author writes it; `None` if the cell has none."""
     if path == CHANGE:
         return row_name(cell) if plan.named or CHANGE in plan.axes else None
     found = cell.values if path in plan.axes else dict(leaves(next(iter(cell.candidates[0].runs.values()))))

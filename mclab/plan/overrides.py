@@ -13,7 +13,7 @@ from mclab.plan.seeds import seeds_from
 #: Keys that make a run small, and the largest value that --smoke leaves each.
 SMOKE = {"train.steps": 2, "train.batch": 8, "eval.every": 1, "eval.valid": 8, "eval.test": 8}
 SMOKE_SEEDS = 2
-#: Letters of an override in a message about it.
+#: The most letters of an override that a message shows.
 _WIDTH = 100
 SMOKE_NOTE = "smoke: two steps on small sets, to see that everything runs; the numbers mean nothing"
 
@@ -38,9 +38,10 @@ class CommandLine:
 
 
 def parse_overrides(texts: Iterable[str]) -> tuple[tuple[Setting, ...], int | None]:
-    """The settings that `key=value` texts give, and the value of `seed=` among them.
+    """Return the settings that `key=value` texts give, and the value of `seed=` among them.
 
-    Raises `ConfigError` for a text without `=`, an unknown key, a key given twice, a word and a key that contradict.
+    Raises `ConfigError` for a text without `=`, an unknown key, a key given twice, and a key that contradicts a mixer's
+    name.
     """
     found: dict[str, Setting] = {}
     seed: int | None = None
@@ -84,7 +85,7 @@ def seeds_from_text(text: str) -> tuple[int, ...]:
         return ConfigError(f"--{message}")
 
     bare = text.strip()
-    if bare == "0":  # no seeds at all would be nothing to ask for
+    if bare == "0":  # it can only be seed 0: nobody asks for no seeds
         return (0,)
     try:
         value = parse_value(f"[{bare}]" if "," in bare and not bare.startswith("[") else bare)
@@ -94,7 +95,7 @@ def seeds_from_text(text: str) -> tuple[int, ...]:
 
 
 def refuse_varied(given: Sequence[Setting], varied: Sequence[Setting], chosen: Sequence[str]) -> None:
-    """Raise `ConfigError` where an override meets a key that the grid varies or chooses, or a mapping around it."""
+    """Raise `ConfigError` if an override sets a key that the grid varies or chooses, or a mapping around such a key."""
     for item in given:
         for path in chosen:
             if _meet(item.touches, (path,)):
@@ -111,12 +112,12 @@ def _meet(these: Sequence[str], those: Sequence[str]) -> bool:
 
 
 def smoke_limits(given: Sequence[Setting]) -> dict[str, int]:
-    """The most that --smoke leaves of each key, but for the keys that an override gave."""
+    """Return the largest value that --smoke allows for each key; keys that an override sets have no limit."""
     kept = {path for item in given for path in item.flat}
     return {path: most for path, most in SMOKE.items() if path not in kept}
 
 
 def smaller(flat: Flat, limits: Mapping[str, int]) -> Flat:
-    """`flat` with no key above its limit, defaults included."""
+    """Return `flat` with no key above its limit; this also lowers defaults."""
     found = ((path, value_at(flat, path), most) for path, most in limits.items())
     return flat | {path: min(value, most) if isinstance(value, int) else value for path, value, most in found}

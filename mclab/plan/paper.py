@@ -1,6 +1,6 @@
-"""A grid's `paper` block: what a publication prints of its rows, read, checked, and as `plan.json` holds it.
+"""A grid's `paper` block: what a publication prints of its rows; to be read, checked, and stored in `plan.json`.
 
-It changes no run: its figures are compared with what the runs gave.
+The block changes no run: its figures are compared with the results of the runs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,13 +20,13 @@ Metric = Literal[
     "accuracy", "value_accuracy", "values_found", "token_accuracy", "loss", "bits", "tokens_per_s", "mmacs"
 ]
 METRICS: tuple[Metric, ...] = get_args(Metric)
-#: Metrics of which more is better; of the others less.
+#: Metrics for which larger is better; for the others smaller is better.
 RISING = frozenset({"accuracy", "value_accuracy", "values_found", "token_accuracy", "tokens_per_s"})
 #: Metrics that say what a run costs, and nothing about what it has learned: they get no verdict.
 COSTS = frozenset({"tokens_per_s", "mmacs"})
 Better = Literal["up", "down"]
 BETTER: tuple[Better, ...] = get_args(Better)
-#: For a figure that was drawn and not printed: how the row does against those that it is compared with.
+#: In place of a figure that a publication shows only in a plot: how the row compares with the rows in `against`.
 Word = Literal["better", "worse", "even"]
 WORDS: tuple[Word, ...] = get_args(Word)
 
@@ -35,9 +35,9 @@ WORDS: tuple[Word, ...] = get_args(Word)
 class Column:
     """A column of the published table: which cells and slices of the grid correspond to it, and which metric.
 
-    `where`: the values that the keys of a run, its task as on the slice, may have. Several cells, and several slices of
-    one, are averaged with equal weights. `better` and `unit` are those of the published figures. `margin`: two
-    rows whose difference is within it, in units of the metric, are even; `None` where no margin is given.
+    `where`: the values that a run's keys may have; the task's keys are those of the slice. Several cells, and several
+    slices of one cell, are averaged with equal weights. `better` and `unit` are those of the published figures.
+    `margin`: two rows are even if their difference is within it, in units of the metric; `None` if no margin is given.
     """
 
     name: str
@@ -59,7 +59,7 @@ class PaperRow:
 
 @dataclass(frozen=True)
 class Paper:
-    """A published table. `rows` are those that the publication has, by the names of the grid's changes."""
+    """A published table. `rows` are the rows that the publication has, named as the grid's changes."""
 
     source: str
     columns: tuple[Column, ...]
@@ -67,7 +67,7 @@ class Paper:
 
 
 def as_dict(paper: Paper) -> dict[str, Any]:
-    """Plain data, which JSON keeps exactly."""
+    """Return the paper as plain data, which JSON keeps exactly."""
     return {
         "source": paper.source,
         "columns": [{**asdict(column), "where": _plain(column.where)} for column in paper.columns],
@@ -96,14 +96,14 @@ PAPER = "paper"
 KEYS = ("source", "columns", "rows")
 COLUMN_KEYS = ("where", "metric", "better", "unit", "margin")
 ROW_KEYS = ("figures", "against")
-#: Letters of a source and of a unit, which are printed in heads and captions.
+#: The most letters of a source and of a unit, since these are printed in headings and captions.
 _LONGEST = 200
 
 
 def paper_from(data: Any, known: Sequence[str], source: Source) -> Paper:
-    """The block as written under `paper`; `known` are the names of the grid's rows.
+    """Read the block under `paper`; `known` are the names of the grid's rows.
 
-    Raises `ConfigError`, one line: file, line, key, and the nearest right thing.
+    Raises `ConfigError` with one line: file, line, key, and a suggestion.
     """
     block = _mapping(data, PAPER, KEYS, source)
     if lacking := [key for key in KEYS if key not in block]:
@@ -153,7 +153,7 @@ def _known_row(name: str, known: Sequence[str], at: str, source: Source) -> None
 
 
 def _against(value: Any, name: str, rows: Sequence[str], at: str, source: Source) -> Iterable[str]:
-    """One name or a list of them: rows of the block, so that there are figures to compare with."""
+    """Return the names in `against`, one or a list; only rows of the block have figures to compare with."""
     given = value if isinstance(value, list) else [] if value is None else [value]
     for other in given:
         if not isinstance(other, str) or other not in rows:
@@ -167,7 +167,10 @@ def _against(value: Any, name: str, rows: Sequence[str], at: str, source: Source
 
 
 def _figures(value: Any, columns: Sequence[str], at: str, source: Source) -> tuple[float | Word | None, ...]:
-    """A list in the columns' order, a mapping of columns, or one of `WORDS` for all; the rest is not published."""
+    """Return one figure for each column, `None` if it is not published.
+
+    `value` is a list in the columns' order, a mapping from columns to figures, or one of `WORDS` for all columns.
+    """
     if value is None or (isinstance(value, str) and value in WORDS):
         return (value,) * len(columns)
     if isinstance(value, list):
@@ -230,7 +233,7 @@ def _mapping(data: Any, at: str, keys: Sequence[str], source: Source, empty: boo
 
 
 def paper_schema(condition: dict[str, Any]) -> dict[str, Any]:
-    """JSON Schema of the block; `condition` is that of a mapping of keys to values."""
+    """Return the JSON Schema of the block; `condition` is the schema of a mapping of keys to values."""
     text = {"type": "string", "minLength": 1}
     above = {"type": "number", "exclusiveMinimum": 0, "description": "rows nearer than this are even"}
     column = {

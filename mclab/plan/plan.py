@@ -1,4 +1,4 @@
-"""A grid, resolved: cells, each with the candidates it chooses from, each with a run per seed; and how much that is."""
+"""A resolved grid: its cells, the candidates of each cell, a run per seed for each candidate; and the work for them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from mclab.config.versions import versions
 from mclab.plan.paper import Paper
 from mclab.plan.seeds import Until
 
-#: The axis of the changes' names where a grid crosses them with `grid` or `zip`. Not a key of a run.
+#: The axis with the names of the changes, if a grid crosses changes with `grid` or `zip`. It is not a key of a run.
 CHANGE = "change"
 
 
@@ -31,7 +31,7 @@ class Select:
 class Candidate:
     """One setting of the selected keys (empty without `select`), with the run of every seed.
 
-    `ids` are the runs' ids where they were read from a stored plan: those that its records were stored under.
+    `ids`: if the plan was read from a file, the run ids by seed under which its records were stored.
     """
 
     values: dict[str, Leaf]
@@ -39,7 +39,7 @@ class Candidate:
     ids: dict[int, str] = field(default_factory=dict, compare=False)
 
     def run_ids(self) -> dict[int, str]:
-        """The run's id by seed."""
+        """Return {seed: run id}."""
         return self.ids or self._hashed
 
     @cached_property
@@ -61,7 +61,7 @@ class Cell:
 
 
 def row_name(cell: Cell) -> str:
-    """The name of the row that a cell is in where other axes are columns: its change, else its own name."""
+    """Return the name of a cell's row in a table whose columns are the other axes: its change, else its own name."""
     return str(cell.values.get(CHANGE, cell.name))
 
 
@@ -69,8 +69,8 @@ def row_name(cell: Cell) -> str:
 class Given:
     """What a command line gave to make a plan, as it was typed; `grid` is the file, `None` for a run without one.
 
-    `steps` are the grid's own steps of training, without the overrides; 0 in a plan that was stored before they were.
-    `only` are the values that the cells were narrowed to (`mclab.plan.only`).
+    `steps` is the grid's own number of training steps, without the overrides; 0 in a stored plan that is older than
+    this field. `only` are the values that the cells were narrowed to (`mclab.plan.only`).
     """
 
     grid: str | None = None
@@ -84,18 +84,20 @@ class Given:
 
 @dataclass(frozen=True)
 class Plan:
-    """A grid, resolved. `axes` are the varied keys' dotted paths. The first cell is the baseline; where changes are
-    crossed with other axes (`CHANGE` is among them), a cell's is the first change with the same other values.
+    """A resolved grid. `axes` are the varied keys' dotted paths. The first cell is the baseline.
+
+    If changes are crossed with other axes (`CHANGE` is among `axes`), each cell has its own baseline: the first change
+    with the same values on the other axes.
 
     `named` says that the rows have names of their own (a grid of changes); `listed` counts the cells before equal ones
-    were merged. `versions` are those of the parts of its runs that were not at their first when the plan was stored;
-    `None` in a plan that was just made. `given` is `None` in a plan that was stored before it was kept, and so is
-    `written`: the keys that all cells share, as the grid's base and the command line have them. `paper` is what a
-    publication prints of its rows; it changes no run.
+    were merged. `versions` are the versions of those parts of the runs that were not at their first version when the
+    plan was stored; `None` in a plan that was just made. `written` are the keys that all cells share, as the grid's
+    base and the command line have them. `given` and `written` are `None` in a stored plan that is older than these
+    fields. `paper` is what a publication prints of the rows; it changes no run.
 
-    With `until` the seeds are those up to the last look, and a row asks for no more of them once it is settled.
-    `looked` are the numbers of seeds of earlier plans of the same folder whose results were all there when this one
-    added seeds or rows: a look that this plan's p values are not corrected for.
+    With `until` the seeds are those up to the last look, and a row needs no more seeds once it is decided. `looked` are
+    numbers of seeds at which earlier plans of the same folder had all their results when seeds or rows were added:
+    looks that this plan's p values are not corrected for.
     """
 
     name: str
@@ -117,14 +119,14 @@ class Plan:
 
     @property
     def first_seeds(self) -> tuple[int, ...]:
-        """The seeds on which every candidate is run: those of the choice, else of the first look, else all."""
+        """The seeds on which every candidate is run: those of the choice, else those of the first look, else all."""
         if self.select:
             return self.seeds[: self.select.seeds]
         return self.seeds[: self.until.looks[0]] if self.until else self.seeds
 
     @property
     def made_with(self) -> Mapping[str, int]:
-        """The versions of the parts of its runs, of those that are not at their first."""
+        """The versions of those parts of the plan's runs that are not at their first version."""
         if self.versions is not None:
             return self.versions
         found: dict[str, int] = {}
@@ -134,7 +136,7 @@ class Plan:
         return found
 
     def first_runs(self) -> Iterator[RunConfig]:
-        """What must be known before a cell can choose: every candidate on the first seeds."""
+        """Yield the runs that must be known before cells can choose: every candidate on the first seeds."""
         for cell in self.cells:
             for candidate in cell.candidates:
                 yield from (candidate.runs[seed] for seed in self.first_seeds)
@@ -142,9 +144,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Workload:
-    """`listed` cells as written, `cells` distinct ones. `first` runs let every cell choose, `runs` are all that will be
-    needed then. With seeds until told `runs` is the most, and `least` what is needed if the first look decides all
-    rows. `candidates` counts the settings that cells choose from, one per cell without select.
+    """How much work a plan is: `listed` cells as written, `cells` distinct ones, `candidates` to choose from in total.
+
+    After the `first` runs every cell can choose; `runs` counts these and the runs that are needed then. With seeds
+    until told, `runs` is the largest number, and `least` is the number if the first look decides all rows. Without
+    select every cell has one candidate.
 
     `tokens` are the training tokens of `runs`; where candidates differ in tokens, the one with the most counts.
     """
@@ -176,13 +180,13 @@ def workload(plan: Plan) -> Workload:
 
 
 def _later(plan: Plan, cell: Cell, seeds: int) -> Iterable[RunConfig]:
-    """The winner's other seeds among the first `seeds`, if the candidate with the most tokens wins."""
+    """Return the winner's runs on its other seeds up to `seeds`, if the candidate with the most tokens wins."""
     largest = max(cell.candidates, key=lambda each: tokens(next(iter(each.runs.values()))))
     return (largest.runs[seed] for seed in plan.seeds[len(plan.first_seeds) : seeds])
 
 
 def tokens(run: RunConfig) -> int:
-    """Tokens that a run trains on, each step on its part of the mix."""
+    """Return the tokens that a run trains on. In a mix each step trains on one task of the mix."""
     train = run.train
     if not train.task:
         return train.steps * train.batch * run.task.length

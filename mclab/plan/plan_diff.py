@@ -1,4 +1,4 @@
-"""Two plans for one folder: what the newer one adds, drops and changes."""
+"""Compare two plans for one folder: what the newer one adds, drops and changes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from mclab.plan.dotted import ABSENT, Flat, differ, normalised, overlaid, parent
 from mclab.plan.plan import CHANGE, Candidate, Cell, Plan
 from mclab.plan.select import Lookup, runs_needed
 
-#: Changed keys that are named one by one.
+#: The most changed keys that are named one by one.
 _MOST_KEYS = 3
 
 _Config = frozenset[tuple[str, Leaf]]
@@ -20,13 +20,14 @@ _Config = frozenset[tuple[str, Leaf]]
 
 @dataclass(frozen=True)
 class PlanDiff:
-    """Names of cells that came and went, seeds that came and went, and whether cells choose by another rule.
+    """What a newer plan changes: cells that were added or removed (by name), seeds, and the rule to choose (`select`).
 
-    `until`: a plan with seeds until told has other looks, other shares of the error, another
-    margin or baseline now; `planned`: such a plan has come, or gone for fixed seeds.
+    `until`: both plans have seeds until told, and the looks, the shares of the error, the margin or the baseline
+    differ. `planned`: only one of the plans has seeds until told; the other has fixed seeds.
 
-    `changed` are the keys, each with its old and new value, by which all cells that came differ from those that went.
-    `renewed` are the cells that are the same but for the versions of their formulas, so that their runs have other ids.
+    `changed` are the keys, each with its old and new value, by which all added cells differ from the removed ones.
+    `renewed` are the cells that are the same except for the versions of their formulas, so that their runs have other
+    ids.
     """
 
     added: tuple[str, ...] = ()
@@ -71,7 +72,7 @@ def _count(more: int, fewer: int, noun: str) -> str:
 
 
 def plan_diff(old: Plan, new: Plan) -> PlanDiff:
-    """What `new` changes about `old`. Cells are the same when their runs are, whatever their names and order."""
+    """Return what `new` changes about `old`. Cells are the same if their runs are, whatever their names and order."""
     over = _chosen(old, new)
     shared = [seed for seed in new.seeds if seed in old.seeds]
     before, after = ({_ground(cell, over): cell for cell in plan.cells} for plan in (old, new))
@@ -93,8 +94,10 @@ def plan_diff(old: Plan, new: Plan) -> PlanDiff:
 
 
 def looked(old: Plan | None, new: Plan, lookup: Lookup) -> tuple[int, ...]:
-    """The numbers of seeds at which results were there to be seen before `new` added seeds or rows to those of `old`,
-    or planned its looks otherwise: p values of `new` are not corrected for that."""
+    """Return the numbers of seeds at which all results could be seen before `new` changed `old`.
+
+    A change is one of seeds, rows or looks. The p values of `new` are not corrected for what was seen before it.
+    """
     changed = plan_diff(old, new) if old else None
     if old is None or changed is None or len(changed.removed) == len(old.cells):
         return ()
@@ -111,11 +114,12 @@ def _chosen(*plans: Plan) -> set[str]:
 
 
 def renewal(old: Plan, new: Plan) -> str | None:
-    """A line for cells of both plans that were trained with other versions of their formulas; None without any."""
+    """Return a line about cells of both plans that were trained with other formula versions; `None` without any."""
     changed = plan_diff(old, new)
     if not changed.renewed:
         return None
-    # A new plan no longer has a part whose runs are written otherwise now (a chunk above the length).
+    # The new plan may lack a part of the old one, because the same run is written in another way now (a chunk above the
+    # length).
     present = {part: version for cell in old.cells for part, version in versions(_run(cell)).items()}
     moved = differing(old.made_with, new.made_with) or differing(old.made_with, present)
     moved = moved or "other versions of their formulas"
@@ -126,9 +130,10 @@ def renewal(old: Plan, new: Plan) -> str | None:
 
 
 def _changed(before: Plan, after: Plan, gone: list[Cell], come: list[Cell]) -> tuple[tuple[str, Leaf, Leaf], ...]:
-    """The keys by which every cell that came differs from the one in its place, all by the same; else nothing.
+    """Return the keys by which every added cell differs from the removed one in its place, if all differ alike.
 
-    Of plans that keep what was written these are keys that somebody wrote, unless only defaults have changed; else any.
+    If both plans store what was written, only keys that somebody wrote count, unless nothing but defaults has changed.
+    Else all keys count. Nothing is returned if the cells differ in different ways.
     """
     over = _chosen(before, after)
     if len(gone) != len(come):
@@ -144,14 +149,16 @@ def _changed(before: Plan, after: Plan, gone: list[Cell], come: list[Cell]) -> t
 
 
 def _written(plan: Plan, cell: Cell) -> Flat:
-    """What was written for the cell: in the base, on the command line, in its row."""
+    """Return what was written for the cell: in the base, on the command line, in its row."""
     own = (setting(path, value, "") for path, value in cell.values.items() if path != CHANGE)
     return overlaid(dict(plan.written or {}), parents_first(own))
 
 
 def _rewritten(old: Flat, new: Flat) -> Iterator[tuple[str, Leaf, Leaf]]:
-    """Keys that were written for either run and have another value in the other. Those that only one of the runs can
-    have are left out: the changed name of the mixer or the task says as much."""
+    """Yield the keys that were written for either run and whose values differ, with the old and the new value.
+
+    Keys that only one of the runs can have are left out: the changed name of the mixer or the task implies them.
+    """
     given = {*old, *new} - UNSCIENTIFIC
     for path in (path for path in by_path() if path in given):
         before, after = value_at(old, path), value_at(new, path)
@@ -168,14 +175,17 @@ def _run(cell: Cell) -> RunConfig:
 
 
 def _moves(old: dict[str, Leaf], new: dict[str, Leaf]) -> Iterator[tuple[str, Leaf, Leaf]]:
-    """Keys of one run only are left out: the changed name of the mixer or the task says as much."""
+    """Yield the keys whose values differ, with the old and the new value.
+
+    Keys that only one of the runs has are left out: the changed name of the mixer or the task implies them.
+    """
     for path, value in new.items():
         if path in old and old[path] != value:
             yield path, old[path], value
 
 
 def _ground(cell: Cell, over: set[str]) -> frozenset[_Config]:
-    """The cell without its seeds and without what it chooses."""
+    """Return the configs of a cell without their seeds and without the keys in `over`, which the cell chooses."""
     return frozenset(frozenset(item for item in config if item[0] not in over) for config in _all(cell))
 
 
@@ -189,12 +199,12 @@ def _config(run: RunConfig) -> _Config:
 
 
 def _science(run: RunConfig) -> Iterator[tuple[str, Leaf]]:
-    """The run's keys without its seed and without those that change nothing in its result."""
+    """Yield the run's keys, without its seed and without the keys that change nothing in its result."""
     return (item for item in leaves(canonical(run)) if item[0] != "seed" and item[0] not in UNSCIENTIFIC)
 
 
 def _same_ids(old: Cell, new: Cell, seeds: list[int]) -> bool:
-    """True unless the same config goes by another id: that of another version of a formula."""
+    """False if a config has another run id in `new` than in `old`, since it then has another version of a formula."""
     ids = {key: name for each in old.candidates for key, name in _named(each, seeds)}
     return all(ids.get(key, name) == name for each in new.candidates for key, name in _named(each, seeds))
 

@@ -1,6 +1,6 @@
-"""A plan as plain data and back: what `plan.json` holds, so that a run folder can be read without its grid.
+"""Write a plan as plain data for `plan.json` and read it back, so that a run folder can be read without its grid.
 
-What is read is checked down to the type of each value: a file edited by hand must not break a table later.
+On reading, the type of each value is checked: a file that was edited by hand must not break a table later.
 """
 
 import json
@@ -23,7 +23,10 @@ from mclab.plan.seeds import Until
 
 
 def as_dict(plan: Plan) -> dict[str, Any]:
-    """The plan with every run's whole config by dotted path and its id by seed. JSON keeps it exactly, in its order."""
+    """Return the plan as plain data: every run's whole config by dotted path, and the run ids by seed.
+
+    JSON keeps the data exactly, and in its order.
+    """
     return {
         "name": plan.name,
         "question": plan.question,
@@ -70,7 +73,7 @@ def _plain(value: Any) -> Any:
 
 
 def from_dict(data: Mapping[str, Any], where: str = "plan.json") -> Plan:
-    """The plan that `as_dict` described, with the run ids that it was stored with. Raises `ConfigError`."""
+    """Return the plan that `as_dict` described, with the run ids that were stored. Raises `ConfigError`."""
     try:
         _check(data)
         return _plan(data, where)
@@ -133,7 +136,7 @@ Whole = Annotated[int, Field(ge=0, lt=TOO_LARGE)]
 
 
 class _Part(BaseModel):
-    """Keys of a later version are let pass."""
+    """A part of a stored plan. Keys that a later version may have added are ignored."""
 
     model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
 
@@ -214,7 +217,7 @@ class _Plan(_Part):
 
 
 def _check(data: Any) -> None:
-    """Raise `ValueError` with the reason where it is no plan."""
+    """Raise `ValueError` with the reason if `data` is no plan."""
     try:
         plan = _Plan.model_validate_json(json.dumps(data, allow_nan=False))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The reduced form of a grid: what its `quick` block says, applied to the rest."""
+"""The reduced form of a grid: its `quick` block, applied to the rest of the grid."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,11 +18,11 @@ NOTE = "quick: the reduced form of this grid, as its quick block has it; without
 
 
 def reduced(data: Mapping[str, Any], source: Source) -> tuple[dict[str, Any], Source]:
-    """The grid that `data` with its quick block describes, and where each of its keys was written.
+    """Return the grid that `data` and its quick block describe, and where each of its keys was written.
 
-    `base` replaces keys of the grid's base one by one; a mixer or a task with a name replaces the one there. Any other
-    block replaces the grid's own; null removes it. Raises `ConfigError` where there is no quick block, and for a key
-    that may not be in it.
+    In the block, `base` replaces keys of the grid's base one by one; a mixer or a task with a name replaces the grid's
+    as a whole. Any other block replaces the grid's own; null removes it. Raises `ConfigError` if there is no quick
+    block, and for a key that may not be in it.
     """
     block = _block(data, source)
     full = {key: value for key, value in data.items() if key != QUICK}
@@ -53,7 +53,10 @@ def _block(data: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
 
 
 def _base(full: Any, over: Any, source: Source) -> Any:
-    """Both bases as dotted keys, the second on top; a full base that is no mapping is left to be found out later."""
+    """Return the keys of both bases by dotted path; those in `over` win.
+
+    If `full` is no mapping, it is returned unchanged, and refused later.
+    """
     if not isinstance(over, Mapping):
         raise source.error("quick.base", f"quick.base: needs a mapping of keys to values, got {quoted(over)}")
     if not isinstance(full, Mapping | None):
@@ -69,14 +72,14 @@ def _dotted(data: Mapping[str, Any], at: str, source: Source) -> dict[str, Any]:
 
 
 def _displaced(rows: list[str]) -> tuple[str, ...]:
-    """The blocks of rows that cannot be combined with those of the quick block."""
+    """Return the grid's blocks of rows that cannot be combined with those of the quick block."""
     if not rows:
         return ()
     return tuple(key for key in (ROWS if "runs" in rows else ("runs",)) if key not in rows)
 
 
 def _moved(source: Source, replaced: list[str]) -> Source:
-    """The lines of the quick block in the places where its keys now are."""
+    """Return the source with the lines of the quick block under the paths that its keys have in the reduced grid."""
     inside = f"{QUICK}."
     kept = {at: line for at, line in source.lines.items() if at.partition(".")[0] not in (QUICK, *replaced)}
     moved = {at.removeprefix(inside): line for at, line in source.lines.items() if at.startswith(inside)}

@@ -1,4 +1,4 @@
-"""The rows of a grid before they are runs: `grid`, `zip` and `changes` multiplied, or `runs` as listed."""
+"""The rows of a grid before they become runs: `grid`, `zip` and `changes` multiplied, or `runs` as listed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from mclab.plan.dotted import Setting, normalised, pairs, parents_first, setting
 from mclab.plan.plan import CHANGE
 from mclab.plan.source import Source
 
-#: More cells than anybody reads; a product this large is a slip, and would fill the memory before it is seen.
+#: The most cells of a grid. A larger product is a mistake: nobody can read it, and it could fill the memory.
 MOST_CELLS = 20_000
 #: The most runs that a plan holds, every candidate of every cell on every seed.
 MOST_RUNS = 200_000
@@ -20,8 +20,10 @@ MOST_RUNS = 200_000
 
 @dataclass(frozen=True)
 class Draft:
-    """A cell to be: its settings, whole mappings first. `name` is the author's, `None` where the values name it;
-    `change` is the change that was crossed with other axes, if any.
+    """A cell before it is checked: its settings, whole mappings first.
+
+    `name` is given by the author; `None` if the cell is named after its values. `change` is the name of the change that
+    was crossed with other axes, if any.
     """
 
     settings: tuple[Setting, ...]
@@ -31,7 +33,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Rows:
-    """All cells to be. `axes` are the varied paths in the author's order, `named` says that rows have names."""
+    """All drafts of cells. `axes`: the varied paths in the author's order; `named`: rows have names of their own."""
 
     axes: tuple[str, ...]
     drafts: tuple[Draft, ...]
@@ -43,7 +45,7 @@ Axis = tuple[tuple[Setting, ...], ...]
 
 
 def rows(data: Mapping[str, Any], source: Source) -> Rows:
-    """The rows that the grid's `grid`, `zip`, `changes` or `runs` give; a single one without any of these."""
+    """Return the rows that the grid's `grid`, `zip`, `changes` or `runs` give; one row if it has none of these."""
     given = [word for word in ("runs", "changes", "grid", "zip") if word in data]
     if len(given) > 1 and "runs" in given:
         raise source.error(given[1], f"runs and {given[1]} exclude each other; keep one")
@@ -68,7 +70,10 @@ def _changes(data: Any, source: Source) -> Rows:
 
 
 def _crossed(changes: Rows, product: Rows, source: Source) -> Rows:
-    """Every change in every cell of the product, changes side by side. A key belongs to one of the two."""
+    """Return every change in every cell of the product, with all changes of a cell in sequence.
+
+    Raises `ConfigError` for a key that both vary.
+    """
     varied = {path for draft in product.drafts for item in draft.settings for path in item.touches}
     for item in (item for draft in changes.drafts for item in draft.settings):
         if both := [path for path in item.touches if path in varied]:
@@ -109,15 +114,16 @@ def _product(data: Mapping[str, Any], source: Source) -> Rows:
 
 
 def refuse_many(at: str, count: int, what: str, source: Source, most: int = MOST_CELLS) -> None:
-    """Raise `ConfigError` where there are more of something than anybody reads."""
+    """Raise `ConfigError` if `count` is above `most`."""
     if count > most:
         raise source.error(at, f"{at}: comes to {count} {what}, the most is {most}")
 
 
 def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple[str, tuple[Setting, ...]]]:
-    """Path and values of every axis under `at`, nested or dotted. Equal values are merged and noted (not for zip).
+    """Yield path and settings of every axis under `at`, nested or dotted. Equal values are merged (not for zip).
 
-    Raises `ConfigError` for an unknown key, and for an axis that is no list or an empty one.
+    What was merged is added to `notes`. Raises `ConfigError` for an unknown key, and for an axis that is no list or an
+    empty one.
     """
     if not isinstance(data, Mapping):
         raise source.error(at, f"{at}: needs a mapping of keys to lists, got {quoted(data)}")
@@ -134,7 +140,7 @@ def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple
 
 
 def identity(item: Setting) -> tuple[tuple[str, str], ...]:
-    """Equal for settings that give the same run, whichever way they are written."""
+    """Return a value that is equal for settings that give the same run, however these are written."""
     return tuple(sorted((path, repr(normalised(path, value))) for path, value in item.flat.items()))
 
 

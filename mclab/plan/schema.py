@@ -1,7 +1,7 @@
-"""Grid files and search spaces as JSON schemas, for editors: which keys there are, what they take, what they mean.
+"""JSON schemas of grid files and search spaces, for editors: the keys, the values that they take, what they mean.
 
-They know every key and value by itself. Rules between keys (pairs fit into the length) are left to `mclab ablate`, and
-those of a range (low below high, a step or log) to `mclab sweep`.
+A schema checks every key and value by itself. Rules between keys (pairs fit into the length) are checked by `mclab
+ablate`, and the rules of a range (low below high, a step or log) by `mclab sweep`.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ from mclab.plan.space_load import MOST_REPEATS, PRUNERS, SAMPLERS
 
 Schema = dict[str, Any]
 
-#: The mapping for which a name alone may be given.
+#: The mapping in place of which a name alone may be given.
 NAMED = "model.mixer"
 
 #: What each key at the top of a grid means.
@@ -38,11 +38,11 @@ MEANING = {
     "when": "a varied key exists only where its condition holds",
     "exclude": "every cell that matches one of these is dropped",
     "select": "a value that every cell chooses on valid, from the same candidates",
-    "seeds": "0..4 (both ends count), a list, or {until: told}: seeds are added until every row is told",
+    "seeds": "0..4 (both ends count), a list, or {until: told}: seeds are added until every row is decided",
     "paper": "what a publication prints of the rows; mclab reproduce compares the results with it",
-    "quick": "the reduced form that --quick runs; each block replaces the grid's own, base is laid over it",
+    "quick": "the reduced form that --quick runs; each block replaces the grid's own, base replaces single keys",
 }
-#: What each key at the top of a space means, where that is not as in a grid.
+#: What each key at the top of a search space means.
 SPACE_MEANING = {
     "question": "what the search asks; printed above the table",
     "base": "one full run, the search's first trial; every key is optional",
@@ -57,7 +57,7 @@ SPACE_MEANING = {
 
 
 def grid_schema() -> Schema:
-    """JSON Schema, draft 7."""
+    """Return the JSON Schema (draft 7) of a grid file."""
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "mclab grid",
@@ -67,7 +67,7 @@ def grid_schema() -> Schema:
 
 
 def space_schema() -> Schema:
-    """JSON Schema, draft 7."""
+    """Return the JSON Schema (draft 7) of a search space."""
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "mclab search space",
@@ -92,7 +92,7 @@ def _space_top(key: str) -> Schema:
 
 
 def _searched() -> Iterator[tuple[str, Schema]]:
-    """The mappings of a space: lists and ranges, of all keys but those of the task and its evaluation."""
+    """Yield the schemas of a space's mappings: a list or a range for every key except those under task and eval."""
     for room in sections():
         found = _mapping(room, "space", lambda path: _any(_list(_ref(path)), _range(path)))
         kept = {key: value for key, value in found["properties"].items() if _searchable(room or key)}
@@ -104,7 +104,7 @@ def _searchable(path: str) -> bool:
 
 
 def _range(path: str) -> Schema:
-    """For a key that takes numbers; for any other it fits nothing."""
+    """Return the schema of a range for a key that takes numbers; for any other key no range matches it."""
     end = {"allOf": [_ref(path), {"type": "number"}]}
     inner = {"low": end, "high": end, "log": {"type": "boolean"}, "step": {"type": "number", "exclusiveMinimum": 0}}
     return _closed(inner) | {"required": ["low", "high"]}
@@ -143,7 +143,7 @@ def _seeds() -> Schema:
 
 
 def _until() -> Schema:
-    """The rule by which seeds are added until every row is told."""
+    """Return the schema of the rule by which seeds are added until every row is decided."""
     look = {"type": "integer", "minimum": FEWEST, "maximum": MOST_SEEDS}
     share = {"type": "number", "exclusiveMinimum": 0, "maximum": ERROR}
     inner: dict[str, Schema] = {
@@ -163,7 +163,7 @@ def _until() -> Schema:
 
 
 def _definitions() -> Iterator[tuple[str, Schema]]:
-    """Each key once, and each mapping once for each of the ways in which a grid uses it."""
+    """Yield the schema of each key once, and of each mapping once for each way in which a grid uses it."""
     for path, keys in by_path().items():
         yield path, _leaf(path, keys)
     for room in named_sections():
@@ -180,7 +180,10 @@ def _definitions() -> Iterator[tuple[str, Schema]]:
 
 
 def _mapping(room: str, way: str, leaf: Callable[[str], Schema], seed: bool = False) -> Schema:
-    """The keys below a mapping, dotted or in mappings of their own; those of all mixers and tasks side by side."""
+    """Return the schema of the keys below a mapping, dotted or in inner mappings.
+
+    The keys of all mixers and tasks are allowed together.
+    """
     inside = f"{room}." if room else ""
     found = {path.removeprefix(inside): leaf(path) for path in by_path() if path.startswith(inside)}
     if not seed:
@@ -192,7 +195,10 @@ def _mapping(room: str, way: str, leaf: Callable[[str], Schema], seed: bool = Fa
 
 
 def _room(room: str, way: str) -> Schema:
-    """A mapping in a mapping: opened, or in a row and in a list of values taken as a whole."""
+    """Return the schema of a mapping inside a mapping.
+
+    It lists the keys of the inner mapping; in a row and in a list of values the inner mapping is taken as a whole.
+    """
     if way in ("axes", "space"):
         return _any(_ref(f"{way}:{room}"), _list(_whole(room)))
     opened = _or_null(_ref(f"{way}:{room}"))
@@ -204,7 +210,7 @@ def _whole(room: str) -> Schema:
 
 
 def _value(room: str) -> Schema:
-    """A mixer or a task as one value: the keys of the one that its name says, the default one without a name."""
+    """Return the schema of a mixer or a task as one value: the keys that belong to its name, or to the default one."""
     kinds = []
     for name, model in sections()[room].items():
         keys = {word: _leaf_of(by_path()[f"{room}.{word}"][name]) for word in model.model_fields if word != "name"}
@@ -214,7 +220,7 @@ def _value(room: str) -> Schema:
 
 
 def _presets() -> Iterator[Schema]:
-    """A mixer under a name that stands for some of its keys: the others may be given."""
+    """Yield the schema of a mixer for each name that stands for some of its keys; the other keys may be given."""
     for preset, meant in PRESETS.items():
         own = sections()[NAMED][meant["name"]].model_fields.keys() - meant.keys()
         keys = {word: _leaf_of(by_path()[f"{NAMED}.{word}"][meant["name"]]) for word in sorted(own)}
@@ -228,7 +234,7 @@ def _word() -> Schema:
 
 
 def _leaf(path: str, keys: dict[str | None, Key]) -> Schema:
-    """One key, of whichever mixer or task."""
+    """Return the schema of one key; it allows what any mixer or task takes there."""
     kinds: list[Schema] = []
     for key in keys.values():
         if (kind := _leaf_of(key)) not in kinds:
@@ -256,7 +262,7 @@ def _type(key: Key) -> Schema:
 
 
 def _variant() -> Schema:
-    """A task with keys changed: any task's keys but name and vocab, each a value or a list of them."""
+    """Return the schema of a changed task: the keys of any task except name and vocab, each with one or more values."""
     room = "task."
     paths = [path for path in by_path() if path.startswith(room) and path[len(room) :] not in ("name", "vocab")]
     keys = {path.removeprefix(room): _any(_ref(path), _list(_ref(path))) for path in paths}

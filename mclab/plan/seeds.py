@@ -1,8 +1,8 @@
 """The grid's `seeds`: a range `0..4` (both ends count), a list, or `{until: told}`.
 
 With `{until: told}` seeds are added at planned looks until every row is decided. The error of 5 % is divided over the
-looks; looks, shares, margin and the metric's resolution are fixed in the plan before the first run. What is done at a
-look: docs/statistics.md.
+looks; looks, shares, margin and the metric's resolution are fixed in the plan before the first run. docs/statistics.md
+says what is done at a look.
 """
 
 import re
@@ -53,7 +53,7 @@ def _checked(seeds: list[int], error: Callable[[str], ConfigError]) -> tuple[int
 UNTIL = "until"
 TOLD = "told"
 KEYS = (UNTIL, "looks", "shares", "even", "from")
-#: The whole error, over all rows and looks.
+#: The error that is divided: it holds for all rows and looks together.
 ERROR = 0.05
 #: Numbers of seeds at which rows are tested, and the part of the error that each look may spend.
 LOOKS = (5, 8, 12, 16, 20)
@@ -61,15 +61,15 @@ SHARES = (0.003, 0.006, 0.007, 0.010, 0.024)
 #: A t test needs three pairs.
 FEWEST, MOST_LOOKS = 3, 20
 _LARGEST_SEED = 2**31 - 1
-#: Shares that are written in decimals add up with a rounding error.
+#: The rounding error that is allowed in the sum of the shares, which are written in decimals.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Until:
-    """When a sequential grid looks, and by what.
+    """The rule of a sequential grid: at which numbers of seeds rows are tested (looks), and by which limits.
 
-    `looks` are numbers of seeds, increasing; `shares` the part of the error of 5 % that each may spend; `even` the
+    `looks` are numbers of seeds, increasing; `shares` the part of the error of 5 % that each look may spend; `even` the
     margin within which a row is called even with the baseline, in units of the metric, or `None`; `step` the metric's
     resolution: how much one answer changes the accuracy.
     """
@@ -81,18 +81,18 @@ class Until:
 
     @property
     def most(self) -> int:
-        """Seeds at the last look."""
+        """The number of seeds at the last look."""
         return self.looks[-1]
 
     def share(self, seeds: int) -> float:
-        """The part of the error that the look at so many seeds may spend."""
+        """Return the part of the error that the look at `seeds` seeds may spend."""
         return self.shares[self.looks.index(seeds)]
 
 
 def until_from(data: Mapping[str, Any], source: Source) -> tuple[Until, int]:
-    """The rule that a grid's `seeds` mapping gives, without the resolution, and its first seed.
+    """Return the rule that a grid's `seeds` mapping gives, without the resolution, and its first seed.
 
-    Raises `ConfigError` for an unknown key, looks that do not increase, shares that add up to more than 5 %.
+    Raises `ConfigError` for an unknown key, looks that do not increase, and shares that add up to more than 5 %.
     """
     for key in data:
         if key not in KEYS:
@@ -157,8 +157,11 @@ def _positive(value: Any) -> bool:
 
 
 def shares_of(looks: tuple[int, ...]) -> tuple[float, ...]:
-    """Shares of 5 % for any looks: what the default looks have spent at the same fraction of the last one, interpolated
-    linearly."""
+    """Return the shares of the 5 % for any looks.
+
+    The error spent up to a look is what the default looks have spent at the same fraction of the last look,
+    interpolated linearly.
+    """
     if looks == LOOKS:
         return SHARES
     spent = [_spent(n / looks[-1]) for n in looks]
@@ -166,7 +169,7 @@ def shares_of(looks: tuple[int, ...]) -> tuple[float, ...]:
 
 
 def _spent(part: float) -> float:
-    """The error spent by the default looks up to this fraction of the last one's seeds."""
+    """Return the error that the default looks have spent up to the fraction `part` of the last look's seeds."""
     known = [(0.0, 0.0)]
     for look, share in zip(LOOKS, SHARES, strict=True):
         known.append((look / LOOKS[-1], known[-1][1] + share))
@@ -175,7 +178,7 @@ def _spent(part: float) -> float:
 
 
 def resolution(runs: Iterable[RunConfig]) -> float:
-    """How much one answer changes the mean accuracy of a run at most: an answer of its smallest slice."""
+    """Return by how much one answer can change a run's mean accuracy at most: one answer of its smallest slice."""
     return max(map(_resolution, runs))
 
 

@@ -1,4 +1,4 @@
-"""A grid's `select`: what every cell chooses from and by what, which candidate won, and which runs are still needed."""
+"""A grid's `select`: what every cell chooses from and by which metric, which candidate won, which runs are needed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
@@ -16,26 +16,27 @@ from mclab.plan.plan import Candidate, Cell, Plan, Select
 from mclab.plan.rows import axes, refuse_many
 from mclab.plan.source import Source
 
-#: A stored run by its id, or `None` where it is not stored.
+#: A function that returns a stored run by its id; `None` if it is not stored.
 Lookup = Callable[[str], StoredRun | None]
 
-#: The evaluations of a run's curve, by the run's id.
+#: A function that returns the evaluations of a run's curve, by the run's id.
 Curve = Callable[[str], list[dict[str, Any]]]
-#: For a plan with seeds until told: how many of its seeds each cell needs, given what is stored.
+#: For a plan with seeds until told: a function that returns how many seeds each cell needs, given what is stored.
 Wanted = Callable[[Lookup], Sequence[int]]
 
-#: A range has to have this many values before an end of it means something: of two, each is an end.
+#: The fewest values that a range needs before an end of it means something: of two values each is an end.
 LEAST_RANGE = 3
 
 
 def choose(plan: Plan, cell: Cell, lookup: Lookup) -> Candidate | None:
-    """The candidate with the best mean on valid over the first `select.seeds` seeds.
+    """Return the candidate with the best mean on valid over the first `select.seeds` seeds; `None` if not known yet.
 
-    Ties go to the other metric (lower loss, higher accuracy), then to the smaller value (words: the first listed).
-    A diverged run, and a pruned one, counts as accuracy 0 and infinite loss. A cell with one candidate has chosen.
-    `None` while any record that the choice needs is missing or not final. `oom` and `failed` are not: a cell in which a
-    candidate failed chooses nothing until that was run again, since a choice among the rest would be one among fewer
-    candidates than the other cells had.
+    Ties go to the other metric (lower loss, higher accuracy), then to the smaller value (words: the one listed first).
+    A diverged or pruned run counts as accuracy 0 and infinite loss. A cell with one candidate has nothing to choose.
+
+    The choice is not known while any record that it needs is missing or not final. `oom` and `failed` are not final: a
+    cell in which a candidate failed chooses nothing until that candidate was run again. Otherwise it would choose among
+    fewer candidates than the other cells.
     """
     if plan.select is None or len(cell.candidates) == 1:
         return cell.candidates[0]
@@ -52,7 +53,7 @@ def choose(plan: Plan, cell: Cell, lookup: Lookup) -> Candidate | None:
 
 
 def _merit(records: list[StoredRun], by: str) -> tuple[float, float]:
-    """The smaller, the better: the metric to choose by, then the other one."""
+    """Return the metric to choose by, then the other one, both with a sign such that smaller is better."""
     scores = [_score(record) for record in records]
     accuracy = -fsum(score[0] for score in scores) / len(scores)
     loss = fsum(score[1] for score in scores) / len(scores)
@@ -67,7 +68,7 @@ def _score(record: StoredRun) -> tuple[float, float]:
 
 
 def _size(candidate: Candidate, place: int) -> Iterator[float]:
-    """Numbers by size; other values in the order of the list."""
+    """Yield for each value a number to break ties by: the value if it is a number, else the candidate's place."""
     for value in candidate.values.values():
         number = _number(value)
         yield float(place) if number is None else number
@@ -78,9 +79,9 @@ def _number(value: object) -> float | None:
 
 
 def edges(cell: Cell, candidate: Candidate) -> dict[str, bool]:
-    """For each selected key, whether its value is an end of the cell's range: the best may lie outside.
+    """Return for each selected key whether its value is an end of the cell's range: the best may then lie outside.
 
-    Only a range of three or more numbers has ends that say so.
+    Only a range of three or more numbers has ends in this sense.
     """
     found = {}
     for path, value in candidate.values.items():
@@ -92,10 +93,10 @@ def edges(cell: Cell, candidate: Candidate) -> dict[str, bool]:
 
 
 def runs_needed(plan: Plan, lookup: Lookup, wanted: Sequence[int] | None = None) -> list[RunConfig]:
-    """Every run that the plan asks for, stored or not, each once: what choosing needs, then the winners' other seeds.
+    """Return every run that the plan needs, stored or not: those for the choices, then the winners' other seeds.
 
-    While a cell cannot choose, its winner's other seeds are not among them: ask again when the first are stored.
-    `wanted` says for each cell on how many seeds, by default on all.
+    Each run is listed once. While a cell cannot choose, the runs on its winner's other seeds are not included: call
+    this again when the first runs are stored. `wanted` says for each cell on how many seeds it runs, by default on all.
     """
     needed = dict.fromkeys(plan.first_runs())
     first = len(plan.first_seeds)
@@ -109,18 +110,18 @@ def runs_needed(plan: Plan, lookup: Lookup, wanted: Sequence[int] | None = None)
 #: What a cell may choose by. The test set is for the table alone.
 METRICS = ("valid.accuracy", "valid.loss")
 _KEYS = ("over", "by", "seeds")
-#: What a cell may not choose: the easiest test would win.
+#: Sections whose keys a cell may not choose: the easiest test would win.
 _TEST = ("task", "eval")
 
 
 def select_from(
     data: Any, seeds: Sequence[int], fewer: bool, source: Source, notes: list[str]
 ) -> tuple[Select | None, tuple[tuple[Setting, ...], ...]]:
-    """The rule and the settings of each candidate (one without any where there is no `select`).
+    """Return the rule, and the settings of each candidate; without `select` there is one candidate with no settings.
 
     `fewer` says that the command line gave fewer seeds than the grid has, so that `select.seeds` may shrink with them.
     Raises `ConfigError` for unknown keys and metrics, an empty `over`, a mapping as a value, a key that changes the
-    test, more seeds than there are.
+    test, and more seeds than there are.
     """
     if data is None:
         return None, ((),)
@@ -173,7 +174,7 @@ def _seeds(data: Mapping[str, Any], seeds: Sequence[int], fewer: bool, source: S
 
 
 def refuse_double(over: Sequence[str], varied: Sequence[Setting], source: Source) -> None:
-    """Raise `ConfigError` where a row sets a key that every cell is to choose."""
+    """Raise `ConfigError` if a row sets a key that every cell is to choose."""
     for path in over:
         for item in varied:
             if path in item.touches:

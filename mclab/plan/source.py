@@ -14,26 +14,30 @@ class Source:
     lines: dict[str, int] = field(default_factory=dict)
 
     def at(self, path: str = "") -> str:
-        """`gating.yaml:7`, the line of `path` or of the nearest mapping around it; without lines the name alone."""
+        """Return `gating.yaml:7`, with the line of `path` or of the nearest mapping around it, or only the name."""
         while path and path not in self.lines:
             path = path.rpartition(".")[0]
         return f"{self.name}:{self.lines[path]}" if path else self.name
 
     def error(self, path: str, text: str) -> ConfigError:
-        """A `ConfigError` about the thing at `path`."""
+        """Return a `ConfigError` about what was written at `path`."""
         return ConfigError(f"{self.at(path)}: {text}")
 
 
 def name_of(path: str | Path) -> str:
-    """The file's name without its ending and without dots in front: never hidden, nor `.` or `..`.
+    """Return the file's name without its ending and without leading dots, so that a folder of this name is not hidden.
 
-    Raises `ConfigError` where nothing is left of it, and for one that is no text: tables and records carry it.
+    Raises `ConfigError` if nothing is left of the name, and if it is not valid UTF-8, since tables and records show it.
     """
     name = Path(path).stem.lstrip(".").strip()
     if not name:
-        raise ConfigError(f"{path}: its name is but dots, and names the run folder; rename the file, e.g. grid.yaml")
+        raise ConfigError(
+            f"{path}: the file's name has only dots, but it names the run folder; rename the file, e.g. grid.yaml"
+        )
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise ConfigError(f"{path}: its name is no UTF-8 text, and stands in the tables; rename the file") from None
+        raise ConfigError(
+            f"{path}: the file's name is not valid UTF-8, but tables and records have to show it; rename the file"
+        ) from None
     return name

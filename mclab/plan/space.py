@@ -1,4 +1,4 @@
-"""A space file to a search: base, overrides, axes, conditions, objectives; and from a point of it to its runs."""
+"""A resolved search space: axes, conditions, objectives; and the runs at each of its points."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -20,7 +20,7 @@ from mclab.plan.rows import MOST_CELLS, Draft, Rows
 from mclab.plan.space_axes import Axis
 from mclab.plan.space_trials import Direction, Objective
 
-#: What may be searched for, and which way is better. The test set is for the table alone.
+#: Metrics that may be an objective, and which way is better. The test set is for the table alone.
 METRICS: Mapping[str, Direction] = {
     "valid.accuracy": "maximize",
     "valid.loss": "minimize",
@@ -29,7 +29,7 @@ METRICS: Mapping[str, Direction] = {
     "params": "minimize",
 }
 
-#: Combinations up to which all are tried before a search.
+#: Up to so many combinations of values, all are checked before a search.
 MOST_TRIED = 500
 
 Params = Mapping[str, Scalar]
@@ -37,20 +37,20 @@ Params = Mapping[str, Scalar]
 
 @dataclass(frozen=True)
 class Point:
-    """A point's runs, one a seed, and those of its axes that change nothing in them."""
+    """The runs at a point, one for each seed; `inert` are the axes that change nothing in these runs."""
 
     runs: tuple[RunConfig, ...]
     inert: tuple[str, ...]
 
     @property
     def run_ids(self) -> tuple[str, ...]:
-        """Equal for points that are the same runs."""
+        """The ids of the runs; equal for points that have the same runs."""
         return tuple(map(run_id, self.runs))
 
 
 @dataclass(frozen=True)
 class Space:
-    """A search space, resolved. `start` is the base as a point of it: trial 0."""
+    """A resolved search space. `start` is the base as a point of the space, which is trial 0."""
 
     name: str
     question: str | None
@@ -69,16 +69,16 @@ class Space:
         return self.ground.seeds
 
     def asked(self, axis: Axis, params: Params) -> bool:
-        """Whether the axis exists, given the values chosen already. Ask in the order of `axes`."""
+        """Whether the axis exists, given the values that are chosen already. Call it in the order of `axes`."""
         rule = self.ground.when.rules.get(axis.path)
         return rule is None or rule.holds(overlaid(self.ground.base, self._settings(params)))
 
     def point(self, params: Params) -> Point:
-        """The runs at a point. Raises `ConfigError` where a rule between keys, or `exclude`, refuses it."""
+        """Return the runs at a point. Raises `ConfigError` if a rule between keys or `exclude` refuses the point."""
         return self._point(params, self.ground)
 
     def flat(self, params: Params) -> Flat:
-        """What a grid would say for the run at a point, by dotted path."""
+        """Return the keys of the run at a point by dotted path, as a grid would give them."""
         return overlaid(self.ground.base, self.ground.when.kept(self.ground.base, self._settings(params)))
 
     def _point(self, params: Params, ground: Ground) -> Point:
@@ -91,11 +91,11 @@ class Space:
         return parents_first(axis.setting(params[axis.path]) for axis in self.axes if axis.path in params)
 
     def base_point(self) -> Point:
-        """The runs of the base itself, excluded or not."""
+        """Return the runs of the base itself, even if `exclude` matches it."""
         return self._point({}, replace(self.ground, exclude=()))
 
     def ends(self) -> Iterator[tuple[str, RunConfig]]:
-        """The base, and it with each axis at each of its ends or choices, as far as rules allow: name and run."""
+        """Yield name and run of the base, and of the base with one axis at an end or a choice, if rules allow it."""
         yield "base", self.base_point().runs[0]
         for axis in self.axes:
             spec = axis.spec
@@ -106,8 +106,10 @@ class Space:
                     continue
 
     def listed(self) -> list[dict[str, Scalar]]:
-        """Every distinct point that no rule refuses, the base's first. Raises `ConfigError` where a range has no steps,
-        and where there are too many."""
+        """Return every distinct point that no rule refuses, the base's first.
+
+        Raises `ConfigError` if a range has no steps, if there are too many points, and if no point is left.
+        """
         values = {axis.path: axis.listed() for axis in self.axes}
         for path, found in values.items():
             if not found:
@@ -139,7 +141,7 @@ class Space:
                 yield kept
 
     def doubts(self) -> list[str]:
-        """Warnings of a small space: an axis that is at no point, rules that leave no point at all."""
+        """Return warnings about a small space: an axis that exists at no point, rules that leave no point at all."""
         values = {axis.path: axis.listed() for axis in self.axes}
         if not all(values.values()) or prod(map(len, values.values())) > MOST_TRIED:
             return []
@@ -156,12 +158,15 @@ class Space:
         return True
 
     def size(self) -> int | None:
-        """How many combinations of values there are, conditions left aside; None where a range has no steps."""
+        """Return how many combinations of values there are, whatever the conditions; `None` if a range has no steps."""
         counts = [len(axis.listed()) for axis in self.axes]
         return prod(counts) if all(counts) else None
 
     def describe(self) -> dict[str, Any]:
-        """What makes two searches the same: plain data by name, to be compared and shown line by line."""
+        """Return the description of a search: plain data by name, to be compared and shown line by line.
+
+        Two searches are the same if their descriptions are equal.
+        """
         base = dict(leaves(self.base_point().runs[0]))
         written = dict(leaves(parse_run(nested(overlaid(self.ground.base, self.ground.given)))))
         searched = ("seed", *(axis.path for axis in self.axes if axis.spec.when is None))
@@ -192,7 +197,7 @@ class Space:
 
 
 def words(axis: Axis) -> str:
-    """What an axis may be: `[1, 2]`, `1 to 9 (log)`, with its condition."""
+    """Return the values of an axis in words, with its condition: `[1, 2]`, `1 to 9 (log)`."""
     spec = axis.spec
     if spec.kind == "choice":
         text = shown(spec.values)
@@ -203,9 +208,10 @@ def words(axis: Axis) -> str:
 
 
 def completed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored description with the keys of the base that did not exist then, at what their absence means.
+    """Return a stored description with the base's keys that did not exist then, at the values that their absence means.
 
-    What keys without effect in the base are elsewhere was not always kept; of those that existed nothing is known then.
+    Older descriptions do not store `elsewhere`, the values of keys without effect in the base. For keys that existed
+    then, nothing is known of these values, so the present ones are taken.
     """
     old, new = before.get("base", {}), now["base"]
     every = {**baselines.completed(new), **baselines.completed(old)}
@@ -220,7 +226,7 @@ def _plain(value: Any) -> Any:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What two descriptions differ in, a line each."""
+    """Return the differences between two descriptions, a line each."""
     lines = []
     if moved := differing(before.get("versions", {}), now.get("versions", {})):
         lines.append(f"it was made with {moved} now")

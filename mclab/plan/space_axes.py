@@ -16,13 +16,13 @@ from mclab.plan.rows import axes
 from mclab.plan.source import Source
 from mclab.plan.space_trials import SpaceAxis
 
-#: What a range may say.
+#: The keys of a range.
 _RANGE = ("low", "high", "log", "step")
-#: What a search may not vary: the easiest test would win.
+#: Sections whose keys a search may not vary: the easiest test would win.
 _TEST = ("task", "eval")
-#: A range with more steps than this is no list of values any more.
+#: A range with more steps than this is not listed as single values.
 MOST_STEPS = 10_000
-#: Finer steps than these are no steps: a search may as well go between them.
+#: The most steps of a range. With more of them a search may as well have no steps at all.
 MOST_SPLIT = 10**9
 
 
@@ -47,7 +47,10 @@ class Axis:
         return Setting(self.path, exact, (), {self.path: exact}, self.where)
 
     def exact(self, value: Any) -> Any:
-        """A number on its step as an author writes it: sums of steps miss it by a last digit, and make another run."""
+        """Return a number on a step of the range as an author writes it.
+
+        A sum of steps may differ from it in the last digit, and would be another run.
+        """
         spec = self.spec
         if spec.kind != "float" or spec.step is None:
             return value
@@ -61,11 +64,11 @@ class Axis:
         return tuple(dict.fromkeys(path for item in self.settings.values() for path in item.touches))
 
     def example(self) -> Setting:
-        """A setting of the axis, to say where it was written."""
+        """Return one setting of the axis, which says where the axis was written."""
         return self.setting(self.spec.values[0] if self.spec.kind == "choice" else self.spec.low)
 
     def label(self, value: Any) -> Scalar:
-        """A run's value under the key as the axis names it. Raises `KeyError` where the axis lacks it."""
+        """Return the axis's name for `value`, a run's value of the key. Raises `KeyError` if it has no such value."""
         spec = self.spec
         if spec.kind == "choice":
             for label, item in self.settings.items():
@@ -80,7 +83,7 @@ class Axis:
         return float(value) if spec.kind == "float" else int(value)
 
     def listed(self) -> tuple[Scalar, ...]:
-        """Every value, for a search of a grid; empty where there are too many to list."""
+        """Return every value, for the search of a grid; empty if there are no steps, or too many to list."""
         spec = self.spec
         if spec.kind == "choice":
             return spec.values
@@ -102,9 +105,9 @@ def _on_step(value: float, spec: SpaceAxis) -> bool:
 
 
 def axes_of(data: Any, source: Source, when: When, notes: list[str]) -> tuple[Axis, ...]:
-    """The axes of the file's `space`, those under a condition behind those that the condition asks for.
+    """Return the axes of the file's `space`. An axis with a condition comes after the axes that the condition names.
 
-    Raises `ConfigError` for an unknown key, what is no list and no range, and a key that changes the test.
+    Raises `ConfigError` for an unknown key, a value that is no list and no range, and a key that changes the test.
     """
     if not data:
         raise source.error(
@@ -139,7 +142,7 @@ def _axis(path: str, value: Any, source: Source, when: str | None, notes: list[s
 
 
 def _label(item: Setting) -> Scalar:
-    """A choice as Optuna and its tables can hold it: numbers and names as they are, the rest as text."""
+    """Return a choice as Optuna and its tables can hold it: numbers and names as they are, the rest as text."""
     value = typed(item.path, item.value, item.where) if item.path in by_path() else item.value
     return value if value is None or isinstance(value, bool | int | float | str) else shown(item.value)
 
@@ -167,7 +170,7 @@ def _range(path: str, data: Mapping[str, Any], source: Source, when: str | None)
 
 
 def _bound(path: str, value: Any, source: Source, at: str) -> float:
-    """An end of a range, typed as the key is."""
+    """Return an end of a range, with the type of the key."""
     found = typed(path, value, f"{source.at(at)}: space")
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise source.error(at, f"space: {path}: takes {quoted(value)}, but not a range of numbers; list its values")
@@ -205,7 +208,7 @@ def _step(path: str, data: Mapping[str, Any], low: float, high: float, source: S
 
 
 def _refuse_double(found: Sequence[Axis], source: Source) -> None:
-    """A key that two axes set would be as whichever came last."""
+    """Raise `ConfigError` for a key that two axes set: its value would be that of whichever axis came last."""
     for place, axis in enumerate(found):
         for other in islice(found, place):
             for path in axis.touches():
@@ -216,7 +219,10 @@ def _refuse_double(found: Sequence[Axis], source: Source) -> None:
 
 
 def _ordered(found: Sequence[Axis], when: When) -> tuple[Axis, ...]:
-    """As written, but every axis behind those that decide whether it is there. `When` has refused circles."""
+    """Return the axes in the author's order, except that each comes after the axes that decide whether it exists.
+
+    `When` has already refused conditions that go in a circle.
+    """
     ready: list[Axis] = []
     left = list(found)
     while left:
@@ -234,7 +240,7 @@ def _ordered(found: Sequence[Axis], when: When) -> tuple[Axis, ...]:
 
 
 def start_of(found: Sequence[Axis], base: Mapping[str, Any], when: When) -> tuple[dict[str, Scalar], list[str]]:
-    """The base as a point of the space, and the keys whose value there is none of the axis's."""
+    """Return the base as a point of the space, and the keys whose value in the base is none of their axis's values."""
     flat, point, strange = dict(base), dict[str, Scalar](), list[str]()
     for axis in found:
         rule = when.rules.get(axis.path)
@@ -248,7 +254,7 @@ def start_of(found: Sequence[Axis], base: Mapping[str, Any], when: When) -> tupl
 
 
 def _named(axis: Axis, flat: Mapping[str, Any]) -> Scalar:
-    """The choice among whole mappings that the base has, key by key. Raises `KeyError`."""
+    """Return the choice, a whole mapping, that the base has, key by key. Raises `KeyError` if it has none of them."""
     here = {path: value for path, value in flat.items() if within(path, axis.path)}
     for label, item in axis.settings.items():
         if item.flat == here:

@@ -1,4 +1,4 @@
-"""A space file to a search: base, overrides, conditions, axes, objectives, in that order."""
+"""Load a search space from its file: base, overrides, conditions, axes, objectives."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -37,14 +37,14 @@ def load_space(
     pruner: str | None = None,
     content: bytes | None = None,
 ) -> Space:
-    """The search that a YAML space describes. `overrides` change its base; the options replace the file's own.
+    """Return the search that a YAML space describes. `overrides` change its base; the options replace the file's own.
 
-    A trial's seeds are `repeats` from `seed` on. Raises `ConfigError` with file, line, key and the nearest right thing.
+    A trial has `repeats` seeds, from `seed` on. Raises `ConfigError` with file, line, key and a suggestion.
     """
     data, source = _data(path, content)
     given, own = parse_overrides(overrides)
     if own is not None and seed is not None:
-        raise ConfigError(f"seed={own}: seed: is given beside --seed; keep one")
+        raise ConfigError(f"seed={own}: seed: is given together with --seed; keep one")
     base, first = base_of(data.get("base"), source)
     first = next((each for each in (seed, own, first) if each is not None), 0)
     count = _repeats(data.get("repeats", 1), source) if repeats is None else repeats
@@ -62,7 +62,7 @@ def load_space(
 
 
 def _data(path: str | Path, content: bytes | None) -> tuple[Mapping[str, Any], Source]:
-    """What the file holds, its top checked."""
+    """Return the data of the file, with the keys at its top checked, and its source."""
     data, source = load(read(path) if content is None else content, str(path))
     if not isinstance(data, Mapping):
         what = "is empty" if data is None else f"needs a mapping at the top, got {quoted(data)}"
@@ -72,13 +72,13 @@ def _data(path: str | Path, content: bytes | None) -> tuple[Mapping[str, Any], S
 
 
 def _searched(space: Space, data: Mapping[str, Any]) -> Space:
-    """The space with its conditions and axes, and the base as a point of it."""
+    """Return the space with its conditions and axes, and with the base as a point of it."""
     ground, source, notes = space.ground, space.ground.source, list[str]()
     conditions = when(data.get("when"), source)
     axes = axes_of(data.get("space"), source, conditions, notes)
     refuse_varied(ground.given, [axis.example() for axis in axes], ())
     start, strange = start_of(axes, ground.base, conditions)
-    notes += [f"trial 0 is the base but for {path}, whose value there is none of the axis's" for path in strange]
+    notes += [f"trial 0 is the base except for {path}: the axis does not have the base's value" for path in strange]
     return replace(
         space,
         axes=axes,
@@ -90,7 +90,10 @@ def _searched(space: Space, data: Mapping[str, Any]) -> Space:
 
 
 def _checked(space: Space) -> Space:
-    """Raises `ConfigError` for options that exclude each other, a value no run takes, a base that is no run."""
+    """Return the space with the warnings about it.
+
+    Raises `ConfigError` for options that exclude each other, a value that no run takes, and a base that is no run.
+    """
     if len(space.objectives) > 1 and space.pruner != "none":
         raise ConfigError(f"pruner: {space.pruner} judges one objective, and there are two; take none")
     if space.pruner == "median" and len(space.seeds) > 1:
@@ -150,7 +153,7 @@ def _metric(word: Any, source: Source) -> None:
 
 
 def _word(option: str | None, own: Any, key: str, known: Sequence[str], source: Source) -> str:
-    """The value from the command line, else from the file; either has to be known."""
+    """Return the value of the option, else the one of the file. Raises `ConfigError` if it is not in `known`."""
     word = own if option is None else option
     if isinstance(word, str) and word in known:
         return word

@@ -1,4 +1,4 @@
-"""What came of a sweep, in plain data: the contract between search and reports, and what `trials.json` holds."""
+"""The results of a sweep as plain data: the contract between search and reports, and the content of `trials.json`."""
 
 import json
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from mclab.config.strict import TOO_LARGE, ConfigError, Scalar, refuse_large
 
-#: A trial's end as mclab says it. `done`, `pruned`, `diverged`, `oom` and `failed` are its runs' and count as trials;
-#: `refused` breaks a rule between keys and was never trained; `lost` was given up by a process that died, and retried;
-#: `running` and `waiting` have no end yet.
+#: The status of a trial. `done`, `pruned`, `diverged`, `oom` and `failed` come from its runs, and such a trial counts.
+#: `refused`: the point breaks a rule between keys and was never trained. `lost`: the trial was given up, and another
+#: one took over its parameters. `running` and `waiting`: the trial is not over.
 Status = Literal["done", "pruned", "diverged", "oom", "failed", "refused", "lost", "running", "waiting"]
 #: Statuses of trials that are over and count towards the number that was asked for.
 COUNTED: tuple[Status, ...] = ("done", "pruned", "diverged", "oom", "failed")
@@ -27,8 +27,8 @@ class SpaceAxis:
     """One searched key.
 
     A choice has `values` in the author's order: numbers and names as they are, `null` as None, lists and mappings as
-    their text. The others have `low` and `high`, both included, `log` or a `step` (None: any between). `when` is the
-    condition's text, where the key is not at every point.
+    their text. A range has `low` and `high`, both included, and `log` or a `step` (without a step any value in
+    between). `when` is the text of the condition, if the key does not exist at every point.
     """
 
     path: str
@@ -41,7 +41,7 @@ class SpaceAxis:
     when: str | None = None
 
     def at(self, share: float) -> float:
-        """The value at a share of the way along a range, from 0 to 1 in the range's own scale."""
+        """Return the value at a share (0 to 1) of the way along the range, on its linear or logarithmic scale."""
         assert self.low is not None
         assert self.high is not None
         if self.log:
@@ -49,7 +49,7 @@ class SpaceAxis:
         return self.low + (self.high - self.low) * share
 
     def share(self, value: float) -> float:
-        """How far along its range a value is, from 0 to 1; 0.5 in a range of one value."""
+        """Return how far along the range a value is, from 0 to 1; 0.5 in a range of one value. The inverse of `at`."""
         assert self.low is not None
         assert self.high is not None
         if self.low == self.high:
@@ -71,15 +71,16 @@ class Objective:
 class Trial:
     """One point of the space and what was measured there.
 
-    `params` holds the value of each axis that exists at this point, as in `SpaceAxis.values`; those in `inert` change
-    nothing, given the others (a connector without a gate). `values` are the objectives', in order; None unless the
-    status is done. `metrics` are means over the seeds: valid.accuracy, valid.loss, test.accuracy, test.loss,
-    state_floats (fixed and cached), params, tokens_per_s; empty unless done. Choices are made on valid; test is for
-    the table alone.
+    `params` holds the value of each axis that exists at this point, as in `SpaceAxis.values`. The axes in `inert`
+    change nothing, given the values of the others (for instance, a connector without a gate). `values` are those of the
+    objectives, in order; `None` unless the status is done. `metrics` are means over the seeds: valid.accuracy,
+    valid.loss, test.accuracy, test.loss, state_floats (fixed and cached), params, tokens_per_s; empty unless done.
+    Choices are made on valid; test is for the table alone.
 
-    `run_ids` are the records, one a seed. `repeat_of` is the trial that measured the same runs before. `retry_of` is
-    the trial whose parameters this one took over. `diverged_step` and `error` say what went wrong. `duration_s` is the
-    training time of its own runs, None where nothing was trained. `sampler` is the one that drew the point.
+    `run_ids` are the ids of the records, one for each seed. `repeat_of` is the trial that measured the same runs
+    before. `retry_of` is the trial whose parameters this one took over. `diverged_step` and `error` say what went
+    wrong. `duration_s` is the training time of the trial's own runs, `None` if nothing was trained. `sampler` is the
+    name of the sampler that drew the point.
     """
 
     number: Whole
@@ -98,13 +99,16 @@ class Trial:
 
     @property
     def counts(self) -> bool:
-        """Whether it is one of the trials that were asked for, and over."""
+        """Whether the trial is over and counts towards the number that was asked for."""
         return self.status in COUNTED
 
 
 @dataclass(frozen=True)
 class Resampled:
-    """An axis's importance over bootstrap resamples of the trials: the middle 95 %, and how often it came first."""
+    """An axis's importance over bootstrap resamples of the trials.
+
+    `lo` and `hi` enclose the middle 95 %; `first` is the share of the resamples in which the axis came first.
+    """
 
     lo: float
     hi: float
@@ -113,14 +117,15 @@ class Resampled:
 
 @dataclass(frozen=True)
 class Trials:
-    """A study, as far as it is. `importances`: objective's metric -> axis -> share, by PED-ANOVA, which sum to 1; empty
-    while there are too few trials, or too few that have begun to recall. `trials` are in order of number, those that do
-    not count among them.
+    """A study as far as it has got. `trials` are in order of number; they include those that do not count.
 
-    `looks`: trial -> step -> the first objective on valid, for trials with one objective. `without_recall` is what the
-    best predictor that looks at no key scores. `good` is the share of the trials that importances call good,
-    `resampled` says how far they can be trusted, `other` holds Optuna's own where those differ. What is younger than a
-    file is at its default.
+    `importances`: objective's metric -> axis -> share, by PED-ANOVA; the shares of a metric sum to 1. It is empty while
+    there are too few trials, or too few that have begun to recall. `good` is the share of the trials that the
+    importances call good, `resampled` says how far the importances can be trusted, `other` holds Optuna's own
+    importances where they differ.
+
+    `looks`: trial -> step -> the first objective on valid, for a study with one objective. `without_recall` is the
+    score of the best predictor that looks at no key. Fields that are younger than a file have their defaults.
     """
 
     study: str
@@ -139,7 +144,7 @@ class Trials:
 
     @property
     def done(self) -> tuple[Trial, ...]:
-        """Those with values, one for each distinct set of runs: repeats are left out."""
+        """The trials with values, one for each distinct set of runs: repeats are left out."""
         first: dict[tuple[str, ...], Trial] = {}
         for trial in self.trials:
             if trial.status == "done":
@@ -147,12 +152,15 @@ class Trials:
         return tuple(first.values())
 
     def best(self) -> tuple[Trial, ...]:
-        """The distinct trials that are done, the best first objective first; equal ones in order of number."""
+        """Return the distinct trials that are done, best first objective first; equal ones in order of number."""
         sign = -1 if self.objectives[0].direction == "maximize" else 1
         return tuple(sorted(self.done, key=lambda trial: (sign * (trial.values or (0.0,))[0], trial.number)))
 
     def front(self) -> tuple[Trial, ...]:
-        """The distinct trials that no other beats in one objective without losing in another, by the second one."""
+        """Return the Pareto front: the distinct done trials that no other trial beats, sorted by the second objective.
+
+        A trial beats another if it is better in one objective and not worse in the other.
+        """
         signs = [-1 if each.direction == "maximize" else 1 for each in self.objectives]
         cost = {trial.number: [s * v for s, v in zip(signs, trial.values or (), strict=True)] for trial in self.done}
         kept = [trial for trial in self.done if not any(_beats(cost[n], cost[trial.number]) for n in cost)]
@@ -164,12 +172,12 @@ def _beats(first: list[float], second: list[float]) -> bool:
 
 
 def as_dict(found: Trials) -> dict[str, Any]:
-    """Plain data that JSON keeps exactly."""
+    """Return the study as plain data, which JSON keeps exactly."""
     return asdict(found)
 
 
 def from_dict(data: Any, where: str = "trials.json") -> Trials:
-    """What `as_dict` described. Raises `ConfigError` for what is none, down to the type of each value."""
+    """Return the study that `as_dict` described. Raises `ConfigError` for other data; every type is checked."""
     try:
         refuse_large(data)
         found = _trials_reader().validate_json(json.dumps(data, allow_nan=False), strict=True)
@@ -180,7 +188,7 @@ def from_dict(data: Any, where: str = "trials.json") -> Trials:
 
 
 def trial_from(values: Mapping[str, Any], where: str) -> Trial:
-    """The trial with these values, their types checked: a study can be written by others. Raises `ConfigError`."""
+    """Return the trial with these values. Raises `ConfigError` if a type is wrong: others may write to a study."""
     try:
         return _trial_reader().validate_json(json.dumps(values), strict=True)
     except ValueError as error:
@@ -205,7 +213,7 @@ def _reason(error: Exception) -> str:
 
 
 def _check(found: Trials) -> None:
-    """Raise `ValueError` where parts that have the right types do not go together."""
+    """Raise `ValueError` if parts that have the right types do not fit together."""
     axes = {axis.path: axis for axis in found.axes}
     if len(axes) < len(found.axes) or not found.objectives or not found.seeds:
         raise ValueError("an axis is there twice, or there is no objective or no seed")

@@ -1,6 +1,6 @@
-"""A YAML document before it becomes data: lines are noted, and what no plan can use is refused with its place.
+"""Check a YAML document before it becomes data: note the line of each key, and refuse what no plan can use.
 
-An alias means the same nodes wherever it is used. They are visited once, and count at every use.
+All uses of an alias share the same nodes. These nodes are visited once, but count at every use.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from mclab.plan.source import Source
 
 TAG = "tag:yaml.org,2002:"
 MERGE = f"{TAG}merge"
-#: Nodes of a document with every alias written out, and how deep they may lie in each other.
+#: The most nodes of a document, with every alias written out, and the most levels of nesting.
 MOST_NODES, MOST_LEVELS = 1_000_000, 50
 #: Digits of the largest whole number.
 _DIGITS = len(str(TOO_LARGE))
@@ -27,16 +27,16 @@ class _Size(NamedTuple):
 
 
 def check_document(node: yaml.Node, source: Source, at: str = "") -> None:
-    """Note the line of every key of the document in `source`. `at` is the key that all of it is the value of, if any.
+    """Note the line of every key of the document in `source`. If the document is the value of a key, `at` is that key.
 
-    Raises `ConfigError` for a key that is given twice, or is no word; a node that contains itself; more nodes or levels
-    than anybody writes; a whole number that no table holds.
+    Raises `ConfigError` for a key that is given twice or is no text, a node that contains itself, more nodes or levels
+    than anybody writes, and a whole number that is too large for a table.
     """
     _Scan(source, at).node(node, "")
 
 
 def whole(text: str) -> int:
-    """The whole number of a scalar. Raises `ValueError` where it is none, or has thousands of digits."""
+    """Return the whole number of a scalar. Raises `ValueError` if it is no whole number or has thousands of digits."""
     return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
 
 
@@ -46,7 +46,8 @@ class _Scan:
     at: str
     open: list[int] = field(default_factory=list)
     leaves: dict[str, int] = field(default_factory=dict)
-    #: Merged nodes give their keys to the mapping around them, so that they are walked once in each.
+    #: Size of each node that was visited. A merged node gives its keys to the mapping around it, so it is visited once
+    #: in each such mapping.
     walked: dict[tuple[int, str | None], _Size] = field(default_factory=dict)
 
     def node(self, node: yaml.Node, path: str, merged: bool = False) -> _Size:
@@ -113,7 +114,7 @@ class _Scan:
         )
 
     def _leaf(self, full: str, key: yaml.Node, value: yaml.Node, merged: bool) -> None:
-        """`a.b: 1` with `a: {b: 2}` is one key given twice."""
+        """Note the line of a key with a value. Raises `ConfigError` if `a.b: 1` and `a: {b: 2}` give one key twice."""
         if isinstance(value, yaml.MappingNode) or merged:
             return
         if full in self.leaves:
@@ -137,12 +138,12 @@ def _too_large(text: str) -> bool:
         return text.lstrip("+-").isdecimal()
     try:
         return abs(whole(text)) >= TOO_LARGE
-    except ValueError:  # an explicit tag; whoever builds it complains
+    except ValueError:  # an explicit tag: its constructor refuses it
         return False
 
 
 def _bound(path: str) -> str:
-    """What the key at the end of a path takes, where it is one that takes whole numbers alone."""
+    """Return what the key at the end of a path takes, if it takes only whole numbers; else the bound for any number."""
     words = path.split(".")
     for start in range(len(words)):
         for end in (len(words), len(words) - 1):  # in a list the number of the item comes last

@@ -1,13 +1,15 @@
-"""The run folder: `records/`, `curves/`, `grid.yaml`, `plan.json`, `lock`. One writer; a record is whole or absent.
+"""The run folder: `records/`, `curves/`, `grid.yaml`, `plan.json`, `lock`.
+
+One process at a time writes it. A record is written whole or not at all.
 
 `Store(path)` opens the folder for writing and holds its lock; `Records(path)` reads, takes no lock, creates nothing.
 
-    folder.py   both of them
-    record.py   a record and its curve as JSON and back; checks.py: what its figures may be
-    frame.py    stored runs as a polars frame; find.py: a run by the first digits of its id
-    lock.py     one writer, and files of others are never written over
-    crashes.py  what trained when the process died
-    files.py    whole writes, JSON bytes, paths that users give
+    folder.py   `Records` and `Store`
+    record.py   a record and its curve as JSON and back; checks.py: which values the figures of a record may have
+    frame.py    stored runs as a polars frame; find.py: find a run by the first digits of its id
+    lock.py     the lock for one writer, and the check that files of others are not overwritten
+    crashes.py  which runs were training when the process died
+    files.py    write files whole or not at all, JSON bytes, check paths that users give
 """
 
 from mclab.store.files import StoreError

@@ -1,4 +1,4 @@
-"""What the figures of a record may be. A file that was edited by hand must not end up in a table as 750 %."""
+"""Check the figures of a record, so that a file that was edited by hand does not end up in a table as 750 %."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -6,15 +6,15 @@ from typing import Any
 
 from mclab.config.outcome import ALL
 
-#: The largest whole number that a table's column holds.
+#: The largest whole number that a column of a table can hold.
 MOST = 2**63 - 1
-#: Metrics of `all` that are means over the task's own slices, and how far rounding may take them from it.
+#: Metrics whose value for `all` is the mean over the task's own slices, and the rounding error that is allowed.
 _MEANS = ("accuracy", "loss", "token_accuracy")
 _ROUNDING = 1e-9
 
 
 def check_figures(record: Mapping[str, Any]) -> None:
-    """Raise `ValueError`, naming the figure, where one has a wrong type or an accuracy is outside [0, 1]."""
+    """Raise `ValueError`, which names the figure, if a figure has a wrong type or an accuracy is outside [0, 1]."""
     for split in ("valid", "test"):
         _check_scores(split, record[split])
     for key, (right, words) in FIGURES.items():
@@ -41,9 +41,9 @@ def _check_scores(split: str, scores: Any) -> None:
 
 
 def check_whole(record: Mapping[str, Any], own: Sequence[str]) -> None:
-    """Raise `ValueError` where a run is done and lacks a score, or where `all` is not the mean over its own slices.
+    """Raise `ValueError` if a done run lacks a score, or if a score of `all` is not the mean over the slices in `own`.
 
-    For figures that `check_figures` lets pass.
+    Call it after `check_figures`, which checks the types.
     """
     for split in ("valid", "test"):
         scores = record[split]
@@ -60,7 +60,7 @@ def check_whole(record: Mapping[str, Any], own: Sequence[str]) -> None:
 
 
 def _number(value: Any) -> bool:
-    """A finite number; `true` is none, and one beyond floats is none either."""
+    """True for a finite number; false for `true` and `false`, and for an integer larger than `MOST` in size."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= MOST if isinstance(value, int) else math.isfinite(value)
@@ -75,7 +75,7 @@ def _count(value: Any) -> bool:
 
 
 def _shares(value: Any) -> bool:
-    """Shares by name, by name of a slice; the names are shown."""
+    """True for a mapping {slice: {name: share}}; the names must be printable, because tables show them."""
     inner = value.values() if isinstance(value, dict) else [None]
     return all(
         isinstance(named, dict) and all(name.isprintable() and _share(share) for name, share in named.items())
@@ -90,7 +90,8 @@ def _short(value: Any) -> str:
 
 _COUNT, _NUMBER = (_count, "a whole number"), (_number, "a number")
 
-#: Each figure beside the scores: what it must be where it is not null.
+#: For each figure other than the scores: the check that a value which is not null must pass, and what it must be in
+#: words.
 FIGURES: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(
         ("science", "seed", "steps", "steps_to_99", "params", "state_fixed", "state_cached", "diverged_step"), _COUNT

@@ -1,10 +1,11 @@
-"""Which run trains in this process, in a file, so that the next command knows at which run the last one died.
+"""Keep a file that names the runs in training, so that the next command knows which runs trained when a process died.
 
-A run can end its process without any message: out of memory, a fault in a module. So can a `kill -9` from outside,
-which looks the same. What counts against a run is a death of the process while it trained; against each run of its
-pack, and these train alone from then on. An interrupt does not count, since it ends the process in order, nor does a
-restart of the machine, known by its boot id. A run that gets further than at its last death is counted anew: with a
-newer checkpoint, or with a tenth of its steps more. After `DEATHS` in a row without that it is stored as failed.
+A run can end its process without any message: it runs out of memory, or a module crashes. A `kill -9` from outside
+looks the same. A death of the process counts against every run of the pack that was training, and each of these runs
+trains alone from then on. An interrupt does not count, because it ends the process in order. A restart of the machine
+does not count either; it is recognised by the boot id. A run that got further than at its last death starts again at
+one death: it has a newer checkpoint, or has trained a tenth of its steps more. After `DEATHS` deaths in a row without
+such progress the run is stored as failed.
 """
 
 import json
@@ -19,32 +20,36 @@ from typing import Any
 
 from mclab.atomic_files import read_whole, write_whole
 
-#: The file in the run folder; there while something trains, or while a death is remembered.
+#: The file in the run folder. It exists while something trains, or while a death is remembered.
 NAME = "in_flight.json"
 #: Deaths in a row after which a run is given up.
 DEATHS = 2
-#: The share of its steps by which a run must have got further to count as innocent of the death before.
+#: A run that got further than at its last death by more than this share of its steps starts again at one death.
 FURTHER = 0.1
-#: Seconds between two notes of how far a run is.
+#: At least so many seconds lie between two writes of how far the runs are.
 _EVERY = 0.1
 
 
 @dataclass(frozen=True)
 class Death:
-    """How often a run's process has died in a row; the furthest share of its steps then, and its newest checkpoint."""
+    """The deaths of processes in a row while one run trained.
+
+    `times` is their number, `share` the largest share of its steps that the run had reached at a death, `checkpoint`
+    the step of its newest checkpoint then.
+    """
 
     times: int = 0
     share: float = 0.0
     checkpoint: int = 0
 
     def again(self, share: float, checkpoint: int) -> "Death":
-        """After another death, so far on."""
+        """Return the deaths after one more, at `share` of the steps and with a newest checkpoint at `checkpoint`."""
         further = checkpoint > self.checkpoint or share > self.share + FURTHER
         return Death(1 if further else self.times + 1, max(share, self.share), max(checkpoint, self.checkpoint))
 
 
 def reason(times: int, share: float) -> str:
-    """Why a run whose process died so often is given up, in a line."""
+    """Return one line that says why a run is given up after `times` deaths of the process, at `share` of its steps."""
     where = f"at {share:.0%} of its steps" if share else "at its start"
     return (
         f"the process died {times} times in a row while this trained, {where} "
@@ -57,16 +62,17 @@ def _death(told: Mapping[str, Any]) -> Death:
 
 
 def boot_id() -> str:
-    """The machine since it was last started; empty where the system does not tell."""
+    """Return an id that changes when the machine is started again; empty if the system gives none."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return ""
 
 
 class Flights:
-    """The note of a run folder. For the holder of its lock; `checkpoints` says to which step those of a run reach.
+    """The note `in_flight.json` of a run folder: which runs are training, and the deaths of earlier processes.
 
-    A note that cannot be written, or is damaged, costs a death that is not known, no more.
+    Only the holder of the folder's lock may use it. `checkpoints` maps a run id to the step of the run's checkpoint. If
+    the note is damaged or cannot be written, a death may not be counted; nothing else is lost.
     """
 
     def __init__(self, folder: Path, checkpoints: Mapping[str, int]) -> None:
@@ -91,38 +97,38 @@ class Flights:
             return
 
     def acquit(self, over: Callable[[str], bool]) -> None:
-        """Runs that are over have killed nobody: the process died after it had stored their result."""
+        """Forget the deaths of runs for which `over` is true: the process died after it had stored their result."""
         self._deaths = {run: death for run, death in self._deaths.items() if not over(run)}
         self._write()
 
     def suspect(self, run: str) -> bool:
-        """Whether the process has died at the run: it shall train alone, and after the others."""
+        """Whether a process has died while `run` trained; such a run trains alone, after the others."""
         return run in self._deaths
 
     def poison(self, run: str) -> str | None:
-        """Why the run with this id is not to be tried again; `None` for others."""
+        """Return why the run with the id `run` is not tried again; `None` if it may be tried."""
         death = self._deaths.get(run)
         return reason(death.times, death.share) if death and death.times >= DEATHS else None
 
     def begin(self, runs: Sequence[str]) -> None:
-        """These train from now on, and no others."""
+        """Note that exactly these runs are training now: if the process dies, it counts as a death of theirs."""
         self._now, self._share = tuple(runs), 0.0
         self._write()
 
     def reached(self, share: float) -> None:
-        """They have come to this share of their steps."""
+        """Note that the runs in training have reached this share of their steps; written at most every 0.1 s."""
         self._share = share
         if time.monotonic() - self._written > _EVERY:
             self._write()
 
     def end(self) -> None:
-        """Nothing trains, whatever became of it."""
+        """Note that no run is training any more, whatever the result was."""
         if self._now:
             self._now = ()
             self._write()
 
     def settle(self, runs: Sequence[str]) -> None:
-        """These have come to a result: deaths before it are forgotten, and nothing trains."""
+        """Note that `runs` have a result: their deaths are forgotten, and no run is training any more."""
         for run in runs:
             self._deaths.pop(run, None)
         self._now = ()
@@ -137,5 +143,6 @@ class Flights:
             note: dict[str, Any] = {"host": socket.gethostname(), "boot": boot_id(), "pid": os.getpid()}
             note |= {"now": self._now, "share": self._share}
             note["deaths"] = {run: asdict(death) for run, death in self._deaths.items()}
-            # Without fsync, which takes longer than an evaluation: what a restart of the machine loses would not count.
+            # Without fsync, which takes longer than an evaluation. Only a restart of the machine can lose the note, and
+            # a death by a restart does not count.
             write_whole(self._path, json.dumps(note).encode(), durable=False)

@@ -1,6 +1,6 @@
-"""Files of a run folder: written whole or not at all, JSON as bytes, and paths that users give, checked beforehand.
+"""Files of a run folder: write them whole or not at all, make JSON bytes, and check paths that users give.
 
-What the operating system refuses is said in one plain line.
+An error of the operating system becomes a message of one plain line.
 """
 
 import errno
@@ -17,7 +17,8 @@ from mclab.config.strict import ConfigError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM)
-#: Bytes that a file system takes for a name, for a path, and what the name of a temporary file has beside its own.
+#: The most bytes of a file's name and of a path, and the bytes that a temporary file's name adds to the name of its
+#: file.
 MOST, MOST_IN_ALL, BESIDE = 255, 4095, len("..0123456789abcdef.tmp")
 
 
@@ -53,7 +54,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def move_aside(path: Path) -> Path:
-    """Rename a damaged file so that nothing of it is lost; the new name tells what it is."""
+    """Rename a damaged file to `<name>.damaged` (or `.damaged2`, ...), so that nothing is lost; return the new path."""
     aside, count = path.with_name(f"{path.name}.damaged"), 1
     while os.path.lexists(aside):
         count += 1
@@ -64,13 +65,16 @@ def move_aside(path: Path) -> Path:
 
 
 def json_bytes(value: Any, indent: int | None = 1) -> bytes:
-    """Valid JSON and a newline; NaN and infinities are null, and text that is no UTF-8 survives as an escape."""
+    """Return `value` as valid JSON and a newline. NaN and infinities become null; text that is no UTF-8 is escaped."""
     text = json.dumps(plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
     return f"{text}\n".encode(errors="backslashreplace")
 
 
 def plain(value: Any) -> Any:
-    """JSON has no NaN, and provenance may hold what is no JSON at all: a version, a device, a numpy scalar."""
+    """Return `value` as data for JSON: NaN and infinities as null, numpy scalars as numbers, other objects as text.
+
+    Provenance may hold such objects: a version, a device.
+    """
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if value is None or isinstance(value, str | bool | int):
@@ -83,7 +87,10 @@ def plain(value: Any) -> Any:
 
 
 def usable(path: Path, what: str, beside: int = 0) -> Path:
-    """The path. Raises `ConfigError` where no file system has room for it, its name longer by `beside` bytes."""
+    """Return `path`. Raises `ConfigError` if it is too long for a file system.
+
+    `beside` bytes are reserved for what may be added to its name.
+    """
     for part in path.parts:
         most = MOST - (beside if part == path.name else 0)
         if (length := len(os.fsencode(part))) > most:
@@ -95,9 +102,10 @@ def usable(path: Path, what: str, beside: int = 0) -> Path:
 
 @contextmanager
 def named_as_given(given: Path, say: Callable[[str], None]) -> Iterator[tuple[Path, Callable[[str], None]]]:
-    """The absolute form of a folder, whatever becomes of the current one, and what says lines about it.
+    """Yield the absolute path of the folder `given`, and a function that reports lines about it to `say`.
 
-    Both those lines and a `ConfigError` from the body name the folder as its user gave it.
+    The absolute path stays right if the current directory changes. The reported lines and a `ConfigError` from the body
+    name the folder as the user gave it.
     """
     place = given.absolute()
     before, after = str(place), str(place) if len(place.parts) == 1 else str(given)

@@ -1,4 +1,4 @@
-"""A stored run by the first digits of its id, in one run folder or in any under runs/."""
+"""Find a stored run by the first digits of its id, in one run folder or in all run folders under runs/."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -9,9 +9,9 @@ from mclab.config.error import nearest, suggestion
 from mclab.config.strict import ConfigError
 from mclab.store.folder import Records
 
-#: Where run folders are unless one is named.
+#: Where run folders are searched for if the user names none.
 _RUNS = Path("runs")
-#: Ids that are named where one of them was probably meant.
+#: The most ids that a message names.
 _MOST_NAMED = 3
 
 
@@ -29,11 +29,11 @@ class Stored:
 
 
 def find_run(digits: str, folder: Path | None, say: Callable[[str], None], *, weights: bool = False) -> Stored:
-    """The one run whose id begins with `digits`, in `folder` or in any folder under runs/.
+    """Return the one run whose id begins with `digits`, in `folder` or in any folder under runs/.
 
-    Of a run in several folders it is the first copy, of those with weights where `weights` asks for them and there are
-    any; `say` hears which, unless that leaves one. Raises `ConfigError` where there is no such run, or more than one,
-    naming those that may have been meant.
+    If several folders hold the run, the first copy is returned; with `weights`, the first copy that has its weights, if
+    one has. If more than one copy was possible, `say` gets a line that names them. Raises `ConfigError` if no run or
+    more than one run matches; the message names the runs that may have been meant.
     """
     prefix = digits.strip().lower().removesuffix(".json")
     if not re.fullmatch(r"[0-9a-f]{1,16}", prefix):
@@ -59,7 +59,7 @@ def find_run(digits: str, folder: Path | None, say: Callable[[str], None], *, we
 def _folders(folder: Path | None) -> list[Path]:
     if folder is None:
         return sorted(path.parent for path in _RUNS.glob("*/records"))
-    Records(folder)  # says what is wrong with a folder that is none
+    Records(folder)  # raises if it is no run folder
     if not (folder / "records").is_dir():
         raise ConfigError(f"{folder}: holds no records; give the folder of an ablate, train or sweep command")
     return [folder]

@@ -1,4 +1,4 @@
-"""The run folder, to read (`Records`) and to write (`Store`)."""
+"""A run folder: `Records` reads it, `Store` writes it."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from mclab.store.record import curve_bytes, read_curve, read_record, record_of
 if TYPE_CHECKING:
     import polars as pl
 
-#: What a search puts into its run folder beside the records.
+#: The file with the space that a search writes into its run folder.
 SPACE = "space.yaml"
 _RUN = re.compile(r"[0-9a-f]{16}")
 #: Folders in a run folder.
@@ -43,14 +43,14 @@ def _evenly(names: list[str], most: int) -> list[str]:
 
 
 def to_stderr(line: str) -> None:
-    """Where remarks go unless a caller takes them."""
+    """Print a remark to stderr; the default for `say`."""
     print(one_line(without_passwords(line)), file=sys.stderr)
 
 
 class Records:
-    """A run folder to read. Takes no lock, creates nothing, moves nothing; a folder being written may be read.
+    """A run folder to read. It takes no lock and changes no file; a folder that is being written may be read.
 
-    `say` gets one line for each damaged record, which counts as missing. Raises `StoreError` where there is no folder.
+    `say` gets one line for each damaged record, which counts as missing. Raises `StoreError` if there is no folder.
     """
 
     def __init__(self, path: str | Path, *, say: Callable[[str], None] = to_stderr) -> None:
@@ -66,7 +66,7 @@ class Records:
             raise StoreError(f"{self.path}: {what}")
 
     def lookup(self, run: str) -> StoredRun | None:
-        """The run with this id, or `None` where none is stored, or only a damaged one."""
+        """Return the run with this id, or `None` if its record is missing or damaged."""
         path = self._record(run)
         try:
             stat = path.stat()
@@ -95,7 +95,7 @@ class Records:
             return None
 
     def scan(self) -> list[StoredRun]:
-        """Every run of the present science version, by run id; says how many of another version it leaves out."""
+        """Return every run of the present science version, sorted by run id; report how many others are left out."""
         found = [record for run in self._ids() if (record := self.lookup(run))]
         mine = [record for record in found if record.science == SCIENCE]
         if len(mine) < len(found):
@@ -105,9 +105,10 @@ class Records:
         return mine
 
     def sample(self, fresh: int, most: int) -> list[StoredRun]:
-        """Some of the runs: those that were read before, and up to `fresh` others; of all of these at most `most`.
+        """Return at most `most` runs: a sample of those that were read before and of up to `fresh` others.
 
-        Both are taken evenly from a list, and ids are random: a folder of any size gives a fair sample at once.
+        Runs are taken at even distances from a list of ids. Ids are random, so the sample is fair, and it is quick for
+        a folder of any size.
         """
         known = [run for run, (_, record) in self._read.items() if record]
         folder = self.path / "records"
@@ -117,7 +118,7 @@ class Records:
         return [record for run in _evenly([*known, *others], most) if (record := self.lookup(run))]
 
     def scan_frame(self) -> "pl.DataFrame":
-        """`scan` as a frame, one row per run (see `mclab.store.frame`). Imports polars."""
+        """Return the runs of `scan` as a frame, one row per run (see `mclab.store.frame`). Imports polars."""
         from mclab.store.frame import frame_of
 
         return frame_of(self.scan())
@@ -130,7 +131,7 @@ class Records:
             )
 
     def curve(self, run: str) -> list[dict[str, Any]]:
-        """The evaluations of a run's curve, in order. What is missing or damaged is left out, and said once."""
+        """Return the evaluations of a run's curve, in order. A damaged or missing part is left out and reported."""
         path, record = self._curve(run), self.lookup(run)
         try:
             found, fault = read_curve(read_whole(path), record.curve_sha256 if record else None)
@@ -148,7 +149,7 @@ class Records:
         return found
 
     def plan(self) -> Plan | None:
-        """The plan that the folder was last used with; `None` where it never was. Raises `ConfigError` when damaged."""
+        """Return the plan that the folder was last used with, `None` without one. Raises `ConfigError` if damaged."""
         try:
             with plainly(self._plan, "read"):
                 data = read_whole(self._plan)
@@ -177,25 +178,25 @@ class Records:
 
     @property
     def checkpoints(self) -> Path:
-        """Where the state of runs that train is kept."""
+        """The folder with the checkpoints of runs in training."""
         return self.path / "checkpoints"
 
     def begun(self) -> dict[str, int]:
-        """Run id -> the step to which its checkpoints reach, by the files' names alone.
+        """Return {run id: step of its checkpoint}, from the names of the files alone.
 
-        Of several the oldest: a pack that was killed while it saved has the newer ones of some of its runs alone, and
-        continues together from the step before.
+        If a run has several checkpoints, the oldest counts: a pack that was killed while it saved has newer checkpoints
+        of some of its runs only, and all its runs continue together from the step before.
         """
         with plainly(self.checkpoints, "read"):
             return {run: min(steps) for run, steps in checkpoints(self.checkpoints).items()}
 
 
 class Store(Records):
-    """A run folder to write, and its lock, from construction to `close` (or the end of `with`).
+    """A run folder to write; its lock is held from construction to `close` (or the end of `with`).
 
-    Creates the folder, removes what a killed writer left half-written. A damaged record stays where it is until its run
-    is stored again, and then as `<id>.json.damaged`. Raises `StoreError` where another process holds the lock or the
-    folder cannot be written.
+    Creates the folder, and removes files that a killed writer left half-written. A damaged record stays in its place
+    until its run is stored again; then it is renamed to `<id>.json.damaged`. Raises `StoreError` if another process
+    holds the lock or the folder cannot be written.
     """
 
     def _open(self) -> None:
@@ -212,9 +213,9 @@ class Store(Records):
             raise
 
     def _tidy(self) -> None:
-        """Remove what killed writers left, and checkpoints of runs that are over, which nothing will resume.
+        """Remove temporary files of killed writers, and checkpoints of runs that are over, which nothing will resume.
 
-        Nothing is removed from a folder that is elsewhere, behind a link: others may use it too.
+        Nothing is removed from a folder behind a symbolic link: others may use it too.
         """
         remove_leftovers(self.path)
         for name in _OWN:
@@ -231,10 +232,12 @@ class Store(Records):
                 path.unlink(missing_ok=True)
 
     def adopt(self, plan: Plan, grid: bytes | None = None, *, extend: bool = False) -> Plan:
-        """Make this the folder's plan: `plan.json`, and `grid.yaml` with the grid's bytes as they were given.
+        """Make `plan` the folder's plan: write `plan.json`, and `grid.yaml` with the bytes in `grid`.
 
-        Returns the plan as stored, with the looks taken before it; records that it lacks stay. Raises `StoreError` when
-        the folder belongs to another grid and `extend` is not given; more seeds, or fewer, need no leave."""
+        Returns the plan as stored, with `looked` filled in; records of runs that are not in the plan stay. Raises
+        `StoreError` if the folder belongs to a search or has files of others, and if it belongs to another grid and
+        `extend` is false. More seeds, or fewer, need no `extend`.
+        """
         if (self.path / SPACE).exists():
             raise StoreError(f"{self.path}: belongs to a search; give another --out")
         refuse_foreign(self.path, [self._plan.name], {"grid.yaml": grid} if grid is not None else {})
@@ -263,11 +266,11 @@ class Store(Records):
             return None
 
     def put(self, run: RunConfig, outcome: Outcome) -> None:
-        """Store a run's outcome: weights and curve, then the record, so that a record implies them.
+        """Store a run's outcome: first weights and curve, then the record, so that a run with a record has them too.
 
-        Takes the place of an `oom` or `failed` record, never of a final one; a damaged one is moved aside. A final one
-        ends the run's checkpoint.
-        Raises `StoreError` when it cannot be written; what was stored before is unharmed.
+        An `oom` or `failed` record is replaced, a final one never is; a damaged one is moved aside. After a final
+        outcome the run's checkpoints are removed. Raises `StoreError` if something cannot be written; what was stored
+        before is unharmed.
         """
         name, before = run_id(run), self.lookup(run_id(run))
         assert before is None or before.status not in FINAL, f"run {name} is stored already"
@@ -284,7 +287,7 @@ class Store(Records):
             self._forget(name)
 
     def close(self) -> None:
-        """Let go of the lock, and of the checkpoints' folder if it is empty."""
+        """Remove the checkpoints' folder if it is empty, and release the lock."""
         with suppress(OSError):
             self.checkpoints.rmdir()
         self._lock.release()

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 
 
 def frame_of(runs: Iterable[StoredRun]) -> "pl.DataFrame":
-    """Columns: run_id, science, seed, status, the config's dotted keys, the figures, `provenance.*`; `versions`, where
-    a part of a run was not at its first: runs in which it differs are not to be compared.
+    """Return a frame with one row per run. Polars is imported here.
 
-    A score is `test_accuracy` over the task's own slices and `test_accuracy[pairs=16]` for one; `valid_…`, `…_loss` and
-    `…_token_accuracy` alike; `without_recall.bigram` is what that predictor scores over the task's own slices. A key
-    that a run has not is null. Needs polars, imported here.
+    Columns: run_id, science, seed, status, the config's dotted keys, the figures, `provenance.*`; and `versions` if a
+    part of some run is not at its first version: runs with different `versions` are not to be compared.
+
+    The score `test_accuracy` is over the task's own slices, `test_accuracy[pairs=16]` over one slice; `valid_…`,
+    `…_loss` and `…_token_accuracy` are named alike. `without_recall.bigram` is the score of that predictor over the
+    task's own slices. A key that a run does not have is null.
     """
     import polars as pl
 
@@ -41,5 +43,5 @@ def _flat(run: StoredRun) -> Iterator[tuple[str, object]]:
     yield from ((f"provenance.{key}", value) for key, value in (run.provenance or {}).items())
 
 
-#: What is in the frame under other names, or has been yielded already.
+#: Figures that `_flat` yields under other names, or has yielded already.
 _SPREAD = frozenset({"status", "valid", "test", "without_recall", "provenance"})

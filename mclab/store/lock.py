@@ -1,6 +1,6 @@
-"""One writer per run folder, and nothing of others written over.
+"""Let only one process write a run folder, and never overwrite files of others.
 
-The lock is one of the operating system, which no killed process can leave behind.
+The lock is one of the operating system, so a killed process cannot leave it behind.
 """
 
 import json
@@ -20,11 +20,11 @@ from mclab.atomic_files import read_whole
 from mclab.passwords import command_line, without_passwords
 from mclab.store.files import StoreError, plainly
 
-#: A command line longer than this is cut: the line that names the holder is one line.
+#: The most letters of a command line in a message; a longer one is cut, so that the message stays one line.
 _LONGEST = 160
-#: How a holder's signature begins.
+#: The first bytes of a lock file that a holder has signed.
 _HEAD = b'{"pid": '
-#: What `mclab.atomic_files.write_whole` leaves behind where it is killed: `.<name>.<16 hex digits>.tmp`.
+#: Name of the temporary file that a killed `mclab.atomic_files.write_whole` leaves: `.<name>.<16 hex digits>.tmp`.
 _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 _RECORD = re.compile(r"[0-9a-f]{16}\.json")
 #: Folders whose files are written again at the end of each command, under names that others may use too.
@@ -32,7 +32,10 @@ _REPORTS = ("tables", "plots")
 
 
 class Lock:
-    """Held from construction to `release`. Raises `StoreError` that names the holder where another process has it."""
+    """The lock of a run folder, held from construction to `release`.
+
+    Raises `StoreError`, which names the holder, if another process holds it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "lock"
@@ -52,7 +55,7 @@ class Lock:
                 raise
 
     def release(self) -> None:
-        """Let go; the file stays, empty, because removing it could take a lock from under its next holder."""
+        """Release the lock. Its file stays, empty: to remove the file could break the lock of the next holder."""
         if self._lock.is_locked:
             try:
                 self._sign("")
@@ -63,7 +66,7 @@ class Lock:
         self._path.write_text(text, encoding="utf-8")
 
     def _refuse_foreign(self) -> None:
-        """Raise `StoreError` for a file or a link of that name that no holder has signed: it would be lost."""
+        """Raise `StoreError` if a file or a link with the lock's name was not signed by a holder: it would be lost."""
         if not os.path.lexists(self._path):
             return
         if stat.S_ISREG(self._path.lstat().st_mode):
@@ -97,12 +100,12 @@ def _holder(path: Path) -> str:
 
 
 def is_own_folder(path: Path) -> bool:
-    """Whether it is a folder in the run folder itself; what a link leads to may be anybody's."""
+    """Whether `path` is a folder and no symbolic link: what a link leads to may belong to others."""
     return path.is_dir() and not path.is_symlink()
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of a killed writer. For the holder of the lock alone."""
+    """Remove the temporary files of a killed writer. Only the holder of the lock may call it."""
     with plainly(folder, "remove a leftover"):
         for path in folder.iterdir():
             if _LEFTOVER.fullmatch(path.name) and stat.S_ISREG(path.lstat().st_mode):
@@ -115,10 +118,11 @@ def _names(folder: Path) -> list[str]:
 
 
 def refuse_foreign(folder: Path, marks: Sequence[str], given: Mapping[str, bytes]) -> None:
-    """Raise `StoreError` where a command would write over what others have written.
+    """Raise `StoreError` if a command would overwrite files that others have written.
 
-    A folder with one of the files `marks`, or with a record, is a run folder already. In another one none of `given`,
-    by name, may have another content, and the folders of tables and plots must be empty.
+    A folder that holds one of the files named in `marks`, or a record, is already a run folder and is accepted. In any
+    other folder, a file named in `given` must be absent or have exactly the given content, and the folders `tables` and
+    `plots` must be empty or absent.
     """
     if any((folder / name).exists() for name in marks) or any(map(_RECORD.fullmatch, _names(folder / "records"))):
         return

@@ -1,4 +1,4 @@
-"""A run and its outcome as JSON, and back: what record and curve hold, and when they count as damaged."""
+"""Write a run and its outcome as JSON and read them back; decide when a record or a curve counts as damaged."""
 
 import json
 from collections.abc import Mapping
@@ -18,11 +18,12 @@ from mclab.store.files import json_bytes, plain
 
 #: The outcome's figures; the curve and the weights are in files of their own.
 FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("curve", "weights"))
-#: Figures and metrics that are not written as null where a record lacks them: old records are written as they were.
+#: Figures and metrics that were added later. They are left out, and not written as null, if a record lacks them: so an
+#: old record is written again as it was.
 _YOUNG = ("without_recall", "value_accuracy", "values_found")
-#: Without these a record says nothing. Others may be younger than the record and then read as null.
+#: Keys that every record must have. Other keys may be younger than the record; they are then read as null.
 _NEEDED = ("run_id", "science", "seed", "config", "status", "steps", "valid", "test")
-#: The versions of the run's parts and names, where they are not the first ones.
+#: Keys with the versions of the run's parts and names; present only if these are not the first versions.
 _MOVED = ("versions", "words")
 #: Figures that are scores by slice.
 _SPLITS = ("valid", "test")
@@ -31,7 +32,7 @@ _CURVE, _OWN = f"curve_{digest.KEY}", digest.KEY
 
 
 def record_of(run: RunConfig, outcome: Outcome) -> dict[str, Any]:
-    """What is stored of a run: its config in full and canonical, and every figure of its outcome."""
+    """Return the record of a run: its whole canonical config and every figure of its outcome."""
     known: dict[str, Any] = {name: getattr(outcome, name) for name in FIGURES}
     for split in _SPLITS:
         known[split] = {part: _stored_score(score) for part, score in known[split].items()}
@@ -45,21 +46,21 @@ def record_of(run: RunConfig, outcome: Outcome) -> dict[str, Any]:
 
 
 def signed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with the checksum of what it holds, as its last key."""
+    """Return the record with the checksum of its content as the last key."""
     content = {key: value for key, value in record.items() if key != _OWN}
     return {**content, _OWN: digest.of_values(plain(content))}
 
 
 def _stored_score(score: Score) -> StoredScore:
-    """Without what is counted of single values where an answer is one."""
+    """Return the score as stored; metrics in `_YOUNG` (about the single values of an answer) are left out if `None`."""
     known = asdict(score)
     return StoredScore({name: known[name] for name in known if known[name] is not None or name not in _YOUNG})
 
 
 def as_record(stored: StoredRun) -> dict[str, Any]:
-    """What the file of a stored run holds: the inverse of `read_record`, figures that were missing there being null.
+    """Return the record of a stored run: the inverse of `read_record`, with null for figures that were missing.
 
-    A run that was stored without a checksum gets none: it would vouch for what nobody has checked.
+    A run that was stored without a checksum gets none: a new one would vouch for values that nobody has checked.
     """
     head = {"run_id": stored.run_id, "science": stored.science, "seed": stored.seed, "config": dict(stored.keys)}
     moved = {key: dict(value) for key in _MOVED if (value := getattr(stored, key))}
@@ -68,18 +69,18 @@ def as_record(stored: StoredRun) -> dict[str, Any]:
 
 
 def figures_of(stored: StoredRun) -> dict[str, Any]:
-    """Every figure as in the record, in the record's order."""
+    """Return every figure as in the record, in the record's order."""
     figures = {name: value for name in FIGURES if (value := getattr(stored, name)) is not None or name not in _YOUNG}
     scores = {split: {part: dict(score.metrics) for part, score in figures[split].items()} for split in _SPLITS}
     return {**figures, **scores}
 
 
 def read_record(data: bytes, name: str) -> StoredRun:
-    """The run whose record is `data`, which is stored under the run id `name`.
+    """Return the run whose record is `data`, stored under the run id `name`.
 
-    Raises `ValueError` with the reason when it is damaged: torn, no record, not the run that its name says, with
-    figures that no run can have, or not what its checksum says. The keys of another science version may describe no
-    run, its rules are not known here.
+    Raises `ValueError` with the reason if the record is damaged: it is torn, is no record, belongs to another run, has
+    figures that no run can have, or does not match its checksum. A record of another science version may have a config
+    that is no valid run here, since the rules of that version are not known.
     """
     record = _object(data)
     missing = [key for key in _NEEDED if key not in record]
@@ -98,7 +99,7 @@ def read_record(data: bytes, name: str) -> StoredRun:
 
 
 def _stored(record: dict[str, Any], config: RunConfig | None) -> StoredRun:
-    """What passed the checks, typed. Figures may be null, the version and the seed may not."""
+    """Return the checked record as a `StoredRun`. Figures may be null; the science version and the seed may not."""
     for key in ("science", "seed"):
         if record[key] is None:
             raise ValueError(f"has {key} None, not a whole number")
@@ -126,7 +127,7 @@ def _check_config(record: dict[str, Any]) -> RunConfig:
         config = restored(record["config"])
         found = id_as_of(config, record.get("versions", {}), record.get("words", {}))
     except (ValueError, TypeError, AttributeError) as error:
-        raise ValueError("holds a config that is none") from error
+        raise ValueError("holds a config that is not valid") from error
     if found != record["run_id"] or record["seed"] != config.seed:
         raise ValueError(f"holds the config of run {found}")
     check_whole(record, config.task.slices)
@@ -134,9 +135,12 @@ def _check_config(record: dict[str, Any]) -> RunConfig:
 
 
 def _config_if_any(record: dict[str, Any]) -> RunConfig | None:
-    """For a record of another science version, of which no more is asked than that it has keys."""
+    """Return the config of a record of another science version; `None` if it is no valid run here.
+
+    Raises `ValueError` only if the config is no mapping of keys.
+    """
     if not isinstance(record["config"], dict):
-        raise ValueError("holds a config that is none")
+        raise ValueError("holds a config that is not valid")
     try:
         return restored(record["config"])
     except (ValueError, TypeError, AttributeError):
@@ -144,7 +148,11 @@ def _config_if_any(record: dict[str, Any]) -> RunConfig | None:
 
 
 def _check_sum(record: dict[str, Any]) -> None:
-    """A record without any checksum is from before there were any. The two came together, so one alone is damage."""
+    """Raise `ValueError` if the record does not match its checksum.
+
+    A record without any checksum is older than checksums. The checksums of record and curve were introduced together,
+    so a record that has only the curve's is damaged.
+    """
     if _OWN not in record:
         if _CURVE in record:
             raise ValueError(f"has lost its checksum ({_OWN})")
@@ -159,10 +167,11 @@ def curve_bytes(curve: tuple[dict[str, Any], ...]) -> bytes:
 
 
 def read_curve(data: bytes, sha256: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """The evaluations, and what is wrong with the file, if anything.
+    """Return the evaluations, and what is wrong with the file, if anything.
 
-    `sha256` is the checksum of the whole file: with another there are none, since none can be trusted. Without one
-    (`None`, from before there were any) they are those before the first line that is none.
+    `sha256` is the checksum of the whole file: if the file does not match it, no evaluation is returned, since none can
+    be trusted. If `sha256` is `None` (records older than checksums), the evaluations before the first damaged line are
+    returned.
     """
     found: list[dict[str, Any]] = []
     if sha256 is not None and digest.of_bytes(data) != sha256:
@@ -176,7 +185,7 @@ def read_curve(data: bytes, sha256: str | None) -> tuple[list[dict[str, Any]], s
 
 
 def _evaluation(line: str) -> dict[str, Any]:
-    """Raises `ValueError` for what no run writes."""
+    """Return the evaluation in a line of a curve. Raises `ValueError` for a line that no run writes."""
     evaluation = json.loads(line)
     try:
         metrics = [metric for score in (evaluation.get("valid") or {}).values() for metric in score.values()]

@@ -1,4 +1,4 @@
-"""From a search space to a finished study: the run folder, the study, the search, and what is told of it."""
+"""Run a search: open the run folder and the study, search, write the results, and report them."""
 
 import json
 import re
@@ -40,18 +40,18 @@ from mclab.sweep.study import Shared
 from mclab.sweep.trials import Seen, seen_of
 from mclab.workers.signals import interrupts_held
 
-#: Seconds in which a study must take a goodbye.
+#: Seconds that it may take to give up this process's trials at an early end of the command.
 GOODBYE = 2.0
 
-#: A database's address in the other form that its own tools take.
+#: A database's address as `key=value` pairs: PostgreSQL's tools accept this form, `--storage` does not.
 _PAIRS = re.compile(r"(^|\s)(host|user|dbname|password)\s*=")
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to search: `trials` in all, in a study called `study` (by default as the space) that is kept in `storage`.
+    """How to search: `trials` trials in all, in the study `study` (default: the space's name), stored in `storage`.
 
-    `seed` is the sampler's.
+    Without `storage` the study is a journal in the run folder. `seed` is the sampler's.
     """
 
     trials: int
@@ -64,10 +64,11 @@ class Options:
 def sweep(
     space: Space, out: Path, options: Options, *, content: bytes, say: Say, progress: Callable[[Progress], None]
 ) -> Report:
-    """Search until the study has so many finished trials; the same command again continues.
+    """Search until the study has `options.trials` finished trials; the same command again continues the search.
 
-    `content` is the space's file. An interrupt gives this process's trials up, for whoever continues. Raises
-    `ConfigError` for a package that is missing, a folder or a study that is another's, a database that does not answer.
+    `content` is the content of the space's file. On an interrupt this process gives its trials up, so that another
+    process can take them over. Raises `ConfigError` if a package is missing, if the folder or the study belongs to
+    something else, or if a database does not answer.
     """
     options = replace(options, how=resolved(options.how))
     samplers.check(space.sampler)
@@ -75,7 +76,7 @@ def sweep(
     _refuse_a_grid(out)
     on_cpu = options.how.device == "cpu" and options.how.scheduler is None
     refuse(needs([("base", space.base_point().runs[0])])[0], machine() if on_cpu else None)
-    with named_as_given(out, say) as (place, say_so):  # absolute before a user's module may go to another folder
+    with named_as_given(out, say) as (place, say_so):  # absolute: a user's module may change the folder
         points, device = _points(space), here(options.how)
         check_modules(points, place, device, say_so, refuse=True, forget=options.how.retry_failed)
         report = _swept(space, place, options, content, say_so, progress)
@@ -87,7 +88,7 @@ def sweep(
 def _swept(
     space: Space, out: Path, options: Options, content: bytes, say: Say, progress: Callable[[Progress], None]
 ) -> Report:
-    """`sweep` in a folder by its absolute path."""
+    """Do the work of `sweep`; `out` is an absolute path."""
     with Store(out, say=say) as store:
         place: StudyStorage = _place(options.storage, out, say)
         with closing(place):
@@ -131,7 +132,7 @@ def _searched(
             gone = not _given_up(shared)
     if interrupted and gone:
         raise KeyboardInterrupt
-    seen = seen_of(shared.frozen())  # before interrupts are held: a database may keep us waiting
+    seen = seen_of(shared.frozen())  # before interrupts are held: a database may be slow
     with interrupts_held():
         found = weighed(_found(space, shared, name, seen), space.sampler, resamples=0 if interrupted else RESAMPLES)
         write_whole(store.path / TRIALS, f"{json.dumps(as_dict(found), indent=1)}\n".encode())
@@ -141,9 +142,10 @@ def _searched(
 
 
 def _given_up(shared: Shared) -> bool:
-    """Whether this process's trials were given up in time: a lock or a database that hangs does not hold up the end.
+    """Give up this process's trials; return whether that was done within `GOODBYE` seconds.
 
-    Whoever continues finds their owner dead.
+    A lock or a database that hangs must not delay the end of the command. If trials were not given up, a later process
+    finds that their owner is dead.
     """
     given = threading.Event()
     shared.me.retire()
@@ -174,7 +176,7 @@ def _found(space: Space, shared: Shared, name: str, seen: Seen) -> Trials:
 
 
 def write(found: Trials, out: Path) -> tuple[list[Path], list[str]]:
-    """The tables and plots that could be written, beside `trials.json`, and why others could not, a line each."""
+    """Write tables and plots. Return the written files, `trials.json` among them, and one line for each fault."""
     from mclab.report.sweeps.plots import write_plots
     from mclab.report.sweeps.write import write_tables
 
@@ -189,14 +191,14 @@ def write(found: Trials, out: Path) -> tuple[list[Path], list[str]]:
 
 
 def _place(storage: str | None, out: Path, say: Say) -> StudyStorage:
-    """Where the study is kept. Raises `ConfigError`."""
+    """Return the place that `storage` names, by default a journal in `out`. Raises `ConfigError` if it names none."""
     if storage is None:
         return Journal(out / NAME, say)
     if storage.startswith(("postgresql:", "postgresql+", "postgres:")):
         return Postgres(storage.replace("postgres:", "postgresql:", 1) if storage.startswith("postgres:") else storage)
     if "://" in storage or not storage.strip() or _PAIRS.search(storage):
         raise ConfigError(
-            f"--storage: {without_password(storage)!r} is none; "
+            f"--storage: {without_password(storage)!r} names no storage; "
             f"write postgresql://USER:PASSWORD@HOST/DATABASE, or the path of a journal"
         )
     return Journal(Path(storage), say)
@@ -208,7 +210,7 @@ def _refuse_a_grid(out: Path) -> None:
 
 
 def _points(space: Space) -> list[RunConfig]:
-    """A run for each choice, which may bring a module of the user's own."""
+    """Return the base's run and a run for each value of each choice: a choice may name a module of the user's own."""
     found = [space.base_point().runs[0]]
     for axis in space.axes:
         for value in axis.spec.values:

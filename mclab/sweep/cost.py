@@ -1,4 +1,4 @@
-"""What a search costs, from points drawn as a sampler might ask for them. Imports neither optuna nor torch."""
+"""Estimate what a search costs, from points drawn as a sampler might draw them. Imports neither optuna nor torch."""
 
 import json
 from collections.abc import Iterator
@@ -13,22 +13,22 @@ from mclab.plan.space_axes import Axis
 from mclab.plan.space_trials import from_dict
 from mclab.runner.history import History, Work
 
-#: The study in plain data, in the run folder.
+#: The file in the run folder that holds the study as plain data.
 TRIALS = "trials.json"
-#: Points that are drawn, and how often it is tried where rules between keys refuse them.
+#: The number of points that are drawn, and the most tries: rules between keys may refuse a point.
 DRAWN, TRIES = 24, 100
 
 
 def work_of(space: Space, trials: int, history: History) -> Work:
-    """What so many trials of the space cost."""
+    """Return the work that `trials` trials of the space need."""
     return history.work(_drawn(space), trials * len(space.seeds))
 
 
 def finished(out: Path, study: str) -> int:
-    """How many trials of the study are over and count, as the folder's `trials.json` has it; 0 without one."""
+    """Return how many trials of the study are over and count, by the folder's `trials.json`; 0 without that file."""
     try:
         found = from_dict(json.loads((out / TRIALS).read_bytes()))
-    except (OSError, ValueError, RecursionError):  # as if there were none: the search itself asks the study
+    except (OSError, ValueError, RecursionError):  # as if there were no file: the search itself asks the study
         return 0
     taken = {trial.retry_of for trial in found.trials}
     counted = [trial for trial in found.trials if trial.counts and trial.number not in taken]
@@ -36,7 +36,7 @@ def finished(out: Path, study: str) -> int:
 
 
 def _drawn(space: Space) -> Iterator[RunConfig]:
-    """One run of each of some points, the base's first; always the same ones."""
+    """Yield one run for each of up to `DRAWN` points, the base first; the points are the same in every call."""
     yield space.base_point().runs[0]
     random, found = Random(0), 1
     for _ in range(TRIES):
@@ -52,7 +52,7 @@ def _drawn(space: Space) -> Iterator[RunConfig]:
 
 
 def _value(axis: Axis, random: Random) -> Scalar:
-    """A value of the axis, evenly drawn, or evenly in its logarithm."""
+    """Draw a value of the axis, uniformly, or uniformly in its logarithm."""
     if axis.spec.kind == "choice":
         return random.choice(axis.spec.values)
     low, high, step = axis.spec.low, axis.spec.high, axis.spec.step

@@ -1,10 +1,12 @@
-"""Which axes matter: PED-ANOVA (arXiv 2304.10255; conditional axes: 2601.20800) of all trials, pruned ones too.
+"""Estimate which axes matter: PED-ANOVA (arXiv 2304.10255; conditional axes: 2601.20800), with pruned trials too.
 
-Two changes, both measured on simulated responses in which one axis decides (LOG.md): the best third of the trials is
-called good, where the paper and Optuna take a tenth, which is too few to tell a choice from chance; and what shuffled
-values give is taken off, since few good trials are spread unevenly along every axis, most so on a continuous one.
+Two things differ from the paper; both were measured on simulated responses in which one axis decides (LOG.md). First,
+the best third of the trials counts as good. The paper and Optuna take a tenth, which is too few to tell a choice from
+chance. Second, the importance that shuffled values give is subtracted, since a few good trials are spread unevenly
+along every axis by chance, most of all along a continuous one.
 
-How far that can be trusted: the same for bootstrap resamples of the trials (Efron 1979), and by Optuna's own estimator.
+To show how far the importances can be trusted, they are also computed for bootstrap resamples of the trials (Efron
+1979), and by Optuna's own estimator.
 """
 
 import copy
@@ -24,26 +26,30 @@ from mclab.plan.comparable import FEWEST_GOOD, comparable, meaningless
 from mclab.plan.space_trials import Direction, Resampled, Trial, Trials
 from mclab.sweep.samplers import distribution
 
-#: Samplers that draw from the space alone, whatever was found before.
+#: Samplers that draw from the space alone and take no account of earlier results.
 UNMOVED = ("random", "qmc", "grid")
-#: Distinct trials below which nothing is said, and the share of them that counts as good (at least `FEWEST_GOOD`).
+#: The fewest distinct trials for which importances are computed, and the share of the trials that counts as good (at
+#: least `FEWEST_GOOD` trials).
 LEAST, GOOD = 6, 1 / 3
-#: Shuffles of the values, resamples of the trials, and the share of these that an interval leaves out on either side.
+#: The number of shuffles of the values and of resamples of the trials, and the share of the resamples that an interval
+#: leaves out on either side.
 SHUFFLES, RESAMPLES, TAIL = 30, 100, 0.025
-#: Two estimators disagree where they put another axis first, or where a share differs by more than this.
+#: Two estimators disagree if they put different axes first, or if a share differs by more than this.
 DISAGREE = 0.15
 
 Shares = dict[str, float]
 
 
 def weighed(found: Trials, sampler: str, resamples: int = RESAMPLES) -> Trials:
-    """The study with its importances, their intervals and, where Optuna's default disagrees, what that one says.
+    """Return the study with its importances, their intervals and, if Optuna's default disagrees, that estimate too.
 
-    Of trials that are done or pruned, each distinct one once, at a step that nearly all have come to
-    (`mclab.plan.comparable`). Nothing where they are few, and where nearly all of them are at chance. An axis that
-    changes nothing at a point counts as absent there, as under a condition that does not hold. Good trials are compared
-    with all others where a sampler drew any of them that moves towards what is good, else with the space itself: what
-    chance draws too often of 24 points is no finding. `sampler` drew the trials that do not name theirs.
+    The importances are computed from the distinct trials that are done or pruned, at a step that nearly all of them
+    have reached (`mclab.plan.comparable`). They stay empty if these trials are few, or nearly all of them are at
+    chance. An axis that changes nothing at a point counts as absent there, like an axis whose condition does not hold.
+
+    If any of the trials was drawn by a sampler that moves towards good points, the good trials are compared with all
+    trials. Otherwise they are compared with the space itself: it is no finding if chance draws a value too often among
+    24 points. `sampler` is the sampler of the trials that do not name theirs.
     """
     judged = comparable(found).trials
     if len(judged) < LEAST or meaningless(found):
@@ -62,7 +68,7 @@ def weighed(found: Trials, sampler: str, resamples: int = RESAMPLES) -> Trials:
 
 
 class _Scale:
-    """Weighs the axes of a study for one objective."""
+    """Estimates the importances of a study's axes for one objective."""
 
     def __init__(self, found: Trials, judged: Sequence[Trial], place: int, direction: Direction, moved: bool) -> None:
         distributions = {axis.path: distribution(axis) for axis in found.axes}
@@ -75,8 +81,11 @@ class _Scale:
         self._evaluator = PedAnovaImportanceEvaluator(target_quantile=self._quantile, evaluate_on_local=moved)
 
     def shares(self) -> Shares:
-        """Empty where so many trials are as good as the best that the good ones are no choice among all, and where no
-        axis parts the good ones from the others more than chance does."""
+        """Return the share of each axis in the importance; the shares sum to 1.
+
+        Empty if so many trials equal the best one that the good trials are no selection, and if no axis separates the
+        good trials from the others more than chance does.
+        """
         if self._values.count(self._best(self._values)) > max(0.5, self._quantile) * len(self._values):
             return {}
         random, every = Random(0), range(len(self._values))
@@ -84,10 +93,10 @@ class _Scale:
         return _less(self._divergence(every, self._values), _means(shuffled))
 
     def resampled(self, resamples: int) -> dict[str, Resampled]:
-        """The middle of each axis's share over resamples of the trials, and how often it came first.
+        """Return for each axis the middle 95 % of its share over resamples of the trials, and how often it came first.
 
-        What is taken off is what the same resamples give of shuffled values: trials that are drawn twice are uneven by
-        themselves.
+        The importance that the same resamples give with shuffled values is subtracted: trials that are drawn twice are
+        spread unevenly by themselves.
         """
         random, count = Random(0), len(self._values)
         drawn, shuffled = list[Shares](), list[Shares]()
@@ -101,12 +110,15 @@ class _Scale:
         return {path: _middle([shares[path] for shares in found], firsts.count(path)) for path in self._paths if found}
 
     def default(self) -> Shares:
-        """As Optuna and its dashboard have it: the best tenth, however few they are, among all trials."""
+        """Return the shares as Optuna and its dashboard compute them: the best tenth, however few, among all trials."""
         found = self._by(PedAnovaImportanceEvaluator(), self._trials)
         return _less(found, dict.fromkeys(found, 0.0))
 
     def _divergence(self, places: Sequence[int], values: Sequence[float]) -> Shares:
-        """How differently good and other trials are spread along each axis, of those at `places` with these values."""
+        """Return for each axis how differently good and other trials are spread along it.
+
+        The trials are those at `places`; the trial at a place has the objective `values[place]`.
+        """
         drawn = [copy.copy(self._trials[place]) for place in places]
         for number, (trial, place) in enumerate(zip(drawn, places, strict=True)):
             trial._trial_id, trial.value = number, values[place]
@@ -136,7 +148,7 @@ def _means(found: Sequence[Shares]) -> Shares:
 
 
 def _less(found: Shares, off: Shares) -> Shares:
-    """Shares of 1 of what is left; empty where nothing is."""
+    """Return `found` minus `off`, at least 0, scaled to a sum of 1; empty if nothing is left."""
     left = {path: max(0.0, value - off[path]) for path, value in found.items()}
     whole = sum(left.values())
     return {path: value / whole for path, value in left.items()} if whole > 0 else {}

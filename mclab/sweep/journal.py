@@ -1,4 +1,4 @@
-"""The study in a journal file: locked by the operating system, and mended where a kill has torn its last line."""
+"""Store the study in a journal file. The operating system locks it; a last line that was torn by a kill is removed."""
 
 import json
 import os
@@ -21,20 +21,20 @@ NAME = "journal.log"
 _POLL = 0.01
 #: How the first line of a journal begins.
 _START = b'{"op_code":'
-#: What Optuna meets in a line of JSON that it has not written.
+#: The errors that Optuna raises for a line of JSON that it has not written.
 _NO_STUDY = (LookupError, TypeError, ValueError, AttributeError, AssertionError)
 _WAY = "restore the file, or give another --storage or --out (what is measured is in the records)"
 
 
 class _Append(JournalFileOpenLock):
-    """In place of Optuna's a lock of the operating system: theirs outlives a killed holder by half a minute."""
+    """A lock of the operating system, in place of Optuna's, which outlives a killed holder by half a minute."""
 
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
         self._path, self._say = path, say
         self._lock = FileLock(f"{path}.append", thread_local=False)
 
     def acquire(self) -> bool:
-        """Wait for the lock, and mend what a holder that was killed or met a full disk has left half-written."""
+        """Wait for the lock, then remove a half-written line of a holder that was killed or met a full disk."""
         self._lock.acquire(poll_interval=_POLL)
         try:
             if _torn(self._path):
@@ -45,27 +45,27 @@ class _Append(JournalFileOpenLock):
         return True
 
     def release(self) -> None:
-        """Let go of it."""
+        """Release the lock."""
         self._lock.release()
 
 
 class _File(JournalFileBackend):
-    """Says in a line what the operating system refuses: a full disk, say."""
+    """Optuna's journal file; an error of the operating system, such as a full disk, becomes a message of one line."""
 
     def __init__(self, path: Path, lock: _Append) -> None:
         super().__init__(str(path), lock_obj=lock)
         self._path = path
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """As Optuna's. Raises `StoreError`."""
+        """Append the logs as Optuna does. Raises `StoreError`."""
         with plainly(self._path):
             super().append_logs(logs)
 
 
 class Journal:
-    """A journal file that any number of processes on machines that share its folder may write.
+    """A journal file that any number of processes may write, also on several machines that share its folder.
 
-    Raises `StoreError` where it cannot be made, `ConfigError` where it is none.
+    Raises `StoreError` if the file cannot be created, `ConfigError` if it is no journal.
     """
 
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
@@ -76,11 +76,11 @@ class Journal:
 
     @property
     def where(self) -> str:
-        """Where the study is."""
+        """The path of the journal."""
         return str(self.path)
 
     def open(self) -> BaseStorage:
-        """Optuna's storage, the file mended before. To be called under `guard`."""
+        """Mend the file and return Optuna's storage. Call it under `guard`."""
         with plainly(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._append.acquire()
@@ -94,11 +94,11 @@ class Journal:
                 raise
             except (*_NO_STUDY, OptunaError) as error:
                 reason = f"{type(error).__name__}: {error}"
-                raise ConfigError(f"{self.path}: holds lines that are none of a study ({reason}); {_WAY}") from None
+                raise ConfigError(f"{self.path}: holds lines that belong to no study ({reason}); {_WAY}") from None
 
     @contextmanager
     def guard(self, what: str) -> Iterator[None]:
-        """One process at a time; one lock does for whatever there is to guard."""
+        """Let one process at a time run the body. There is one lock for everything, so `what` is not used."""
         with plainly(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._claims.acquire(poll_interval=_POLL)
@@ -112,9 +112,10 @@ class Journal:
 
 
 def mend(path: Path, say: Callable[[str], None]) -> None:
-    """Cut a journal after its last whole line, and say so.
+    """Cut a journal after its last whole line if its end is damaged, and report that.
 
-    Raises `ConfigError` for a line before the last that is none: that was no kill.
+    Raises `ConfigError` if a line before the last one is damaged, since no kill does that, and if the file is no
+    journal.
     """
     if not path.exists():
         return
@@ -142,7 +143,7 @@ def _is_entry(line: bytes) -> bool:
 
 
 def _torn(path: Path) -> bool:
-    """Whether the last line has no end."""
+    """Whether the file has content that does not end with a newline."""
     with suppress(OSError), open(path, "rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) != b"\n"

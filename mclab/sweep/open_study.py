@@ -1,4 +1,4 @@
-"""A study by its name: opened, or made where there is none."""
+"""Open a study by its name, or create it."""
 
 import json
 import warnings
@@ -15,10 +15,10 @@ from mclab.sweep.trials import SPACE
 
 
 def open_study(name: str, space: Space, place: StudyStorage, asked: int, seed: int, say: Say) -> Shared:
-    """The study of this name, made where there is none, with the base as its first trial.
+    """Return the study called `name`; if there is none, create it, with the base as its first trial.
 
-    Several processes may do so at once. Raises `ConfigError` where the study searches another space, naming what
-    differs, or is none of mclab's.
+    Several processes may do so at once. Raises `ConfigError` if the study was not made by mclab, or if it searches
+    another space; the message then names the differences.
     """
     patiently = Retrying(place, say)
     study = patiently(lambda: _opened(name, space, place))

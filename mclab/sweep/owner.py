@@ -1,11 +1,12 @@
-"""Who holds a trial, whether that process still lives, and how often it died at one.
+"""Find out which process holds a trial, whether it still lives, and how often processes have died at the trial.
 
-Optuna's heartbeat knows neither ask and tell nor journals. A process on the same machine is looked up by its id. One
-elsewhere is watched: it counts up a number in the study every few seconds, and whoever sees the number unchanged for
-long enough, by their own clock, takes it for dead.
+Optuna's heartbeat works neither with ask and tell nor with journals. A process on the same machine is looked up by its
+process id. A process on another machine is watched: it increases a number in the study every few seconds, and a process
+that sees this number unchanged for long enough, by its own clock, takes the other one for dead.
 
-Trials that end the process that trains them are counted as in a run folder (`mclab.store.crashes`), but in the study,
-along the trials that take them over: a process on another machine may do so, and the study is all that both see.
+Deaths are counted as in a run folder (`mclab.store.crashes`), but the count is kept in the study and passes from a
+trial to the trial that takes over its parameters: that may happen on another machine, and both machines see only the
+study.
 """
 
 import os
@@ -24,19 +25,20 @@ from optuna.trial import FrozenTrial
 
 from mclab.store.crashes import DEATHS, Death, boot_id, reason
 
-#: Seconds between two signs of life, and of silence until a process elsewhere is given up.
+#: Seconds between two signs of life, and seconds of silence after which a process on another machine counts as dead.
 BEAT, LEASE = 10.0, 90.0
-#: Names of owners that were this very process and have ended their search: it may live on, as a notebook's does.
+#: Names of owners of this process whose search has ended; the process itself may live on, as a notebook's does.
 _retired = set[str]()
-#: Attributes of a trial: the share of its steps at which its owner's own process trains it, and what came before it.
+#: Attributes of a trial: the share of its steps that its owner has trained, if the owner's own process trains it; and
+#: the deaths at earlier trials with its parameters.
 TRAINING, BEFORE = "training", "deaths"
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A process: a name of its own, the machine's, the process id and when it started, and where that id holds.
+    """A process: a name of its own, its host, its process id, when it started, and where that process id is valid.
 
-    `place` is the boot and the namespace of process ids; empty where the system does not tell.
+    `place` is the boot id and the namespace of process ids; empty if the system gives none.
     """
 
     name: str
@@ -47,7 +49,7 @@ class Owner:
 
     @classmethod
     def me(cls) -> "Owner":
-        """This process."""
+        """Return the owner that stands for this process, with a new name."""
         pid = os.getpid()
         return cls(uuid.uuid4().hex[:12], socket.gethostname(), pid, (_stat(pid) or ["", ""])[1], _place())
 
@@ -57,28 +59,28 @@ class Owner:
 
     @classmethod
     def of(cls, data: Any) -> "Owner | None":
-        """What `as_dict` gave; None for anything else."""
+        """Return the owner that `as_dict` described; `None` for other data."""
         try:
             return cls(**data)
         except TypeError:
             return None
 
     def retire(self) -> None:
-        """It works on nothing any more."""
+        """Note that this owner has ended its search."""
         _retired.add(self.name)
 
     def restarted(self, me: "Owner") -> bool:
-        """Whether its machine, which is this one, has been started again since."""
+        """Whether the owner was on the machine of `me`, and that machine has been started again since."""
         boots = [each.place.partition(" ")[0] for each in (self, me)]
         return self.host == me.host and all(boots) and boots[0] != boots[1]
 
     def in_words(self) -> str:
-        """The process in words."""
+        """The process in words, for a message."""
         return f"process {self.pid} on {self.host}"
 
 
 def _place() -> str:
-    """Where process ids mean what they mean here."""
+    """Return the boot id and the namespace in which process ids are valid; empty if the system gives none."""
     try:
         return f"{boot_id()} {os.readlink('/proc/self/ns/pid')}" if boot_id() else ""
     except OSError:
@@ -86,7 +88,7 @@ def _place() -> str:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """State and start of a process; None where there is none."""
+    """Return the state and the start time of a process; `None` if there is no such process."""
     with suppress(OSError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         return [fields[0], fields[19]]
@@ -95,7 +97,7 @@ def _stat(pid: int) -> list[str] | None:
 
 @contextmanager
 def beating(tell: Callable[[int], None]) -> Iterator[None]:
-    """Count up while the body runs, so that processes elsewhere see that this one lives."""
+    """Call `tell` with an increasing number while the body runs: processes elsewhere see that this one lives."""
     ended = threading.Event()
 
     def beat() -> None:
@@ -117,18 +119,24 @@ def beating(tell: Callable[[int], None]) -> Iterator[None]:
 
 
 class Watch:
-    """Which owners are dead, by what this process has seen of them. `beats` reads an owner's number in the study."""
+    """Decides which owners are dead, by what this process has seen of them.
+
+    `beats` returns the number that the owner of a name increases in the study.
+    """
 
     def __init__(self, me: Owner, beats: Callable[[str], int | None], clock: Callable[[], float] = time.monotonic):
         self._me, self._beats, self._clock = me, beats, clock
         self._seen: dict[str, tuple[int | None, float]] = {}
 
     def forget(self) -> None:
-        """What was seen so far is no sign any more: nothing came through from anybody."""
+        """Forget the numbers seen so far: while the study is out of reach, nobody can increase a number."""
         self._seen.clear()
 
     def dead(self, owner: Owner | None) -> bool:
-        """True for a process that is gone, and for none at all: who asks holds the lock under which owners sign."""
+        """True if the process of `owner` is gone, and for `None`.
+
+        A trial without an owner has lost its process: the caller holds the lock under which owners are entered.
+        """
         if owner is None:
             return True
         if owner.name in _retired:
@@ -147,13 +155,16 @@ class Watch:
 
 
 def deaths_before(trial: FrozenTrial) -> Death:
-    """The deaths of the owners of the trials whose parameters this one took over."""
+    """Return the deaths at the earlier trials whose parameters this trial took over."""
     told = trial.user_attrs.get(BEFORE)
     return Death(**told) if told else Death()
 
 
 def deaths_now(trial: FrozenTrial, owner: Owner | None, me: Owner) -> Death:
-    """Those, and its own owner's, where that counts: it trained the trial, and its machine has not started again."""
+    """Return `deaths_before` plus the death of the trial's own owner, if that counts.
+
+    It counts if the owner was training the trial in its own process and its machine has not been started again since.
+    """
     share = trial.user_attrs.get(TRAINING)
     if share is None or (owner is not None and owner.restarted(me)):
         return deaths_before(trial)
@@ -161,10 +172,10 @@ def deaths_now(trial: FrozenTrial, owner: Owner | None, me: Owner) -> Death:
 
 
 def death_attrs(death: Death) -> Mapping[str, Any]:
-    """What the trial is told that takes another one over."""
+    """Return the attributes that pass `death` on to the trial that takes over the parameters."""
     return {BEFORE: asdict(death)} if death.times else {}
 
 
 def given_up(death: Death) -> str | None:
-    """Why nobody takes it over; `None` while somebody does."""
+    """Return why nobody takes over a trial with this `death`; `None` while somebody does."""
     return reason(death.times, death.share) if death.times >= DEATHS else None

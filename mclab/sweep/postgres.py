@@ -17,8 +17,9 @@ from mclab.report.text import cut
 from mclab.sweep.storage import ConnectionLostError
 
 _POLL = 0.02
-#: What libpq does where the address says nothing else: seconds in which a server must take a connection, and when one
-#: is lost whose server has vanished without an answer: half a minute (the last in milliseconds).
+#: Settings for libpq, unless the address has its own. A server must accept a connection within 10 seconds; a connection
+#: whose server has vanished without an answer counts as lost after half a minute. Times are in seconds, the last one is
+#: in milliseconds.
 _PATIENCE = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -29,9 +30,9 @@ _PATIENCE = {
 
 
 class Postgres:
-    """A database of a PostgreSQL server, and its advisory locks, which the server lets go when their holder dies.
+    """A study's place in a PostgreSQL database, with advisory locks, which the server releases when their holder dies.
 
-    Raises `ConfigError` where the driver is missing or nothing answers.
+    Raises `ConfigError` if the driver is missing or no server answers.
     """
 
     def __init__(self, address: str) -> None:
@@ -58,11 +59,11 @@ class Postgres:
 
     @property
     def where(self) -> str:
-        """Where the study is, without the password."""
+        """The address of the database, without the password."""
         return self._url.set(drivername="postgresql").render_as_string(hide_password=True)
 
     def open(self) -> BaseStorage:
-        """Optuna's storage. To be called under `guard`: two that make the tables at once trip over each other."""
+        """Return Optuna's storage. Call it under `guard`: two processes that create the tables at once would fail."""
         storage = RDBStorage(
             self._url.render_as_string(hide_password=False),
             engine_kwargs={"pool_pre_ping": True, "pool_size": 2, "connect_args": self._patience},
@@ -73,14 +74,15 @@ class Postgres:
         return storage
 
     def _noticed(self, context: sqlalchemy.engine.ExceptionContext) -> None:
-        """Raise `ConnectionLostError` where one is lost or cannot be made. What idled in the pool is only replaced."""
+        """Raise `ConnectionLostError` if a connection is lost or cannot be made; an idle one is only replaced."""
         if not context.is_pre_ping and (context.is_disconnect or context.connection is None):
             raise ConnectionLostError(self.reason(context.original_exception))
 
     def _still_locked(self, *_: object) -> None:
-        """Who holds a lock continues only while its connection lives: the server lets the lock go with it.
+        """Raise `ConnectionLostError` if this thread holds a lock and the lock's connection is lost.
 
-        Where a server has started again, Optuna's connections are replaced in silence. Raises `ConnectionLostError`.
+        The server releases a lock when its connection is lost, so the holder must not continue. Without this check
+        nobody would notice that a server has started again, because Optuna's own connections are replaced silently.
         """
         connection: sqlalchemy.Connection | None = getattr(self._held, "connection", None)
         if connection is None:
@@ -91,7 +93,7 @@ class Postgres:
 
     @contextmanager
     def guard(self, what: str) -> Iterator[None]:
-        """One process at a time for what is guarded."""
+        """Let one process at a time run the body, among those with the same `what`."""
         key = int.from_bytes(hashlib.sha256(f"mclab {what}".encode()).digest()[:8], signed=True)
         with self._engine.connect() as connection:
             while not connection.scalar(sqlalchemy.select(sqlalchemy.func.pg_try_advisory_lock(key))):
@@ -107,20 +109,23 @@ class Postgres:
 
     @contextmanager
     def plainly(self) -> Iterator[None]:
-        """A server that does not answer, or no longer, in a line."""
+        """Turn an error of the database into a `ConfigError` of one line."""
         try:
             yield
         except sqlalchemy.exc.SQLAlchemyError as error:
             raise ConfigError(f"--storage: {self.where}: {self.reason(error)}") from error
 
     def reason(self, error: BaseException) -> str:
-        """What a driver says, in a line. It may quote the parts of an address, and so the password by itself."""
+        """Return what a driver says, in one line and without the password.
+
+        A driver may quote the parts of an address, and so the password by itself.
+        """
         text, secret = " ".join(str(getattr(error, "orig", None) or error).split()), str(self._url.password or "")
         for form in {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)} - {""}:
             text = text.replace(form, HIDDEN)
         return cut(without_passwords(text), 200)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         for engine in self._engines:
             engine.dispose()

@@ -1,9 +1,10 @@
 """Median pruning: a run that does worse than half of the trials before it, at the same step, is stopped.
 
-The rule is Optuna's `MedianPruner` (five trials first; a run's best evaluation so far against the median of the others'
-at that step), but only from the step on at which most of them recall more than is had without. Before it all are on the
-plateau that learning starts from, and who is stopped there is stopped by chance. The medians travel with the run, so
-that one in a worker process or on another machine is stopped too; they are those of the moment when it was handed in.
+The rule is Optuna's `MedianPruner`: five trials must be done first, and a run's best evaluation so far is compared with
+the median of the other trials at that step. Here the rule starts only at the step from which most of these trials
+recall more than the best predictor without recall. Before that step all runs are on the plateau at the start of
+learning, and pruning there would be a matter of chance. The medians are sent along with a run, so that a run in a
+worker process or on another machine is stopped too; they are those at the time when the run was submitted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ STARTUP = 5
 
 
 def medians(curves: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """Step -> median of what done trials had there; empty while they are few."""
+    """Return {step: median of the values that done trials had there}; empty if fewer than `STARTUP` are done."""
     if len(curves) < STARTUP:
         return {}
     steps: dict[int, list[float]] = {}
@@ -33,8 +34,10 @@ def medians(curves: Sequence[Mapping[int, float]]) -> dict[int, float]:
 
 
 def bars(curves: Sequence[Mapping[int, float]], begun: Sequence[int | None]) -> dict[int, float]:
-    """`medians` at the steps at which more than half of the done trials had begun to recall; `begun`: each one's step,
-    `None` where it never did."""
+    """Return `medians` at those steps at which more than half of the done trials had begun to recall.
+
+    `begun` holds for each trial the step at which it began to recall, `None` if it never did.
+    """
     return {
         step: bar
         for step, bar in medians(curves).items()
@@ -43,8 +46,7 @@ def bars(curves: Sequence[Mapping[int, float]], begun: Sequence[int | None]) -> 
 
 
 class Judge:
-    """Says at each evaluation which replicas continue. One that is no number says nothing: divergence has a status of
-    its own."""
+    """Says at each evaluation which replicas continue. NaN is ignored: divergence has a status of its own."""
 
     def __init__(self, metric: str, bars: Mapping[int, float], replicas: int) -> None:
         self._metric, self._bars = metric.removeprefix("valid."), bars
@@ -52,7 +54,7 @@ class Judge:
         self._best: list[float | None] = [None] * replicas
 
     def __call__(self, step: int, scores: Sequence[Mapping[str, Score]]) -> list[bool]:
-        """False for a replica whose best evaluation so far is worse than the median."""
+        """[R]: `False` for a replica whose best evaluation so far is worse than the median at `step`."""
         return [self._continues(r, step, getattr(score[ALL], self._metric)) for r, score in enumerate(scores)]
 
     def _continues(self, r: int, step: int, value: float) -> bool:
@@ -66,7 +68,10 @@ class Judge:
 
 @dataclass
 class Pruned:
-    """Trains as `mclab.train.train_pack` does, and stops what is behind `bars`: replace them as trials are done."""
+    """Trains as `mclab.train.train_pack` does, and stops runs that are behind `bars`.
+
+    Replace `bars` when more trials are done.
+    """
 
     metric: str
     bars: Mapping[int, float] = field(default_factory=dict)
@@ -82,7 +87,10 @@ class Pruned:
 
 
 def evaluations(curves: Iterable[Sequence[Mapping[str, object]]], metric: str) -> dict[int, float]:
-    """Step -> mean over the seeds' curves, for the steps that all of them have; NaN where a value is missing."""
+    """Return {step: mean of `metric` over the seeds' curves}, for the steps that all curves have.
+
+    The mean is NaN if a curve lacks the value.
+    """
     rows = [dict(_values(curve, metric.removeprefix("valid."))) for curve in curves]
     if not rows:
         return {}

@@ -1,4 +1,4 @@
-"""What one command did of a search: trials by status, the files that it wrote, its exit code, in words and as data."""
+"""Report what one command did in a search: trials by status, written files, exit code; in words and as data."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,14 +17,14 @@ _BAD = ("failed", "diverged", "oom")
 
 @dataclass
 class Tally:
-    """What one command did: its finished trials by status, how many of them were answered without training."""
+    """What one command did: its finished trials by status, how many needed no training, why it `stopped` early."""
 
     ran: Counter[str] = field(default_factory=Counter)
     answered: int = 0
     stopped: str | None = None
 
     def count(self, status: Status, answered: bool, limit: int | None) -> None:
-        """One more; so many that went wrong stop the search."""
+        """Count one more trial; if `limit` trials have gone wrong, say in `stopped` that the search stops."""
         self.ran[status] += 1
         self.answered += answered
         bad = sum(self.ran[word] for word in _BAD)
@@ -32,7 +32,7 @@ class Tally:
             self.stopped = f"stopped after {bad} failed trial{'s' * (bad != 1)}"
 
     def catch_up(self, found: Iterable[Status]) -> None:
-        """Trials that ended with what a process before this one has stored."""
+        """Count trials that were ended with results which an earlier process had stored."""
         for status in found:
             self.count(status, answered=True, limit=None)
 
@@ -50,9 +50,9 @@ def failure_text(claim: Claim, end: End) -> str | None:
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a command: the study's trials, what this command did itself, and the files that tell of it.
+    """The result of a command: the study's trials, what this command did itself, and the files that it wrote.
 
-    `unwritten` are the faults, a line each, that kept a file from being written.
+    `unwritten` has one line for each fault that kept a file from being written.
     """
 
     found: Trials
@@ -65,7 +65,7 @@ class Report:
 
     @property
     def finished(self) -> int:
-        """Trials of the study that count; one that another took over does not."""
+        """Number of trials of the study that count; a trial whose parameters another one took over does not."""
         return len(_counted(self.found))
 
     @property

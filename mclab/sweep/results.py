@@ -1,4 +1,4 @@
-"""From the records of a trial's runs to how the trial ended."""
+"""Decide how a trial ended, from the records of its runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import fsum, isfinite
@@ -12,14 +12,14 @@ from mclab.sweep.pruning import evaluations
 from mclab.sweep.study import End
 from mclab.sweep.trials import BEGUN, WITHOUT
 
-#: What a run takes, whatever it came to.
+#: The costs of a run, which are known however it ended.
 _COSTS = ("state_floats", "params", "tokens_per_s")
-#: Of several runs that did not end well the first of these names the trial.
+#: Bad ends of a run: a trial takes the first of these that one of its runs has.
 _WORST: tuple[Status, ...] = ("failed", "oom", "diverged", "pruned")
 
 
 def metrics(records: Sequence[StoredRun]) -> dict[str, float]:
-    """Means over the seeds of what a trial may be judged and shown by; what is no number is left out."""
+    """Return the trial's metrics, means over the seeds. A metric that is not finite for every seed is left out."""
     found = [dict(_figures(record)) for record in records]
     names = [name for name in found[0] if all(name in each for each in found)]
     return {name: fsum(each[name] for each in found) / len(found) for name in names}
@@ -47,9 +47,9 @@ def _costs(record: StoredRun) -> dict[str, float]:
 def end_of(
     records: Sequence[StoredRun], curve: Callable[[str], Sequence[Mapping[str, Any]]], objectives: Sequence[Objective]
 ) -> End:
-    """How a trial with these records ended, with the facts that are written beside it.
+    """Return how a trial with these records ended, with the facts that are written as its attributes.
 
-    Its metrics are there twice, as one mapping and each by its own name: Optuna's dashboard plots numbers alone.
+    The facts hold the metrics twice, as one mapping and each by its own name: Optuna's dashboard plots numbers alone.
     """
     statuses = {record.status for record in records}
     ended: Status = next((word for word in _WORST if word in statuses), "done")
@@ -69,7 +69,7 @@ def end_of(
 
 
 def _so_far(records: Sequence[StoredRun], curves: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, float]:
-    """What is known of runs that did not come to their end: their last evaluation on valid, and what they cost."""
+    """Return what is known of runs that did not end well: their last evaluation on valid and their costs, as means."""
     costs = [dict(_costs(record)) for record in records]
     known = {name: [each[name] for each in costs if name in each] for name in _COSTS}
     found = {name: fsum(values) / len(values) for name, values in known.items() if values}
@@ -81,14 +81,14 @@ def _so_far(records: Sequence[StoredRun], curves: Sequence[Sequence[Mapping[str,
 
 
 def _without_recall(records: Sequence[StoredRun]) -> float | None:
-    """What the best predictor without recall scores, mean over the seeds; `None` where a record lacks it."""
+    """Return the score of the best predictor without recall, mean over the seeds; `None` if a record lacks it."""
     best = [max((record.without_recall or {}).get(ALL, {}).values(), default=None) for record in records]
     known = [value for value in best if value is not None]
     return fsum(known) / len(known) if known and len(known) == len(best) else None
 
 
 def _begun(curves: Sequence[Sequence[Mapping[str, Any]]], chance: float | None) -> int | None:
-    """The first step at which the runs recall more than is had without; `None` where they never do."""
+    """Return the first step at which the mean accuracy shows more recall than `chance`; `None` without such a step."""
     if chance is None:
         return None
     accuracies = evaluations(curves, "valid.accuracy")
@@ -96,6 +96,6 @@ def _begun(curves: Sequence[Sequence[Mapping[str, Any]]], chance: float | None) 
 
 
 def same_end_as(trial: Trial) -> End:
-    """How a trial ends that has the same runs as one before it."""
+    """Return the end of a trial that has the same runs as the earlier `trial`."""
     own = {"metrics": trial.metrics or None, "diverged_step": trial.diverged_step, "repeat_of": trial.number}
     return End(trial.status, trial.values, facts={**own, **trial.metrics})

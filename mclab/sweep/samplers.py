@@ -1,6 +1,6 @@
-"""Samplers by name, and what they are asked for: a point of the space, axis by axis.
+"""Create samplers by name, and draw a point of the space from one, axis by axis.
 
-What a sampler lacks is said before the first trial; Optuna notices when it first needs it.
+If a sampler lacks a package, that is reported before the first trial; Optuna would notice it only at the first use.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from mclab.plan.space import Space
 from mclab.plan.space_axes import Axis
 from mclab.plan.space_trials import SpaceAxis
 
-#: Packages that a sampler imports when it first needs them, and how pip calls them.
+#: Packages that a sampler imports when it first needs them, each with its name for pip.
 NEEDS = {"gp": {"torch": "torch", "scipy": "scipy"}, "qmc": {"scipy": "scipy"}, "cmaes": {"cmaes": "mclab[cmaes]"}}
 
 
@@ -30,11 +30,11 @@ def check(name: str) -> None:
 
 
 def sampler(name: str, seed: int, number: int) -> BaseSampler:
-    """The sampler for the trial of this number.
+    """Return the sampler for the trial with this number.
 
-    It is made anew for every trial and seeded by the trial's number, so that whichever process asks, and however often
-    a search was stopped, no two trials of a study draw alike. Quasi-random numbers keep their place in the study and
-    need one seed; what they do not cover is drawn at random. A grid's points are given, nothing is drawn.
+    Every trial gets a new sampler, seeded by the trial's number: so no two trials of a study draw alike, whichever
+    process draws, and however often the search was stopped. A quasi-random sequence continues through the whole study
+    and needs one seed; what it does not cover is drawn at random. The points of a grid are given, so nothing is drawn.
     """
     mixed = _mixed(seed, number)
     if name == "tpe":
@@ -57,7 +57,7 @@ def _mixed(seed: int, number: int) -> int:
 
 
 def suggest(trial: optuna.Trial, space: Space) -> dict[str, Scalar]:
-    """The trial's value on every axis that exists there."""
+    """Draw the trial's value on every axis that exists at its point."""
     params: dict[str, Scalar] = {}
     for axis in space.axes:
         if space.asked(axis, params):
@@ -79,7 +79,7 @@ def _value(trial: optuna.Trial, axis: Axis) -> Scalar:
 
 
 def distribution(told: SpaceAxis) -> BaseDistribution:
-    """What Optuna takes the axis for."""
+    """Return Optuna's distribution for the axis."""
     if told.kind == "choice":
         return CategoricalDistribution(told.values)
     assert told.low is not None

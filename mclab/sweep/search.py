@@ -1,4 +1,4 @@
-"""The loop of a search: claim trials, train what is not measured yet, tell the study, until all are finished."""
+"""The loop of a search: claim trials, train the runs that are not stored yet, tell the study the results."""
 
 import time
 from collections import defaultdict
@@ -29,9 +29,9 @@ from mclab.sweep.trials import BEGUN
 from mclab.workers import Failure, Pack, Pool, Result, open_pool, worker_count
 from mclab.workers.cores import processors
 
-#: Trials that one worker of a GPU is asked for at once: those of one shape train together.
+#: Trials that are claimed at once for each worker on a GPU: those of one shape train together.
 BATCH = 16
-#: Seconds after which it is asked again what other processes do.
+#: Seconds between two questions to the study about what other processes do.
 _POLL = 0.5
 
 
@@ -65,7 +65,7 @@ class Search:
         self._told: set[str] = set()
 
     def go(self) -> None:
-        """Until all trials are finished, or too many have failed."""
+        """Search until all trials are finished, or too many have failed."""
         how, left = self._how, self._shared.left() * len(self._shared.space.seeds)
         if not left:
             return
@@ -99,7 +99,7 @@ class Search:
                     return
 
     def _span(self, processes: int) -> TimeRange | None:
-        """How long the trials that are left take, and the start of the processes before them."""
+        """Return how long the remaining trials and the start of the processes take; `None` if that is not known."""
         history = History(self._store.sample(FRESH, MOST), self._how.device, self._how.threads)
         if not processes or not history.knows:
             return None
@@ -107,19 +107,20 @@ class Search:
         return time_range(work, history, processes, self._how.threads, here, starting(processes, here))
 
     def _wait_for_others(self) -> bool:
-        """Wait a little for trials that other processes hold; `False` where there are none."""
+        """Wait a little if other processes hold unfinished trials; return `False` if there are no such trials."""
         if not self._shared.open():
             return False
         if not self._waits:
             self._waits = True
-            self._say("what is left is with other processes: waiting for them, or for what they give up")
+            self._say("other processes hold the remaining trials: waiting until they finish them or give them up")
         time.sleep(_POLL)
         return True
 
     def _advance(self, pool: Pool) -> None:
-        """Tell the study what has ended, and claim more.
+        """Tell the study which trials have ended, and claim more.
 
-        While it is silent for too long nothing is claimed, but what is begun is trained to its end and stored.
+        If the study is silent for too long, no more trials are claimed, but runs that have begun are trained to their
+        end and stored.
         """
         try:
             self._tell_study()
@@ -132,7 +133,7 @@ class Search:
             self._unanswered = error
 
     def _fill(self, pool: Pool) -> None:
-        """Claim trials while there is room, answer those that are measured, hand in the others by shape."""
+        """Claim trials while there is room, finish those whose runs are stored, submit the other runs by shape."""
         wanted, alone = list[RunConfig](), list[RunConfig]()
         if self._pruned:
             self._pruned.bars = self._bars()
@@ -145,7 +146,7 @@ class Search:
         self._show_progress()
 
     def _claim(self, wanted: list[RunConfig], alone: list[RunConfig]) -> None:
-        """Claim trials while there is room, and add the runs that have to be trained for them."""
+        """Claim trials while there is room; add the runs to be trained to `wanted`, those of suspects to `alone`."""
         while len(self._awaited) < self._width and self.tally.stopped is None:
             claim = self._shared.claim(self._stored)
             self._store_poisoned()
@@ -173,7 +174,7 @@ class Search:
             pool.submit(pack, priority=cost(pack))
 
     def _store_poisoned(self) -> None:
-        """Store as failed what ended the processes that trained it, here or elsewhere."""
+        """Store as failed the runs that ended the processes which trained them, here or elsewhere."""
         while self._shared.poisoned:
             point, error = self._shared.poisoned.pop()
             for run in point.runs:
@@ -181,13 +182,13 @@ class Search:
                     self._store.put(run, Outcome("failed", error=error))
 
     def _bars(self) -> dict[int, float]:
-        """What a run has to reach, by step."""
+        """Return the value that a run has to reach to continue, by step."""
         trials = [trial for trial in self._shared.frozen() if trial.state == TrialState.COMPLETE]
         begun = [trial.user_attrs.get(BEGUN) for trial in trials]
         return bars([trial.intermediate_values for trial in trials], begun)
 
     def _begin(self, claim: Claim) -> list[RunConfig]:
-        """The runs that have to be trained for a trial; none where it is answered."""
+        """Take on a claimed trial; return the runs that have to be trained for it, none if its result is known."""
         if claim.twin is not None:
             self._over.append((claim, True))
             return []
@@ -206,12 +207,15 @@ class Search:
         return missing
 
     def _known(self, name: str, retry: bool) -> bool:
-        """Whether the store has the run. What failed there is tried again for a trial that is tried again."""
+        """Whether the store has a result of the run. With `retry` only a final result counts, not a failure."""
         record = self._store.lookup(name)
         return record is not None and (record.status in FINAL or not retry)
 
     def _store_outcomes(self, pool: Pool, pack: Pack, result: Result) -> None:
-        """Store a pack's outcomes; the trials that waited for them are over."""
+        """Store a pack's outcomes; trials that wait for no other run are over.
+
+        A pack that ran out of memory is submitted again in two halves.
+        """
         if isinstance(result, Failure):
             if result.status == "oom" and len(pack) > 1:
                 self._say(f"{len(pack)} runs together do not fit into memory: training half of them at a time")
@@ -230,7 +234,7 @@ class Search:
                     self._note_training([number], None)
 
     def _tell_study(self) -> None:
-        """Tell the study how the trials ended that are over; one that it does not take remains."""
+        """Tell the study how the trials that are over ended. If it does not answer, a trial waits for the next call."""
         while self._over:
             claim, answered = self._over[0]
             own, twin = self._own.get(claim.number, []), claim.twin
@@ -245,9 +249,9 @@ class Search:
             self._ended(claim, end, taken, answered)
 
     def _ended(self, claim: Claim, end: End, taken: bool, answered: bool) -> None:
-        """Count a trial, say what went wrong."""
+        """Count a trial, and report what went wrong. `taken` is false if the study had given the trial up meanwhile."""
         if not taken:
-            self._say(f"trial {claim.number} was given up meanwhile and another has its parameters; its runs stay")
+            self._say(f"trial {claim.number} was given up meanwhile, another has its parameters; its runs stay stored")
             return
         self.tally.count(end.status, answered, self._how.limit)
         line = failure_text(claim, end)
@@ -256,7 +260,7 @@ class Search:
         self._show_progress()
 
     def _stored(self, names: Sequence[str], retry: bool) -> End | None:
-        """How a trial ended all of whose runs the store has."""
+        """Return how a trial with the runs `names` ended, if the store has all of them; else `None`."""
         if not all(self._known(name, retry) for name in names):
             return None
         end, records = self._measured(names), [self._store.lookup(name) for name in names]
@@ -268,7 +272,11 @@ class Search:
         return end_of([record for record in records if record], self._store.curve, self._shared.space.objectives)
 
     def _step(self, pack: Pack, step: int, steps: int) -> None:
-        """In one process it is said which step the run is at, and the study knows what that process trains."""
+        """Handle the progress of a pack.
+
+        If this process trains, the study is told how far its trials are. If only one trial runs at a time, its step is
+        shown.
+        """
         if self._stage:
             self._stage, self._began = "", time.monotonic()
         if self._in_process and (not steps or time.monotonic() - self._noted > BEAT):
@@ -278,7 +286,7 @@ class Search:
 
     @property
     def _in_process(self) -> bool:
-        """Whether this process trains: a worker's death is not its own."""
+        """Whether this process trains itself. A worker's death is not a death of this process."""
         return self._count == 1 and not self._how.scheduler
 
     def _note_training(self, numbers: Iterable[int], share: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Where a study is kept, a journal file or a database, and asking it again while it does not answer."""
+"""Where a study is stored, in a journal file or a database, and how requests are repeated while it does not answer."""
 
 import errno
 import time
@@ -12,12 +12,13 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from mclab.config.strict import ConfigError
 from mclab.passwords import without_passwords
 
-#: Seconds for which a study may be silent. A database starts again, or a standby takes its place, in less; who waits
-#: longer holds cores, or a place in a queue, for a search that may never continue.
+#: Seconds for which a study may be silent. A database starts again, or a standby takes its place, in less time; a
+#: process that waits longer occupies cores, or a place in a queue, for a search that may never continue.
 PATIENCE = 180.0
-#: Seconds until the first further try and, as each pause is twice the one before, at most between two.
+#: Seconds before the first retry, and the longest pause between two retries; each pause is twice the one before.
 FIRST, LONGEST = 0.5, 15.0
-#: How the operating system refuses a file on a network disk that is away; a full disk does not heal by waiting.
+#: Errors of the operating system for a file on a network disk that is out of reach. A full disk is none of these:
+#: waiting does not help.
 _NETWORK = {
     *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.ECONNREFUSED, errno.ECONNRESET),
     *(errno.ECONNABORTED, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.EREMOTEIO),
@@ -32,33 +33,34 @@ class StudyStorage(Protocol):
 
     @property
     def where(self) -> str:
-        """Where that is, to be read."""
+        """The place in words, for a message."""
 
     def open(self) -> BaseStorage:
-        """Optuna's storage."""
+        """Return Optuna's storage."""
 
     def guard(self, what: str) -> AbstractContextManager[None]:
-        """One process at a time."""
+        """Let one process at a time run the body."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connections or files."""
 
 
 class ConnectionLostError(Exception):
-    """A connection that is lost.
+    """A connection is lost.
 
-    No error of SQLAlchemy's: those Optuna tries again itself, although the database may have done what was asked.
+    This is no error of SQLAlchemy's: Optuna would retry such an error itself, although the database may already have
+    done what was asked.
     """
 
 
 class UnansweredError(ConfigError):
-    """A study that was silent for longer than `PATIENCE`. The message is one line and says what to do."""
+    """A study was silent for longer than `PATIENCE`. The message is one line and says what to do."""
 
 
 class Retrying:
-    """Repeats an exchange with a study while nothing answers.
+    """Repeats an exchange with a study while the study does not answer.
 
-    An exchange that was cut may have been carried out, with only the answer lost: asking again must do no harm.
+    An exchange that was cut may have been carried out, with only the answer lost, so it must be harmless to repeat it.
     """
 
     def __init__(self, place: StudyStorage, say: Say) -> None:
@@ -66,7 +68,10 @@ class Retrying:
         self._since: float | None = None
 
     def __call__(self, exchange: Callable[[], T]) -> T:
-        """What the exchange gives. Raises `UnansweredError`, and whatever is no sign of a study that is away."""
+        """Return the result of `exchange`, repeated until the study answers.
+
+        Raises `UnansweredError`, and at once any error that does not mean that the study is out of reach.
+        """
         pause = FIRST
         while True:
             try:
@@ -84,7 +89,7 @@ class Retrying:
             return found
 
     def _wait(self, pause: float, reason: str, error: Exception) -> None:
-        """Wait a little, for as long as there is patience."""
+        """Wait for `pause` seconds. Raises `UnansweredError` if the study has been silent for `PATIENCE`."""
         now = time.monotonic()
         if self._since is None:
             self._since = now
@@ -100,7 +105,7 @@ class Retrying:
 
 
 def unreachable(error: Exception) -> str | None:
-    """Why a study does not answer, for an error that says so: itself, or one that it was raised from."""
+    """Return why a study does not answer, if `error` or one of its causes says so; `None` for any other error."""
     for each in _chain(error):
         lost = isinstance(each, DBAPIError) and each.connection_invalidated
         if lost or isinstance(each, ConnectionLostError | OperationalError | InterfaceError):

@@ -1,9 +1,10 @@
-"""A study that several processes share: each trial claimed once, exactly as many as were asked for, none lost.
+"""A study that several processes share: each trial is claimed once, as many as asked for are finished, none is lost.
 
-Everything that changes a trial's state happens under one lock of the study. A trial that runs is its own claim: it
-names its owner, and whoever finds the owner dead gives it up and lets another trial take over its parameters.
-What a caller asks of the study is asked again while a database is away. The first time may have been carried out, and
-only the answer lost: each exchange finds out what of it is done, and does the rest.
+Everything that changes a trial's state happens under one lock of the study. A running trial is its own claim: it names
+its owner. A process that finds the owner dead gives the trial up and lets another trial take over its parameters.
+
+Requests to the study are repeated while a database is out of reach. The first request may have been carried out, with
+only the answer lost: so each exchange finds out what is already done, and does the rest.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,15 +26,16 @@ from mclab.sweep.storage import Retrying, Say, StudyStorage
 from mclab.sweep.trials import BEAT, STATES, counted, ours, retried, status, twin
 from mclab.workers.signals import interrupts_held
 
-#: Refused points in a row after which a point is drawn at random, and after which the search is given up.
+#: Refused points in a row after which points are drawn at random, and after which the search is given up.
 STUBBORN, HOPELESS = 5, 1000
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A trial that this process has taken on; `twin` is one that has measured the same runs before.
+    """A trial that this process has taken on. `twin` is an earlier trial that has measured the same runs.
 
-    A `suspect` was in training when a process died: it shall train alone.
+    `retry`: the trial took over the parameters of another one. `suspect`: a process died while it trained these
+    parameters, so the trial trains alone.
     """
 
     trial: optuna.Trial
@@ -50,7 +52,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class End:
-    """How a claimed trial ended, and what is written beside it. `looks`: the first objective on valid by step."""
+    """How a claimed trial ended. `looks`: the first objective on valid, by step; `facts`: attributes to write."""
 
     status: Status
     values: tuple[float, ...] | None = None
@@ -58,13 +60,13 @@ class End:
     facts: Mapping[str, Any] | None = None
 
 
-#: How a trial ended whose runs, given by their ids, are stored; `None` where one is not, or failed and the flag says
-#: that what failed is tried again.
+#: A function of run ids and a flag. It returns how a trial with these runs ended; `None` if a run is not stored, or if
+#: a run has failed and the flag says that failed runs are tried again.
 Stored = Callable[[Sequence[str], bool], End | None]
 
 
 class Shared:
-    """One process's hold on a study in which `asked` trials are to be finished."""
+    """One process's access to a study in which `asked` trials are to be finished."""
 
     def __init__(
         self,
@@ -88,12 +90,12 @@ class Shared:
 
     @property
     def most(self) -> int:
-        """Trials to finish: a grid has no more than its points."""
+        """Number of trials to finish; in a grid at most the number of its points."""
         return min(self.asked, len(self._cells)) if self._cells else self.asked
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One process at a time, and no interrupt in the middle of it."""
+        """Let one process at a time run the body, and hold back interrupts meanwhile."""
         with self._place.guard(f"study {self.study.study_name}"), interrupts_held():
             yield
 
@@ -111,14 +113,15 @@ class Shared:
         return tuple(ours(trial, gone) for trial in found)
 
     def counted(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-        """The trials that are over and count; of a grid those at its points, whatever was searched before."""
+        """Return the trials that are over and count; in a grid only those at its points, not earlier ones."""
         found = counted(trials)
         return [trial for trial in found if "cell" in trial.user_attrs] if self._cells else found
 
     def claim(self, stored: Stored = lambda *_: None) -> Claim | None:
-        """Take on a trial; `None` where all are finished or taken by others. Ask again while `open` says so.
+        """Take on a trial; `None` if all are finished or taken by others. Call again while `open` is true.
 
-        The trial of a dead process whose runs are `stored` here is ended with them, and is in `caught_up`.
+        A trial of a dead process is ended with the results of its runs if these are `stored` here; it is then in
+        `caught_up`. Raises `ConfigError` if the rules between keys refuse too many points in a row.
         """
         for refused in range(HOPELESS):
             drawn, claim = self._patiently(partial(self._drawn, stored, refused >= STUBBORN))
@@ -127,8 +130,8 @@ class Shared:
         raise ConfigError(f"{HOPELESS} points in a row broke the rules between keys; narrow the space")
 
     def _drawn(self, stored: Stored, stubborn: bool) -> tuple[bool, Claim | None]:
-        """Whether a point was wanted, and the claim of it unless it was refused."""
-        with self._locked():  # by the point: others, and a Ctrl-C, get in between
+        """Return whether one more trial was wanted, and its claim, `None` if its point was refused."""
+        with self._locked():  # for one point: others, and a Ctrl-C, get in between
             self._rescue(stored)
             trials = self._frozen()
             begun = self._begun(trials)
@@ -144,7 +147,10 @@ class Shared:
         return len(self.counted(trials)) + running < self.most
 
     def _begun(self, trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
-        """A trial that somebody who died asked for and did not sign, or this process in an exchange that was cut."""
+        """Return a running trial that is asked for but not claimed, if there is one.
+
+        Its process died before it signed the trial, or an exchange of this process with the study was cut.
+        """
         for trial in trials:
             if trial.state == TrialState.RUNNING and trial.number not in self._mine:
                 owner = trial.user_attrs.get("owner")
@@ -161,7 +167,7 @@ class Shared:
         return self.left() > 0 and any(not trial.state.is_finished() for trial in self.frozen())
 
     def _next(self, trials: Sequence[FrozenTrial], begun: FrozenTrial | None, stubborn: bool) -> Claim | None:
-        """The next trial; `None` for one whose point is refused."""
+        """Claim the next trial, or `begun`; `None` if its point is refused. `stubborn`: draw the point at random."""
         if not begun and self._cells and all(trial.state != TrialState.WAITING for trial in trials):
             self._enqueue_cell(trials)
         name = "random" if stubborn else self.space.sampler
@@ -183,18 +189,18 @@ class Shared:
         return Claim(trial, point, again, ours(before, set()) if before else None, suspect)
 
     def twin(self, claim: Claim) -> Trial | None:
-        """The trial that has measured the claim's runs by now."""
+        """Return the trial that has measured the claim's runs by now; `None` if there is none."""
         found = twin(claim.point.run_ids, self.frozen())
         return ours(found, set()) if found else None
 
     def _enqueue_cell(self, trials: Sequence[FrozenTrial]) -> None:
-        """The first point of the grid that no trial has."""
+        """Enqueue the first point of the grid that no trial has."""
         taken = {trial.user_attrs.get("cell") for trial in trials}
         number = next(number for number in range(len(self._cells)) if number not in taken)
         self.study.enqueue_trial(self._cells[number], user_attrs={"cell": number})
 
     def finish(self, claim: Claim, end: End) -> bool:
-        """Tell the study. `False` where the trial was given up meanwhile: then another has its parameters."""
+        """Tell the study how a claim ended; `False` if it was given up meanwhile and another trial took over."""
         return self._patiently(lambda: self._finished(claim, end))
 
     def _finished(self, claim: Claim, end: End) -> bool:
@@ -202,7 +208,7 @@ class Shared:
             now = self.study._storage.get_trial(claim.trial._trial_id)
             if now.user_attrs.get("owner") != self.me.as_dict():
                 return False
-            if now.state != TrialState.RUNNING:  # by an exchange whose answer was lost, unless another gave it up
+            if now.state != TrialState.RUNNING:  # ended by an exchange whose answer was lost, or given up
                 return now.state.is_finished() and status(now) == end.status
             self._end(claim.number, claim.trial._trial_id, end)
             return True
@@ -219,7 +225,7 @@ class Shared:
         self.study.tell(number, end.values, state=STATES.get(end.status, TrialState.FAIL))
 
     def _rescue(self, stored: Stored) -> None:
-        """End the trials of dead processes that are measured; give up the others, for whoever takes them over."""
+        """End the trials of dead processes that are stored or died too often; let other trials take over the rest."""
         for trial in self._frozen():
             owner = Owner.of(trial.user_attrs.get("owner"))
             if trial.state != TrialState.RUNNING or owner is None or not self._watch.dead(owner):
@@ -239,14 +245,17 @@ class Shared:
                 self._say(f"{gone}; another trial takes over its parameters")
 
     def note_training(self, claim: Claim, share: float | None) -> None:
-        """Write down that this very process trains a trial and how far it is; `None`: it does so no more."""
+        """Write to the study that this process trains a trial and how far it is; `None`: it no longer trains it."""
         if self._silent:
             return
-        with interrupts_held(), suppress(Exception):  # as a sign of life: no reason to stop training
+        with interrupts_held(), suppress(Exception):  # like a sign of life: a failure is no reason to stop training
             self.study._storage.set_trial_user_attr(claim.trial._trial_id, TRAINING, share)
 
     def _pass_on(self, trial: FrozenTrial, death: Death, ended: bool = False) -> None:
-        """A new trial with the same parameters, then the end of the old one: killed between, the next sees it."""
+        """Enqueue a new trial with the same parameters, then end the old one, unless it has `ended`.
+
+        If the process is killed between the two, the next process sees the new trial and only ends the old one.
+        """
         params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
         if trial.number not in retried(self._frozen()):
             cell = {"cell": trial.user_attrs["cell"]} if "cell" in trial.user_attrs else {}
@@ -255,7 +264,7 @@ class Shared:
             self._end(trial.number, trial._trial_id, End("lost"))
 
     def release(self) -> int:
-        """Give up this process's own trials, as `_rescue` would; how many there were."""
+        """Give up this process's own trials, so that others take over their parameters; return how many there were."""
         with self._locked():
             own = [trial for trial in self._frozen() if trial.state == TrialState.RUNNING]
             own = [trial for trial in own if trial.user_attrs.get("owner") == self.me.as_dict()]
@@ -264,7 +273,10 @@ class Shared:
             return len(own)
 
     def retry_failed(self) -> int:
-        """Try again what failed or ran out of memory, however few trials are asked for; how many trials that is."""
+        """Enqueue again the trials that failed or ran out of memory, and return how many these are.
+
+        `asked` is raised to the number of trials that are over, so that all of them are tried.
+        """
         tried = set[int]()
         self._patiently(lambda: self._retry_failed(tried))
         return len(tried)
@@ -280,11 +292,14 @@ class Shared:
                 self._pass_on(trial, Death(), ended=True)
 
     def beating(self) -> AbstractContextManager[None]:
-        """Count up in the study while the body runs."""
+        """Increase this process's number in the study while the body runs."""
         return beating(self._beat)
 
     def _beat(self, count: int) -> None:
-        """While this process does not get through, others may not either: their silence says nothing."""
+        """Write this process's number to the study.
+
+        While that fails, other processes may not reach the study either, so that their silence says nothing.
+        """
         try:
             self.study.set_user_attr(f"{BEAT}{self.me.name}", count)
         except Exception:

@@ -1,4 +1,4 @@
-"""What mclab writes beside a trial in the study, and a trial of Optuna's as a trial of ours."""
+"""The attributes that mclab writes to a study and its trials, and the conversion of Optuna's trials to ours."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mclab.plan.space_trials import COUNTED, Status, Trial, trial_from
 
-#: The attribute of a study that says what is searched, and the one under which a process counts up.
+#: Attributes of a study: the description of what is searched, and the prefix of the number that a process increases.
 SPACE, BEAT = "mclab:space", "mclab:beat:"
-#: The attributes of a trial that say what is had without recall, and from which step on it did better.
+#: Attributes of a trial: the score without recall, and the step at which the trial began to score better than that.
 WITHOUT, BEGUN = "without_recall", "begun"
 #: Statuses that the same runs would have again.
 FINAL: tuple[Status, ...] = ("done", "pruned", "diverged")
-#: What is written beside a trial in the study under the name that `Trial` has for it.
+#: Attributes of a trial in the study that have the same name in `Trial`.
 _FIELDS = ("inert", "run_ids", "repeat_of", "retry_of", "diverged_step", "error", "duration_s", "sampler")
 STATES: dict[Status, TrialState] = {
     "done": TrialState.COMPLETE,
@@ -26,8 +26,11 @@ STATES: dict[Status, TrialState] = {
 
 @dataclass(frozen=True)
 class Seen:
-    """All trials, their evaluations on valid (trial -> step -> the first objective), and what the best predictor
-    without recall scores: all trials are tested on the same sequences."""
+    """All trials, with their evaluations on valid and the score of the best predictor without recall.
+
+    `looks`: trial -> step -> the first objective. `without_recall` is one number, since all trials are tested on the
+    same sequences.
+    """
 
     trials: tuple[Trial, ...]
     looks: dict[int, dict[int, float]]
@@ -35,7 +38,7 @@ class Seen:
 
 
 def status(trial: FrozenTrial) -> Status:
-    """How a trial ended, as our status; Optuna's where somebody else ended it."""
+    """Return mclab's status of a trial; if another program ended the trial, the status follows from Optuna's state."""
     if trial.state == TrialState.RUNNING:
         return "running"
     if trial.state == TrialState.WAITING:
@@ -59,7 +62,7 @@ def counted(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
 
 
 def twin(run_ids: Sequence[str], trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
-    """The first trial that has measured the same runs."""
+    """Return the first trial that has measured the same runs; `None` if there is none."""
     for trial in trials:
         attrs = trial.user_attrs
         if attrs.get("run_ids") == list(run_ids) and status(trial) in FINAL and "repeat_of" not in attrs:
@@ -68,7 +71,10 @@ def twin(run_ids: Sequence[str], trials: Sequence[FrozenTrial]) -> FrozenTrial |
 
 
 def ours(trial: FrozenTrial, gone: set[int]) -> Trial:
-    """The trial as reports see it. Raises `ConfigError` where the study holds what no mclab has written."""
+    """Return the trial as reports use it; a failed trial in `gone`, whose parameters another one took over, is `lost`.
+
+    Raises `ConfigError` if the trial holds what mclab does not write.
+    """
     attrs: dict[str, Any] = trial.user_attrs
     ended = status(trial)
     if ended == "failed" and trial.number in gone:
@@ -82,7 +88,7 @@ def ours(trial: FrozenTrial, gone: set[int]) -> Trial:
 
 
 def seen_of(trials: Sequence[FrozenTrial]) -> Seen:
-    """The study as reports see it. Raises `ConfigError` where it holds what no mclab has written."""
+    """Return the study as reports use it. Raises `ConfigError` if it holds what mclab does not write."""
     gone = retried(trials)
     known = [value for trial in trials if isinstance(value := trial.user_attrs.get(WITHOUT), int | float)]
     looks = {trial.number: _numbers(trial.intermediate_values) for trial in trials if trial.intermediate_values}

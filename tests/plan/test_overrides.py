@@ -118,8 +118,8 @@ def test_neighbours_of_varied_keys_can(plan: Make):
 
 def test_seed_beside_seeds(fault: Fault):
     for text, options in (("seeds: 0..1\nbase: {seed: 3}", {}), ("base: {seed: 3}", {"seeds": "0..1"})):
-        assert fault(text, **options).endswith("seed: is given beside seeds; keep seeds")
-    beside = "seed=3: seed: is given beside seeds; "
+        assert fault(text, **options).endswith("seed: is given together with seeds; keep seeds")
+    beside = "seed=3: seed: is given together with seeds; "
     assert fault("seeds: 0..1", "seed=3") == f"{beside}write --seeds 3..3"
     assert fault("base: {seed: 1}", "seed=3", seeds="0..1") == f"{beside}keep --seeds"
 

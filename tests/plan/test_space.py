@@ -112,7 +112,7 @@ def test_lists_and_mappings_are_choices_by_their_text(space) -> None:
         "model.mixer": texts, "model.pattern": ("[mixer, attention]", "[attention]"), "train.stop_at": (None, 0.9),
     }  # fmt: skip
     assert found.point({"model.mixer": texts[1]}).runs[0].model.mixer.name == "attention"
-    assert "trial 0 is the base but for model.mixer, whose value there is none of the axis's" in found.notes
+    assert "trial 0 is the base except for model.mixer: the axis does not have the base's value" in found.notes
 
 
 def test_equal_values_are_one_and_noted(space) -> None:

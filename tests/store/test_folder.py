@@ -157,9 +157,9 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "another id": (_edited(run_id="0" * 16), "holds run '0000000000000000'"),
     "no status": (_edited("status"), "lacks status"),
     "odd status": (_edited(status="fine"), "unknown status 'fine'"),
-    "no config": (_edited(config=[]), "holds a config that is none"),
-    "bad config": (_edited(config={"seed": "x"}), "holds a config that is none"),
-    "clashing config": (_edited(config={"train": 1, "train.lr": 2}), "holds a config that is none"),
+    "no config": (_edited(config=[]), "holds a config that is not valid"),
+    "bad config": (_edited(config={"seed": "x"}), "holds a config that is not valid"),
+    "clashing config": (_edited(config={"train": 1, "train.lr": 2}), "holds a config that is not valid"),
     "another config": (_edited(config={"seed": 9}), f"holds the config of run {run_id(RunConfig(seed=9))}"),
 }
 

@@ -162,7 +162,7 @@ def test_keys_of_another_science_stand_as_they_are(config: dict[str, object]) ->
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"science": 0, "config": [1]}, "holds a config that is none"),
+        ({"science": 0, "config": [1]}, "holds a config that is not valid"),
         ({"science": None}, "has science None, not a whole number"),
         ({"science": 0, "seed": None}, "has seed None, not a whole number"),
         ({"seed": None}, f"holds the config of run {run_id(RUN)}"),

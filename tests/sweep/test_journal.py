@@ -75,7 +75,7 @@ def test_a_line_that_no_study_has_written_is_refused(here: Path, training: FakeT
     first = next(number for number, line in enumerate(lines) if f'"{key}"' in line)
     lines[first] = lines[first].replace(f'"{key}":', '"op_code": 99, "other":' if key == "op_code" else '"other":')
     path.write_text("".join(lines))
-    one_line(mclab(*words, "--trials", 3), "o/journal.log: holds lines that are none of a study", "--storage")
+    one_line(mclab(*words, "--trials", 3), "o/journal.log: holds lines that belong to no study", "--storage")
 
 
 def test_what_no_search_writes_beside_a_trial_is_a_line(here: Path, training: FakeTraining) -> None:

@@ -61,7 +61,7 @@ def test_a_missing_driver_is_said_before_the_first_trial(here: Path, monkeypatch
             '--sampler: needs one of tpe, random, gp, cmaes, qmc, grid, got "tpee"; did you mean tpe?',
         ),
         (("--pruner", "wilcoxon"), '--pruner: needs one of none, median, got "wilcoxon"'),
-        (("--storage", "mysql://x/y"), "--storage: 'mysql://x/y' is none; write postgresql://"),
+        (("--storage", "mysql://x/y"), "--storage: 'mysql://x/y' names no storage; write postgresql://"),
         (("--storage", "postgresql://u:secret@127.0.0.1:1/db"), "--storage: postgresql://u:***@127.0.0.1:1/db: "),
         (("--sampler", "grid"), "sampler: grid needs a list or steps for train.lr"),
     ],
