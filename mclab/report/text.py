@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mclab.plan.plan import CHANGE
-
 if TYPE_CHECKING:
     from mclab.report.stats import Difference, Spread
 
@@ -81,6 +79,8 @@ def full_label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
     Variants of a task are in brackets.
     """
+    from mclab.plan.plan import CHANGE  # here, because it loads the config models
+
     texts = []
     for path, value in values.items():
         text = value_text(value)

@@ -75,7 +75,7 @@ def test_a_full_disk_keeps_no_result_back(here: Path, monkeypatch: pytest.Monkey
 
     words = ("ablate", "--grid", "tiny.yaml", "--workers", 1)
     with monkeypatch.context() as patched:
-        patched.setattr("mclab.report.table.export.write_tables", full)
+        patched.setattr("mclab.report.write.write_tables", full)
         patched.setattr("mclab.report.plot.kinds.write_plots", full)
         done = mclab(*words)
     assert done.code == 2

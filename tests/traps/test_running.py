@@ -131,6 +131,7 @@ def test_one_diverged_seed_counts_as_zero_in_the_mean(here: Path, monkeypatch: p
 def test_thirty_runs_in_one_process_leave_nothing_behind(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """optuna#1224, #5931: how many tensors live after each run, and how large they are; a failure in run 3 included."""
     import torch
+    from torch._subclasses import FakeTensor
 
     from mclab.constants import holdings
     from mclab.train import train_pack
@@ -147,7 +148,8 @@ def test_thirty_runs_in_one_process_leave_nothing_behind(here: Path, monkeypatch
                 pass
             tables = {id(each) for each in holdings()}  # made once a shape, and the second cell has its own
             tensors = [each for each in gc.get_objects() if issubclass(type(each), torch.Tensor)]
-            tensors = [each for each in tensors if id(each) not in tables]
+            # What torch.export leaves of an earlier test has shapes of symbols and holds no numbers.
+            tensors = [each for each in tensors if id(each) not in tables and not issubclass(type(each), FakeTensor)]
             alive.append((len(tensors), sum(each.numel() for each in tensors)))
         return train_pack(runs, device=device, progress=progress, keep=keep)
 

@@ -8,13 +8,14 @@ from mclab.config.strict import ConfigError
 from mclab.tasks import TASKS
 from mclab.train.weights import load_model
 from mclab.verbs.sample.answers import Head, predicted
+from mclab.verbs.sample.run import chosen
 from tests.tolerances import FP64
 from tests.verbs.sample.bench import small_run, stored, trained
 
 
 def look(tmp_path, run, *, split="test", count=4, layer=None, head=None, slice_name=None, overrides=()):
     model, config = load_model(tmp_path, stored(tmp_path, run))
-    return predicted(model, config, run(config, overrides, slice_name), split, count, layer=layer, head=head)
+    return predicted(model, config, chosen(config, overrides, slice_name), split, count, layer=layer, head=head)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from mclab.caching.record_weights import recording
 from mclab.tasks import TASKS
 from mclab.train.weights import load_model
 from mclab.verbs.sample.answers import Head, predicted
+from mclab.verbs.sample.run import chosen
 from tests.verbs.sample.bench import small_run, stored
 
 
 def look(tmp_path, run):
     model, config = load_model(tmp_path, stored(tmp_path, run))
-    return model, predicted(model, config, run(config), "test", 2, layer=None, head=None)
+    return model, predicted(model, config, chosen(config), "test", 2, layer=None, head=None)
 
 
 @pytest.mark.parametrize("hybrid", ["mal", "mag"])
