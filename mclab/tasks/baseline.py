@@ -1,4 +1,4 @@
-"""The baseline without recall: what the trivial predictors score on the test sequences of a run. No model is involved."""
+"""The baseline without recall: what the trivial predictors score on a run's test sequences. No model is involved."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache

@@ -151,7 +151,7 @@ def _called(part: Made, keys_N: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _scored(config: ModuleTask, wanted_NT: Tensor) -> tuple[Tensor, Tensor]:
-    """The scored positions [N, Q] in ascending order, padded with 0, and their answers [N, Q], padded with `NO_ANSWER`."""
+    """The scored positions [N, Q], ascending and padded with 0, and their answers [N, Q], padded with `NO_ANSWER`."""
     asked = wanted_NT != NO_ANSWER
     most, size = int(asked.sum(-1).max()), _asked(config)
     if most > size:
