@@ -34,7 +34,8 @@ class TrainData:
         self._seen: list[Tensor] = []
 
     def batches(self, done: int = 0) -> Iterator[Batch]:
-        """Yield the batch of every step after the first `done`. With `train.examples` the samples repeat after so many."""
+        """Yield the batch of every step after the first `done`. With `train.examples`, samples repeat after that
+        many."""
         self.tokens, self._seen = 0, []
         mix, train = self.run.mix, self.run.train
         weights = tuple(part.weight for part in mix)

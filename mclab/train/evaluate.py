@@ -135,7 +135,7 @@ class _Slice:
             self._kept = self._rows(0, count)
 
     def chunks(self, tokens: int) -> Iterator[Batch]:
-        """Yield the sequences in chunks of about `tokens` tokens per replica, or fewer where many positions are scored."""
+        """Yield the sequences in chunks of about `tokens` tokens per replica; fewer where many positions are scored."""
         asked = self._rows(0, 1).answers.shape[-1]
         most = CHUNK_LOGITS // (self.replicas * asked * self.task.vocab)
         rows = max(1, min(tokens // self.task.length, most))

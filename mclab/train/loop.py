@@ -155,7 +155,7 @@ class _Training:
             self._prune(step, self.on_evaluation(step, scores))
 
     def _replay_evaluations(self) -> None:
-        """Call `on_evaluation`, whose state is not stored, with all evaluations up to the checkpoint of a resumed pack."""
+        """Call `on_evaluation`, whose state is not stored, for all evaluations before a resumed pack's checkpoint."""
         if self.on_evaluation is None:
             return
         for rows in zip_longest(*(log.curve for log in self.course.logs)):

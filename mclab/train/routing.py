@@ -21,7 +21,8 @@ EARLY = 0.3
 
 
 class Routing:
-    """The random draws of a pack's replicas. The step's number is kept on the device, and nothing is read back from it."""
+    """The random draws of a pack's replicas. The number of the step is kept on the device; nothing is read back from
+    it."""
 
     def __init__(self, model: LM, run: RunConfig, seeds: Sequence[int], device: torch.device) -> None:
         found = [module for module in model.modules() if isinstance(module, CachingLayer)]
