@@ -1,10 +1,10 @@
 """The delta rules in chunks (WY form): no token's own matrix is formed, and no loop runs over tokens.
 
 One decay per token (`Scalar`): S_t = alpha_t S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T writes beta_t e_t k_t^T
-with the residual e_t = v_t - alpha_t S_{t-1} k_t. Let c_tj = L_tj beta_j, where L_tj is the product of decays over j <
-m <= t (from differences of running logarithms, masked, never from a quotient), and let A_t be the product of decays
-from the chunk's start on. Then (I + tril(c * K K^T, -1)) E = V - A K S_0^T, y = A Q S_0^T + (c * Q K^T) E, and S_C =
-A_C S_0 + E^T (c_C K).
+with the residual e_t = v_t - alpha_t S_{t-1} k_t. Let c_tj = L_tj beta_j, where L_tj is the product of decays over
+j < m <= t (from differences of running logarithms, masked, never from a quotient), and let A_t be the product of decays
+from the chunk's start on. Then (I + tril(c * K K^T, -1)) E = V - A K S_0^T, y = A Q S_0^T + (c * Q K^T) E, and
+S_C = A_C S_0 + E^T (c_C K).
 
 Shapes: X folded batch (sequences, heads and, where segments restart, segments), M chunks, C tokens, J writes that a
 chunk's tokens read, K key width, V value width; H = S^T [M, X, K, V] are the states carried into the chunks.
@@ -135,8 +135,8 @@ def read(
 
 
 class _Read(torch.autograd.Function):
-    """Backward, with g = dy, P = q a^T, Q = P * c: dQ = g z^T, dc = dQ * P, dq = (dQ * c) a + (f g) H^T, da = (dQ *
-    c)^T q, dz = Q^T g, dH = q^T (f g), df = g . q H."""
+    """Backward, with g = dy, P = q a^T, Q = P * c: dQ = g z^T, dc = dQ * P, dq = (dQ * c) a + (f g) H^T,
+    da = (dQ * c)^T q, dz = Q^T g, dH = q^T (f g), df = g . q H."""
 
     @staticmethod
     def forward(

@@ -99,8 +99,8 @@ def effective(q: Tensor, k: Tensor, coefficients: Coefficients) -> EffectiveChun
     """The `EffectiveChunk` of q and k [..., C, K] and the `coefficients` of Rates(beta, log alpha); log alpha may be
     None.
 
-    With c_tj = L_tj beta_j, L and A the products of decays (chunkwise.py), U = (I + tril(c * K K^T, -1))^-1 and P = (c
-    * Q K^T) U: K~ = U^T (c_C K), Q~ = A Q - P A K, T = A_C I - (A K)^T K~.
+    With c_tj = L_tj beta_j, L and A the products of decays (chunkwise.py), U = (I + tril(c * K K^T, -1))^-1 and
+    P = (c * Q K^T) U: K~ = U^T (c_C K), Q~ = A Q - P A K, T = A_C I - (A K)^T K~.
     """
     writes, decay = coefficients.writes, coefficients.decay
     solved = inverse((k @ k.mT) * writes)
@@ -164,8 +164,8 @@ def solve_channels(a: Tensor, inputs: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     """Return W [..., C, K], and what is written if H is zero: -s on top of v, [..., 2C, V].
 
     `a` is a' [..., C, K], `inputs` b' on top of k' [..., 2C, K] (from `scale_channels`), v [..., C, V]. What a_t reads
-    before token t is s_t = (W H)_t + (U tril(A' K'^T, -1) V)_t, with U = (I + tril(A' B'^T, -1))^-1, W = U A', and H =
-    S^T the state carried into the chunk. The writes are -s_t with the key b'_t and v_t with the key k'_t.
+    before token t is s_t = (W H)_t + (U tril(A' K'^T, -1) V)_t, with U = (I + tril(A' B'^T, -1))^-1, W = U A', and
+    H = S^T the state carried into the chunk. The writes are -s_t with the key b'_t and v_t with the key k'_t.
     """
     made: tuple[Tensor, Tensor] = _SolveChannels.apply(a, inputs, v)  # type: ignore[no-untyped-call]
     return made

@@ -2,9 +2,9 @@
 
 Every layer's matrices are stored with their wide side last, N [X, slots, n, w]. A layer that widens (I <= O) has its
 inputs a as narrow and its updates u as wide vectors, and stores W^T; a layer that narrows has them the other way round,
-and stores W. So every product with all slots of a layer is one product with [slots * n, w]. The first slot is D = W -
-W^0 where decay leads back to W^0, else W; the second slot, if there is momentum, is S. A chunk turns the slots N into
-N' = mix N + sum_j e_j narrow_j wide_j^T, with mix [X, s, s] and e [X, J, s]. Shapes: X folded batch, M chunks, J
+and stores W. So every product with all slots of a layer is one product with [slots * n, w]. The first slot is
+D = W - W^0 where decay leads back to W^0, else W; the second slot, if there is momentum, is S. A chunk turns the slots
+N into N' = mix N + sum_j e_j narrow_j wide_j^T, with mix [X, s, s] and e [X, J, s]. Shapes: X folded batch, M chunks, J
 writes.
 """
 

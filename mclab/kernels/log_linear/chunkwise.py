@@ -4,8 +4,8 @@ y_t = sum over levels l of lambda_t^(l) S_t^(l) q_t, where S^(l) is the matrix t
 level l alone, followed by the transitions of all later tokens (Guo et al. 2025, arXiv 2506.04761). The levels are a
 Fenwick tree. Positions are counted from 0; level 0 is the token itself; each binary digit l of t that is set gives a
 bucket of 2^l earlier tokens, which is level l + 1; the largest bucket comes first. Within a chunk of C = 2^c tokens,
-levels 0 to c are in the [C, C] matrix of what a token reads of another token; a bucket of 2^l chunks is level c + l +
-1.
+levels 0 to c are in the [C, C] matrix of what a token reads of another token; a bucket of 2^l chunks is level
+c + l + 1.
 
 Shapes: M chunks, X folded batch, C tokens, K key width, V value width, n states that a chunk reads, L levels.
 
