@@ -63,8 +63,7 @@ CHUNKS = {16: 32, 32: 16}
 
 
 def _unfit_linear(mixer: MemoryMixer, shape: Shape) -> str:
-    """Why Flash-GRM cannot compute a mixer, empty if it can: it weights reads by segments of one length that
-    restart."""
+    """Why Flash-GRM cannot compute a mixer; empty if it can. It weights reads by constant segments that restart."""
     if is_path(mixer.aggregate) or is_path(mixer.read_gate):
         return "its Triton kernel knows no gate and no aggregation of the user's own"
     if mixer.aggregate == "none" or mixer.read_gate == "none":
@@ -238,8 +237,7 @@ _CUDA = Costs(
 
 
 def costs(device: str) -> Costs:
-    """The costs on a device of type `device`. All that is not a CPU counts as CUDA, since calls are launches there
-    too."""
+    """The costs on a device of type `device`. All but a CPU count as CUDA, since calls are launches there too."""
     return _CPU if device == "cpu" else _CUDA
 
 

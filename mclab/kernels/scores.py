@@ -1,5 +1,4 @@
-"""Products of every token's vector with sums of keys: the running sum of its own segment, the whole sums of all
-segments.
+"""Products of every token's vector with the running sum of keys of its own segment, and with the sums of all segments.
 
 Shapes: G = R*B*H folded, T time (a multiple of S), K key width, S segment length, N segments.
 
@@ -78,10 +77,10 @@ def segment_scores(u_GTK: Tensor, k_GTK: Tensor, segment: int) -> tuple[Tensor, 
 
 
 def scores(u_GTK: Tensor, k_GTK: Tensor, segment: int, own_TN: Tensor, column_T1: Tensor, factors_TN: Tensor) -> Tensor:
-    """[G, T, N]: the running product in the column of t's own segment, the whole products in the others, times
-    `factors`.
+    """[G, T, N]: the products with the sums of all segments, and in the column of t's own segment the running product.
 
-    `own` is True in t's own column, and `column` is the index of that column. First derivatives only.
+    All are multiplied by `factors`. `own` is True in t's own column, and `column` is the index of that column. First
+    derivatives only.
     """
     made: Tensor = _Scores.apply(u_GTK, k_GTK, segment, own_TN, column_T1, factors_TN)  # type: ignore[no-untyped-call]
     return made

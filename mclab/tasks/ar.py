@@ -30,8 +30,7 @@ _KEYS, _ASKED, _VALUES = 1, 2, 3
 
 
 class _Core(NamedTuple):
-    """What identifies a sequence: its `keys` and `values` [N, P], the key that is `asked` [N] and its value `answers`
-    [N].
+    """What identifies a sequence: `keys` and `values` [N, P], the key that is `asked` [N] and its value `answers` [N].
 
     `fingerprints` [N] is a hash of these.
     """
@@ -97,8 +96,7 @@ def _core(config: ArTask, samples: Tensor, attempts: Tensor) -> _Core:
 
 
 def _ranks(keys: Tensor) -> Tensor:
-    """[N, P]: for each of `keys` [N, P] its rank by first occurrence: 0 for the key that occurs first, 1 for the next
-    new key.
+    """[N, P]: the rank of each key by first occurrence: 0 for the key that occurs first, 1 for the next new key, ...
 
     Equal keys have equal ranks.
     """

@@ -42,11 +42,9 @@ class Batch(NamedTuple):
     answers: Tensor
     """[R, B, Q] int64: the token wanted at each scored position, padded with `NO_ANSWER`."""
     slices: Tensor
-    """[R, B] int64: the index of the sample's slice in `config.slices`, the values of the difficulty axis; or
-    `NO_SLICE`."""
+    """[R, B] int64: the index of the sample's slice in `config.slices` (the difficulty axis), or `NO_SLICE`."""
     fingerprints: Tensor
-    """[R, B] int64: a hash of what identifies a sequence (not its filler, seed or split). Equal hashes mean a repeat.
-    """
+    """[R, B] int64: a hash of what identifies a sequence (not its filler, seed or split); equal means a repeat."""
 
 
 class Task(Protocol):

@@ -33,10 +33,9 @@ _LANGUAGE = "niah/language"
 
 
 class _Core(NamedTuple):
-    """What identifies a sequence: the tokens of its keys [N, K, k] and values [N, J, v], and the places of its needles
-    [N, J].
+    """What identifies a sequence: the tokens of its keys and values, and the places of its needles.
 
-    The first keys are the ones that are asked, in this order.
+    `keys` is [N, K, k], `values` [N, J, v], `places` [N, J]. The first keys are the ones that are asked, in this order.
     """
 
     keys: Tensor

@@ -19,10 +19,9 @@ def counts(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_to
 
 
 def values_found(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_tokens: int) -> Tensor:
-    """[R]: how many of the wanted values occur among the values that the model predicted for the same answer, in any
-    order.
+    """[R]: how many of the wanted values occur among the values that the model predicted for the same answer.
 
-    No position may be padded.
+    They count in any order. No position may be padded.
     """
     size = (-1, answer_tokens // value_tokens, value_tokens)
     chosen, wanted = chosen_RBQ.unflatten(-1, size).unsqueeze(-3), answers_RBQ.unflatten(-1, size).unsqueeze(-2)

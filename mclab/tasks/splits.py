@@ -38,8 +38,7 @@ def check_split(split: str) -> None:
 
 
 def belongs(fingerprints: Tensor, split: str) -> Tensor:
-    """[N] bool: whether the sequence of each of the hashes `fingerprints` [N] belongs to `split`. The top two bits
-    decide."""
+    """[N] bool: whether the sequences with these hashes [N] belong to `split`. The top two bits of a hash decide."""
     first, last = _QUARTERS[split]
     quarter = (fingerprints >> 62) & 3
     return (quarter >= first) & (quarter <= last)

@@ -34,8 +34,7 @@ class TrainData:
         self._seen: list[Tensor] = []
 
     def batches(self, done: int = 0) -> Iterator[Batch]:
-        """Yield the batch of every step after the first `done`. With `train.examples`, samples repeat after that
-        many."""
+        """Yield the batch of every step after the first `done`. After `train.examples` samples, if set, they repeat."""
         self.tokens, self._seen = 0, []
         mix, train = self.run.mix, self.run.train
         weights = tuple(part.weight for part in mix)
@@ -58,8 +57,7 @@ class TrainData:
         return torch.cat(self._seen, dim=1)
 
     def _stream(self, task: TaskConfig, first: int, steps: int, examples: int | None) -> Iterator[Batch]:
-        """Yield the batches of one part of the mix, of which many are made in one call. `first` is the part's first
-        sample."""
+        """Yield the batches of one part of the mix, making many in one call. `first` is the part's first sample."""
         size = self.run.train.batch
         per_call = max(1, min(BLOCK, BLOCK_TOKENS // task.length) // (size * len(self.seeds)))
         for done in range(0, steps, per_call):
@@ -75,10 +73,9 @@ class TrainData:
 
 
 def shares(examples: int | None, weights: Sequence[int]) -> list[int | None]:
-    """How many of `examples` fixed training sequences each part of a mix gets: by weight, at least 1; None without a
-    limit.
+    """How many of `examples` fixed training sequences each part of a mix gets; None for each if there is no limit.
 
-    Except for this minimum, the numbers add up to `examples`.
+    The numbers are by weight, at least 1, and except for this minimum add up to `examples`.
     """
     if examples is None:
         return [None] * len(weights)

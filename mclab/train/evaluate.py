@@ -63,8 +63,7 @@ class EvalSet:
 
     @torch.no_grad()
     def scores(self, model: LM, autocast: AbstractContextManager[object]) -> list[dict[str, Score]]:
-        """For each replica, its score on every slice, and under `ALL` the mean over the task's own slices, equally
-        weighted."""
+        """For each replica, its score on every slice, and under `ALL` the plain mean over the task's own slices."""
         with as_scored(model, self.run, self.split):
             per_slice = {name: self._slice_scores(model, part, autocast) for name, part in self.slices.items()}
         replicas = len(per_slice[self.own[0]])
@@ -103,8 +102,7 @@ class EvalSet:
 
 
 def _greedy(model: LM, rows: Batch, autocast: AbstractContextManager[object]) -> Tensor:
-    """[R, B, Q] int64: the most likely token at each scored position, with answers continued from the model's own
-    tokens.
+    """[R, B, Q] int64: the most likely token at each scored position; answers continue from the model's own tokens.
 
     There is one forward pass per position, over whole sequences. A causal model allows that: what follows a position
     does not change its logits.

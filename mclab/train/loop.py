@@ -210,8 +210,7 @@ class _Training:
         )
 
     def _provenance(self, replicas: int) -> dict[str, Any]:
-        """The provenance, with the step at which the run was resumed and the problems with its checkpoints, if there
-        are any."""
+        """The provenance, with the step at which the run was resumed and problems with its checkpoints, if any."""
         found = provenance(self.device, replicas, self.config, self.step.captures)
         if self.resumed_at:
             found["resumed_at"] = self.resumed_at

@@ -19,8 +19,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
 
 
 class Pack:
-    """The model of all replicas, its parameters as one tensor [R, P], its optimiser, and which replicas are still
-    training.
+    """The model of all replicas, its parameters as one tensor [R, P], its optimiser, and which replicas still train.
 
     Raises `ValueError` when the runs differ in more than packable scalars.
     """
@@ -52,8 +51,8 @@ class Pack:
         return [self.values_RP, *self.optimiser.state, self.alive_R, self.diverged_R]
 
     def update(self, loss_R: Tensor, step: int | Tensor, factor: float | Tensor) -> Tensor:
-        """Compute gradients, clip them per replica and take one AdamW step; return the gradient norms [R] before
-        clipping.
+        """Compute gradients, clip them per replica and take one AdamW step; return the norms [R] of the unclipped
+        gradients.
 
         `step` [] is 1-based; `factor` [] is the share of the peak learning rate. A replica whose loss or gradient is
         not finite is frozen as it was before this step, and its `diverged_R` is set to the step.

@@ -21,8 +21,7 @@ EARLY = 0.3
 
 
 class Routing:
-    """The random draws of a pack's replicas. The number of the step is kept on the device; nothing is read back from
-    it."""
+    """The random draws of a pack's replicas. The step's number is kept on the device; nothing is read back."""
 
     def __init__(self, model: LM, run: RunConfig, seeds: Sequence[int], device: torch.device) -> None:
         found = [module for module in model.modules() if isinstance(module, CachingLayer)]
@@ -44,8 +43,8 @@ class Routing:
 
     @contextmanager
     def within(self, early: bool, length: int) -> Iterator[None]:
-        """Within the block, layers are set for the step whose number is on the device; `early` is the `phase` of that
-        step."""
+        """Within the block, layers are set for the step whose number is on the device; `early` is the step's
+        `phase`."""
         try:
             for place, layer in enumerate(self.layers):
                 reads_all = early and layer.mixer.route == "annealed"

@@ -28,8 +28,7 @@ WARM_UP = 2
 
 
 class Step:
-    """The training step of a pack. `number` [1], on the device, is the number of the last step; a resumed pack sets
-    it."""
+    """The training step of a pack. `number` [1], on the device, is that of the last step; a resumed pack sets it."""
 
     def __init__(self, pack: Pack, routing: Routing, device: torch.device) -> None:
         self.pack, self.routing, self.device, run = pack, routing, device, pack.config

@@ -66,7 +66,7 @@ def _checked(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> dict[str, 
 
 
 def _digest(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
-    """The checksum of names, types, shapes and values of the tensors, and of the facts, whatever the layout of the
+    """The checksum of the facts and of the tensors' names, types, shapes and values, whatever the layout of the
     file."""
     content = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):

@@ -94,8 +94,7 @@ class Channels(OneLayer):
     start: Tensor | None = None
 
     def layers(self) -> list[Layer]:
-        """See `Source.layers`. There is one layer: its inputs are b' and k', its updates -s and v, its queries scaled
-        by A."""
+        """See `Source.layers`. There is one layer with inputs b' and k', updates -s and v, and queries scaled by A."""
         C = self.keys.shape[2]
         a, inputs, ends, scale = wy.scale_channels(self.logs, self.reads, self.erases, self.keys)
         reads, own = wy.solve_channels(a, inputs, self.values)

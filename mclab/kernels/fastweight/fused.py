@@ -119,8 +119,7 @@ def _read(
 
 
 class _Run:
-    """One backward pass. `grads` holds the gradients of gain, q, k, v, writes, factors, ends and mix, filled chunk by
-    chunk."""
+    """One backward pass. `grads` are those of gain, q, k, v, writes, factors, ends and mix, filled chunk by chunk."""
 
     def __init__(self, plan: Plan, bare: Net, saved: Sequence[Any], grad_kept: Sequence[Tensor]) -> None:
         gain, k, v, writes, factors, ends, mix, *rest = saved

@@ -20,8 +20,11 @@ from mclab.kernels.selfcheck import trusted
 
 @dataclass(frozen=True)
 class Loop:
-    """How `fused.descend_and_read` is computed: by the kernel of `rule` for training in `precision`; if None, by
-    torch."""
+    """How `fused.descend_and_read` is computed.
+
+    If `precision` is None, by torch. Else `precision` is that of the training, and the kernel of `rule` computes it
+    where it is trusted.
+    """
 
     rule: str = ""
     precision: str | None = None

@@ -94,8 +94,7 @@ class _Momentum(torch.autograd.Function):
 
 
 def _products(logs: Tensor) -> Tensor:
-    """[..., C, C]: the products over j < m <= t, lower triangular. Above the diagonal the exponential may be
-    infinite."""
+    """[..., C, C]: the products over j < m <= t, lower triangular. Above the diagonal the exponential may overflow."""
     total = logs.cumsum(-1)
     return (total.unsqueeze(-1) - total.unsqueeze(-2)).exp_().tril_()
 

@@ -57,8 +57,10 @@ def carried_backward(
 
 
 def within(x: Tensor, writes: Tensor, inputs: Tensor, updates: Tensor, scores: Tensor, out: Tensor) -> None:
-    """Add sum_j c_tj u_j (a_j . x_t) to `out`, with c [X, C, J], a [X, J, I], u [X, J, O]; write P = x a^T to
-    `scores`."""
+    """Add sum_j c_tj u_j (a_j . x_t) to `out`, and write P = x a^T to `scores`.
+
+    c is [X, C, J], a [X, J, I], u [X, J, O].
+    """
     for rows, seen, both in _rectangles((x, out), (inputs, updates), (writes, scores)):
         (x_r, out_r), (a, u), (weight, score) = rows, seen, both
         torch.bmm(x_r, a.mT, out=score)

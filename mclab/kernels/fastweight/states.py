@@ -57,8 +57,10 @@ class Forth:
         self.views = Views(plan, self.slots)
 
     def advance(self, m: int, vectors: Pair, ends: Tensor, mix: Tensor | None) -> None:
-        """Advance the slots past chunk m, given its narrow [X, J, n] and wide [X, J, w] vectors, e [X, J, s], mix
-        [X, s, s]."""
+        """Advance the slots past chunk m, given its narrow [X, J, n] and wide [X, J, w] vectors.
+
+        `ends` e is [X, J, s], `mix` [X, s, s].
+        """
         plan, last = self.plan, m + 1 == len(self.views.slots)
         if last and m not in plan.keep:
             return
@@ -106,8 +108,7 @@ class Views:
 
 
 class Back:
-    """The backward pass of `Forth`, from the last chunk to the first. For each chunk call `through`, `step` and
-    `close`."""
+    """The backward pass of `Forth`, from the last chunk to the first: for each, call `through`, `step` and `close`."""
 
     def __init__(
         self, plan: Plan, start: Tensor, slots: Tensor, grad_slots: Tensor | None, grad_kept: Tensor | None
@@ -224,8 +225,8 @@ def summed(t: Tensor, factors: Tensor | None) -> Tensor:
 
 
 def dots(t: Tensor, x: Tensor, slots: int) -> Tensor:
-    """[X, J, s]: the inner product of each slot's part of `t` with the token's vector, which is the gradient of
-    `factors`."""
+    """[X, J, s]: the gradient of `factors`, which is the inner product of each slot's part of `t` with the token's
+    vector `x`."""
     return (t.unflatten(2, (slots, -1)) * x.unsqueeze(2)).sum(3)
 
 

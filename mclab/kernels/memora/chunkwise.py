@@ -25,7 +25,7 @@ SAFE = 60.0
 
 
 class FormedLayer(Layer):
-    """A layer whose slots, inputs and updates make logits, as those of other layers make weights. `kept` are
+    """A layer whose slots, inputs and updates make logits, as those of other layers make weights. `kept` has
     weights."""
 
     def online(self, x: Tensor) -> Tensor:

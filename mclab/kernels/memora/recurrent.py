@@ -11,8 +11,10 @@ from torch import Tensor
 
 
 def formed(logits: Tensor) -> Tensor:
-    """The weights W = K (P+ - P-), where [P+, P-] is the softmax of [Z, -Z] over a row's 2 K inputs: K sinh Z / sum
-    cosh Z."""
+    """The weights W = K sinh Z / sum cosh Z.
+
+    That is K (P+ - P-), where [P+, P-] is the softmax of [Z, -Z] over a row's 2 K inputs.
+    """
     top = logits.detach().abs().amax(-1, keepdim=True)
     up, down = torch.exp(logits - top), torch.exp(-logits - top)
     return (up - down) * (logits.shape[-1] / (up + down).sum(-1, keepdim=True))

@@ -111,8 +111,7 @@ def _merits(training: Sequence[TrainingSet], ways: Tensor) -> Tensor:
 
 
 def _places_of(each: TrainingSet) -> tuple[Tensor, Tensor, Tensor]:
-    """For each needle its place, whether it was asked first (0 or 1), and the probability of that if all are equally
-    likely."""
+    """For each needle its place, whether it was asked first (0 or 1), and the probability of that by chance."""
     assert isinstance(each.config, NiahTask)
     found = _needles(each.config, each.batch)
     asked = (_ordinal(found) == found.wanted[:, :1]).to(torch.float64)
@@ -121,8 +120,10 @@ def _places_of(each: TrainingSet) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _copied(config: NiahTask, test: Batch, found: _Needles, merits: Tensor) -> Tensor:
-    """[R, B, Q]: for each wanted value, the value of the candidate with the highest of `merits` [N, J], the first of
-    equals."""
+    """[R, B, Q]: for each wanted value, the value of the candidate with the highest of `merits` [N, J].
+
+    Of equally good candidates the first one is taken.
+    """
     free = torch.ones_like(found.places, dtype=torch.bool)
     worst, picks = scalar(torch.iinfo(torch.int64).min, torch.int64), []
     for slot, owner in enumerate(found.wanted.split(1, -1)):

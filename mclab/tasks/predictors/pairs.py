@@ -1,5 +1,5 @@
-"""Predictors for sequences that begin with their pairs (key value key value ...): copy a value without reading the
-keys.
+"""Predictors that copy a value without reading the keys, for sequences that begin with their pairs (key value key
+value).
 
 Answers are one token. Letters in shapes: N sequences, P pairs, Q scored positions.
 

@@ -1,8 +1,7 @@
-"""The computation of one chunk of the (gated) delta rule, for both kernels: equations of
-mclab/kernels/delta/chunkwise.py.
+"""The computation of one chunk of the (gated) delta rule, for both kernels.
 
-Shapes: C tokens, K key width, V value width, padded to powers of two, CP, KP and VP; the padding stays zero. The state
-is H = S^T [K, V].
+Equations of mclab/kernels/delta/chunkwise.py. Shapes: C tokens, K key width, V value width, padded to powers of two,
+CP, KP and VP; the padding stays zero. The state is H = S^T [K, V].
 """
 # Triton's language is not typed.
 # mypy: ignore-errors

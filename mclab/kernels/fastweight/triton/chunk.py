@@ -1,5 +1,4 @@
-"""The computation of one chunk of a memory of depth 2, for both kernels: descent, and reads with every token's own
-weights.
+"""The computation of one chunk of a memory of depth 2, for both kernels: descent, and each token's own read.
 
 Both layers are stored [K, E], E = 4 K, narrow side first (states.py): layer 1 maps x to x N, layer 2 maps x to x N^T.
 Shapes: C tokens, K key width (V = K), all padded to powers of two, CP, KP and EP; the padding stays zero.
@@ -77,8 +76,7 @@ def descend(
 def last_backward(
     grad, inverse, unit, error, pushed, m, gain, K: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr
 ):  # fmt: skip
-    """As `descent._last_backward`: from the gradient of u, return those of h and v, and that of the gain for each
-    token."""
+    """As `descent._last_backward`: from the gradient of u, those of h and v, and that of the gain for each token."""
     if NORM:
         p, q = mean(grad, unit, K), mean(pushed, grad, K)
         grad_pushed = (grad - unit * p) * inverse

@@ -64,8 +64,7 @@ def backward(
     eta, log_alpha, log_beta, last, dwrites, dfactors, dends, dmix, deta, dlog_alpha, dlog_beta, X, C,
     CP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """As the backward pass of `_Momentum` in rates.py, plus the gradients that the last token gets through ends and
-    mix."""
+    """As the backward pass of `_Momentum` in rates.py, plus what the last token gets through ends and mix."""
     q, place = tl.program_id(0).to(tl.int64), tl.arange(0, CP)
     end = tl.load(last + q // X)
     e, alpha, beta, both, decay, carry, momentum, first = known(

@@ -37,8 +37,7 @@ def rows_backward(
     K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, VP: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr,
     SP: tl.constexpr, MANY: tl.constexpr, GATE: tl.constexpr, MEAN: tl.constexpr, IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """The programs are as in `forward`. Three results [G, T] are for the kernel by columns: delta, own_gamma and
-    own_dr.
+    """The programs are as in `forward`. delta, own_gamma and own_dr [G, T] are results for the kernel by columns.
 
     delta is dy . y; own_gamma and own_dr are, for t's own segment, gamma and dr times the score's factor.
     """
@@ -127,8 +126,10 @@ def columns_backward(
     K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, VP: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr,
     SP: tl.constexpr, MANY: tl.constexpr, GATE: tl.constexpr, MEAN: tl.constexpr, IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """There is one program for each sequence and head and each tile of columns: NSEG segments, or a part of segment
-    n."""
+    """There is one program for each sequence and head and each tile of columns.
+
+    A tile is NSEG segments, or a part of segment n.
+    """
     NSEG: tl.constexpr = BN // SP
     g = tl.program_id(0).to(tl.int64)
     q, k, u, p, v, dy = q + g * T * K, k + g * T * K, u + g * T * K, p + g * T * K, v + g * T * V, dy + g * T * V

@@ -35,10 +35,10 @@ def tile(width: int, low: bool) -> Tile:
 
 
 def gated_read(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int, low: bool = False) -> Tensor:
-    """[G, T, V]: y_t = sum_n gamma_t^(n) sum_{j in n, j <= t} (q_t . k_j) v_j, for any T: the last segment may be
-    short.
+    """[G, T, V]: y_t = sum_n gamma_t^(n) sum_{j in n, j <= t} (q_t . k_j) v_j.
 
-    `low` multiplies in bf16 and adds in fp32; else fp32 stays fp32, without tf32. First derivatives only.
+    T may have any value: the last segment may be short. `low` multiplies in bf16 and adds in fp32; else fp32 stays
+    fp32, without tf32. First derivatives only.
     """
     made: Tensor = _GatedRead.apply(  # type: ignore[no-untyped-call]
         q, k, v, gate.u, gate.pooled, gate.logits, gate.scale, gate.mean, segment, low
