@@ -192,7 +192,7 @@ def _installed() -> bool:
 
 
 class Costs(NamedTuple):
-    """The costs by which forms are chosen on a device. The first four are multiply-adds that take the same time."""
+    """The costs by which forms are chosen on a device. The first four are in multiply-adds that take the same time."""
 
     turn: int
     """One iteration of a loop over segments, without its arithmetic: some ten calls into torch."""
@@ -237,7 +237,7 @@ _CUDA = Costs(
 
 
 def costs(device: str) -> Costs:
-    """The costs on a device of type `device`. All but a CPU count as CUDA, since calls are launches there too."""
+    """The costs on a device of type `device`. Every device but a CPU counts as CUDA: its calls are launches too."""
     return _CPU if device == "cpu" else _CUDA
 
 

@@ -50,8 +50,7 @@ def _scores(
 
 
 def fitted_on(parts: Iterable[tuple[int, TaskConfig]], seed: int) -> list[TrainingSet]:
-    """The first training sequences of every task in a mix of (weight, task), with the answers that a test would
-    score."""
+    """The first training sequences of every task in a mix of (weight, task), with the answers that a test scores."""
     known = list(parts)
     whole = sum(weight for weight, _ in known)
     return [_training_set(task, seed, max(1, TRAINING_SEQUENCES * weight // whole)) for weight, task in known]
@@ -72,8 +71,7 @@ def scored(
     count: int,
     start: int = 0,
 ) -> dict[str, float]:
-    """The share of whole answers that each predictor gets right on `count` sequences of `split`, starting at
-    `start`."""
+    """The share of whole answers that each predictor gets right on `count` sequences of `split` from `start` on."""
     few = min(count, max(FEWEST, TEST_TOKENS // task.length))
     test = TASKS[task.name].batch(task, [seed], split, start, few, "cpu")
     found = {}

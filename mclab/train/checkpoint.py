@@ -140,7 +140,7 @@ def _origin(run: RunConfig, pack: Pack) -> dict[str, Any]:
 
 
 def _checked(path: Path, agreed: dict[str, Any], pack: Pack) -> _Read:
-    """Read the file of one replica. Raises `ValueError` with the reason if it does not have the facts `agreed` or is
+    """Read the file of one replica. Raises `ValueError` with the reason if it lacks the facts `agreed` or is
     damaged."""
     tensors, facts = read(path)
     for key, own in agreed.items():

@@ -25,7 +25,8 @@ APART = 2**40
 class TrainData:
     """The training batches of all replicas, and a record of the sequences that were shown.
 
-    `tokens` is the number of tokens that one replica has seen so far, including the steps before `done`.
+    `tokens` is the number of tokens of one replica in the batches so far, including the first `done` that `batches`
+    skips.
     """
 
     def __init__(self, run: RunConfig, seeds: Sequence[int], device: torch.device) -> None:
@@ -53,7 +54,7 @@ class TrainData:
 
     @property
     def seen(self) -> Tensor:
-        """[R, n]: the fingerprints of the sequences shown so far, including those of the steps before `done`."""
+        """[R, n]: the fingerprints of the sequences so far, including those of the batches that `batches` skips."""
         return torch.cat(self._seen, dim=1)
 
     def _stream(self, task: TaskConfig, first: int, steps: int, examples: int | None) -> Iterator[Batch]:

@@ -51,7 +51,7 @@ class Pack:
         return [self.values_RP, *self.optimiser.state, self.alive_R, self.diverged_R]
 
     def update(self, loss_R: Tensor, step: int | Tensor, factor: float | Tensor) -> Tensor:
-        """Compute gradients, clip them per replica and take one AdamW step; return the norms [R] of the unclipped
+        """Compute gradients, clip them per replica, take one AdamW step; return the norms [R] of the unclipped
         gradients.
 
         `step` [] is 1-based; `factor` [] is the share of the peak learning rate. A replica whose loss or gradient is

@@ -43,8 +43,7 @@ class Routing:
 
     @contextmanager
     def within(self, early: bool, length: int) -> Iterator[None]:
-        """Within the block, layers are set for the step whose number is on the device; `early` is the step's
-        `phase`."""
+        """Within the block, layers are set for the step whose number is on the device; `early` is its `phase`."""
         try:
             for place, layer in enumerate(self.layers):
                 reads_all = early and layer.mixer.route == "annealed"

@@ -66,8 +66,7 @@ def _checked(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> dict[str, 
 
 
 def _digest(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
-    """The checksum of the facts and of the tensors' names, types, shapes and values, whatever the layout of the
-    file."""
+    """The checksum of the facts and of the tensors' names, types, shapes and values, whatever the file's layout."""
     content = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         content.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())

@@ -21,8 +21,7 @@ def gathered(x: Tensor, bounds: Bounds) -> Tensor:
 
 
 def added(y: Tensor, parts: Tensor, weights: Tensor | None, bounds: Bounds) -> Tensor:
-    """Return y [G, T, D] plus, in each range n, the part of `parts` [G, L, D] for this range, times column n of
-    `weights`.
+    """Return y [G, T, D] plus, in each range n, the part of `parts` [G, L, D] for it, times column n of `weights`.
 
     `weights=None` means that all weights are 1.
     """

@@ -225,8 +225,8 @@ def summed(t: Tensor, factors: Tensor | None) -> Tensor:
 
 
 def dots(t: Tensor, x: Tensor, slots: int) -> Tensor:
-    """[X, J, s]: the gradient of `factors`, which is the inner product of each slot's part of `t` with the token's
-    vector `x`."""
+    """[X, J, s]: the gradient of `factors`: the inner product of each slot's part of `t` with the token's vector
+    `x`."""
     return (t.unflatten(2, (slots, -1)) * x.unsqueeze(2)).sum(3)
 
 

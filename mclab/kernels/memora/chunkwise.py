@@ -25,8 +25,7 @@ SAFE = 60.0
 
 
 class FormedLayer(Layer):
-    """A layer whose slots, inputs and updates make logits, as those of other layers make weights. `kept` has
-    weights."""
+    """A layer whose slots, inputs and updates make logits, as those of others make weights. `kept` has weights."""
 
     def online(self, x: Tensor) -> Tensor:
         """See `Layer.online`."""

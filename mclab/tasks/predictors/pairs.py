@@ -1,7 +1,7 @@
-"""Predictors that copy a value without reading the keys, for sequences that begin with their pairs (key value key
-value).
+"""Predictors that copy a value without reading the keys, for sequences that begin with their pairs.
 
-Answers are one token. Letters in shapes: N sequences, P pairs, Q scored positions.
+The pairs are key value key value ...; answers are one token. Letters in shapes: N sequences, P pairs, Q scored
+positions.
 
 See docs/equations.md#trivial-predictors.
 """

@@ -15,8 +15,7 @@ from mclab.kernels.tiles import numbers, product, put, put_numbers, tile
 
 @triton.jit
 def add(base, x, first, K: tl.constexpr, E: tl.constexpr, KP: tl.constexpr, EP: tl.constexpr):
-    """Add x to a matrix that only this program writes. The `first` time the matrix holds nothing yet: it is set to
-    x."""
+    """Add x to a matrix that only this program writes. The `first` time it holds nothing yet, and is set to x."""
     rows, columns = tl.arange(0, KP), tl.arange(0, EP)
     at = base + rows[:, None] * E + columns[None, :]
     inside = (rows[:, None] < K) & (columns[None, :] < E)

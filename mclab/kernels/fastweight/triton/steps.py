@@ -20,8 +20,7 @@ WARPS = {16: 1, 32: 4}
 
 
 def steps(rates: Rates, ends: Sequence[int]) -> Steps:
-    """The `Steps` of `rates` [M, X, C], none of which may be None. Products are exact whatever the precision of
-    training."""
+    """The `Steps` of `rates` [M, X, C], none of which may be None. Products are exact in every training precision."""
     writes, factors, at_end, mix = _Steps.apply(*rates, tuple(ends))  # type: ignore[no-untyped-call]
     return Steps(writes, 2, factors, mix, at_end)
 
