@@ -39,7 +39,8 @@ def plain_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tensor:
 
 
 def weighted_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
-    """[G, T, V]: the weighted read by the form with fewer operations. `weights` is [G, T, N] or [T, N]."""
+    """[G, T, V]: the weighted read by the cheaper of the two forms (`weighted_costs`). `weights` is [G, T, N] or
+    [T, N]."""
     G, T, K = q_GTK.shape
     quadratic, cached = weighted_costs(G, T, K, v_GTV.shape[-1], segment, costs(q_GTK.device.type))
     form = quadratic_read if quadratic <= cached else cached_read
