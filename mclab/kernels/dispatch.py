@@ -1,6 +1,6 @@
-"""Which implementation computes what a config asks for: the one place where that is chosen. Imports no torch.
+"""The choice of the implementation that computes what a config asks for. It is made only here. Imports no torch.
 
-Devices, types and sizes alone decide, so what a command will use can be said before it trains, and afterwards.
+The choice depends only on devices, types and sizes. So it is known before a command trains, and afterwards too.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,15 +22,18 @@ Form = Literal["torch", "triton"]
 
 
 class Shape(NamedTuple):
-    """Of one head: tokens of the longest sequence, and the width of its keys and values."""
+    """The size of one head: `length`, the tokens of the longest sequence, and `width`, that of its keys and values."""
 
     length: int
     width: int
 
 
 class Choice(NamedTuple):
-    """The form that computes a rule, and why it is not Triton's, empty where it is; `failed` where Triton's was tried
-    on the device and cannot be trusted."""
+    """The form that computes a rule.
+
+    `why_not` is the reason why it is not Triton's form, and empty if it is. `failed` is True if Triton's form was tried
+    on the device and cannot be trusted.
+    """
 
     form: Form
     why_not: str = ""
@@ -43,21 +46,24 @@ def _any_mixer(mixer: MemoryMixer, shape: Shape) -> str:
 
 @dataclass(frozen=True)
 class Kernel:
-    """What a Triton kernel can do: the widest head that fits on a chip, by precision (`train.precision`), and why it
-    does not compute what a mixer's keys ask for, empty where it does."""
+    """What a Triton kernel can compute.
+
+    `widths` has the widest head that fits on a chip, by precision (`train.precision`). `unfit` returns why the kernel
+    cannot compute what the keys of a mixer ask for, or an empty string if it can.
+    """
 
     widths: Mapping[str, int]
     unfit: Callable[[MemoryMixer, Shape], str] = _any_mixer
 
 
-#: Without a gate the chunked form of torch costs less beyond so many tokens, predicted: the kernel is quadratic.
+#: Without a gate, torch's chunked form costs less (predicted) beyond so many tokens, since the kernel is quadratic.
 GATELESS = 4096
-#: Tokens in a chunk of a deep memory, by the head's width, that a program can hold.
+#: By the width of a head: the most tokens in a chunk of a deep memory that a program can hold.
 CHUNKS = {16: 32, 32: 16}
 
 
 def _unfit_linear(mixer: MemoryMixer, shape: Shape) -> str:
-    """Flash-GRM: what is read is weighted by constant segments that restart."""
+    """Why Flash-GRM cannot compute a mixer; empty if it can. It weights reads by constant segments that restart."""
     if is_path(mixer.aggregate) or is_path(mixer.read_gate):
         return "its Triton kernel knows no gate and no aggregation of the user's own"
     if mixer.aggregate == "none" or mixer.read_gate == "none":
@@ -81,7 +87,7 @@ def _cut(mixer: MemoryMixer) -> str:
 
 
 def _unfit_deep(mixer: MemoryMixer, shape: Shape) -> str:
-    """The chunk loop of two matrices."""
+    """Why the kernel of the chunk loop, which is for two matrices, cannot compute a mixer; empty if it can."""
     if mixer.depth != 2:
         return f"its Triton kernel is for depth 2, not {mixer.depth}"
     if mixer.aggregate == "soup":
@@ -94,11 +100,11 @@ def _unfit_deep(mixer: MemoryMixer, shape: Shape) -> str:
 
 
 def _unfit_erasing(mixer: MemoryMixer, shape: Shape) -> str:
-    """The delta rules, chunk after chunk."""
+    """Why the kernel of the delta rules cannot compute a mixer; empty if it can."""
     return "its Triton kernel reads each memory by itself, and aggregate soup mixes them" * (mixer.aggregate == "soup")
 
 
-#: By the word of the rule; a rule without a row has no Triton kernel.
+#: The Triton kernels by the name of the rule; a rule without a row has none.
 KERNELS: dict[str, Kernel] = {
     "linear": Kernel({"fp32": 64, "bf16": 128}, _unfit_linear),
     "titans": Kernel({"fp32": 32, "bf16": 32}, _unfit_deep),
@@ -107,13 +113,13 @@ KERNELS: dict[str, Kernel] = {
     "gated_delta": Kernel({"fp32": 64, "bf16": 64}, _unfit_erasing),
 }
 _asked = AUTO
-#: Why a rule's kernel is not used on a device, as was found there.
+#: By rule and device: why the rule's kernel is not used there, as its comparison on that device has shown.
 _distrusted: dict[tuple[str, str], str] = {}
 
 
 @contextmanager
 def using(kernels: str) -> Iterator[None]:
-    """Within the block this process computes with these kernels, as far as it can: what `--kernels` says."""
+    """Within the block, this process computes with `kernels` as far as it can; the values are those of `--kernels`."""
     global _asked
     before, _asked = _asked, kernels
     try:
@@ -123,7 +129,7 @@ def using(kernels: str) -> Iterator[None]:
 
 
 def asked() -> str:
-    """What `using` says: auto, torch or triton."""
+    """The kernels that `using` has set: auto, torch or triton."""
     return _asked
 
 
@@ -135,10 +141,10 @@ def resolve(
     kernels: str | None = None,
     mixer: MemoryMixer | None = None,
 ) -> Choice:
-    """What computes a rule (`linear`, `titans`, ...) on a device (`cuda:1`), given `--kernels`, else as `using` says,
-    for a mixer, else for one that the kernel can compute.
+    """Choose the form that computes `rule` (`linear`, `titans`, ...) on `device` (`cuda:1`).
 
-    Never fails: where Triton was asked for and cannot be had, torch's form comes with the reason.
+    `kernels` has a value of `--kernels`; None means what `using` has set. `mixer=None` means a mixer that the kernel
+    can compute. Never fails: where Triton was asked for and cannot be used, torch's form is returned with the reason.
     """
     kernels = kernels or _asked
     if kernels == "torch":
@@ -153,7 +159,7 @@ def resolve(
 
 
 def distrust(rule: str, device: str, reason: str) -> None:
-    """From now on, in this process, torch's form computes this rule on this device, for this reason."""
+    """From now on, in this process, torch's form computes `rule` on `device`; `reason` says why."""
     _distrusted[rule, _numbered(device)] = reason
 
 
@@ -186,43 +192,44 @@ def _installed() -> bool:
 
 
 class Costs(NamedTuple):
-    """By what forms are chosen on a device. The first four are the multiply-adds that take as long."""
+    """The costs by which forms are chosen on a device. The first four are in multiply-adds that take the same time."""
 
     turn: int
-    """A turn of a loop over segments, beside its arithmetic: some ten calls into torch."""
+    """One iteration of a loop over segments, without its arithmetic: some ten calls into torch."""
     row: int
-    """A row of a product of many small ones."""
+    """One row in a batched product of many small matrices."""
     gather: int
     """Gathering an entry of a kept memory's matrix, forward and backward."""
     sorting: int
-    """Sorting what tokens chose."""
+    """Sorting the memories that tokens chose."""
     tokens: int
-    """Tokens of a chunked memory that are read at once; fewer stay in a cache."""
+    """How many tokens of a chunked memory are read at once; a small number of them stays in a cache."""
     numbers: int
-    """Numbers of weights that are formed at once, where every token's own are."""
+    """How many weights are formed at once where every token has weights of its own."""
     delta_chunk: int
     """Tokens in a chunk of the delta rules, on which the result does not depend."""
     sequences: int | None
-    """Sequences and heads for which a form is chosen; None is those that there are."""
+    """The number of sequences times heads for which a form is chosen; None means the actual number."""
 
     few_calls: bool
-    """Whether one pass more over memory costs less than a call more."""
+    """Whether one more pass over memory costs less than one more call."""
 
     def folded(self, sequences: int) -> int:
-        """For how many sequences and heads a form is chosen where there are so many."""
+        """The number of sequences times heads for which a form is chosen if there are actually `sequences` of them."""
         return sequences if self.sequences is None else self.sequences
 
 
-#: Measured on one core (LOG.md). Chunks of 16 are the fastest for many narrow heads (64 sequences of 256 tokens,
-#: K = 16: 32 takes 1.3 times as long, 64 twice), 13 % behind 32 for a few wide ones (4 of 1024, K = 64).
+#: Measured on one core (LOG.md). Chunks of 16 tokens are the fastest for many narrow heads (64 sequences of 256 tokens,
+#: K = 16: chunks of 32 take 1.3 times as long, chunks of 64 twice as long). For a few wide heads (4 sequences of 1024
+#: tokens, K = 64) they are 13 % slower than chunks of 32.
 _CPU = Costs(
     1_400_000, 2_000, 8, 10_000_000, tokens=512, numbers=2**17, delta_chunk=16, sequences=None, few_calls=False
 )
-#: Predicted, and not measured yet: an H200 multiplies and adds 3e13 times a second in fp32, and a launch takes 5 µs
-#: whatever it launches, of which a turn has ten and sorting twenty. A row costs no call there, and an entry that is
-#: gathered passes through a memory of 4.8e12 bytes a second three times, at four bytes. Everything is taken at once,
-#: and the form is that of a batch of 64 with two heads, however many replicas a pack has: what is launched does not
-#: depend on who trains beside.
+#: Predicted, and not measured yet: an H200 does 3e13 multiply-adds a second in fp32, and a launch takes 5 µs whatever
+#: it launches; a turn has ten launches and sorting has twenty. A row costs no call there. A gathered entry, of four
+#: bytes, passes three times through a memory of 4.8e12 bytes a second. Everything is computed at once, and the form is
+#: that for a batch of 64 with two heads, however many replicas a pack has: so what is launched does not depend on the
+#: other runs of the pack.
 _CUDA = Costs(
     1_500_000_000, 0, 75, 3_000_000_000,
     tokens=2**31, numbers=2**31, delta_chunk=64, sequences=128, few_calls=True,
@@ -230,13 +237,16 @@ _CUDA = Costs(
 
 
 def costs(device: str) -> Costs:
-    """The costs of a device, by its type; what is not a CPU counts as CUDA: there, too, calls are launches."""
+    """The costs on a device of type `device`. Every device but a CPU counts as CUDA: its calls are launches too."""
     return _CPU if device == "cpu" else _CUDA
 
 
 def choices(run: "RunConfig", device: str, kernels: str | None = None) -> dict[str, Choice]:
-    """What computes each rule of a run's model, by the rule's word. Where a pattern has layers of one rule that differ,
-    one that Triton does not compute speaks for all."""
+    """The `Choice` for each rule of a run's model, by the name of the rule.
+
+    If a pattern has different layers of one rule, and Triton cannot compute one of them, the choice for that layer is
+    returned for the rule.
+    """
     shape = Shape(run.task.length, run.model.head_dim)
     found = {rule: resolve(rule, device, run.train.precision, shape, kernels) for rule in rules_of(run)}
     for mixer in run.model.mixers:
@@ -246,8 +256,10 @@ def choices(run: "RunConfig", device: str, kernels: str | None = None) -> dict[s
 
 
 def rules_of(run: "RunConfig") -> list[str]:
-    """The rules that the layers compute, each once, in their order: memories by their own word, others by the mixer's;
-    a hybrid computes attention too."""
+    """The names of the rules that the layers compute, each once, in the order of the layers.
+
+    A memory mixer has the name of its memory, another mixer its own name; a hybrid computes attention too.
+    """
     found: dict[str, None] = {}
     for mixer in run.model.mixers:
         found[getattr(mixer, "memory", mixer.name)] = None

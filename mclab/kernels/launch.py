@@ -1,6 +1,6 @@
-"""Launching Triton kernels: the one place, so that what is launched can be counted, and where they can run.
+"""The launches of all Triton kernels: made only here, so that they can be counted.
 
-Without a GPU kernels run in Triton's interpreter, numpy on the CPU, in a process that starts with TRITON_INTERPRET=1:
+Without a GPU, kernels run in Triton's interpreter (numpy on the CPU) if the process starts with TRITON_INTERPRET=1:
 slow, and for tests.
 """
 
@@ -10,12 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: The widest axis of a grid but the first, which goes to 2^31 - 1.
+#: The most programs along an axis of a grid, except the first axis, which goes to 2^31 - 1.
 WIDEST = 65_535
 
 
 def launch(kernel: Any, grid: tuple[int, ...], like: Tensor, *tensors: Any, **options: Any) -> None:
-    """Run a kernel on the device of `like`. A grid without programs launches nothing."""
+    """Run a kernel on the device of `like`. A grid without programs launches nothing.
+
+    Raises `ValueError` for a grid with too many programs along an axis.
+    """
     if 0 in grid:
         return
     if any(size > WIDEST for size in grid[1:]):
@@ -29,5 +32,5 @@ def _run(kernel: Any, grid: tuple[int, ...], tensors: tuple[Any, ...], options: 
 
 
 def power_of_two(number: int, least: int = 1) -> int:
-    """The smallest power of two that is not below either."""
+    """The smallest power of two that is at least `number` and at least `least`."""
     return max(least, 1 << (number - 1).bit_length())

@@ -1,7 +1,7 @@
 """Division of vectors by their root mean square, with the gradient written out.
 
-Autograd keeps every intermediate of the composed form; from the normalised output y alone the gradient is
-(g - y mean(g y)) / rms, about half the memory traffic (Zhang & Sennrich 2019).
+Under autograd the composed form keeps every intermediate. From the normalised output y alone the gradient is (g - y
+mean(g y)) / rms, with about half the memory traffic (Zhang & Sennrich 2019).
 
 See docs/equations.md#notation.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mclab.constants import number
 
-#: Added to the mean square, so that a vector of zeros stays one.
+#: Added to the mean square, so that a vector of zeros stays zero.
 EPS = 1e-6
 
 
@@ -23,7 +23,7 @@ def rms_normalise_reference(x: Tensor) -> Tensor:
 
 
 class _Normalise(torch.autograd.Function):
-    """y = x s with s = 1 / sqrt(|x|^2 / n + EPS'): dx = s (g - y (g . y) / n), n being what |y|^2 comes to."""
+    """y = x s with s = 1 / sqrt(|x|^2 / n + EPS'). Backward: dx = s (g - y (g . y) / n), where n is about |y|^2."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, size: int, eps: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ def rms_normalise(x: Tensor) -> Tensor:
 
 
 def unit(x: Tensor) -> Tensor:
-    """x / |x| over the last axis, up to EPS: the L2-norm of queries and keys. First derivatives only."""
+    """x / |x| over the last axis, up to EPS: the L2 normalisation of queries and keys. First derivatives only."""
     return _normalised(x, 1, EPS * x.shape[-1])
 
 

@@ -1,7 +1,7 @@
-"""What RWKV-7 makes of its logits and keys, token by token, with the gradient by hand (arXiv 2503.14456).
+"""The rates and keys that RWKV-7 computes from its logits and keys for every token, with the gradient by hand.
 
-log w = -e^(-1/2) sigmoid(d), kappa = k xi / |k xi|, a = sigmoid(j), written is k (1 + (a - 1) rho). Shapes: G folded,
-T time, K key width.
+log w = -e^(-1/2) sigmoid(d), kappa = k xi / |k xi|, a = sigmoid(j), and the key that is written is k (1 + (a - 1) rho)
+(arXiv 2503.14456). Shapes: G folded, T time, K key width.
 
 See docs/equations.md#rwkv7.
 """
@@ -12,27 +12,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: log w at its lowest.
+#: The lowest value of log w.
 FASTEST = -math.exp(-0.5)
-#: Added to |k xi|^2, so that a vector of zeros stays one. RWKV-7 divides by the norm, but by no less than 1e-12.
+#: Added to |k xi|^2, so that a vector of zeros stays zero. RWKV-7 divides by the norm, but by no less than 1e-12.
 FLOOR = 1e-24
 
 
 def rates_reference(d: Tensor, j: Tensor, k: Tensor, xi: Tensor, rho: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """log w, kappa, a kappa, and what is written; d, j and k [G, T, K], xi and rho [G, 1, K]."""
+    """Return log w, kappa, a kappa, and the key that is written; d, j and k are [G, T, K], xi and rho [G, 1, K]."""
     x, a = k * xi, torch.sigmoid(j)
     kappa = x / (x.square().sum(-1, keepdim=True) + FLOOR).sqrt()
     return FASTEST * torch.sigmoid(d), kappa, a * kappa, k * (1 + (a - 1) * rho)
 
 
 def rates(d: Tensor, j: Tensor, k: Tensor, xi: Tensor, rho: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """As the reference. First derivatives only."""
+    """As `rates_reference`, with the gradient by hand. First derivatives only."""
     made: tuple[Tensor, Tensor, Tensor, Tensor] = _Rates.apply(d, j, k, xi, rho)  # type: ignore[no-untyped-call]
     return made
 
 
 class _Rates(torch.autograd.Function):
-    """With x = k xi and s = 1 / |x|: dx = s (dkappa - kappa (dkappa . kappa))."""
+    """Backward, with x = k xi and s = 1 / |x|: dx = s (dkappa - kappa (dkappa . kappa))."""
 
     @staticmethod
     def forward(

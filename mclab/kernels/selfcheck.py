@@ -1,7 +1,8 @@
 """Before a Triton kernel computes on a device for the first time, it is compared there with torch's form.
 
-The case is small. What a kernel was compiled for is what is checked: other widths are other kernels. The answer holds
-for the process; a kernel that is off, or does not run, is not used there, and one line says so.
+The comparison is a small case. Every set of compile-time arguments is checked by itself, since other widths are other
+kernels. The answer holds for the process. A kernel that is inaccurate, or does not run, is not used on that device, and
+one line says so.
 """
 
 import sys
@@ -12,17 +13,17 @@ from torch import Tensor
 
 from mclab.kernels import dispatch
 
-#: The most that a result may differ, by relative root mean square, from torch's in fp64: products in fp32 round to
-#: 1e-7 and sums of a few hundred to a few times that, which a norm's small root may grow; bf16 rounds to 4e-3, tf32 to
-#: 5e-4. A wrong index is off by about one.
+#: The most that a result may differ from torch's in fp64, as relative root mean square. Products in fp32 round to 1e-7,
+#: and sums of a few hundred products to a few times that, which a norm with a small root may enlarge; bf16 rounds to
+#: 4e-3, tf32 to 5e-4. A wrong index makes a difference of about 1.
 TOLERANCE = {"fp64": 1e-9, "fp32": 1e-4, "bf16": 5e-2}
-#: The kernel's results and gradients, and torch's, in the same order.
+#: Returns the results and gradients of the kernel, and those of torch's form in the same order.
 Compare = Callable[[], tuple[Sequence[Tensor], Sequence[Tensor]]]
 _seen: dict[Hashable, bool] = {}
 
 
 def trusted(rule: str, device: torch.device, precision: str, of: Hashable, compare: Compare) -> bool:
-    """Whether the kernel of a rule may be used; `of` is what it is compiled for. Compares the first time alone."""
+    """Whether the kernel of `rule` may be used. `of` says what it is compiled for. Only the first call compares."""
     key = (rule, str(device), precision, of)
     if key not in _seen:
         reason = _wrong(precision, compare)
@@ -34,7 +35,7 @@ def trusted(rule: str, device: torch.device, precision: str, of: Hashable, compa
 
 
 def _wrong(precision: str, compare: Compare) -> str:
-    """What is wrong with it; empty where nothing is."""
+    """What is wrong with the kernel; empty if nothing is."""
     try:
         with torch.enable_grad(), torch.random.fork_rng(devices=[]):
             found, right = compare()
@@ -46,7 +47,7 @@ def _wrong(precision: str, compare: Compare) -> str:
 
 
 def relative_rms(found: Tensor, right: Tensor) -> float:
-    """The root mean square of their difference over that of `right`, in fp64; infinite where a number is none."""
+    """The root mean square of `found - right` over that of `right`, in fp64; infinite if it is NaN."""
     found, right = found.detach().double(), right.detach().double()
     off, size = (found - right).square().mean().sqrt().item(), right.square().mean().sqrt().item()
     if off != off:

@@ -1,11 +1,11 @@
 """Reads of the few memories that each token chose, as a few batched products: tokens sorted into blocks by memory.
 
-The method of grouped matrix products in mixtures of experts, a memory in place of an expert. A block is `b` rows of
-tokens that read one memory, so its matrix is gathered once a block; the last block of a memory is filled up with zero
-rows. The number of blocks is a bound that does not depend on what was chosen, so that the host never waits for the
-device, and the work can be counted in advance. A last block of zeros is read by tokens that chose fewer. Shapes: T
-tokens of all sequences, k choices a token, Q memories of all sequences, n blocks, b rows, I and O into and out of a
-layer, D width.
+The method is that of grouped matrix products in mixtures of experts, with memories instead of experts. A block is `b`
+rows of tokens that read one memory, so the memory's matrix is gathered once per block; the last block of a memory is
+filled up with zero rows. The number of blocks is an upper bound that does not depend on the choices, so that the host
+never waits for the device, and the work can be counted in advance. One more block, of zeros, is read by tokens that
+chose fewer memories. Shapes: T tokens of all sequences, k choices per token, Q memories of all sequences, n blocks, b
+rows, I and O into and out of a layer, D width.
 """
 
 from dataclasses import dataclass
@@ -21,19 +21,26 @@ LEAST, MOST = 8, 64
 
 
 def rows_in_block(pairs: int, memories: int) -> int:
-    """A power of two, from a quarter to half of a memory's reads: little is filled up, and blocks stay few."""
+    """The rows of a block: a power of two, from a quarter to half of the reads per memory.
+
+    So few rows are filled up with zeros, and there are few blocks.
+    """
     share = pairs // (2 * memories)
     return min(max(1 << share.bit_length() >> 1, LEAST), MOST)
 
 
 def blocks_at_most(pairs: int, memories: int, rows: int) -> int:
-    """Blocks that hold so many reads, however they are shared among the memories."""
+    """The number of blocks that holds `pairs` reads, however they are shared among the memories."""
     return (pairs + memories * (rows - 1)) // rows
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """`rows` [k, T]: the row that holds each choice, of all blocks' (n + 1) b; `owner` [n]: each block's memory."""
+    """Which row holds each choice, and which memory each block reads.
+
+    `rows` [k, T] is the row of each choice, among the (n + 1) b rows of all blocks; `owner` [n] is the memory of each
+    block; `height` is b.
+    """
 
     rows: Tensor
     owner: Tensor
@@ -46,8 +53,11 @@ class Blocks:
 
 
 def sort_into_blocks(memory_Tk: Tensor, memories: int, pairs: int) -> Blocks:
-    """Sort choices, each a memory below `memories`, or `memories` itself where there is none; `pairs` is at least the
-    number of those that are one."""
+    """Sort the choices of all tokens into blocks.
+
+    A choice is the number of a memory, below `memories`, or `memories` itself for no memory. `pairs` is at least the
+    number of choices that are a memory.
+    """
     height = rows_in_block(pairs, memories)
     count = blocks_at_most(pairs, memories, height)
     sorted_memory, order = memory_Tk.flatten().sort(stable=True)
@@ -55,7 +65,7 @@ def sort_into_blocks(memory_Tk: Tensor, memories: int, pairs: int) -> Blocks:
     starts = torch.searchsorted(sorted_memory, each)
     taken = (starts.diff() + height - 1) // height
     ends = taken.cumsum(0)
-    # Choices of no memory come after the last start: they go to the block of zeros.
+    # Choices of no memory come after the last start; they go to the block of zeros.
     offset = torch.cat(((ends - taken) * height, ends.new_zeros(1))) - starts
     row = counting(len(order), order.device) + offset[sorted_memory]
     row = torch.where(sorted_memory < memories, row, count * height)
@@ -65,19 +75,22 @@ def sort_into_blocks(memory_Tk: Tensor, memories: int, pairs: int) -> Blocks:
 
 
 def to_blocks(x_TD: Tensor, blocks: Blocks) -> Tensor:
-    """Each token's vector in the rows of its choices, zeros elsewhere: [T, D] to [n + 1, b, D]."""
+    """[n + 1, b, D]: the vectors of the tokens `x` [T, D] in the rows of their choices, zeros elsewhere."""
     made: Tensor = _ToBlocks.apply(x_TD, blocks)  # type: ignore[no-untyped-call]
     return made
 
 
 def apply_blocks(x: Tensor, weights: Tensor, blocks: Blocks) -> Tensor:
-    """W x with each block's own matrix of `weights` [Q, O, I]: [n + 1, b, I] to [n + 1, b, O]."""
+    """[n + 1, b, O]: W x with each block's own matrix W of `weights` [Q, O, I], from `x` [n + 1, b, I]."""
     made: Tensor = _ApplyBlocks.apply(x, weights, blocks)  # type: ignore[no-untyped-call]
     return made
 
 
 def from_blocks(y_TD: Tensor, reads: Tensor, weights_Tk: Tensor, blocks: Blocks) -> Tensor:
-    """y and the sum over its choices of weight times what was read, [n + 1, b, D]: [T, D]."""
+    """[T, D]: y plus, for each token, the sum over its choices of weight times read.
+
+    `reads` [n + 1, b, D] is what was read in each row.
+    """
     made: Tensor = _FromBlocks.apply(y_TD, reads, weights_Tk, blocks)  # type: ignore[no-untyped-call]
     return made
 
@@ -117,12 +130,12 @@ class _ApplyBlocks(torch.autograd.Function):
 
 
 def _turned(weights: Tensor) -> bool:
-    """Whether matrices are stored as their transpose."""
+    """Whether the matrices are stored transposed."""
     return weights.stride(-1) != 1
 
 
 def _gathered(weights: Tensor, blocks: Blocks) -> Tensor:
-    """Each block's matrix, in the order in which they are stored: [n, O, I]."""
+    """[n, O, I]: the matrix of each block, in the memory order of `weights`."""
     if _turned(weights):
         return weights.mT.index_select(0, blocks.owner).mT
     return weights.index_select(0, blocks.owner)
@@ -159,9 +172,9 @@ class _FromBlocks(torch.autograd.Function):
 
 
 def _scattered(parts: list[Tensor], blocks: Blocks) -> Tensor:
-    """For each choice its rows [T, D], put where the blocks have it: [n + 1, b, D]."""
+    """[n + 1, b, D]: the vectors `parts` [T, D] of each choice, put in the rows that `blocks` gives."""
     made = parts[0].new_zeros(blocks.zero + blocks.height, parts[0].shape[1])
     for rows, part in zip(blocks.rows, parts, strict=True):
         made.index_copy_(0, rows, part)
-    made[blocks.zero :] = 0  # those without a choice wrote here
+    made[blocks.zero :] = 0  # tokens without a choice wrote here
     return made.unflatten(0, (-1, blocks.height))

@@ -1,8 +1,9 @@
-"""Associative recall: pairs drawn with replacement from a map of the sequence's own, a separator, one key.
+"""Associative recall: a sequence holds key-value pairs, a separator and one key; the value of that key is wanted.
 
-The value of that key is wanted next and is no part of the input. Different keys have different values, and every key
-that occurs is asked alike often: otherwise the value seen most often would be right three times as often as a guess.
-Letters in shapes: N sequences, P pairs, T tokens.
+Each sequence has a random map of its own from keys to values, in which different keys have different values. Its pairs
+are drawn from this map with replacement. The value of the last key is wanted next and is no part of the input. Every
+key that occurs is asked with equal probability: otherwise the most frequent value would be right three times as often
+as a random guess. Letters in shapes: N sequences, P pairs, T tokens.
 
 See docs/equations.md#ar.
 """
@@ -20,16 +21,19 @@ from mclab.tasks.draws import distinct, words_for
 from mclab.tasks.splits import check_split, settle
 from mclab.tasks.stream import below, fork, mix, numbers, salts, sample_keys, words
 
-#: Bits for a token where two share one integer.
+#: Bits per token where one integer holds two tokens.
 _FIELD = 20
-#: Streams of one sample: one for each attempt.
+#: A sample has one stream per attempt; this is the number of the first.
 _ATTEMPTS = 1
 #: Streams of one attempt: the keys, which of them is asked, the values.
 _KEYS, _ASKED, _VALUES = 1, 2, 3
 
 
 class _Core(NamedTuple):
-    """What makes a sequence itself: [N, P] keys and values, [N] the key that is asked and its value."""
+    """What identifies a sequence: `keys` and `values` [N, P], the key that is `asked` [N] and its value `answers` [N].
+
+    `fingerprints` [N] is a hash of these.
+    """
 
     keys: Tensor
     values: Tensor
@@ -41,10 +45,10 @@ class _Core(NamedTuple):
 def batch(
     config: ArTask, seeds: Sequence[int], split: str, start: int, count: int, device: torch.device | str
 ) -> Batch:
-    """Samples `start` to `start + count - 1` of `split`, for each seed: R = len(seeds), B = count.
+    """Return samples `start` to `start + count - 1` of `split` for each seed: R = len(seeds), B = count.
 
-    Q is 1, the answer; on train with `loss: all` it is T, the next token everywhere. Raises `ValueError` for an
-    unknown split, an empty range, and a space too small for the split.
+    Q is 1, for the answer; on train with `loss: all` it is T, for the next token at every position. Raises `ValueError`
+    for an unknown split, an empty range, and a space too small for the split.
     """
     check_split(split)
     samples = sample_keys(f"ar/{split}", seeds, start, count, torch.device(device)).flatten()
@@ -67,12 +71,15 @@ def roles(config: ArTask, batch: Batch) -> Tensor:
 
 
 def token_name(config: ArTask, token: int) -> str:
-    """The separator is |, keys and values have the token's own number: k2, v13."""
+    """The name of a token: `|` for the separator; k or v and the token's number for a key or a value (k2, v13)."""
     return f"{'v' if token >= config.vocab // 2 else 'k'}{token}" if token else "|"
 
 
 def _core(config: ArTask, samples: Tensor, attempts: Tensor) -> _Core:
-    """[N] samples at their [N] (or [1]) attempts. Keys get their values in the order in which they first come."""
+    """Draw the sequences of [N] `samples` at their [N] (or [1]) `attempts`.
+
+    The key that occurs first gets the first of the drawn values, the next new key gets the second, and so on.
+    """
     half, device = config.vocab // 2, samples.device
     stream = fork(samples, attempts.unsqueeze(-1) + _ATTEMPTS).squeeze(-1)
     drawn = fork(stream, integers((_KEYS, _ASKED, _VALUES), device))
@@ -89,10 +96,13 @@ def _core(config: ArTask, samples: Tensor, attempts: Tensor) -> _Core:
 
 
 def _ranks(keys: Tensor) -> Tensor:
-    """[N, P] keys to [N, P]: 0 for the key that comes first and wherever it comes again, 1 for the next new one, ..."""
+    """[N, P]: the rank of each key by first occurrence: 0 for the key that occurs first, 1 for the next new key, ...
+
+    Equal keys have equal ranks.
+    """
     count = keys.shape[-1]
     place = numbers(count, torch.int64, keys.device)
-    ordered = torch.add(place, keys, alpha=count).sort(-1).values  # by key, equal ones by place
+    ordered = torch.add(place, keys, alpha=count).sort(-1).values  # sorted by key, equal keys by place
     key, order = ordered // count, ordered % count
     begins = torch.cat((torch.ones_like(key[:, :1]), (key[:, 1:] != key[:, :-1]).to(torch.int64)), -1)
     first = order.gather(-1, (begins * place).cummax(-1).values)
@@ -101,7 +111,7 @@ def _ranks(keys: Tensor) -> Tensor:
 
 
 def _assemble(config: ArTask, core: _Core) -> tuple[Tensor, Tensor]:
-    """The [N, T] tokens, and the [N, T] tokens wanted after each."""
+    """Return the tokens [N, T], and for each of them the token that follows it [N, T]."""
     separator = torch.zeros_like(core.asked)
     paired = torch.stack((core.keys, core.values), -1).flatten(1)
     ends = torch.stack((separator, core.asked, core.answers), -1)

@@ -1,4 +1,4 @@
-"""The baseline without recall: what the trivial predictors score on a run's test, whatever its model."""
+"""The baseline without recall: what the trivial predictors score on a run's test sequences. No model is involved."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -10,11 +10,11 @@ from mclab.tasks import TASKS
 from mclab.tasks.predictors import Predictor, TrainingSet, predictors
 from mclab.tasks.scoring import counts
 
-#: Training sequences that predictors are fitted on, and tokens of them at most.
+#: Predictors are fitted on at most so many training sequences, and on at most so many tokens of these.
 TRAINING_SEQUENCES, TRAINING_TOKENS = 2048, 2**18
-#: Tokens of a slice that they are scored on at most.
+#: Predictors are scored on at most so many tokens of a slice.
 TEST_TOKENS = 2**20
-#: But so many sequences in any case.
+#: At least so many sequences are used, even if they have more tokens than the two limits above.
 FEWEST = 16
 
 #: Accuracy by slice and predictor.
@@ -22,10 +22,10 @@ Scores = dict[str, dict[str, float]]
 
 
 def without_recall(run: RunConfig, seed: int) -> Scores:
-    """The share of whole answers that each predictor has right, on every slice of the run's test and, under `ALL`, in
-    the mean over the task's own slices.
+    """The share of whole answers that each predictor gets right, on every slice of the run's test.
 
-    It depends on the tasks and the seed alone, and is worked out once for all runs that share them.
+    The entry `ALL` is the mean over the task's own slices. The result depends only on the tasks, the number of test
+    sequences and the seed; it is computed once for all runs that share these.
     """
     parts = tuple((part.weight, part.task.as_trained()) for part in run.mix)
     found = _scores(run.task, tuple(run.tested.items()), parts, seed, run.eval.test)
@@ -50,7 +50,7 @@ def _scores(
 
 
 def fitted_on(parts: Iterable[tuple[int, TaskConfig]], seed: int) -> list[TrainingSet]:
-    """The first training sequences of a mix of (weight, task), as a test would score them."""
+    """The first training sequences of every task in a mix of (weight, task), with the answers that a test scores."""
     known = list(parts)
     whole = sum(weight for weight, _ in known)
     return [_training_set(task, seed, max(1, TRAINING_SEQUENCES * weight // whole)) for weight, task in known]
@@ -71,7 +71,7 @@ def scored(
     count: int,
     start: int = 0,
 ) -> dict[str, float]:
-    """The share of whole answers that each predictor has right on `count` sequences of a split, from `start` on."""
+    """The share of whole answers that each predictor gets right on `count` sequences of `split` from `start` on."""
     few = min(count, max(FEWEST, TEST_TOKENS // task.length))
     test = TASKS[task.name].batch(task, [seed], split, start, few, "cpu")
     found = {}

@@ -15,39 +15,44 @@ from torch import Tensor
 from mclab.constants import integers
 from mclab.tasks.stream import below, fork, numbers, scalar, scramble
 
-#: Up to this size, sorting a word per candidate costs less than the permutation and is exactly uniform.
+#: Up to this size, sorting one random word per candidate costs less than the permutation and is exactly uniform.
 _RACE_UP_TO = 64
-#: The -ln table has 2**12 cells; its times (below 2**4) and the costs are fixed point with 26 and 16 bits.
+#: The -ln table has 2**12 cells. Its times (below 2**4) and the costs are fixed-point numbers with 26 and 16 fractional
+#: bits.
 _LOG_BITS, _TIME_BITS, _COST_BITS = 12, 26, 16
 _DIGITS = 30
 
 
 def one_of(samples: Tensor, stream: int, count: int) -> Tensor:
-    """[N] out of `sample_keys` to [N] int64: a number below `count` for each, all alike likely."""
+    """[N] int64: for each of `samples` [N] (from `sample_keys`) a random number below `count`, all equally likely."""
     if count == 1:
         return torch.zeros_like(samples)
     return below(fork(samples, integers((stream,), samples.device)), 1, count).flatten()
 
 
 def words_for(sizes: tuple[int, ...]) -> int:
-    """How many words of the stream `distinct` wants for each of these sizes."""
+    """How many random words `distinct` needs for each entry of `sizes`."""
     return max(sizes) if max(sizes) <= _RACE_UP_TO else _rounds(*_sides(max(sizes)))
 
 
 def distinct(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
-    """[..., L, words_for(sizes)] words to [..., L, count] int64: `count` different numbers below sizes[l]."""
+    """[..., L, count] int64: for each l, `count` different numbers below sizes[l].
+
+    They are drawn with `words` [..., L, words_for(sizes)].
+    """
     if max(sizes) <= _RACE_UP_TO:
         return race(words, count, limits=integers(sizes, words.device)[:, None])
     return _permute(words, count, sizes)
 
 
 def race(words: Tensor, count: int, costs: Tensor | None = None, limits: Tensor | None = None) -> Tensor:
-    """[..., S] words to [..., count] int64: `count` different numbers below S, drawn one after another.
+    """[..., count] int64: `count` different numbers below S, drawn one after another with `words` [..., S].
 
     Candidate i finishes at an exponential time with mean costs[i], and the order of arrival is a draw without
     replacement with weight 1 / costs[i] (Efraimidis & Spirakis, 2006). `costs` [S] int64 comes from `power_costs`;
-    without it all are alike. `limits` [..., 1] lets a row use fewer candidates than S, but no fewer than `count`.
-    The candidate's number fills the low bits of what is sorted, so devices have no ties to break in different ways.
+    without it all candidates are equally likely. `limits` [..., 1] restricts a row to the first candidates, at least
+    `count` of them. The candidate's number fills the low bits of the sorted integers, so that there are no ties, which
+    devices could break differently.
     """
     index = numbers(words.shape[-1], torch.int64, words.device)
     bits = (words.shape[-1] - 1).bit_length()
@@ -59,7 +64,7 @@ def race(words: Tensor, count: int, costs: Tensor | None = None, limits: Tensor 
 
 
 def _times(words: Tensor, costs: Tensor, bits: int) -> Tensor:
-    """-ln(words / 2**31) * costs by a table with straight lines in between, small enough to be shifted by `bits`."""
+    """-ln(words / 2**31) * costs, by linear interpolation in a table; small enough to be shifted left by `bits`."""
     fraction_bits = 31 - _LOG_BITS
     levels, drops = _log_table(words.device)
     cell = (words >> scalar(fraction_bits, torch.int32)).flatten()
@@ -72,10 +77,10 @@ def _times(words: Tensor, costs: Tensor, bits: int) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _log_table(device: torch.device) -> tuple[Tensor, Tensor]:
-    """-ln at the 4096 cells' left ends, and how far it falls within each cell; fixed point, 26 bits.
+    """-ln at the left ends of 4096 cells, and how far it falls within each cell: fixed point, 26 fractional bits.
 
-    Decimal arithmetic gives the same digits everywhere; libm does not. The first cell reaches to infinity: a line
-    from 2 above its right end has the right mean.
+    Decimal arithmetic gives the same digits everywhere; libm does not. The first cell begins at 0, where -ln is
+    infinite: there a line that starts 2 above the value at the cell's right end has the right mean.
     """
     cells, one = 1 << _LOG_BITS, 1 << _TIME_BITS
     with localcontext(Context(prec=_DIGITS)):
@@ -88,17 +93,21 @@ def _log_table(device: torch.device) -> tuple[Tensor, Tensor]:
 
 @lru_cache(maxsize=64)
 def power_costs(size: int, exponent: str, device: torch.device) -> Tensor:
-    """[size] int64: g ** exponent for g = 1 to `size`, fixed point with 16 bits; `exponent` in digits, at most 1."""
+    """[size] int64: g ** exponent for g = 1 to `size`, fixed point with 16 fractional bits.
+
+    `exponent` is a decimal number as a string, at most 1.
+    """
     with localcontext(Context(prec=_DIGITS)):
         costs = tuple(round(Decimal(g) ** Decimal(exponent) * (1 << _COST_BITS)) for g in range(1, size + 1))
     return integers(costs, device)
 
 
 def _permute(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
-    """The first `count` images of a keyed permutation of each [0, sizes[l]).
+    """[..., L, count]: for each l, the first `count` images of a keyed permutation of [0, sizes[l]).
 
-    The Feistel network permutes a rectangle of at least max(sizes) numbers. An image that falls outside is walked
-    on along its cycle; all such walks go through the few numbers outside, so their ends are found in a table.
+    The Feistel network permutes a rectangle of at least max(sizes) numbers. An image outside [0, sizes[l]) is replaced
+    by its own image, again and again, until it is inside (cycle walking). All these cycles go through the few numbers
+    from min(sizes) on, so a table of where each of those numbers ends is enough.
     """
     least = min(sizes)
     left, right = _sides(max(sizes))
@@ -108,7 +117,7 @@ def _permute(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
         return images
     limits = integers(sizes, words.device)[:, None]
     images, ends = images[..., :count], images[..., count:]
-    for _ in range((outside - 1).bit_length()):  # each pass doubles the length of the walks that are finished
+    for _ in range((outside - 1).bit_length()):  # each pass doubles the number of steps along the cycles
         ends = torch.where(ends < limits, ends, ends.gather(-1, (ends - least).clamp_(min=0)))
     walked = ends if outside == 1 else ends.gather(-1, (images - least).clamp_(min=0))
     return torch.where(images < limits, images, walked)
@@ -116,14 +125,20 @@ def _permute(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _halves(count: int, least: int, left: int, right: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The numbers 0 to count - 1 and then those outside, each split in two: [I] int32 below `left` and `right`."""
+    """Two [I] int32: the quotients (below `left`) and remainders (below `right`) by `right` of two ranges of numbers.
+
+    These are 0 to count - 1, followed by the numbers from `least` to left * right - 1.
+    """
     numbers = [*range(count), *range(least, left * right)]
     split = torch.tensor([divmod(n, right) for n in numbers], dtype=torch.int32, device=device)
     return split[:, 0].contiguous(), split[:, 1].contiguous()
 
 
 def _feistel(words: Tensor, left: int, right: int, halves: tuple[Tensor, Tensor]) -> Tensor:
-    """[..., rounds] words to [..., I] int32: `halves`, joined after a permutation of [0, left * right)."""
+    """[..., I] int32: the numbers of `halves` after a permutation of [0, left * right).
+
+    The keys of the rounds are `words` [..., rounds].
+    """
     changing, fixed, moduli = *halves, (left, right)
     for number, key in enumerate(words.unsqueeze(-1).unbind(-2)):
         change = scramble(fixed, key).add_(changing)
@@ -133,7 +148,7 @@ def _feistel(words: Tensor, left: int, right: int, halves: tuple[Tensor, Tensor]
 
 
 def _wrap(x: Tensor, modulus: int) -> None:
-    """x mod modulus, in place, never negative; a mask costs a tenth of a division."""
+    """Reduce `x` modulo `modulus` in place; the result is never negative. A mask costs a tenth of a division."""
     if modulus & (modulus - 1):
         x.remainder_(modulus)
     else:
@@ -142,10 +157,10 @@ def _wrap(x: Tensor, modulus: int) -> None:
 
 @lru_cache(maxsize=64)
 def _sides(size: int) -> tuple[int, int]:
-    """A rectangle, nearly square, that holds `size` numbers and little more.
+    """The sides of a nearly square rectangle that holds at least `size` numbers, and few more.
 
-    The left side is even: with two odd sides every round is an even permutation, and half of all orders could
-    never come.
+    The left side is even: with two odd sides every round is an even permutation, and half of all permutations could
+    never occur.
     """
     root = isqrt(size)
     rectangles = ((left, -(-size // left)) for left in range(root // 4 * 2 + 2, 2 * root, 2))
@@ -153,10 +168,11 @@ def _sides(size: int) -> tuple[int, int]:
 
 
 def _rounds(left: int, right: int) -> int:
-    """How many rounds hide the network's structure from 1e7 samples; the trace shrinks by a side every two rounds.
+    """How many rounds the network needs so that 1e7 samples do not show its structure.
 
-    Measured on the difference of two images of 2e6 keys, in standard deviations of chi-square: sides 6 x 11 leave
-    6471, 175 and 5.6 at 4, 6 and 8 rounds, sides 20 x 25 leave 173 and 0.8 at 4 and 6.
+    The deviation from uniform shrinks by the length of a side every two rounds. Measured on the difference of two
+    images of 2e6 keys, in standard deviations of chi-square: sides 6 x 11 leave 6471, 175 and 5.6 at 4, 6 and 8 rounds,
+    sides 20 x 25 leave 173 and 0.8 at 4 and 6.
     """
     rounds = 4
     while min(left, right) ** (rounds // 2) < 1 << 18:

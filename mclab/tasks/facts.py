@@ -1,7 +1,8 @@
-"""A fixed random map learned into the weights: keys of two tokens, and after each its value is wanted.
+"""Recall from the weights: a fixed random map from keys of two tokens to values. After each key its value is wanted.
 
-After the memorisation task of MAD (Poli et al., arXiv 2403.17844), whose keys are one token and whose map is the same
-for all seeds. It stands in for what a language model knows. Letters in shapes: R seeds, N sequences, P keys in one.
+The task follows the memorisation task of MAD (Poli et al., arXiv 2403.17844), where keys are one token and the map is
+the same for all seeds. It stands in for what a language model knows. Letters in shapes: R seeds, N sequences, P keys in
+one sequence.
 
 See docs/equations.md#facts.
 """
@@ -18,12 +19,12 @@ from mclab.tasks.base import Batch, Role
 from mclab.tasks.splits import check_split, settle
 from mclab.tasks.stream import below, fork, mix, numbers, salts, sample_keys
 
-#: Streams of one sample: one for each attempt. The stream of a seed's map.
+#: A sample has one stream per attempt: the number of the first. The number of the stream of a seed's map.
 _ATTEMPTS, _MAP = 1, 1
 
 
 class _Asked(NamedTuple):
-    """[N, P] numbers of the facts that are asked, and what makes the sequence itself."""
+    """The numbers of the `facts` that are asked [N, P], and `fingerprints` [N], a hash of them."""
 
     facts: Tensor
     fingerprints: Tensor
@@ -32,10 +33,10 @@ class _Asked(NamedTuple):
 def batch(
     config: FactsTask, seeds: Sequence[int], split: str, start: int, count: int, device: torch.device | str
 ) -> Batch:
-    """Samples `start` to `start + count - 1` of `split`, for each seed: R = len(seeds), B = count, Q = P.
+    """Return samples `start` to `start + count - 1` of `split` for each seed: R = len(seeds), B = count, Q = P.
 
-    Facts are drawn with replacement, in every split from the whole map: test asks in an order of its own what training
-    has shown. Raises `ValueError` for an unknown split, an empty range, and a space too small for the split.
+    In every split, facts are drawn with replacement from the whole map: test asks the facts that training has shown, in
+    other orders. Raises `ValueError` for an unknown split, an empty range, and a space too small for the split.
     """
     check_split(split)
     samples = sample_keys(f"facts/{split}", seeds, start, count, torch.device(device)).flatten()
@@ -56,7 +57,7 @@ def batch(
 
 
 def values(config: FactsTask, seeds: Sequence[int], device: torch.device) -> Tensor:
-    """[R, facts] int64: each seed's map, the token of every key's value."""
+    """[R, facts] int64: the map of each seed, as the token of every key's value."""
     keys = fork(sample_keys("facts/map", seeds, 0, 1, device).flatten(), integers((_MAP,), device)).squeeze(-1)
     return below(keys, config.facts, config.values) + 2 * config.base
 
@@ -68,6 +69,6 @@ def roles(config: FactsTask, batch: Batch) -> Tensor:
 
 
 def token_name(config: FactsTask, token: int) -> str:
-    """The two halves of a key and a value, with the number in their alphabet: a3, b12, v7."""
+    """The name of a token: a or b for the two tokens of a key, v for a value, then its number: a3, b12, v7."""
     alphabet = min(token // config.base, 2)
     return f"{'abv'[alphabet]}{token - alphabet * config.base}"

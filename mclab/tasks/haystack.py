@@ -1,6 +1,6 @@
-"""What fills a haystack: a sentence over and over, or a Markov language of the seed's own.
+"""The filler of a haystack: one sentence again and again, or text in a Markov language, a different one for each seed.
 
-Letters in shapes: N sequences, F tokens of filler, W words of the language, M words of the text it is learned from.
+Letters in shapes: N sequences, F tokens of filler, W words of the language, M words of the text that defines it.
 
 See docs/equations.md#niah.
 """
@@ -16,28 +16,29 @@ from mclab.constants import integers
 from mclab.tasks.draws import race
 from mclab.tasks.stream import fork, sample_keys, scalar, words
 
-#: "the grass is green, the sky is blue, the sun is yellow", as numbers of words.
+#: "the grass is green, the sky is blue, the sun is yellow", with a number for each word.
 SENTENCE = (0, 1, 2, 3, 0, 4, 2, 5, 0, 6, 2, 7)
 
 
 def noise(rows: int, count: int, device: torch.device) -> Tensor:
-    """[rows, count] int64: the sentence again and again, from its start."""
+    """[rows, count] int64: in every row the sentence, repeated from its start."""
     times = -(-count // len(SENTENCE))
     return integers(SENTENCE, device).repeat(times)[:count].expand(rows, count)
 
 
 class Language(NamedTuple):
-    """The pairs of neighbours of R circular texts of M words, sorted by their first word.
+    """The bigrams of R circular texts of M words each, sorted by their first word.
 
-    Entry i stands for "a word, then followers[i]"; begins[i] and sizes[i] are where that follower's own entries begin
-    and how many they are, so that a walk needs no search for words. All [R * M] int64, `begins` counted over all texts.
+    Entry i is one bigram: a word, followed by followers[i]. The bigrams that begin with followers[i] are the sizes[i]
+    entries from begins[i] on, so that a random walk needs no search for words. All three are [R * M] int64; `begins`
+    counts over all texts.
     """
 
     followers: Tensor
     begins: Tensor
     sizes: Tensor
     length: int
-    """M."""
+    """M, the number of words of one text."""
 
 
 def frequencies(vocab: int) -> tuple[int, ...]:
@@ -47,10 +48,10 @@ def frequencies(vocab: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=16)
 def language(domain: str, seeds: tuple[int, ...], vocab: int, device: torch.device) -> Language:
-    """A language for each seed, that of the neighbours in a circular text with its words in random order.
+    """The language of each seed: the bigrams of a circular text whose words are in random order.
 
-    Each word is followed as often as it occurs, so the walk visits words with just the text's frequencies; and a
-    circle can be walked from every word to every other.
+    A word has as many followers as it has occurrences, so a random walk visits words with exactly the frequencies of
+    the text. As the text is a circle, a walk can reach every word from every other word.
     """
     counts = frequencies(vocab)
     length = sum(counts)
@@ -65,7 +66,10 @@ def language(domain: str, seeds: tuple[int, ...], vocab: int, device: torch.devi
 
 
 def text(spoken: Language, keys: Tensor, count: int) -> Tensor:
-    """[N] keys, equally many for each text in order, to [N, count] int64: a walk for each, begun anywhere."""
+    """[N, count] int64: for each key, the words of a random walk that starts at a random place of its text.
+
+    Of `keys` [N], the first N / R belong to the first of the R texts, the next N / R to the second, and so on.
+    """
     per_text = len(keys) * spoken.length // len(spoken.followers)
     first = torch.arange(len(keys), device=keys.device) // per_text * spoken.length
     random = words(keys, count).to(torch.int64).t().contiguous()

@@ -1,8 +1,9 @@
-"""A task of the user's own: one pure function, of a generator or of the counter stream's keys.
+"""A task that the user wrote: one pure function, of a random generator or of keys of the counter-based stream.
 
-With `generator` it makes one sequence, on the CPU; with `keys` [N] (see `mclab.tasks.stream`) it makes N of them where
-the keys are. Both give tokens and, for each, what is wanted after it or `NO_ANSWER`. docs/extending.md has examples.
-Letters in shapes: R seeds, N sequences, T tokens, Q scored positions.
+With the argument `generator` the function makes one sequence, on the CPU; with `keys` [N] (see `mclab.tasks.stream`) it
+makes N sequences, on the device of `keys`. In both cases it returns the tokens and, for each token, the token that is
+wanted after it, or `NO_ANSWER`. docs/extending.md has examples. Letters in shapes: R seeds, N sequences, T tokens, Q
+scored positions.
 
 See docs/equations.md#module.
 """
@@ -23,14 +24,14 @@ from mclab.tasks.base import NO_ANSWER, Batch, Role
 from mclab.tasks.splits import ATTEMPTS, belongs, check_split
 from mclab.tasks.stream import fork, mix, salts, sample_keys
 
-#: Sequences that are drawn to count how many positions they score.
+#: So many sequences are drawn to find out how many positions a sequence scores.
 _PROBED = 16
 
 Made = Callable[..., Any]
 
 
 class _Drawn(NamedTuple):
-    """[N, T] tokens and what is wanted after each, [N] fingerprints."""
+    """The `tokens` [N, T], the token that is `wanted` after each of them [N, T], and `fingerprints` [N]."""
 
     tokens: Tensor
     wanted: Tensor
@@ -40,11 +41,12 @@ class _Drawn(NamedTuple):
 def batch(
     config: ModuleTask, seeds: Sequence[int], split: str, start: int, count: int, device: torch.device | str
 ) -> Batch:
-    """Samples `start` to `start + count - 1` of `split`, for each seed: R = len(seeds), B = count.
+    """Return samples `start` to `start + count - 1` of `split` for each seed: R = len(seeds), B = count.
 
-    A sequence's own hash says which split may hold it, and a sample draws until it finds one; so no sequence is in two.
-    Q is the number of positions that every sequence scores, T where it differs. Raises `ValueError` for an unknown
-    split and an empty range, `ConfigError` for a function that fails or gives something else than a task gives.
+    The hash of a sequence decides which split it belongs to, and a sample draws until its sequence belongs to `split`;
+    so no sequence is in two splits. Q is the number of positions that a sequence scores, or T if sequences differ in
+    it. Raises `ValueError` for an unknown split and an empty range, `ConfigError` for a function that fails or whose
+    result is not what a task must return.
     """
     check_split(split)
     samples = sample_keys(f"module/{config.module}/{split}", seeds, start, count, torch.device(device)).flatten()
@@ -55,7 +57,7 @@ def batch(
 
 
 def roles(config: ModuleTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: a query where something is wanted; of the rest nothing is known."""
+    """[R, B, T] int64: `Role.QUERY` at scored positions, `Role.FILLER` elsewhere, where nothing is known."""
     scored = batch.answers != NO_ANSWER
     found = torch.full_like(batch.tokens, int(Role.FILLER))
     rows, columns = scored.nonzero()[:, :-1].T, batch.positions[scored]
@@ -64,7 +66,7 @@ def roles(config: ModuleTask, batch: Batch) -> Tensor:
 
 
 def token_name(config: ModuleTask, token: int) -> str:
-    """The task's own `word(token)` where it has one, else the number."""
+    """What the task's own method `word(token)` returns, if it has one; else the number of the token."""
     part = made(config)
     return str(part.word(token)) if hasattr(part, "word") else str(token)
 
@@ -82,7 +84,10 @@ def made(config: ModuleTask) -> Made:
 
 
 def _settled(config: ModuleTask, samples: Tensor, split: str) -> _Drawn:
-    """What each sample draws at the first attempt whose sequence may belong to the split."""
+    """For each sample, the sequence of its first attempt whose hash belongs to `split`.
+
+    Raises `ConfigError` where a sample finds none.
+    """
     pending = torch.arange(len(samples), device=samples.device)
     settled: _Drawn | None = None
     for attempt in range(ATTEMPTS):
@@ -101,7 +106,10 @@ def _settled(config: ModuleTask, samples: Tensor, split: str) -> _Drawn:
 
 
 def draw(config: ModuleTask, keys_N: Tensor) -> _Drawn:
-    """The sequences of these keys. Raises `ConfigError`."""
+    """The sequences that the user's function makes from `keys_N`.
+
+    Raises `ConfigError` where the function fails, or where its result has a wrong shape or wrong tokens.
+    """
     part = made(config)
     try:
         with kept(quick=True), torch.no_grad():
@@ -142,7 +150,7 @@ def _called(part: Made, keys_N: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _scored(config: ModuleTask, wanted_NT: Tensor) -> tuple[Tensor, Tensor]:
-    """[N, Q] positions and answers, in their order, padded with 0 and `NO_ANSWER`."""
+    """The scored positions [N, Q], ascending and padded with 0, and their answers [N, Q], padded with `NO_ANSWER`."""
     asked = wanted_NT != NO_ANSWER
     most, size = int(asked.sum(-1).max()), _asked(config)
     if most > size:
@@ -156,7 +164,7 @@ def _scored(config: ModuleTask, wanted_NT: Tensor) -> tuple[Tensor, Tensor]:
 
 @lru_cache(maxsize=256)
 def _asked(config: ModuleTask) -> int:
-    """How many positions a sequence scores, as a few of them say; all where these do not agree."""
+    """Q, counted in a few sequences: the number of positions that each of them scores, or T if they differ in it."""
     few = sample_keys(f"module/{config.module}/probe", [0], 0, _PROBED, torch.device("cpu")).flatten()
     counts = (draw(config, fork(few, torch.tensor([1])).squeeze(-1)).wanted != NO_ANSWER).sum(-1)
     if not counts.all():

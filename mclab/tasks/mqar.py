@@ -1,8 +1,8 @@
 """Multi-query associative recall (Zoology, Arora et al., arXiv 2312.04927, their multiquery_ar task).
 
-A sequence opens with its pairs, key value key value; then each key is asked once, at an even position, and the
-value is wanted there. Everything else is filler: token 0, or random tokens. Letters in shapes: N sequences,
-P the largest number of pairs, T tokens.
+A sequence begins with its pairs (key value key value ...). Then each key is asked once, at an even position, where its
+value is wanted. Everything else is filler: token 0, or random tokens. Letters in shapes: N sequences, P the largest
+number of pairs, T tokens.
 
 See docs/equations.md#mqar.
 """
@@ -20,16 +20,16 @@ from mclab.tasks.draws import distinct, one_of, power_costs, race, words_for
 from mclab.tasks.splits import check_split, settle
 from mclab.tasks.stream import below, fork, mix, salts, sample_keys, words
 
-#: Bits for a token or a position where three of them share one integer.
+#: Bits per token or position where one integer holds three of them.
 _FIELD = 20
-#: Streams of one sample: its slice, its filler, then one for each attempt at its pairs and slots.
+#: Streams of one sample: its slice, its filler, then one per attempt to draw its pairs and slots.
 _SLICE, _FILLER, _ATTEMPTS = 1, 2, 3
 #: The slot weights a * g ** (a - 1), a = 0.01, fall as 1 / g ** 0.99.
 _POWER = "0.99"
 
 
 class _Core(NamedTuple):
-    """What makes a sequence itself: pair i is keys[:, i], values[:, i], asked at positions[:, i]."""
+    """What identifies a sequence: pair i is keys[:, i] and values[:, i], and its key is asked at positions[:, i]."""
 
     keys: Tensor
     values: Tensor
@@ -40,15 +40,15 @@ class _Core(NamedTuple):
 def batch(
     config: MqarTask, seeds: Sequence[int], split: str, start: int, count: int, device: torch.device | str
 ) -> Batch:
-    """Samples `start` to `start + count - 1` of `split`, for each seed: R = len(seeds), B = count, Q = most pairs.
+    """Return samples `start` to `start + count - 1` of `split` for each seed: R = len(seeds), B = count, Q = P.
 
-    Query i of a sequence is that of its i-th pair, so positions are in no order. Raises `ValueError` for an unknown
-    split, an empty range, and a space too small for the split.
+    Query i of a sequence asks the key of its pair i, so the positions are not sorted. Raises `ValueError` for an
+    unknown split, an empty range, and a space too small for the split.
     """
     check_split(split)
     assert max(config.vocab, config.length) <= 1 << _FIELD  # the config's own bound
     samples = sample_keys(f"mqar/{split}", seeds, start, count, torch.device(device)).flatten()
-    slices = one_of(samples, _SLICE, len(config.pairs))  # no attempt changes it, so the mix stays even
+    slices = one_of(samples, _SLICE, len(config.pairs))  # not drawn anew, so slices stay equally frequent
     pairs = integers(config.pairs, samples.device)[slices].unsqueeze(-1)
 
     def draw(rows: Tensor | slice, attempts: Tensor) -> _Core:
@@ -76,7 +76,10 @@ def token_name(config: MqarTask, token: int) -> str:
 
 
 def _core(config: MqarTask, samples: Tensor, pairs: Tensor, attempts: Tensor) -> _Core:
-    """Pairs and slots of [N] samples with [N, 1] pairs each, at their [N] (or [1]) attempts; the rest of P is 0."""
+    """Draw the pairs and positions of [N] `samples`, each of which has `pairs` [N, 1] pairs.
+
+    `attempts` is [N] (or [1]). Entries beyond a sequence's own pairs are 0.
+    """
     most, half, device = config.pairs[-1], config.vocab // 2, samples.device
     sizes, slots = (half - 1, config.vocab - half), config.length // 2 - config.pairs[0]
     cut = 2 * words_for(sizes)
@@ -93,36 +96,40 @@ def _core(config: MqarTask, samples: Tensor, pairs: Tensor, attempts: Tensor) ->
 
 
 def _live(config: MqarTask, pairs: Tensor) -> Tensor | None:
-    """[N, P] bool: which pairs a sequence has; None where all have all."""
+    """[N, P] bool: which of the P pairs each sequence has; None if every sequence has all of them."""
     if len(config.pairs) == 1:
         return None
     return torch.arange(config.pairs[-1], device=pairs.device) < pairs
 
 
 def _fingerprint(keys: Tensor, values: Tensor, positions: Tensor) -> Tensor:
-    """[N] int64, over each pair in its order. Pairs that are padded add the same to every sequence of that many."""
+    """[N] int64: a hash over the pairs in their order.
+
+    The padding adds the same number to the hash of every sequence with equally many pairs.
+    """
     fields = torch.add(positions, values, alpha=1 << _FIELD).add_(keys, alpha=1 << 2 * _FIELD)
     return mix(fields.add_(salts(keys.shape[-1], keys.device))).sum(-1)
 
 
 def _assemble(config: MqarTask, samples: Tensor, pairs: Tensor, core: _Core) -> tuple[Tensor, Tensor]:
-    """The [N, T] tokens and the [N, P] answers."""
+    """Return the tokens [N, T] and the answers [N, P]."""
     live, end = _live(config, pairs), 2 * config.pairs[-1]
     tokens = _filler(config, samples, pairs, core.keys)
     keys, values, asked, answers = core.keys, core.values, core.keys, core.values
     if live is not None:
         keys = torch.where(live, keys, tokens[:, 0:end:2])
         values = torch.where(live, values, tokens[:, 1:end:2])
-        asked = torch.where(live, core.keys, core.keys[:, :1])  # padding points at position 0: write what is there
+        asked = torch.where(live, core.keys, core.keys[:, :1])  # padded entries have position 0: keep its token
         answers = torch.where(live, answers, NO_ANSWER)
     tokens[:, 0:end:2], tokens[:, 1:end:2] = keys, values
     return tokens.scatter_(-1, core.positions, asked), answers
 
 
 def _filler(config: MqarTask, samples: Tensor, pairs: Tensor, keys: Tensor) -> Tensor:
-    """[N, T]: zeros, or tokens out of the whole vocabulary, 0 included, without the sequence's own keys.
+    """[N, T]: zeros, or random tokens of the whole vocabulary (0 included) except the sequence's own keys.
 
-    The r-th token that is no key is r plus the number of keys before it; that is exact and rejects nothing.
+    With `distractors` its own keys occur too. The r-th token that is no key is r plus the number of keys below it; that
+    is exact and rejects nothing.
     """
     shape = (len(samples), config.length)
     if config.filler == "zero":

@@ -1,9 +1,10 @@
 """Needles in a haystack, RULER's tasks token by token (Hsieh et al., arXiv 2404.06654).
 
-A haystack holds needles KEY key IS value; after it ASK key, and the value is wanted, each token of it fed in turn.
-In training every needle is at a random place and which is asked is drawn after; on valid and test a needle of the
-key asked first is where the depth says, all others at random places. Letters in shapes: N sequences, K keys,
-J needles (each key's one after another), A tokens of an answer, T tokens.
+A haystack holds needles `KEY key IS value`. After it comes `ASK key`, and the value is wanted token by token; each of
+its tokens is fed before the next one is wanted. In training all needles are at random places, and which keys are asked
+does not depend on the places. On valid and test, one needle of the key that is asked first is at the place that the
+depth sets, and all other needles are at random places. Letters in shapes: N sequences, K keys, J needles (those of the
+first key, then those of the second, ...), A tokens of an answer, T tokens.
 
 See docs/equations.md#niah.
 """
@@ -23,18 +24,18 @@ from mclab.tasks.haystack import language, noise, text
 from mclab.tasks.splits import check_split, settle
 from mclab.tasks.stream import fork, mix, numbers, salts, sample_keys, words
 
-#: Streams of one sample: its slice, its filler, then one for each attempt at its keys, values and places.
+#: Streams of one sample: its slice, its filler, then one per attempt to draw its keys, values and places.
 _SLICE, _FILLER, _ATTEMPTS = 1, 2, 3
-#: Streams of one attempt.
+#: Streams of one attempt: the keys, the values, the places of the needles.
 _KEYS, _VALUES, _PLACES = 1, 2, 3
-#: What a seed's language is drawn from: the same in every split.
+#: The domain of the stream from which a seed's language is drawn, the same for every split.
 _LANGUAGE = "niah/language"
 
 
 class _Core(NamedTuple):
-    """What makes a sequence itself: tokens of the [N, K, k] keys and [N, J, v] values, and each needle's [N, J] place.
+    """What identifies a sequence: the tokens of its keys and values, and the places of its needles.
 
-    The first keys are those asked, in order.
+    `keys` is [N, K, k], `values` [N, J, v], `places` [N, J]. The first keys are the ones that are asked, in this order.
     """
 
     keys: Tensor
@@ -46,15 +47,16 @@ class _Core(NamedTuple):
 def batch(
     config: NiahTask, seeds: Sequence[int], split: str, start: int, count: int, device: torch.device | str
 ) -> Batch:
-    """Samples `start` to `start + count - 1` of `split`, for each seed: R = len(seeds), B = count, Q = one answer.
+    """Return samples `start` to `start + count - 1` of `split` for each seed: R = len(seeds), B = count.
 
-    Raises `ValueError` for an unknown split, an empty range, and a space too small for the split.
+    Q is the number of tokens of the answer. Raises `ValueError` for an unknown split, an empty range, and a space too
+    small for the split.
     """
     check_split(split)
     samples = sample_keys(f"niah/{split}", seeds, start, count, torch.device(device)).flatten()
     slices, first = torch.full_like(samples, NO_SLICE), None
     if split != "train":
-        slices = one_of(samples, _SLICE, len(config.depth))  # no attempt changes it, so the mix stays even
+        slices = one_of(samples, _SLICE, len(config.depth))  # not drawn anew, so slices stay equally frequent
         first = integers(tuple(map(config.place, config.depth)), samples.device)[slices].unsqueeze(-1)
 
     def draw(rows: Tensor | slice, attempts: Tensor) -> _Core:
@@ -86,7 +88,7 @@ def roles(config: NiahTask, batch: Batch) -> Tensor:
 
 
 def token_name(config: NiahTask, token: int) -> str:
-    """KEY, IS, ASK, the digits 0 to f, haystack words w0, w1, ..., key words k0, k1, ..."""
+    """The name of a token: KEY, IS, ASK, a digit 0 to f, a haystack word w0, w1, ... or a key word k0, k1, ..."""
     first_key = WORDS + haystack_words(config.vocab)
     if token < DIGITS:
         return {KEY: "KEY", IS: "IS", ASK: "ASK"}[token]
@@ -96,7 +98,10 @@ def token_name(config: NiahTask, token: int) -> str:
 
 
 def _core(config: NiahTask, samples: Tensor, first: Tensor | None, attempts: Tensor) -> _Core:
-    """[N] samples with their [N, 1] first places, if these are given, at their [N] (or [1]) attempts."""
+    """Draw the sequences of [N] `samples` at their [N] (or [1]) `attempts`.
+
+    `first` [N, 1] gives the place of the first needle of each sequence; if it is None, that place is drawn too.
+    """
     stream = fork(samples, attempts.unsqueeze(-1) + _ATTEMPTS).squeeze(-1)
     drawn = fork(stream, integers((_KEYS, _VALUES, _PLACES), samples.device))
     needles = config.keys * config.shape.values
@@ -113,31 +118,31 @@ def _core(config: NiahTask, samples: Tensor, first: Tensor | None, attempts: Ten
 
 
 def _distinct(stream: Tensor, count: int, size: int) -> Tensor:
-    """[N] keys to [N, count] int64: different numbers below `size`."""
+    """[N, count] int64: for each of the keys `stream` [N], `count` different numbers below `size`."""
     return distinct(words(stream, words_for((size,))).unsqueeze(-2), count, (size,)).squeeze(-2)
 
 
 def _key_words(config: NiahTask, stream: Tensor) -> Tensor:
-    """[N, K, 1] tokens, all different."""
+    """[N, K, 1]: the tokens of K different key words."""
     first = WORDS + haystack_words(config.vocab)
     return (_distinct(stream, config.keys, key_words(config.vocab)) + first).unsqueeze(-1)
 
 
 def _numbers(stream: Tensor, count: int) -> Tensor:
-    """[N, count, 7] tokens: numbers that are all different."""
+    """[N, count, 7]: the digits of `count` different numbers, as tokens."""
     powers = tuple(10**digit for digit in reversed(range(NUMBER_TOKENS)))
     drawn = _distinct(stream, count, 10**NUMBER_TOKENS).unsqueeze(-1)
     return (drawn // integers(powers, stream.device)).remainder_(10).add_(DIGITS)
 
 
 def _uuids(stream: Tensor, count: int) -> Tensor:
-    """[N, count, 32] tokens; 128 bits each, so no two will ever be equal."""
+    """[N, count, 32]: hexadecimal digits as tokens. A UUID has 128 random bits, so no two will ever be equal."""
     digits = words(stream, count * UUID_TOKENS) >> 27
     return digits.to(torch.int64).add_(DIGITS).view(-1, count, UUID_TOKENS)
 
 
 def fingerprint(config: NiahTask, keys: Tensor, values: Tensor, places: Tensor) -> Tensor:
-    """[N] int64, over needles in any order and asked keys in theirs."""
+    """[N] int64: a hash of the needles, in any order, and of the asked keys, in their order."""
     named = _hash(keys)
     asked = mix(named[:, : config.shape.asked] + salts(config.shape.asked, keys.device)).sum(-1)
     owners = named.repeat_interleave(config.shape.values, -1)
@@ -145,12 +150,12 @@ def fingerprint(config: NiahTask, keys: Tensor, values: Tensor, places: Tensor) 
 
 
 def _hash(symbols: Tensor) -> Tensor:
-    """[N, J, w] tokens to [N, J] int64."""
+    """[N, J] int64: a hash of the w tokens of each of `symbols` [N, J, w]."""
     return mix((symbols * salts(symbols.shape[-1], symbols.device)).sum(-1))
 
 
 def _answers(config: NiahTask, core: _Core) -> Tensor:
-    """[N, asked, A]: for each asked key its values, in their order in the haystack."""
+    """[N, asked, A]: the values of each asked key, in the order in which they come in the haystack."""
     rows, asked, each = len(core.keys), config.shape.asked, config.shape.values
     values = core.values[:, : asked * each].view(rows, asked, each, -1)
     if each > 1:
@@ -160,9 +165,9 @@ def _answers(config: NiahTask, core: _Core) -> Tensor:
 
 
 def _haystack(config: NiahTask, seeds: Sequence[int], samples: Tensor, core: _Core) -> Tensor:
-    """[N, T - question]: needles at their places, filler in the others."""
+    """[N, T - question]: the needles at their places, and filler everywhere else."""
     width, rows, needles = config.needle_tokens, len(samples), core.places.shape[-1]
-    before = core.places.argsort(-1).argsort(-1)  # needles before a needle
+    before = core.places.argsort(-1).argsort(-1)  # how many needles come before each needle
     starts = torch.add(core.places, before, alpha=width - 1).unsqueeze(-1)
     spots = (starts + numbers(width, torch.int64, samples.device)).flatten(1)
     tokens = samples.new_full((rows, needles * width + config.filler_tokens), -1)
@@ -191,14 +196,14 @@ def _filler(config: NiahTask, seeds: Sequence[int], samples: Tensor) -> Tensor:
 
 
 def _question(config: NiahTask, core: _Core, answers: Tensor) -> Tensor:
-    """[N, question]: ASK key value for each asked key, without the last token."""
+    """[N, question]: `ASK key values` for each asked key, without the very last token."""
     keys = core.keys[:, : config.shape.asked]
     turns = torch.cat((torch.full_like(keys[..., :1], ASK), keys, answers), -1)
     return turns.flatten(1)[:, :-1]
 
 
 def _scored(config: NiahTask) -> tuple[int, ...]:
-    """Where the tokens of the answers are wanted: from the last token of each asked key on."""
+    """The positions at which the tokens of the answers are wanted: for each asked key, from its last token on."""
     start = config.length - config.question_tokens + config.key_tokens
     wanted = config.turn_tokens - 1 - config.key_tokens
     return tuple(start + turn * config.turn_tokens + at for turn in range(config.shape.asked) for at in range(wanted))

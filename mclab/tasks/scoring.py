@@ -7,10 +7,10 @@ from mclab.tasks.base import NO_ANSWER
 
 
 def counts(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_tokens: int) -> Tensor:
-    """[6, R]: answers that are right in all of their tokens, answers, values that are, values, right tokens, tokens.
+    """[6, R]: the numbers of right answers, answers, right values, values, right tokens and tokens.
 
-    An answer is `answer_tokens` positions side by side on Q and a value `value_tokens` of them; padded positions count
-    nowhere.
+    An answer is `answer_tokens` adjacent positions on the axis Q, a value `value_tokens` of them. An answer or a value
+    is right if all its tokens are right. Padded positions are not counted.
     """
     scored = answers_RBQ != NO_ANSWER
     right = (chosen_RBQ == answers_RBQ) & scored
@@ -19,7 +19,10 @@ def counts(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_to
 
 
 def values_found(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_tokens: int) -> Tensor:
-    """[R]: how many values are among those chosen for their answer, in whatever place; no position may be padded."""
+    """[R]: how many of the wanted values occur among the values that the model predicted for the same answer.
+
+    They count in any order. No position may be padded.
+    """
     size = (-1, answer_tokens // value_tokens, value_tokens)
     chosen, wanted = chosen_RBQ.unflatten(-1, size).unsqueeze(-3), answers_RBQ.unflatten(-1, size).unsqueeze(-2)
     equal: Tensor = chosen == wanted
@@ -27,7 +30,10 @@ def values_found(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, va
 
 
 def _whole(right: Tensor, scored: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Of each `size` positions side by side: are all that are scored right, and is any scored?"""
+    """For each group of `size` adjacent positions: whether all its scored positions are right, and whether it has any.
+
+    The first is False where the second is.
+    """
     assert scored.shape[-1] % size == 0
     asked = scored.unflatten(-1, (-1, size)).any(-1)
     return (right | ~scored).unflatten(-1, (-1, size)).all(-1) & asked, asked

@@ -1,8 +1,9 @@
-"""Which split a sequence may belong to, so that no test sequence is ever trained on.
+"""Which split a sequence belongs to, so that no test sequence is ever trained on.
 
-Splits draw from separate streams, and in a large space that is enough. In a small one the same sequence would come
-up in two streams by chance, so there its own hash says where it belongs: half of all sequences to train, a quarter
-each to valid and test, the same for every seed. A sample that draws a sequence of another split draws again.
+Each split draws from a stream of its own, which is enough in a large space of sequences. In a small space two streams
+could give the same sequence by chance, so there the hash of a sequence decides which split it belongs to: half of all
+sequences belong to train, a quarter each to valid and test, the same for every seed. A sample that draws a sequence of
+another split draws again.
 
 See docs/equations.md#splits.
 """
@@ -17,26 +18,27 @@ from mclab.constants import integers
 
 SPLITS = ("train", "valid", "test")
 
-#: From this many sequences on the streams alone keep splits apart: 1e7 training and 1e4 test samples of a uniform
-#: space of this size share one with probability 4e-4.
+#: In a space of so many sequences or more, separate streams are enough: in a uniform space of this size, 1e7 training
+#: samples and 1e4 test samples have a sequence in common with probability 4e-4.
 ENOUGH = 2**48
-#: 64 would leave one test sample in 1e8 without a sequence, one run in some 30,000; 256 leave one in 1e32.
+#: How often a sample draws at most. With 64 attempts one test sample in 1e8 would find no sequence, which is one run in
+#: some 30,000; with 256 it is one sample in 1e32.
 ATTEMPTS = 256
 
-#: The quarters of the hash's range: which of SPLITS holds each.
+#: The range of the hash has four quarters; each split has those from the first number to the second.
 _QUARTERS = {"train": (0, 1), "valid": (2, 2), "test": (3, 3)}
 
 Drawn = TypeVar("Drawn", bound=tuple[Tensor, ...])
 
 
 def check_split(split: str) -> None:
-    """Raises `ValueError` for a name that is not in SPLITS."""
+    """Raise `ValueError` for a name that is not in SPLITS."""
     if split not in SPLITS:
         raise ValueError(f"split: {split!r} is none of {', '.join(SPLITS)}")
 
 
 def belongs(fingerprints: Tensor, split: str) -> Tensor:
-    """[N] int64 hashes to [N] bool: may `split` hold this sequence? The top two bits decide."""
+    """[N] bool: whether the sequences with these hashes [N] belong to `split`. The top two bits of a hash decide."""
     first, last = _QUARTERS[split]
     quarter = (fingerprints >> 62) & 3
     return (quarter >= first) & (quarter <= last)
@@ -45,11 +47,12 @@ def belongs(fingerprints: Tensor, split: str) -> Tensor:
 def settle(
     draw: Callable[[Tensor | slice, Tensor], Drawn], rows: int, space: int, split: str, device: torch.device
 ) -> Drawn:
-    """What `draw` gives for each row at the first attempt whose sequence may belong to `split`.
+    """For each row, the result of `draw` at the first attempt whose sequence belongs to `split`.
 
-    `draw(rows, attempts)`, both [M] int64, returns tensors with M rows, the hashes last. A space of `ENOUGH`
-    sequences or more takes attempt 0 unseen (one call for all rows, as a slice, with [1] attempts) and never waits
-    for the device. How many attempts are made at once changes no result. Raises `ValueError` if a row finds nothing.
+    `draw(rows, attempts)`, both [M] int64, returns tensors with M rows, the last of which is the hashes. In a space of
+    `ENOUGH` sequences or more, attempt 0 is taken without a check: that is one call, with a slice of all rows and [1]
+    attempts, which never waits for the device. The result does not depend on how many attempts are made at once. Raises
+    `ValueError` if a row finds no sequence.
     """
     if space >= ENOUGH:
         return draw(slice(None), integers((0,), device))

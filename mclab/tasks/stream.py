@@ -1,9 +1,9 @@
-"""The counter-based random stream: every draw is a hash of (domain, seed, index, draw), in integers alone.
+"""The counter-based random stream: every draw is a hash of (domain, seed, index, draw), computed with integers only.
 
-A float transcendental differs between devices and even between vector lengths, so none is used: only additions,
-multiplications, shifts and exclusive ors that wrap alike everywhere. A *key* is one 64-bit integer that stands for
-an independent stream; functions take keys of any shape and add a last axis. The bulk works on int32, which CPUs
-multiply several times faster than int64.
+Float functions such as log differ between devices and even between vector lengths, so none is used: only additions,
+multiplications, shifts and exclusive ors, which wrap in the same way everywhere. A *key* is one 64-bit integer that
+stands for an independent stream; functions take keys of any shape and add a last axis. The bulk of the work is on
+int32, which CPUs multiply several times faster than int64.
 
 The finalisers are of the multiply-xorshift kind: `mix` is splitmix64's (Steele, Lea & Flood, OOPSLA 2014).
 
@@ -32,8 +32,11 @@ _MUL3 = 0x297A2D39
 
 @lru_cache(maxsize=256)
 def scalar(value: int, dtype: torch.dtype) -> Tensor:
-    """A number as a tensor on the CPU, good for every device. Wrapping a Python number anew costs each operation
-    2 microseconds, which is more than the operation itself on a few thousand elements."""
+    """`value` as a tensor on the CPU, which operations on every device accept.
+
+    An operation with a Python number wraps it anew each time, which costs 2 microseconds: more than the operation
+    itself on a few thousand elements.
+    """
     return torch.tensor(value, dtype=dtype)
 
 
@@ -46,22 +49,23 @@ def _int64(value: int) -> Tensor:
 
 
 def _fold(x: Tensor, bits: int) -> Tensor:
-    """x ^= x >>> bits, in place. `>>` copies the sign of int64 downwards; the mask takes the copies away."""
+    """x ^= x >>> bits, in place. `>>` fills the high bits of int64 with copies of the sign; the mask clears them."""
     return x.bitwise_xor_((x >> _int64(bits)).bitwise_and_(_int64((1 << (64 - bits)) - 1)))
 
 
 def mix(x: Tensor) -> Tensor:
-    """int64 to int64, one to one, in place: every bit of the result depends on every bit of `x`."""
+    """Hash int64 to int64, one to one and in place: every bit of the result depends on every bit of `x`."""
     _fold(x, 30).mul_(_int64(_MIX1))
     _fold(x, 27).mul_(_int64(_MIX2))
     return _fold(x, 31)
 
 
 def sample_keys(domain: str, seeds: Sequence[int], start: int, count: int, device: torch.device) -> Tensor:
-    """[R, B] int64: what to `fork` the keys of samples `start` to `start + count - 1` of each seed from.
+    """[R, B] int64: for each seed, the numbers from which `fork` makes the keys of samples `start` to
+    `start + count - 1`.
 
-    `domain` names the task and the split. One domain and seed never gives two samples the same. Raises `ValueError`
-    for no seeds or an empty range.
+    `domain` names the task and the split. Two samples of one domain and seed never have the same number. Raises
+    `ValueError` for no seeds or an empty range.
     """
     if not seeds or start < 0 or count < 1:
         raise ValueError(f"batch: needs seeds, start >= 0 and count >= 1, got {seeds!r}, {start}, {count}")
@@ -72,21 +76,24 @@ def sample_keys(domain: str, seeds: Sequence[int], start: int, count: int, devic
 
 
 def fork(samples: Tensor, ids: Tensor) -> Tensor:
-    """[N] out of `sample_keys` and [I] or [N, I] small integers to [N, I] keys, all independent of each other."""
+    """[N, I] keys, all independent of each other, for `samples` [N] (from `sample_keys`) and small integers `ids`.
+
+    `ids` is [I] or [N, I].
+    """
     return mix(torch.add(samples.unsqueeze(-1), ids, alpha=_FORK))
 
 
 @once
 def numbers(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """0 to count - 1, made once; not to be written to."""
+    """The numbers 0 to count - 1 as a tensor. It is made once and shared: do not write to it."""
     return torch.arange(count, dtype=dtype, device=device)
 
 
 def words(keys: Tensor, count: int) -> Tensor:
-    """[...] keys to [..., count] int32, uniform in [0, 2**31).
+    """[..., count] int32: `count` random numbers for each of `keys` [...], uniform in [0, 2**31).
 
-    Half of the key enters before the first multiplication and half after it: 32 bits alone would give some two
-    of 100,000 sequences one stream. `>>` on int32 copies the sign, so each fold merges two words into one and
+    Half of the key enters before the first multiplication and half after it: with 32 bits alone, some two of 100,000
+    sequences would have the same stream. `>>` on int32 copies the sign, so each fold merges two words into one and
     leaves 31 bits; that is why the result has 31.
     """
     low, high = keys.to(torch.int32).unsqueeze(-1), (keys >> _int64(32)).to(torch.int32).unsqueeze(-1)
@@ -98,23 +105,28 @@ def words(keys: Tensor, count: int) -> Tensor:
 
 
 def scramble(x: Tensor, key: Tensor) -> Tensor:
-    """[..., N] int32 in and [..., 1] int32 keys to [..., N] int32 in [-2**19, 2**19): a keyed hash.
+    """[..., N] int32 in [-2**19, 2**19): a hash of `x` [..., N] int32 with the key `key` [..., 1] int32.
 
-    One multiplication alone is no stream of words; several in a row, each with its own key, make a permutation.
+    A single call has one multiplication and is too weak as a random stream; several in a row, each with its own key,
+    make a permutation.
     """
     h = torch.add(key, x, alpha=_WEYL32)
     return h.bitwise_xor_(h >> _int32(15)).mul_(_int32(_MUL1)).bitwise_right_shift_(_int32(12))
 
 
 def below(keys: Tensor, count: int, bound: int | Tensor) -> Tensor:
-    """[...] keys to [..., count] int64, uniform in [0, bound), bound ([..., 1] or a number) at most 2**31.
+    """[..., count] int64: `count` random numbers for each of `keys` [...], uniform in [0, bound).
 
-    Multiply and shift; no number is preferred by more than bound / 2**31.
+    `bound`, a number or [..., 1], is at most 2**31. The method is to multiply and shift; no number is preferred by more
+    than the share bound / 2**31.
     """
     return words(keys, count).to(torch.int64).mul_(bound).bitwise_right_shift_(_int64(31))
 
 
 @once
 def salts(count: int, device: torch.device) -> Tensor:
-    """[count] int64: a hash of each place's number, to be added where order counts; not to be written to."""
+    """[count] int64: a hash of each place's number, to be added where order counts.
+
+    The tensor is made once and shared: do not write to it.
+    """
     return mix(torch.arange(1, count + 1, device=device))

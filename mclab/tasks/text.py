@@ -1,6 +1,7 @@
-"""Language modelling of bytes: pieces of files, each byte's next one wanted. Letters: N sequences, T bytes.
+"""Language modelling of bytes: a sequence is a piece of a file, and after each byte the next one is wanted.
 
-It takes the place of language modelling, on a corpus that comes with Python, at the size of these models.
+The task takes the place of language modelling at the size of these models; its corpus comes with Python. Letters in
+shapes: N sequences, T bytes.
 
 See docs/equations.md#text.
 """
@@ -18,17 +19,17 @@ from mclab.tasks.base import Batch, Role
 from mclab.tasks.splits import check_split
 from mclab.tasks.stream import below, fork, mix, numbers, salts, sample_keys
 
-#: The stream of a sample that says where its piece begins.
+#: The stream of a sample from which the start of its piece is drawn.
 _PLACE = 1
 
 
 def batch(
     config: TextTask, seeds: Sequence[int], split: str, start: int, count: int, device: torch.device | str
 ) -> Batch:
-    """Samples `start` to `start + count - 1` of `split`, for each seed: R = len(seeds), B = count, Q = T.
+    """Return samples `start` to `start + count - 1` of `split` for each seed: R = len(seeds), B = count, Q = T.
 
-    A sample begins anywhere in its split's part of the corpus, all places alike likely. Raises `ValueError` for an
-    unknown split, an empty range, and a corpus that is not the one whose hash the config has.
+    A sample begins at a random byte of its split's part of the corpus, all equally likely. Raises `ValueError` for an
+    unknown split, an empty range, and a corpus whose hash is not the one in the config.
     """
     check_split(split)
     samples = sample_keys(f"text/{split}", seeds, start, count, torch.device(device)).flatten()
@@ -43,18 +44,21 @@ def batch(
 
 
 def roles(config: TextTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: every byte is what was wanted after the one before it."""
+    """[R, B, T] int64: `Role.ANSWER` for every byte, as each byte is wanted after the one before it."""
     return torch.full_like(batch.tokens, int(Role.ANSWER))
 
 
 def token_name(config: TextTask, token: int) -> str:
-    r"""Letters and signs of ASCII as they are, other bytes as `\x0a`."""
+    r"""The name of a byte: letters and signs of ASCII as they are, other bytes as `\x0a`."""
     return chr(token) if 33 <= token <= 126 else f"\\x{token:02x}"
 
 
 @lru_cache(maxsize=8)
 def _text(corpus: str | None, sha256: str, split: str, device: torch.device) -> Tensor:
-    """[M] uint8: a split's part of the corpus; not to be written to."""
+    """[M] uint8: the part of the corpus that belongs to `split`. It is made once and shared: do not write to it.
+
+    Raises `ValueError` if the corpus does not have the hash `sha256`.
+    """
     if (found := corpus_hash(corpus)) != sha256:
         where = f"corpus {corpus}" if corpus else "this Python's standard library"
         raise ValueError(f"sha256: {where} has the hash {found[:12]}…, the run was planned with {sha256[:12]}…")

@@ -1,12 +1,12 @@
-"""Training and evaluation: configs in, outcomes out, nothing written but checkpoints.
+"""Training and evaluation: configs in, outcomes out; only checkpoints are written.
 
-A *pack* is several runs that differ in seed, learning rate and other scalars alone, trained as one batched model.
+A *pack* is several runs that differ only in seed, learning rate and other scalars, trained as one batched model.
 
 - `loop`: `train_pack`, from configs to outcomes. `step`: one training step, on CUDA one graph. `pack`: the model of all
   replicas with its optimiser; `optim`: AdamW and the learning rate's schedule.
-- `data`: training batches. `evaluate`: accuracy and loss on valid and test. `routing`: the draws for `ssc`.
+- `data`: training batches. `evaluate`: accuracy and loss on valid and test. `routing`: the random draws for `ssc`.
 - Files: `checkpoint` (resume), `weights` (a trained model), both written by `tensor_file`.
-- `provenance`: where a result comes from. `cpu_settings`: what a process is set to on the CPU.
+- `provenance`: where a result comes from. `cpu_settings`: settings of a process that trains on the CPU.
 """
 
 from mclab.train.loop import train_pack

@@ -1,7 +1,7 @@
-"""The state of a pack in the middle of its training: one file a run and step, written and restored.
+"""Checkpoints: write the state of a pack in the middle of its training, one file per run and step, and restore it.
 
-What is resumed ends as it would have ended without a stop, bit for bit, on the same device and versions of mclab and
-torch. A user's own module is known by its `version` key, which is in the run's id: other changes go unnoticed.
+A resumed run ends bit for bit as it would have ended without the stop, on the same device and versions of mclab and
+torch. Of a user's own module only the `version` key is checked, which is in the run's id: other changes go unnoticed.
 Shapes: R replicas, P parameters of one run, L steps since the last evaluation.
 """
 
@@ -26,7 +26,7 @@ from mclab.train.tensor_file import read, to_bytes
 
 @dataclass
 class Log:
-    """What a replica's training has shown so far; `valid` are the scores of the last evaluation."""
+    """What the training of a replica has shown so far; `valid` holds the scores of the last evaluation."""
 
     curve: list[dict[str, Any]] = field(default_factory=list)
     valid: dict[str, Score] = field(default_factory=dict)
@@ -37,7 +37,11 @@ class Log:
 
 @dataclass
 class Course:
-    """How far a pack is: its last step, each replica's log, the losses [R] since the last evaluation, seconds spent."""
+    """How far the training of a pack has come.
+
+    `logs` has one entry per replica, `step` is the last step, `losses` has one tensor [R] for each step since the last
+    evaluation; the seconds are those spent so far.
+    """
 
     logs: list[Log]
     step: int = 0
@@ -48,17 +52,17 @@ class Course:
 
 @dataclass(frozen=True)
 class _Read:
-    """A replica's file."""
+    """What was read from the file of one replica."""
 
     tensors: dict[str, Tensor]
     facts: dict[str, Any]
 
 
 def save(folder: Path, pack: Pack, course: Course) -> None:
-    """Write the state of every replica, then remove what there was of other steps. Raises `OSError`.
+    """Write the state of every replica, then remove the checkpoints of other steps. Raises `OSError`.
 
-    A kill in between leaves a step that all replicas have; an error leaves nothing new. Makes the folder, not what it
-    lies in: a run folder that this machine does not have is not made up.
+    After a kill in between there is still a step that all replicas have; after an error no new file is left. The folder
+    is made if it is missing, but not its parent: a run folder that does not exist on this machine is not created.
     """
     folder.mkdir(exist_ok=True)
     names = [run_id(run) for run in pack.runs]
@@ -66,7 +70,7 @@ def save(folder: Path, pack: Pack, course: Course) -> None:
     try:
         for path, data in zip(paths, _files(pack, course), strict=True):
             write_whole(path, data)
-    except OSError:  # the files of a step that is not whole would pile up on a full disk
+    except OSError:  # the files of an incomplete step would pile up on a full disk
         with suppress(OSError):
             for path in paths:
                 path.unlink(missing_ok=True)
@@ -97,10 +101,10 @@ def _files(pack: Pack, course: Course) -> Iterator[bytes]:
 
 
 def restore(folder: Path, pack: Pack) -> Course | str | None:
-    """Put the pack where the newest step that all its runs have left it, and how far that is.
+    """Restore the pack to the newest step for which all its runs have a checkpoint, and return its `Course`.
 
-    The reason where the files there are do not do, `None` where there are none. The pack is as it was unless a `Course`
-    comes back.
+    Returns the reason if the checkpoints cannot be used, and `None` if there are none; in both cases the pack is
+    unchanged.
     """
     try:
         there = checkpoints(folder)
@@ -129,14 +133,15 @@ def _state(pack: Pack) -> dict[str, Tensor]:
 
 
 def _origin(run: RunConfig, pack: Pack) -> dict[str, Any]:
-    """What a checkpoint must agree in: everything else that matters is in the run's id."""
+    """The facts in which a checkpoint must agree with this run; everything else that matters is in the run's id."""
     device = pack.values_RP.device.type
     versions = {"science": SCIENCE, "mclab": mclab.__version__, "torch": torch.__version__}
     return {"run_id": run_id(run), **versions, "device": device}
 
 
 def _checked(path: Path, agreed: dict[str, Any], pack: Pack) -> _Read:
-    """Raises `ValueError` with the reason why a file is not the checkpoint with the facts `agreed`."""
+    """Read the file of one replica. Raises `ValueError` with the reason if it lacks the facts `agreed` or is
+    damaged."""
     tensors, facts = read(path)
     for key, own in agreed.items():
         if facts.get(key) != own:

@@ -12,9 +12,9 @@ _KEEP, _PAD = 2**31 - 1, 2**26
 
 @cache
 def prepare(kind: str) -> None:
-    """Once a process and device kind: keep freed memory, flush denormals.
+    """Prepare this process once for training on a device of this kind: on the CPU, keep freed memory, flush denormals.
 
-    Tensors of a step are a megabyte each; glibc hands such blocks back to the system when they are freed, and every
+    The tensors of a step are a megabyte each; glibc hands such blocks back to the system when they are freed, and every
     step then pays some hundred page faults for them (a tenth of its time). A saturated softmax leaves gradients of
     1e-40, on which a CPU spends many times its usual time.
     """

@@ -1,6 +1,7 @@
 """The sequences that a pack trains on: step n of a run sees samples n*batch to (n+1)*batch - 1 of its train stream.
 
-With a mix (`train.task`) a step is of one part, the same for every seed, and each part has samples of its own.
+With a mix (`train.task`) each step trains on one part of the mix, the same part for every seed, and each part has
+samples of its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,16 +14,19 @@ from mclab.config.task import TaskConfig
 from mclab.config.variants import turns
 from mclab.tasks import TASKS, Batch
 
-#: Sequences made in one call for all replicas together (below this, call overhead dominates), and tokens at most.
+#: The number of sequences made in one call for all replicas together (with fewer, call overhead dominates), and the
+#: most tokens of one call.
 BLOCK, BLOCK_TOKENS = 1024, 2**19
-#: Samples between the first ones of two parts of a mix. Tasks that differ in a key may draw the same from one sample.
+#: The distance between the first samples of two parts of a mix. Tasks that differ only in one config key may draw equal
+#: sequences from equal sample numbers.
 APART = 2**40
 
 
 class TrainData:
-    """Batches of all replicas side by side, and the memory of what was shown.
+    """The training batches of all replicas, and a record of the sequences that were shown.
 
-    `tokens` are those of one replica in the batches given out so far, the ones before `done` included.
+    `tokens` is the number of tokens of one replica in the batches so far, including the first `done` that `batches`
+    skips.
     """
 
     def __init__(self, run: RunConfig, seeds: Sequence[int], device: torch.device) -> None:
@@ -31,7 +35,7 @@ class TrainData:
         self._seen: list[Tensor] = []
 
     def batches(self, done: int = 0) -> Iterator[Batch]:
-        """The batches of the steps after the first `done`, one a step, modulo `train.examples`."""
+        """Yield the batch of every step after the first `done`. After `train.examples` samples, if set, they repeat."""
         self.tokens, self._seen = 0, []
         mix, train = self.run.mix, self.run.train
         weights = tuple(part.weight for part in mix)
@@ -50,11 +54,11 @@ class TrainData:
 
     @property
     def seen(self) -> Tensor:
-        """[R, n]: the fingerprints of the sequences given out so far, those of earlier steps included."""
+        """[R, n]: the fingerprints of the sequences so far, including those of the batches that `batches` skips."""
         return torch.cat(self._seen, dim=1)
 
     def _stream(self, task: TaskConfig, first: int, steps: int, examples: int | None) -> Iterator[Batch]:
-        """The batches of one part, made many at a time; `first` is its first sample."""
+        """Yield the batches of one part of the mix, making many in one call. `first` is the part's first sample."""
         size = self.run.train.batch
         per_call = max(1, min(BLOCK, BLOCK_TOKENS // task.length) // (size * len(self.seeds)))
         for done in range(0, steps, per_call):
@@ -70,7 +74,10 @@ class TrainData:
 
 
 def shares(examples: int | None, weights: Sequence[int]) -> list[int | None]:
-    """The fixed set's size for each part of a mix: by weight, in whole numbers that add up, at least 1."""
+    """How many of `examples` fixed training sequences each part of a mix gets; None for each if there is no limit.
+
+    The numbers are by weight, at least 1, and except for this minimum add up to `examples`.
+    """
     if examples is None:
         return [None] * len(weights)
     ends = [examples * sum(weights[: place + 1]) // sum(weights) for place in range(len(weights))]
@@ -78,7 +85,7 @@ def shares(examples: int | None, weights: Sequence[int]) -> list[int | None]:
 
 
 def _ranges(start: int, count: int, examples: int | None) -> list[tuple[int, int]]:
-    """Contiguous pieces of samples start .. start + count - 1, taken modulo `examples`."""
+    """Contiguous ranges (first, count) that cover samples start .. start + count - 1, taken modulo `examples`."""
     if examples is None:
         return [(start, count)]
     pieces = []

@@ -1,4 +1,4 @@
-"""Train a pack from its configs to its outcomes. Writes nothing but the checkpoints that are asked for."""
+"""Train a pack from its configs to its outcomes. Nothing is written but the checkpoints that are asked for."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,10 +27,10 @@ from mclab.train.step import Step
 from mclab.train.weights import to_bytes
 
 Progress = Callable[[int, int], None]
-#: Called after each evaluation on valid but the last with (step, each replica's scores by slice); returns which
-#: replicas continue.
+#: Called after each evaluation on valid except the last, with (step, the scores of each replica by slice); returns for
+#: each replica whether it continues.
 OnEvaluation = Callable[[int, Sequence[Mapping[str, Score]]], Sequence[bool]]
-#: Seconds between two reports of progress where no evaluation comes between.
+#: Seconds between two reports of progress, if there is no evaluation in between.
 _REPORT_EVERY = 1.0
 
 
@@ -42,13 +42,13 @@ def train_pack(
     keep: Keep | None = None,
     on_evaluation: OnEvaluation | None = None,
 ) -> list[Outcome]:
-    """Train runs that differ in packable scalars alone; one outcome for each, in order.
+    """Train runs that differ only in packable scalars, and return one outcome for each, in their order.
 
     `progress` is called with (step, steps) at the start, at every evaluation, and once a second. With
-    `keep.checkpoints` a run continues from its checkpoint there, and leaves one every `train.checkpoint_every` steps;
-    what comes out is the same. Where that does not work, the outcome's provenance says so under `remarks`. A replica
-    that `on_evaluation` stops ends as `pruned`, its pack-mates unharmed. Raises `ValueError` for runs that cannot share
-    a pack, and lets `torch.OutOfMemoryError` through.
+    `keep.checkpoints`, runs continue from their checkpoints in that folder and write one every `train.checkpoint_every`
+    steps; the results are the same as without. If a checkpoint cannot be read or written, the outcome's provenance says
+    so under `remarks`. A replica that `on_evaluation` stops gets the status `pruned`; the other replicas of the pack
+    are not affected. Raises `ValueError` for runs that cannot share a pack, and lets `torch.OutOfMemoryError` through.
     """
     prepare(torch.device(device).type)
     shown = progress or (lambda step, steps: None)
@@ -113,17 +113,17 @@ class _Training:
         self.progress(self.course.step, self.config.train.steps)
 
     def _spent(self) -> float:
-        """Seconds since it was last asked, which count as spent on the pack."""
+        """Return the seconds since the last call, and add them to the seconds spent on the pack."""
         now = time.perf_counter()
         seconds, self.since = now - self.since, now
         self.course.wall_s += seconds
         return seconds
 
     def _save(self) -> None:
-        """A checkpoint that cannot be written is worth a remark, not the run."""
+        """Write a checkpoint. If that fails, the run goes on, and its provenance gets a remark."""
         if self.keep.checkpoints is None:
             return
-        if self.device.type == "cuda":  # what is queued is training time
+        if self.device.type == "cuda":  # the work that is still queued counts as training time
             torch.cuda.synchronize(self.device)
         self.course.training_s += self._spent()
         try:
@@ -155,7 +155,7 @@ class _Training:
             self._prune(step, self.on_evaluation(step, scores))
 
     def _replay_evaluations(self) -> None:
-        """Replay the evaluations before a resumed pack's checkpoint to `on_evaluation`, which keeps no state."""
+        """Call `on_evaluation`, whose state is not stored, for all evaluations before a resumed pack's checkpoint."""
         if self.on_evaluation is None:
             return
         for rows in zip_longest(*(log.curve for log in self.course.logs)):
@@ -174,7 +174,7 @@ class _Training:
     def _outcomes(self, last_step: int) -> list[Outcome]:
         test = EvalSet(self.config, self.seeds, "test", self.config.eval.test, self.device)
         test_scores = test.scores(self.pack.model, self.step.autocast())
-        # The share of each replica's test sequences that its training has shown.
+        # For each replica, the share of its test sequences that occurred in its training.
         each = zip(test.fingerprints, self.data.seen, strict=True)
         overlap = [torch.isin(tested, seen).double().mean().item() for tested, seen in each]
         diverged = self.pack.diverged_R.tolist()
@@ -187,7 +187,7 @@ class _Training:
     def _outcome(
         self, r: int, last_step: int, diverged: int, log: Log, test: dict[str, Score], overlap: float
     ) -> Outcome:
-        """Times are a replica's share of its pack's: what one run cost."""
+        """The outcome of replica `r`. Times are the pack's, divided by the number of replicas: what one run cost."""
         healthy, replicas = diverged < 0 and log.pruned_at is None, len(self.seeds)
         fixed, cached = state_floats(self.config)
         return Outcome(
@@ -210,7 +210,7 @@ class _Training:
         )
 
     def _provenance(self, replicas: int) -> dict[str, Any]:
-        """With the step at which the run was resumed, and what went wrong with its checkpoints, if so."""
+        """The provenance, with the step at which the run was resumed and problems with its checkpoints, if any."""
         found = provenance(self.device, replicas, self.config, self.step.captures)
         if self.resumed_at:
             found["resumed_at"] = self.resumed_at

@@ -24,10 +24,11 @@ def schedule(step: int, steps: int, warmup: float) -> float:
 
 
 class AdamW:
-    """Loshchilov & Hutter 2019, on the rows of `values` [R, P]; `decayed` [P] marks the entries of matrices.
+    """AdamW (Loshchilov & Hutter 2019) on the rows of `values` [R, P]; `decayed` [P] marks the entries of matrices.
 
-    torch's fused kernel knows one learning rate: it moves a row of zeros at a rate of one, and each replica takes its
-    own share of that. `count` is the number of updates, on the device.
+    torch's fused kernel takes a single learning rate. So the kernel updates a tensor of zeros with learning rate 1, and
+    each replica adds the result to its values, times its own learning rate. `count` is the number of updates, on the
+    device.
     """
 
     def __init__(self, values_RP: Tensor, decayed_P: Tensor, lr_R: Tensor, decay_R: Tensor, clip_R: Tensor) -> None:
@@ -39,14 +40,14 @@ class AdamW:
 
     @property
     def state(self) -> list[Tensor]:
-        """What a step changes besides the values."""
+        """The tensors that a step changes, other than the values."""
         return [self.mean, self.square, self.count]
 
     @torch.no_grad()
     def step(self, grad_RP: Tensor, norm_R: Tensor, alive_R: Tensor, factor: float | Tensor) -> None:
-        """One update at `factor` times the peak learning rate; rows that are not alive stay as they are."""
+        """Make one update at `factor` times the peak learning rate; rows whose `alive_R` is False stay as they are."""
         alive_R1 = alive_R[:, None]
-        scale_R1 = (self.clip / norm_R[:, None]).clamp_(max=1.0)  # of a norm of zero it is 1
+        scale_R1 = (self.clip / norm_R[:, None]).clamp_(max=1.0)  # 1 where the norm is 0
         grad_RP = torch.where(alive_R1, grad_RP * scale_R1, self._zero)
         self.count += 1
         self.move.zero_()

@@ -1,6 +1,6 @@
 """A pack: several runs of one shape, trained as one batched model.
 
-Shapes: R replicas, one a run, P parameters of one run. Every tensor of the model has the leading axis R.
+Shapes: R replicas (one per run), P parameters of one run. Every tensor of the model has the leading axis R.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
 
 
 class Pack:
-    """The model of all replicas, its parameters as one tensor [R, P], its optimiser, and who is still training.
+    """The model of all replicas, its parameters as one tensor [R, P], its optimiser, and which replicas still train.
 
     Raises `ValueError` when the runs differ in more than packable scalars.
     """
@@ -47,13 +47,15 @@ class Pack:
 
     @property
     def state(self) -> list[Tensor]:
-        """All that `update` changes, which it does in place."""
+        """The tensors that `update` changes, in place."""
         return [self.values_RP, *self.optimiser.state, self.alive_R, self.diverged_R]
 
     def update(self, loss_R: Tensor, step: int | Tensor, factor: float | Tensor) -> Tensor:
-        """Gradients, per-replica clipping and AdamW; returns the gradient norms [R]. `step` [] is 1-based, `factor` [].
+        """Compute gradients, clip them per replica, take one AdamW step; return the norms [R] of the unclipped
+        gradients.
 
-        A replica whose loss or gradient is not finite is frozen as it was before this step, and marked.
+        `step` [] is 1-based; `factor` [] is the share of the peak learning rate. A replica whose loss or gradient is
+        not finite is frozen as it was before this step, and its `diverged_R` is set to the step.
         """
         one_R = ones(tuple(loss_R.shape), loss_R.dtype, loss_R.device)
         grads = torch.autograd.grad(loss_R, self.parameters, one_R)
@@ -70,7 +72,7 @@ class Pack:
 
 @torch.no_grad()
 def _flatten(parameters: Sequence[Tensor], replicas: int) -> Tensor:
-    """Move all parameters into one tensor [R, P] and leave each a view of its columns."""
+    """Move all parameters into one tensor [R, P], and make each parameter a view of its columns there."""
     values_RP = torch.cat([p.flatten(1) for p in parameters], dim=1)
     at = 0
     for p in parameters:

@@ -1,4 +1,4 @@
-"""Where a result comes from: never part of a run's id, always stored with it."""
+"""The provenance of a result: always stored with the result, never part of a run's id."""
 
 import platform
 import subprocess
@@ -17,9 +17,9 @@ from mclab.kernels.dispatch import Choice, asked, choices
 def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool) -> dict[str, Any]:
     """Device, versions, git state, size of the pack that a run trained in, and what computed its steps.
 
-    `kernels` has a reason where Triton was asked for, or was tried and failed, and torch's forms computed; `step` says
-    whether it was a CUDA graph.
-    `sources` is there where parts are of the user's own: a hash of each one's file.
+    `kernels` says which form computed each rule, with a reason if Triton was asked for, or was tried and failed, and
+    torch's form computed instead. `step` says whether a step was a CUDA graph. `sources` exists only for runs with
+    parts of the user's own: a hash of the file of each part.
     """
     return {
         "device": device.type,

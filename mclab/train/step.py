@@ -1,9 +1,9 @@
-"""One step of training as one function of tensors that stay where they are.
+"""One step of training as one function of tensors that stay at their addresses.
 
-Forward, loss, backward, clipping and AdamW of a pack read a batch that is copied in, and numbers on the device:
-which step it is, the learning rate's factors, who is alive. Nothing is read back and no shape depends on data, so on
-CUDA the whole step is captured once for each shape of batch and replayed as one graph; elsewhere the same function is
-called. Shapes: R replicas, B batch, T time, Q scored positions.
+The forward pass, loss, backward pass, clipping and AdamW of a pack read a batch that is copied into fixed buffers, and
+numbers on the device: the step, the learning-rate factors, which replicas are alive. Nothing is read back and no shape
+depends on data, so on CUDA the whole step is captured once for each shape of batch and replayed as one graph; on other
+devices the function itself is called. Shapes: R replicas, B batch, T time, Q scored positions.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,12 +23,12 @@ from mclab.train.optim import schedule
 from mclab.train.pack import Pack
 from mclab.train.routing import Routing
 
-#: Steps that run before a capture: libraries choose their algorithms and tables are made.
+#: Steps that run before a capture, in which libraries choose their algorithms and tables are made.
 WARM_UP = 2
 
 
 class Step:
-    """The steps of a pack. `number` [1] is that of the last one, on the device; a resumed pack sets it."""
+    """The training step of a pack. `number` [1], on the device, is that of the last step; a resumed pack sets it."""
 
     def __init__(self, pack: Pack, routing: Routing, device: torch.device) -> None:
         self.pack, self.routing, self.device, run = pack, routing, device, pack.config
@@ -44,8 +44,10 @@ class Step:
         self._pool: Any = None
 
     def __call__(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
-        """Train on a batch; its losses and gradient norms [R] before the update. `step` is 1-based and one more than
-        the last one."""
+        """Train on `batch`; return its losses [R] and the gradient norms [R], both before the update.
+
+        `step` is 1-based and one more than that of the last call.
+        """
         phase = self.routing.phase(step)
         key = (batch.tokens.shape, batch.positions.shape, phase)
         static = self._static.get(key)
@@ -58,12 +60,12 @@ class Step:
         return self.loss_R.clone(), self.norm_R.clone()
 
     def autocast(self) -> AbstractContextManager[object]:
-        """What the model's forward pass runs in."""
+        """The autocast context for the model's forward pass."""
         return autocast(self.device, self.precision == "bf16")
 
     @property
     def state(self) -> list[Tensor]:
-        """All that a step changes."""
+        """The tensors that a step changes."""
         pack = self.pack
         return [*pack.state, self.number, self.loss_R, self.norm_R]
 
@@ -76,7 +78,7 @@ class Step:
         return static
 
     def _work(self, tokens_RBT: Tensor, positions_RBQ: Tensor, answers_RBQ: Tensor, early: bool) -> None:
-        """The step itself."""
+        """Train on these tensors for one step."""
         self.number += 1
         with self.autocast(), self.routing.within(early, tokens_RBT.shape[-1]):
             logits = self.pack.model(tokens_RBT, positions_RBQ)
@@ -94,12 +96,14 @@ class _Static:
         self._held: list[Tensor] = []
 
     def load(self, batch: Batch) -> None:
-        """Copy a batch in."""
+        """Copy `batch` into the buffers."""
         torch._foreach_copy_(self.tensors, [batch.tokens, batch.positions, batch.answers])
 
     def capture(self, state: Sequence[Tensor], pool: Any) -> None:
-        """From now on `run` replays a CUDA graph of what it did. `state` is as it was before: a capture runs nothing,
-        and what the warm-up changed is put back. Graphs that leave nothing but `state` may share the memory of `pool`.
+        """Capture what `run` does as a CUDA graph, which `run` replays from now on.
+
+        `state` is unchanged at the end: a capture computes nothing, and the changes of the warm-up are undone. Graphs
+        whose only results are in `state` may share the memory of `pool`.
         """
         work, before = self.run, [tensor.clone() for tensor in state]
         side = torch.cuda.Stream()
@@ -116,7 +120,7 @@ class _Static:
 
 
 def why_not(run: RunConfig) -> str | None:
-    """Why a run's steps are not captured on CUDA; None where they are."""
+    """Why the steps of `run` are not captured on CUDA; None if they are."""
     if any(isinstance(mixer, ModuleMixer) or getattr(mixer, "own", None) for mixer in run.model.mixers):
         return "a module of the user's own may ask the device for values"
     return None

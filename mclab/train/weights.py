@@ -1,4 +1,4 @@
-"""The weights of a trained run as a file, and the model from that file."""
+"""Write the weights of a trained run as a file, and load the model from that file."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,15 +16,15 @@ from mclab.replicas.parameters import initialise
 from mclab.train import tensor_file
 from mclab.train.pack import DTYPES, Pack
 
-#: What to do where there are no weights.
+#: The advice in messages where there are no weights.
 _WAY = "--save-weights keeps them; runs stored without it are not trained again: give it and another --out"
 
 
 def to_bytes(pack: Pack, r: int) -> bytes:
-    """Replica r as a safetensors file: every parameter under its name in `LM.named_parameters()`, without the axis R.
+    """Replica `r` as a safetensors file: every parameter under its name in `LM.named_parameters()`, without the axis R.
 
-    Its facts are the run's id, the science version, the config, and what the run's parts and words were where they were
-    not as at first; nothing of where and when it was trained.
+    The facts in the file are the run's id, the science version, the config, and those versions of the run's parts and
+    meanings of its pattern words that are no longer the first ones; nothing about where and when it was trained.
     """
     run = canonical(pack.runs[r])
     facts = {"run_id": run_id(run), "science": SCIENCE, "config": run.model_dump(mode="json")}
@@ -34,10 +34,11 @@ def to_bytes(pack: Pack, r: int) -> bytes:
 
 
 def load_model(path: str | Path, run: str | None = None) -> tuple[LM, RunConfig]:
-    """A trained model, one replica, in eval on the CPU, and its run; from a file of weights or from a run folder.
+    """Load a trained model from a file of weights or from a run folder; return the model and its config.
 
-    A folder with the weights of several runs needs the run's id, of which the first digits are enough. Raises
-    `ConfigError` where there are no such weights, or they are damaged or no file of this version's.
+    The model has one replica and is in eval mode on the CPU. For a folder with the weights of several runs, `run` must
+    be the run's id or its first digits. Raises `ConfigError` if there are no such weights, if they are damaged, or if
+    the file is not of this version of mclab.
     """
     if run is not None:
         run = run.strip().lower().removesuffix(".json")
@@ -101,14 +102,14 @@ def _flat(data: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _of_model(made: dict[str, int]) -> dict[str, int]:
-    """The versions that matter to what the weights compute: the task and the training do not."""
+    """The versions of the parts that change what the weights compute, which the task and the training do not."""
     return {part: version for part, version in made.items() if not part.startswith(("task.", "train"))}
 
 
 @torch.no_grad()
 def _model(file: Path, config: RunConfig, values: dict[str, torch.Tensor]) -> LM:
     model = LM(config, 1)
-    initialise(model, [config.seed])  # constants of a user's own module, which are no parameters, start from the seed
+    initialise(model, [config.seed])  # constants of a user's own module are not parameters: they start from the seed
     model.to(DTYPES[config.train.precision]).eval()
     own = dict(model.named_parameters())
     if {name: each[0].shape for name, each in own.items()} != {name: each.shape for name, each in values.items()}:

@@ -1,4 +1,4 @@
-"""The delta rules' read of a written sequence: one kernel where there is one that is trusted, else torch's.
+"""The read of a sequence that a delta rule has written: by a Triton kernel where it is trusted, else by torch's form.
 
 Shapes as in chunkwise.py.
 """
@@ -15,14 +15,18 @@ from mclab.kernels.fastweight.chunkwise import Layer, OneLayer, Source
 from mclab.kernels.fastweight.rates import Rates, coefficients
 from mclab.kernels.selfcheck import trusted
 
-#: Tokens in a chunk of the kernel: it solves their system by substitution, in registers.
+#: Tokens in a chunk of the kernel, which solves the triangular system of a chunk by substitution, in registers.
 KERNEL_CHUNK = 16
 
 
 def written(
     rule: str, precision: str | None, keys: Tensor, values: Tensor, rates: Rates, keep: Sequence[int]
 ) -> Source:
-    """`Scalar` of `rates`, beta and log alpha. With a `precision` of training Triton's kernel of this rule reads it."""
+    """The `Source` of a sequence that is written with `rates`, beta and log alpha.
+
+    If `precision` is None, it is a `Scalar`. Else `precision` is that of the training, and the Triton kernel of `rule`
+    reads the sequence where it is trusted.
+    """
     if precision is None:
         return Scalar(keys, values, coefficients(rates), keep)
     return _Checked(rule, precision, keys, values, rates, keep)
@@ -53,7 +57,10 @@ class _Checked(OneLayer):
 
 
 def _compared(like: Tensor, V: int, gated: bool, low: bool) -> tuple[list[Tensor], list[Tensor]]:
-    """Two chunks of two sequences by both, the right one in fp64: outputs, the last state and gradients."""
+    """The results of the kernel and of torch's form in fp64, for two chunks of two sequences.
+
+    Each list has the outputs, the last state and the gradients.
+    """
     from mclab.kernels.delta.triton import read as kernel
 
     (C, K), drawn = like.shape[2:], torch.Generator().manual_seed(0)

@@ -1,9 +1,10 @@
 """The delta rules in chunks (WY form): no token's own matrix is formed, and no loop runs over tokens.
 
-One decay a token (`Scalar`): S_t = alpha_t S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T writes beta_t e_t k_t^T
-with the residual e_t = v_t - alpha_t S_{t-1} k_t. With c_tj = L_tj beta_j, L the products of decays over j < m <= t
-(differences of running logarithms, masked, never a quotient) and A_t their product from the chunk's start on,
-(I + tril(c * K K^T, -1)) E = V - A K S_0^T, y = A Q S_0^T + (c * Q K^T) E, S_C = A_C S_0 + E^T (c_C K).
+One decay per token (`Scalar`): S_t = alpha_t S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T writes beta_t e_t k_t^T
+with the residual e_t = v_t - alpha_t S_{t-1} k_t. Let c_tj = L_tj beta_j, where L_tj is the product of decays over
+j < m <= t (from differences of running logarithms, masked, never from a quotient), and let A_t be the product of decays
+from the chunk's start on. Then (I + tril(c * K K^T, -1)) E = V - A K S_0^T, y = A Q S_0^T + (c * Q K^T) E, and
+S_C = A_C S_0 + E^T (c_C K).
 
 Shapes: X folded batch (sequences, heads and, where segments restart, segments), M chunks, C tokens, J writes that a
 chunk's tokens read, K key width, V value width; H = S^T [M, X, K, V] are the states carried into the chunks.
@@ -25,18 +26,18 @@ from mclab.kernels.fastweight.chunkwise import Layer, OneLayer
 from mclab.kernels.fastweight.online import Slots
 from mclab.kernels.fastweight.rates import Coefficients
 
-#: Most tokens in a chunk where every channel has its own decay (wy.scale_channels).
+#: The most tokens in a chunk if every channel has its own decay (wy.scale_channels).
 CHANNELS_CHUNK = 16
 
 
 @dataclass(frozen=True)
 class DeltaLayer(Layer):
-    """A layer whose tokens all read at once. `scale` [M, X, C, K], None is one, is put on what reads."""
+    """A layer in which all tokens read at once. Their vectors are multiplied by `scale` [M, X, C, K]; None means 1."""
 
     scale: Tensor | None
 
     def online(self, x: Tensor) -> Tensor:
-        """As of a `Layer`."""
+        """See `Layer.online`."""
         states, factors = self.slots.values, self.slots.factors
         return read(
             x if self.scale is None else x * self.scale,
@@ -50,9 +51,11 @@ class DeltaLayer(Layer):
 
 @dataclass(frozen=True)
 class Scalar(OneLayer):
-    """Keys [M, X, C, K] and values [M, X, C, V] written with one step size and one decay a token, `coefficients` of
-    Rates(beta, log alpha). Padded tokens have keys, values and betas of 0 and decays of 1. `keep` are chunks whose
-    final matrices are wanted, `start` S_0 [X, V, K], None is zero."""
+    """A sequence of keys [M, X, C, K] and values [M, X, C, V], written with one step size and one decay per token.
+
+    `coefficients` are those of Rates(beta, log alpha). Padded tokens have keys, values and betas of 0 and decays of 1.
+    `keep` lists the chunks whose final matrices are wanted. `start` is S_0 [X, V, K]; None means zero.
+    """
 
     keys: Tensor
     values: Tensor
@@ -61,7 +64,7 @@ class Scalar(OneLayer):
     start: Tensor | None = None
 
     def layers(self) -> list[Layer]:
-        """As of a `Source`: one layer, whose inputs are the keys and whose updates are the residuals."""
+        """See `Source.layers`. There is one layer, whose inputs are the keys and whose updates are the residuals."""
         k, (writes, decay) = self.keys, self.coefficients[:2]
         heavy = k if decay is None else k * decay.unsqueeze(-1)
         solved = wy.solve((k @ k.mT) * writes, torch.cat((heavy, self.values), -1))
@@ -76,8 +79,11 @@ class Scalar(OneLayer):
 
 @dataclass(frozen=True)
 class Channels(OneLayer):
-    """Values [M, X, C, V] written under `keys` k, and taken from by `reads` a and `erases` b, with logarithms of decays
-    `logs` of every channel, all [M, X, C, K]. Padded tokens have zeros everywhere. `keep` and `start` as in Scalar."""
+    """A sequence written with one decay per channel: S_t = S_{t-1} (diag(w_t) - a_t b_t^T) + v_t k_t^T.
+
+    `logs` log w, `reads` a, `erases` b and `keys` k are [M, X, C, K], `values` v [M, X, C, V]. Padded tokens have zeros
+    everywhere. `keep` and `start` are as in `Scalar`.
+    """
 
     logs: Tensor
     reads: Tensor
@@ -88,7 +94,7 @@ class Channels(OneLayer):
     start: Tensor | None = None
 
     def layers(self) -> list[Layer]:
-        """As of a `Source`: one layer; its inputs are b' and k', its updates -s and v, its queries scaled by A."""
+        """See `Source.layers`. There is one layer with inputs b' and k', updates -s and v, and queries scaled by A."""
         C = self.keys.shape[2]
         a, inputs, ends, scale = wy.scale_channels(self.logs, self.reads, self.erases, self.keys)
         reads, own = wy.solve_channels(a, inputs, self.values)
@@ -100,7 +106,7 @@ class Channels(OneLayer):
 
 @once
 def _seen(C: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[C, 2C]: one for what a token sees of either half."""
+    """[C, 2C]: in each half, 1 where the token of the row sees the write of the column, else 0."""
     return torch.ones(C, C, dtype=dtype, device=device).tril().repeat(1, 2)
 
 
@@ -117,17 +123,19 @@ def _kept(made: Passed) -> Tensor | None:
 def read(
     q: Tensor, inputs: Tensor, updates: Tensor, writes: Tensor, states: Tensor | None, factors: Tensor | None
 ) -> Tensor:
-    """What tokens read, for all chunks at once: y_t = f_t H^T q_t + sum_j c_tj z_j (a_j . q_t), [M, X, C, V].
+    """[M, X, C, V]: what the tokens of all chunks read, y_t = f_t H^T q_t + sum_j c_tj z_j (a_j . q_t).
 
-    From q [M, X, C, K], a [M, X, J, K], z [M, X, J, V], c [M, X, C, J] or, for all chunks alike and
-    without a gradient, [C, J], zero where a token does not see a write. None of H is zero, of f [M, X, C] one."""
+    `q` is [M, X, C, K], `inputs` a [M, X, J, K], `updates` z [M, X, J, V]. `writes` c is [M, X, C, J], or [C, J] if it
+    is the same for all chunks and needs no gradient; it is zero where a token does not see a write. `states` H is
+    [M, X, K, V], where None means 0; `factors` f is [M, X, C], where None means 1.
+    """
     y: Tensor = _Read.apply(q, inputs, updates, writes, states, factors)  # type: ignore[no-untyped-call]
     return y
 
 
 class _Read(torch.autograd.Function):
-    """With g = dy, P = q a^T, Q = P * c: dQ = g z^T, dc = dQ * P, dq = (dQ * c) a + (f g) H^T, da = (dQ * c)^T q,
-    dz = Q^T g, dH = q^T (f g), df = g . q H."""
+    """Backward, with g = dy, P = q a^T, Q = P * c: dQ = g z^T, dc = dQ * P, dq = (dQ * c) a + (f g) H^T,
+    da = (dQ * c)^T q, dz = Q^T g, dH = q^T (f g), df = g . q H."""
 
     @staticmethod
     def forward(

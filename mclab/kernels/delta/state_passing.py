@@ -1,6 +1,6 @@
-"""The states between chunks, H = S^T, forward and backward: the only loop over chunks.
+"""The states H = S^T between chunks, forward and backward: the only loop over chunks.
 
-H_{m+1} = D_m H_m + w_m^T z_m; the first C of a chunk's J updates z are own_m - r_m H_m, the others own_m. Shapes: M
+H_{m+1} = D_m H_m + w_m^T z_m. Of a chunk's J updates z the first C are own_m - r_m H_m, the others are own_m. Shapes: M
 chunks, X folded batch, C tokens, J updates, K key width, V value width.
 """
 
@@ -12,8 +12,12 @@ from torch import Tensor
 
 
 class Passed(NamedTuple):
-    """`updates` z [M, X, J, V]; `states` H carried into each chunk [M, X, K, V], None where there is one chunk, from
-    zero; `kept` [X, len(keep), K, V] after the chunks to keep, None where there are none."""
+    """The updates of all chunks, and the states between them.
+
+    `updates` z is [M, X, J, V]. `states` [M, X, K, V] are the H carried into each chunk; None if there is a single
+    chunk that starts from zero. `kept` [X, len(keep), K, V] are the H after the chunks in `keep`; None if there are
+    none.
+    """
 
     updates: Tensor
     states: Tensor | None
@@ -23,16 +27,19 @@ class Passed(NamedTuple):
 def pass_states(
     own: Tensor, reads: Tensor, writes: Tensor, decay: Tensor | None, start: Tensor | None, keep: Sequence[int]
 ) -> Passed:
-    """`own` [M, X, J, V], `reads` r [M, X, C, K], `writes` w [M, X, J, K], `decay` D [M, X, K or 1] (None is 1),
-    `start` H_0 [X, K, V] (None is 0)."""
+    """Compute the updates of all chunks and the states between them.
+
+    `own` is [M, X, J, V], `reads` r [M, X, C, K], `writes` w [M, X, J, K], `decay` D [M, X, K or 1] (None means 1),
+    `start` H_0 [X, K, V] (None means 0).
+    """
     if len(own) == 1 and start is None and not keep:
         return Passed(own, None, None)
     return Passed(*_PassStates.apply(own, reads, writes, decay, start, tuple(keep)))  # type: ignore[no-untyped-call]
 
 
 class _PassStates(torch.autograd.Function):
-    """Backward, with g the gradient of H after a chunk and h of H before it: dz += w g, h = D g + dH - r^T dz; then
-    dr = -dz H^T, dw = z g^T, dD = sum of g H over V."""
+    """Backward, with g the gradient of H after a chunk and h that of H before it: dz += w g, h = D g + dH - r^T dz;
+    then dr = -dz H^T, dw = z g^T, dD = sum of g H over V."""
 
     @staticmethod
     def forward(
@@ -87,12 +94,12 @@ class _PassStates(torch.autograd.Function):
                     torch.addcmul(given_states[m], grad, decay[m].unsqueeze(-1), out=before)
                 grad = before.baddbmm_(reads[m].mT, _first(made[m], C), alpha=-1)
         grad_reads = grad_decay = None
-        if M > 1 or ctx.live:  # else both meet a state of zeros
+        if M > 1 or ctx.live:  # else the only state is zero
             grad_reads = (_first(made, C) @ states.mT).neg_()
             grad_decay = None if decay is None else (after * states).sum(-1).sum_to_size(decay.shape)
         return made, grad_reads, updates @ after.mT, grad_decay, grad if ctx.live else None, None
 
 
 def _first(updates: Tensor, count: int) -> Tensor:
-    """The updates that lose what they read."""
+    """The first `count` updates of a chunk, from which the reads r H are subtracted."""
     return updates.narrow(-2, 0, count)

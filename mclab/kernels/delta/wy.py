@@ -21,7 +21,10 @@ from mclab.kernels.fastweight.rates import Coefficients
 
 
 def solve(lower: Tensor, right: Tensor) -> Tensor:
-    """z [..., C, E] with (I + L) z = r; `lower` is L [..., C, C]: what is on and above its diagonal is never read."""
+    """Return z [..., C, E] with (I + L) z = r.
+
+    `lower` is L [..., C, C], of which only the part below the diagonal is read; `right` is r.
+    """
     solved: Tensor = _Solve.apply(lower, right)  # type: ignore[no-untyped-call]
     return solved
 
@@ -32,7 +35,7 @@ def inverse(lower: Tensor) -> Tensor:
 
 
 class _Solve(torch.autograd.Function):
-    """With U the inverse: dr = U^T dz, dL = -dr z^T below the diagonal."""
+    """Backward, with U the inverse: dr = U^T dz, dL = -dr z^T below the diagonal."""
 
     @staticmethod
     def forward(ctx: Any, lower: Tensor, right: Tensor) -> Tensor:
@@ -49,11 +52,11 @@ class _Solve(torch.autograd.Function):
 
 
 def _inverse(lower: Tensor) -> Tensor:
-    """(I + L)^-1 without a gradient, put together from the diagonal outward.
+    """(I + L)^-1 without a gradient, built from the diagonal outward.
 
-    Of blocks P, Q on the diagonal and L between them it is [[P^-1, 0], [-Q^-1 L P^-1, Q^-1]]. That takes log2 C turns
-    of batched products, C^3 / 3 multiply-adds, and is as accurate as substitution; the product (I - L)(I + L^2)(I +
-    L^4)... is not: its factors grow like binomials where keys are equal.
+    The inverse of a matrix with the blocks P and Q on the diagonal and L below is [[P^-1, 0], [-Q^-1 L P^-1, Q^-1]].
+    That takes log2 C rounds of batched products, C^3 / 3 multiply-adds, and is as accurate as substitution. The product
+    (I - L)(I + L^2)(I + L^4)... is not: its factors grow like binomials where keys are equal.
     """
     C = lower.shape[-1]
     size = 1 << (C - 1).bit_length()
@@ -73,7 +76,7 @@ def _inverse(lower: Tensor) -> Tensor:
 
 
 def _diagonal_blocks(x: Tensor, size: int) -> Tensor:
-    """A view of the blocks on the diagonal: [..., C, C] to [..., C / size, size, size]."""
+    """[..., C / size, size, size]: a view of the blocks on the diagonal of `x` [..., C, C]."""
     blocks = x.unflatten(-1, (-1, size)).unflatten(-3, (-1, size))
     return blocks.diagonal(dim1=-4, dim2=-2).movedim(-1, -3)
 
@@ -81,9 +84,9 @@ def _diagonal_blocks(x: Tensor, size: int) -> Tensor:
 class EffectiveChunk(NamedTuple):
     """A chunk of the (gated) delta rule as a linear map: y = Q~ S_0^T + P V and S_C = S_0 T + V^T K~.
 
-    `queries` Q~ [..., C, K]: a state carried in, S_0, adds S_0 q~_t to token t's output. `scores` P [..., C, C]: the
-    chunk's own values add P V. `transition` T [..., K, K]: the chunk leaves S_0 T of the state. `keys` K~ [..., C, K]:
-    from zero it writes V^T K~. None of them depends on values or states.
+    `queries` Q~ [..., C, K]: the state S_0 carried in adds S_0 q~_t to the output of token t. `scores` P [..., C, C]:
+    the chunk's own values add P V to the output. `transition` T [..., K, K]: the chunk turns the state S_0 into S_0 T.
+    `keys` K~ [..., C, K]: the chunk adds V^T K~ to the state. None of them depends on values or states.
     """
 
     queries: Tensor
@@ -93,10 +96,10 @@ class EffectiveChunk(NamedTuple):
 
 
 def effective(q: Tensor, k: Tensor, coefficients: Coefficients) -> EffectiveChunk:
-    """From q and k [..., C, K] and the `coefficients` of Rates(beta, log alpha), where log alpha may be None.
+    """The `EffectiveChunk` of q and k [..., C, K] and the `coefficients` of Rates(beta, log alpha).
 
-    With c_tj = L_tj beta_j, L and A the products of decays (chunkwise.py), U = (I + tril(c * K K^T, -1))^-1 and
-    P = (c * Q K^T) U: K~ = U^T (c_C K), Q~ = A Q - P A K, T = A_C I - (A K)^T K~.
+    Log alpha may be None. With c_tj = L_tj beta_j, L and A the products of decays (chunkwise.py), U = (I + tril(c * K
+    K^T, -1))^-1 and P = (c * Q K^T) U: K~ = U^T (c_C K), Q~ = A Q - P A K, T = A_C I - (A K)^T K~.
     """
     writes, decay = coefficients.writes, coefficients.decay
     solved = inverse((k @ k.mT) * writes)
@@ -111,20 +114,23 @@ def effective(q: Tensor, k: Tensor, coefficients: Coefficients) -> EffectiveChun
 
 
 def scale_channels(logs: Tensor, a: Tensor, b: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """From log w, a, b, k [..., C, K]: a' [..., C, K]; b' over k' [..., 2C, K]; these times A_C; A [..., C, K].
+    """Return a' [..., C, K]; b' on top of k' [..., 2C, K]; the latter times A_C; and A [..., C, K].
 
-    With A_t the product of w over the chunk's tokens up to t: a'_t = a_t A_{t-1}, b'_j = b_j / A_j, k'_j = k_j / A_j,
-    so that a'_t . b'_j is the sum over channels of a b times the product of w over j < m < t. The quotients are safe
-    while the smallest A is: RWKV-7's w is above e^-0.607, so in chunks of 16 tokens 1 / A is below e^9.7 = 17,000.
-    Multiplying by A and dividing by it again costs a few roundings of relative size, whatever A is; only what is above
-    the diagonal, and thrown away, grows.
+    `logs` is log w; log w, a, b and k are [..., C, K]. With A_t the product of w over the chunk's tokens up to t:
+
+      a'_t = a_t A_{t-1}, b'_j = b_j / A_j, k'_j = k_j / A_j,
+
+    so that a'_t . b'_j is the sum over channels of a b times the product of w over j < m < t. The quotients are safe as
+    long as A is not too small: RWKV-7's w is above e^-0.607, so in chunks of 16 tokens 1 / A is below e^9.7 = 17,000.
+    To multiply by A and divide by it again costs a few roundings of relative size, whatever A is. Only values above the
+    diagonal grow, and these are discarded.
     """
     made: tuple[Tensor, Tensor, Tensor, Tensor] = _ScaleChannels.apply(logs, a, b, k)  # type: ignore[no-untyped-call]
     return made
 
 
 class _ScaleChannels(torch.autograd.Function):
-    """Backward: db = (d(b') + d(b'') A_C) / A and so on; what an exponent gets is gradient times value."""
+    """Backward: db = (d(b') + d(b'') A_C) / A and so on; the gradient of an exponent is gradient times value."""
 
     @staticmethod
     def forward(ctx: Any, logs: Tensor, a: Tensor, b: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -154,18 +160,18 @@ class _ScaleChannels(torch.autograd.Function):
 
 
 def solve_channels(a: Tensor, inputs: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """W [..., C, K], and what is written where H is zero: -s and below it v, [..., 2C, V]; from a' [..., C, K], b' over
-    k' [..., 2C, K] (`scale_channels`) and v [..., C, V].
+    """Return W [..., C, K], and what is written if H is zero: -s on top of v, [..., 2C, V].
 
-    What a_t finds before token t is s_t = (W H)_t + (U tril(A' K'^T, -1) V)_t, with U = (I + tril(A' B'^T, -1))^-1,
-    W = U A', and H = S^T carried into the chunk. Written are -s_t under b'_t and v_t under k'_t.
+    `a` is a' [..., C, K], `inputs` b' on top of k' [..., 2C, K] (from `scale_channels`), v [..., C, V]. What a_t reads
+    before token t is s_t = (W H)_t + (U tril(A' K'^T, -1) V)_t, with U = (I + tril(A' B'^T, -1))^-1, W = U A', and
+    H = S^T the state carried into the chunk. The writes are -s_t with the key b'_t and v_t with the key k'_t.
     """
     made: tuple[Tensor, Tensor] = _SolveChannels.apply(a, inputs, v)  # type: ignore[no-untyped-call]
     return made
 
 
 class _SolveChannels(torch.autograd.Function):
-    """With N = tril(A' K'^T, -1), e = U^T dW, f = U^T d(-s): dA' gets e, dV gets -N^T f; below the diagonal
+    """Backward, with N = tril(A' K'^T, -1), e = U^T dW, f = U^T d(-s): dA' gets e, dV gets -N^T f; below the diagonal
     d(A' B'^T) = -e W^T - f (-s)^T and d(A' K'^T) = -f v^T."""
 
     @staticmethod
@@ -191,5 +197,5 @@ class _SolveChannels(torch.autograd.Function):
 
 @once
 def _below(C: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[C, 2C]: -1 below the diagonal of either half."""
+    """[C, 2C]: in each half, -1 below the diagonal, else 0."""
     return torch.ones(C, C, dtype=dtype, device=device).tril(-1).neg().repeat(1, 2)

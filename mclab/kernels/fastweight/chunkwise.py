@@ -25,10 +25,10 @@ from mclab.kernels.fastweight.steps import Steps, steps
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of a written sequence: what it takes to apply any token's weights.
+    """One layer of a written sequence: all that is needed to apply the weights of any token.
 
-    `inputs` a [M, X, J, I], `updates` u [M, X, J, O]; `start` is W^0 as stored, where it isn't among the slots; `kept`
-    [X, len(keep), O, I] are the weights after the chunks that were asked for, None where none was.
+    `inputs` a is [M, X, J, I], `updates` u [M, X, J, O]. `start` is W^0 as stored, or None if W^0 is zero or among the
+    slots. `kept` [X, len(keep), O, I] are the weights after the chunks to keep, or None if there are none.
     """
 
     slots: Slots
@@ -39,7 +39,7 @@ class Layer:
     kept: Tensor | None
 
     def online(self, x: Tensor) -> Tensor:
-        """W_t x_t for every token: [M, X, C, I] to [M, X, C, O]."""
+        """[M, X, C, O]: W_t x_t for every token, from `x` [M, X, C, I]."""
         y = online(x.contiguous(), self.slots, self.writes, self.inputs, self.updates)
         if self.start is None:
             return y
@@ -52,32 +52,35 @@ class Source(Protocol):
     """A sequence that is written when it is read."""
 
     def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """The last layer's output for q [M, X, C, K] under each token's own weights, [M, X, C, V], and each layer's
-        kept weights [X, len(keep), O, I] (none where none are kept)."""
+        """Return the last layer's output for q [M, X, C, K], [M, X, C, V], and the kept weights of each layer.
+
+        Every token is read with its own weights. The kept weights are [X, len(keep), O, I] each; the list is empty if
+        none are kept.
+        """
 
     def layers(self) -> list[Layer]:
-        """Each layer by itself."""
+        """Return the layers of the written sequence."""
 
 
 class OneLayer(ABC):
-    """A `Source` of one layer, read token by token."""
+    """A `Source` with one layer, in which every token is read with its own weights."""
 
     def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """As of a `Source`."""
+        """See `Source.read`."""
         (layer,) = self.layers()
         return layer.online(q), [] if layer.kept is None else [layer.kept]
 
     @abstractmethod
     def layers(self) -> list[Layer]:
-        """As of a `Source`."""
+        """See `Source.layers`."""
 
 
 @dataclass(frozen=True)
 class Accumulation(OneLayer):
-    """One matrix, from zero, whose writes `keys` [M, X, J, K], `values` [M, X, J, V] are known beforehand.
+    """One matrix that starts at zero and whose writes `keys` [M, X, J, K], `values` [M, X, J, V] are known beforehand.
 
-    `ends[m]` is the place of the last token of chunk m; what follows it is padding (no write, no decay; but momentum
-    would go on moving the weights). `keep` are chunks whose final weights are wanted.
+    `ends[m]` is the index of the last token of chunk m. The tokens after it are padding: they write nothing and do not
+    decay, but momentum would continue to change the weights. `keep` lists the chunks whose final weights are wanted.
     """
 
     keys: Tensor
@@ -87,7 +90,7 @@ class Accumulation(OneLayer):
     keep: Sequence[int]
 
     def layers(self) -> list[Layer]:
-        """As of a `Source`: one layer."""
+        """See `Source.layers`. There is one layer."""
         known = steps(self.coefficients, self.ends)
         widens = self.keys.shape[-1] <= self.values.shape[-1]
         plan = Plan((widens,), known.slots, False, 0, tuple(self.keep))
@@ -97,11 +100,11 @@ class Accumulation(OneLayer):
 
 @dataclass(frozen=True)
 class Descent:
-    """Descent of the loss of keys `k` and values `v` [M, X, C, K], [M, X, C, V] from `start`, W^0 [F, O, I] a layer,
-    each of X / F sequences side by side; `rates` are [M, X, C].
+    """A sequence written by descent of the loss of its keys `k` [M, X, C, K] and values `v` [M, X, C, V].
 
-    Every chunk's gradients are taken at the weights carried into it. With `from_zero` W^0 is 0. With `to_start` alpha
-    shrinks W - W^0, else W itself. `ends` and `keep` as for Accumulation.
+    Descent starts at `start`, one W^0 [F, O, I] per layer, where X / F adjacent sequences share a W^0. `rates` are
+    [M, X, C]. The gradients of a chunk are taken at the weights carried into it. With `from_zero` W^0 is 0. With
+    `to_start` alpha shrinks W - W^0, else W itself. `ends` and `keep` are as in `Accumulation`.
     """
 
     net: Net

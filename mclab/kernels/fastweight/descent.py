@@ -1,9 +1,9 @@
 """One step of descent for the tokens of a chunk, all at the same weights, and its backward pass by hand.
 
-What net.Net.writes computes under autograd, without it. Layer l of d has input a_l (a_1 = k) and output z_l = W_l a_l,
-a_{l+1} = gelu(z_l); its update is u_l = -dL/dz_l = gelu'(z_l) r_l with r_l = W_{l+1}^T u_{l+1}; u_d comes of the loss.
-Matrices are stored as in states.py, [X, n, w] or shared, [F, n, w]: `widens` tells which side is which. Other tensors
-are [X, C, width].
+The results are those of net.Net.writes under autograd, but without autograd. Layer l of d has input a_l (a_1 = k) and
+output z_l = W_l a_l, a_{l+1} = gelu(z_l). Its update is u_l = -dL/dz_l = gelu'(z_l) r_l with r_l = W_{l+1}^T u_{l+1};
+u_d follows from the loss. Matrices are stored as in states.py, [X, n, w], or [F, n, w] if they are shared; `widens`
+says which side is the input. Other tensors are [X, C, width].
 
 See docs/equations.md#depth-and-norm.
 """
@@ -22,7 +22,7 @@ from mclab.kernels.fastweight.states import outer, product
 
 @dataclass(frozen=True)
 class Trace:
-    """What the backward pass needs: gelu' of each hidden z, r gelu'' of each, and the last layer's norm."""
+    """What the backward pass needs: gelu' and r gelu'' of each hidden z, and the norm of the last layer."""
 
     slopes: list[Tensor]
     bends: list[Tensor]
@@ -32,7 +32,7 @@ class Trace:
 def descend(
     net: Net, matrices: Sequence[Tensor], widens: Sequence[bool], k: Tensor, v: Tensor
 ) -> tuple[list[Tensor], list[Tensor], Trace]:
-    """Inputs a and updates u of every layer, and what `descend_backward` needs."""
+    """Return the inputs a and the updates u of every layer, and what `descend_backward` needs."""
     inputs, outputs = [k], []
     for weight, wide in zip(matrices[:-1], widens, strict=False):
         outputs.append(_apply(weight, wide, inputs[-1]))
@@ -60,10 +60,10 @@ def descend_backward(
     grads: tuple[list[Tensor], list[Tensor]],
     into: Sequence[Tensor],
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """From the gradients of a and u (lists, which are used up) those of k, v and gain; of W, added to `into`.
+    """Return the gradients of k, v and gain, and add the gradients of W to `into`.
 
-    dr_l = du_l gelu', du_{l+1} += W dr_l, dW += u dr_l^T; dz_l = du_l r_l gelu'' + da_{l+1} gelu';
-    da_l += W^T dz_l, dW += dz_l a_l^T.
+    `grads` are the gradients of a and u, lists that are overwritten. dr_l = du_l gelu', du_{l+1} += W dr_l, dW += u
+    dr_l^T; dz_l = du_l r_l gelu'' + da_{l+1} gelu'; da_l += W^T dz_l, dW += dz_l a_l^T.
     """
     (inputs, updates, trace), (grad_inputs, grad_updates), depth = known, grads, len(matrices)
     bent: list[Tensor | None] = []
@@ -96,7 +96,7 @@ def _add_apply(y: Tensor, weight: Tensor, stored: bool, x: Tensor) -> Tensor:
 
 
 def _outer(into: Tensor, widens: bool, x: Tensor, y: Tensor) -> None:
-    """Adds the gradient of W that x, on its input side, and y, on its output side, make."""
+    """Add the gradient of W from x, on its input side, and y, on its output side, to `into`."""
     outer(*((x, y) if widens else (y, x)), into)
 
 
@@ -110,10 +110,11 @@ def _derivatives(z: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class Last:
-    """The last layer: 1 / rms of its output h and h_hat = h / rms, gain * e, and m, the mean of its product with h_hat.
+    """What the backward pass needs of the last layer's norm.
 
-    u_d is e = -dL/dM(k), which is 2 (v - M(k)) or v, where there is no norm; with it P (gain e), where
-    P = (I - h_hat h_hat^T / V) / rms is symmetric.
+    With h the output of the layer, `inverse` is 1 / rms, `unit` h_hat = h / rms, `error` e, `pushed` gain * e, and
+    `mean` m the mean of gain * e * h_hat. Without the norm, u_d is e = -dL/dM(k), which is 2 (v - M(k)) or v. With the
+    norm, u_d is P (gain e), where P = (I - h_hat h_hat^T / V) / rms is symmetric.
     """
 
     inverse: Tensor

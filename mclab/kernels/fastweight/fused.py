@@ -1,6 +1,6 @@
-"""Descent along a sequence and every token's read of its own memory, chunk after chunk in one pass, and back.
+"""Descent along a sequence and the read of every token's own memory, chunk by chunk in one pass, forward and backward.
 
-Nothing of the size of a state is written but the states themselves, and each is used while it is in the cache. Shapes
+Of the size of a state, only the states themselves are written, and each state is used while it is in the cache. Shapes
 as in chunkwise.py and states.py.
 """
 
@@ -25,16 +25,19 @@ def descend_and_read(
     rates: tuple[Tensor, Tensor | None, Tensor, Tensor | None],
     start: Sequence[Tensor],
 ) -> tuple[Tensor, list[Tensor]]:
-    """The last layer's output for q under each token's own weights [M, X, C, V], and of each layer the kept weights
-    [X, len(keep), n, w] (none where none are kept). `tokens` are q, k, v; `rates` are writes, factors, ends, mix."""
+    """Return the last layer's output for q [M, X, C, V], and the kept weights of each layer [X, len(keep), n, w].
+
+    Every token is read with its own weights. The list is empty if no weights are kept. `tokens` are (q, k, v); `rates`
+    are (writes, factors, ends, mix).
+    """
     y, *kept = _Fused.apply(plan, replace(net, gain=None), net.gain, *tokens, *rates, *start)  # type: ignore[no-untyped-call]
     return y, kept
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """What the forward pass leaves: a, u and the descent's trace; of the read, each layer's input x and output z,
-    its scores and what `reads.carried` returned."""
+    """What the backward pass needs of a chunk: a, u and the trace of the descent; and, for each layer of the read, its
+    input x and output z, its scores, and what `reads.carried` returned."""
 
     inputs: list[Tensor]
     updates: list[Tensor]
@@ -93,7 +96,7 @@ def _read(
     factors: Tensor | None,
     known: tuple[list[Tensor], list[Tensor], Trace],
 ) -> _Chunk:
-    """Layer after layer y = W_t x."""
+    """Read the tokens of chunk m through all layers, y = W_t x, and return what the backward pass needs."""
     chunk = _Chunk(*known, [], [], [], [])
     from_start, x = plan.from_start(m, factors is not None), q
     count = 0 if from_start and m == 0 else plan.count(m)
@@ -116,7 +119,7 @@ def _read(
 
 
 class _Run:
-    """A backward pass. `grads` are those of gain, q, k, v, writes, factors, ends and mix, filled chunk by chunk."""
+    """One backward pass. `grads` are those of gain, q, k, v, writes, factors, ends and mix, filled chunk by chunk."""
 
     def __init__(self, plan: Plan, bare: Net, saved: Sequence[Any], grad_kept: Sequence[Tensor]) -> None:
         gain, k, v, writes, factors, ends, mix, *rest = saved
@@ -131,7 +134,7 @@ class _Run:
         self.backs = [Back(plan, first, slots, None, own) for first, slots, own in each]
 
     def back(self, m: int, grad: Tensor, chunk: _Chunk) -> None:
-        """Back over chunk m, given the gradient of its reads."""
+        """Go back over chunk m, given `grad`, the gradient of its reads."""
         into_q, into_k, into_v, into_writes, into_factors, into_ends, into_mix = self.into[m]
         grad_a: list[Tensor] = []
         grad_u: list[Tensor] = []
@@ -164,7 +167,7 @@ class _Run:
         grad_writes: Tensor,
         grad_factors: Tensor | None,
     ) -> Tensor:
-        """The gradient of q; those of a, u and the slots, of writes and factors are added."""
+        """Return the gradient of q; the gradients of a, u, the slots, writes and factors are added to the arguments."""
         plan, factors = self.plan, self.factors[m]
         from_start = plan.from_start(m, factors is not None)
         count = 0 if from_start and m == 0 else plan.count(m)
@@ -187,5 +190,5 @@ class _Run:
 
 
 def _chunks(x: Tensor | None, count: int) -> Sequence[Any]:
-    """Chunk by chunk."""
+    """The chunks of `x`, or None for each of `count` chunks."""
     return [None] * count if x is None else x.unbind()

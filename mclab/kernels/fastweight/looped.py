@@ -1,4 +1,4 @@
-"""The chunk loop of a deep memory and what its rates come to: by kernels where they are trusted, else by torch.
+"""The chunk loop of a deep memory, and the steps of its rates: by Triton kernels where they are trusted, else by torch.
 
 Shapes as in fused.py.
 """
@@ -20,13 +20,17 @@ from mclab.kernels.selfcheck import trusted
 
 @dataclass(frozen=True)
 class Loop:
-    """How `fused.descend_and_read` is computed: for which rule, in which precision of training, None by torch."""
+    """How `fused.descend_and_read` is computed.
+
+    If `precision` is None, by torch. Else `precision` is that of the training, and the kernel of `rule` computes it
+    where it is trusted.
+    """
 
     rule: str = ""
     precision: str | None = None
 
     def steps(self, rates: Rates, ends: Sequence[int]) -> Steps:
-        """What rates [M, X, C] come to; `ends` as of `steps.steps`."""
+        """The `Steps` of `rates` [M, X, C]; `ends` as in `steps.steps`."""
         if self.precision is None or rates.log_alpha is None or rates.log_beta is None:
             return steps.steps(coefficients(rates), ends)
         from mclab.kernels.fastweight.triton import steps as kernel
@@ -45,7 +49,7 @@ class Loop:
         rates: tuple[Tensor, Tensor | None, Tensor, Tensor | None],
         start: Sequence[Tensor],
     ) -> tuple[Tensor, list[Tensor]]:
-        """As `fused.descend_and_read`."""
+        """See `fused.descend_and_read`."""
         if self.precision is None or not self._trusts(plan, net, tokens[0], rates, self.precision):
             return fused.descend_and_read(plan, net, tokens, rates, start)
         from mclab.kernels.fastweight.triton import deep
@@ -72,7 +76,10 @@ BY_TORCH = Loop()
 
 
 def _compared_steps(like: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """Two chunks of two sequences by both, the right one in fp64: results and gradients."""
+    """The results of the kernel and of torch's form in fp64, for two chunks of two sequences.
+
+    Each list has the results and the gradients.
+    """
     from mclab.kernels.fastweight.triton import steps as kernel
 
     C, drawn = like.shape[-1], torch.Generator().manual_seed(0)
@@ -92,7 +99,10 @@ def _compared_steps(like: Tensor) -> tuple[list[Tensor], list[Tensor]]:
 
 
 def _compared(plan: Plan, net: Net, like: Tensor, scaled: bool, low: bool) -> tuple[list[Tensor], list[Tensor]]:
-    """Two chunks of two sequences by both, the right one in fp64: outputs and gradients."""
+    """The results of the kernel and of torch's form in fp64, for two chunks of two sequences.
+
+    Each list has the outputs and the gradients.
+    """
     from mclab.kernels.fastweight.triton import deep
 
     M, X, (C, K), s = 2, 2, like.shape[2:], plan.slots

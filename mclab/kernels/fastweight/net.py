@@ -1,9 +1,8 @@
 """What a memory of depth d computes, and the gradient of its loss with respect to each layer's output.
 
-M(x) = W x at depth 1. At depth d >= 2, h = W_d gelu(... gelu(W_1 x)) and M(x) = x + g * h / sqrt(mean(h^2) + floor), or
-without the skip (x +), or without the norm.
-Shapes: X folded batch (sequences, heads, segments), C tokens, I width into a layer, O width out of it, V value width.
-Matrices are [X, O, I]; vectors of C tokens [X, C, I].
+M(x) = W x at depth 1. At depth d >= 2, h = W_d gelu(... gelu(W_1 x)) and M(x) = x + g * h / sqrt(mean(h^2) + floor);
+the skip (x +) and the norm may each be left out. Shapes: X folded batch (sequences, heads, segments), C tokens, I width
+into a layer, O width out of it, V value width. Matrices are [X, O, I]; vectors of C tokens [X, C, I].
 
 See docs/equations.md#depth-and-norm.
 """
@@ -18,14 +17,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 Objective = Literal["dot", "l2"]
-#: Added to the mean square before the root where the norm has no floor of its own: keeps zero finite, no more.
+#: Added to the mean square before the root if the norm has no floor of its own. It only keeps the norm of zeros finite.
 EPS = 1e-6
 
 
 @dataclass(frozen=True)
 class Net:
-    """`gain` [X, 1, V] is g of the norm, None leaves the norm out; `skip` adds x; `floor` is added to the norm's mean
-    square. `objective` is the loss that is descended: "dot" is -<M(k), v> (DLA), "l2" is |M(k) - v|^2 (Titans)."""
+    """The function that a memory computes, and its loss.
+
+    `gain` [X, 1, V] is g of the norm; None means that there is no norm. `skip` adds x. `floor` is added to the mean
+    square in the norm. `objective` is the loss that is descended: "dot" is -<M(k), v> (DLA), "l2" is |M(k) - v|^2
+    (Titans).
+    """
 
     gain: Tensor | None
     objective: Objective
@@ -33,14 +36,14 @@ class Net:
     floor: float = EPS
 
     def read(self, layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor) -> Tensor:
-        """M(x), given what each layer does to its input."""
+        """M(x). Each of `layers` is a function that applies one layer to its input."""
         h = layers[0](x)
         for layer in layers[1:]:
             h = layer(F.gelu(h))
         return self.finish(x, h)
 
     def finish(self, x: Tensor, h: Tensor) -> Tensor:
-        """From the last layer's output to M(x)."""
+        """M(x), from the input x and the last layer's output h."""
         branch = h if self.gain is None else self.gain * h * self.inverse_rms(h)
         return x + branch if self.skip else branch
 
@@ -49,7 +52,7 @@ class Net:
         return torch.rsqrt(h.square().mean(-1, keepdim=True) + self.floor)
 
     def writes(self, weights: Sequence[Tensor], k: Tensor, v: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """What one step of descent adds, as rank-1 updates: each layer's inputs a and its -dL/d(output) u.
+        """One step of descent as rank-1 updates: the inputs a of each layer, and its updates u = -dL/d(output).
 
         The gradient of the layer's matrix at token j is -u_j a_j^T.
         """

@@ -1,4 +1,4 @@
-"""One layer's own weights of every token, applied after a sequence was written. Shapes as in chunkwise.py, reads.py."""
+"""Apply every token's own weights in one layer of a written sequence. Shapes as in chunkwise.py, reads.py."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +12,11 @@ from mclab.kernels.fastweight import reads
 
 @dataclass(frozen=True)
 class Slots:
-    """The states carried into each chunk: `values` [M, X, s, n, w]; `factors` f [M, X, C, s], None is one slot with
-    factor 1; `widens` where the layer's input is the narrow side; in the first chunk, only the first `live` slots are
-    not zero."""
+    """The states carried into each chunk.
+
+    `values` is [M, X, s, n, w]. `factors` f is [M, X, C, s]; None means one slot with factor 1. `widens` is True if the
+    layer's input is the narrow side. In the first chunk, only the first `live` slots are not zero.
+    """
 
     values: Tensor | None
     factors: Tensor | None
@@ -23,8 +25,11 @@ class Slots:
 
 
 def online(x: Tensor, slots: Slots, writes: Tensor, inputs: Tensor, updates: Tensor) -> Tensor:
-    """[M, X, C, I] to [M, X, C, O]. `writes` c [M, X, C, J], zero for a write that a token does not see; `inputs` a
-    [M, X, J, I], `updates` u [M, X, J, O]."""
+    """[M, X, C, O]: every token's own weights applied to `x` [M, X, C, I].
+
+    `writes` c is [M, X, C, J], and zero for a write that a token does not see; `inputs` a is [M, X, J, I], `updates` u
+    [M, X, J, O].
+    """
     y: Tensor = _Online.apply(  # type: ignore[no-untyped-call]
         x, slots.values, slots.factors, writes, inputs, updates, slots.widens, slots.live
     )
@@ -78,7 +83,11 @@ class _Online(torch.autograd.Function):
 
 
 def _spans(x: Tensor, slots: Tensor | None, live: int) -> list[slice]:
-    """Chunks to take at once: the first alone where some of its slots are zero, then as many as a device likes."""
+    """The ranges of chunks that are computed at once.
+
+    The first chunk is alone if some of its slots are zero; then follow as many chunks at once as is best for the
+    device.
+    """
     M, X, C, _ = x.shape
     first = 1 if slots is not None and live < slots.shape[2] else 0
     step = max(1, costs(x.device.type).tokens // (X * C))
@@ -88,7 +97,7 @@ def _spans(x: Tensor, slots: Tensor | None, live: int) -> list[slice]:
 def _carried(
     slots: Tensor | None, factors: Tensor | None, span: slice, live: int
 ) -> tuple[Tensor | None, Tensor | None]:
-    """The live slots [X, s * n, w] of some chunks and their factors [X, C, s]."""
+    """The slots of the chunks in `span` that are not zero, [X, s * n, w], and their factors [X, C, s]."""
     if slots is None or (span.start == 0 and live == 0):
         return None, None
     count = live if span.start == 0 else slots.shape[2]

@@ -1,6 +1,8 @@
-"""Ranges of a sequence, each for its own memory, laid side by side and added back: without a pass over the whole
-sequence a range, forward or backward. Shapes: G folded, T time, L the ranges' lengths added up, D width, columns of
-weights [G, T, N], range n has column n."""
+"""Gather ranges of a sequence, each for its own memory, into one tensor, and add the results back to the ranges.
+
+Neither needs a pass over the whole sequence for each range, forward or backward. Shapes: G folded, T time, L the sum of
+the ranges' lengths, D width. Weights are [G, T, N], and range n has column n.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,18 +10,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: First token and the one after the last, of each range.
+#: For each range, its first token and the token after its last one.
 Bounds = Sequence[tuple[int, int]]
 
 
 def gathered(x: Tensor, bounds: Bounds) -> Tensor:
-    """[G, T, D] to [G, L, D]."""
+    """[G, L, D]: the slices of `x` [G, T, D] in all ranges, one after the other."""
     made: Tensor = _Gathered.apply(x, bounds)  # type: ignore[no-untyped-call]
     return made
 
 
 def added(y: Tensor, parts: Tensor, weights: Tensor | None, bounds: Bounds) -> Tensor:
-    """y [G, T, D] and, in each range, its part of `parts` [G, L, D] times its column of `weights`; None is all one."""
+    """Return y [G, T, D] plus, in each range n, the part of `parts` [G, L, D] for it, times column n of `weights`.
+
+    `weights=None` means that all weights are 1.
+    """
     made: Tensor = _Added.apply(y, parts, weights, bounds)  # type: ignore[no-untyped-call]
     return made
 
@@ -39,7 +44,7 @@ class _Gathered(torch.autograd.Function):
 
 
 class _Added(torch.autograd.Function):
-    """Backward: dpart = w dy and dw = dy . part, in the range."""
+    """Backward, within each range: dpart = w dy and dw = dy . part."""
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, parts: Tensor, weights: Tensor | None, bounds: Bounds) -> Tensor:

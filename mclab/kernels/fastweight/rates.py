@@ -12,7 +12,10 @@ from torch import Tensor
 
 
 class Rates(NamedTuple):
-    """One number a token: write strength eta, log of the decay alpha, log of the momentum beta; None is 1 and 0."""
+    """One number per token: write strength eta, log of the decay alpha, log of the momentum beta.
+
+    `log_alpha=None` means that alpha is 1, `log_beta=None` that beta is 0.
+    """
 
     eta: Tensor
     log_alpha: Tensor | None = None
@@ -20,8 +23,11 @@ class Rates(NamedTuple):
 
 
 class Coefficients(NamedTuple):
-    """For chunks [..., C]: `decay` A_t, `carry` B_t [..., C], `writes` c_tj eta_j [..., C, C]; and at the chunk's end
-    `momentum_decay` b_C [..., 1] and `momentum_writes` m_j [..., C]. None where there is no decay or no momentum."""
+    """The coefficients of chunks of C tokens; a field is None if there is no decay or no momentum.
+
+    `decay` A_t and `carry` B_t are [..., C], `writes` c_tj eta_j [..., C, C]. For the end of the chunk,
+    `momentum_decay` b_C is [..., 1] and `momentum_writes` m_j [..., C].
+    """
 
     writes: Tensor
     decay: Tensor | None
@@ -31,7 +37,7 @@ class Coefficients(NamedTuple):
 
 
 def coefficients(rates: Rates) -> Coefficients:
-    """From rates [..., C] of a chunk's tokens. A padded token has eta 0 and logs 0, and changes nothing."""
+    """The `Coefficients` of `rates` [..., C]. A padded token has eta 0 and logs 0, and changes nothing."""
     eta, log_alpha, log_beta = rates
     decay = None if log_alpha is None else log_alpha.cumsum(-1).exp()
     if log_beta is None:
@@ -59,10 +65,10 @@ class _Products(torch.autograd.Function):
 
 
 class _Momentum(torch.autograd.Function):
-    """With La, Lb the products of alpha and of beta, b their running product of beta: c = La Lb, writes = c * eta,
+    """With La and Lb the products of alpha and of beta, and b the running product of beta: c = La Lb, writes = c * eta,
     B = La b, b_C, m_j = Lb_Cj eta_j. As b_i = beta_0 Lb_i0, B is beta_0 times the first column of c.
 
-    Backward: dLa = dc Lb^T, dLb = La^T dc with dm eta in its last row.
+    Backward: dLa = dc Lb^T, and dLb = La^T dc plus dm eta in its last row.
     """
 
     @staticmethod
@@ -88,13 +94,16 @@ class _Momentum(torch.autograd.Function):
 
 
 def _products(logs: Tensor) -> Tensor:
-    """[..., C, C]: the product over j < m <= t, lower triangular (above it the exponential may well be infinite)."""
+    """[..., C, C]: the products over j < m <= t, lower triangular. Above the diagonal the exponential may overflow."""
     total = logs.cumsum(-1)
     return (total.unsqueeze(-1) - total.unsqueeze(-2)).exp_().tril_()
 
 
 def _products_backward(grad: Tensor, products: Tensor) -> Tensor:
-    """L_tj = exp(s_t - s_j), s the running sum of the logarithms: ds_t = sum_j G_tj - sum_j G_jt, G = dL * L."""
+    """The gradient of the logarithms from that of the products.
+
+    L_tj = exp(s_t - s_j), s the running sum of the logarithms: ds_t = sum_j G_tj - sum_j G_jt, G = dL * L.
+    """
     own = grad * products
     return _backward_cumsum(own.sum(-1) - own.sum(-2))
 

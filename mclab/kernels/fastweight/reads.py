@@ -1,8 +1,8 @@
-"""What a token's own weights do to its vector, without forming them, and back: for the chunks of one layer.
+"""Apply each token's own weights to its vector without forming them, forward and backward: for the chunks of one layer.
 
 W_t x_t = sum_s f_ts N_s x_t + sum_{j <= t} c_tj u_j (a_j . x_t), with N_s the slots of the state carried into the chunk
-(states.py) and f their factors. Everything is added to what it is given to write to. Shapes: X folded batch (several
-chunks may be folded in), C tokens, J writes, s slots, n and w narrow and wide, I and O into and out of the layer.
+(states.py) and f their factors. Results are added to the tensors in `out`. Shapes: X folded batch (several chunks may
+be folded in), C tokens, J writes, s slots, n and w narrow and wide, I and O into and out of the layer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,13 +12,15 @@ from torch import Tensor
 
 from mclab.kernels.fastweight.states import dots, scaled, summed
 
-#: Tokens that share a rectangle of scores; what lies above the diagonal inside it is computed in vain.
+#: How many tokens share a rectangle of scores; its entries above the diagonal are computed but not needed.
 ROWS = 64
 
 
 def carried(x: Tensor, slots: Tensor, factors: Tensor | None, widens: bool, out: Tensor) -> Tensor | None:
-    """sum_s f_s N_s x, with N [X, s * n, w]; factors are put on the narrow side. Returns N x [X, C, s * n] where
-    the layer narrows."""
+    """Add sum_s f_s N_s x to `out`, with N [X, s * n, w]; the factors multiply the narrow side.
+
+    Returns N x [X, C, s * n] if the layer narrows, else None.
+    """
     if widens:
         out.baddbmm_(scaled(x, factors), slots)
         return None
@@ -36,7 +38,10 @@ def carried_backward(
     through: Tensor | None,
     out: tuple[Tensor, Tensor, Tensor | None],
 ) -> None:
-    """With g = dy: dx = sum_s f_s N_s^T g, dN_s = sum_t f_ts g_t x_t^T, df_ts = g_t . N_s x_t."""
+    """Add the gradients of x, N and f to `out`.
+
+    With g = dy: dx = sum_s f_s N_s^T g, dN_s = sum_t f_ts g_t x_t^T, df_ts = g_t . N_s x_t.
+    """
     grad_x, grad_slots, grad_factors = out
     if widens:
         through, narrow = torch.bmm(grad, slots.mT), x
@@ -52,7 +57,10 @@ def carried_backward(
 
 
 def within(x: Tensor, writes: Tensor, inputs: Tensor, updates: Tensor, scores: Tensor, out: Tensor) -> None:
-    """sum_j c_tj u_j (a_j . x_t), with c [X, C, J], a [X, J, I], u [X, J, O]; P = x a^T is put into `scores`."""
+    """Add sum_j c_tj u_j (a_j . x_t) to `out`, and write P = x a^T to `scores`.
+
+    c is [X, C, J], a [X, J, I], u [X, J, O].
+    """
     for rows, seen, both in _rectangles((x, out), (inputs, updates), (writes, scores)):
         (x_r, out_r), (a, u), (weight, score) = rows, seen, both
         torch.bmm(x_r, a.mT, out=score)
@@ -68,8 +76,10 @@ def within_backward(
     scores: Tensor,
     out: tuple[Tensor, Tensor, Tensor, Tensor],
 ) -> None:
-    """With Q = P * c: dQ = g u^T, dc = dQ * P, dx = (dQ * c) a, da = (dQ * c)^T x, du = Q^T g; `out` are those of x, c,
-    a and u."""
+    """Add the gradients of x, c, a and u to `out`.
+
+    With g = dy, Q = P * c: dQ = g u^T, dc = dQ * P, dx = (dQ * c) a, da = (dQ * c)^T x, du = Q^T g.
+    """
     columns, squares = (inputs, updates, *out[2:]), (writes, scores, out[1])
     for rows, seen, both in _rectangles((grad, x, out[0]), columns, squares):
         (grad_r, x_r, grad_x), (a, u, grad_a, grad_u), (weight, score, grad_weight) = rows, seen, both
@@ -84,7 +94,7 @@ def within_backward(
 def _rectangles(
     rows: Sequence[Tensor], columns: Sequence[Tensor], both: Sequence[Tensor]
 ) -> Iterator[tuple[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor]]]:
-    """`ROWS` tokens at a time with the columns that they see: of tensors [X, C, .], [X, J, .] and [X, C, J]."""
+    """Yield `ROWS` tokens at a time with the columns that they see, of tensors [X, C, .], [X, J, .] and [X, C, J]."""
     C, J = both[0].shape[1:]
     if C <= ROWS:
         yield rows, columns, both

@@ -1,4 +1,4 @@
-"""One token's write into fast weights, the definition that the chunk form is tested against. Shapes as in net.py.
+"""The write of one token into fast weights: the definition that the chunk form is tested against. Shapes as in net.py.
 
 See docs/equations.md#dla, docs/equations.md#titans.
 """
@@ -23,10 +23,10 @@ def step(
     token: tuple[Tensor, Tensor],
     rates: tuple[Tensor, Tensor, Tensor],
 ) -> tuple[Matrices, Matrices]:
-    """S_t = beta S_{t-1} - eta grad, W_t = rest + alpha (W_{t-1} - rest) + S_t; the weights and the momentum.
+    """Return the weights W_t = rest + alpha (W_{t-1} - rest) + S_t and the momentum S_t = beta S_{t-1} - eta grad.
 
-    The gradient is taken at `anchor`, the weights at the chunk's start. `rest` is what alpha decays toward. `token` is
-    (k [X, K], v [X, V]); `rates` are (eta, alpha, beta), each [X].
+    The gradient is taken at `anchor`, the weights at the chunk's start. Alpha decays the weights toward `rest`. `token`
+    is (k [X, K], v [X, V]); `rates` are (eta, alpha, beta), each [X].
     """
     k, v = token
     eta, alpha, beta = (rate[:, None, None] for rate in rates)
@@ -37,7 +37,7 @@ def step(
 
 
 def read(net: Net, weights: Sequence[Tensor], x: Tensor) -> Tensor:
-    """M(x) of one token: [X, K] to [X, V]."""
+    """[X, V]: M(x) of one token, from `x` [X, K]."""
     return net.read([partial(_times, w) for w in weights], x.unsqueeze(1)).squeeze(1)
 
 
@@ -46,5 +46,5 @@ def _times(w: Tensor, h: Tensor) -> Tensor:
 
 
 def zeros(weights: Sequence[Tensor]) -> Matrices:
-    """No momentum, or a memory at zero."""
+    """Zeros of the shapes of `weights`: no momentum, or an empty memory."""
     return tuple(torch.zeros_like(w) for w in weights)

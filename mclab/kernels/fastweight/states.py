@@ -1,10 +1,11 @@
-"""A layer's matrices from chunk to chunk: a stack of slots, advanced by a chunk's rank-1 updates, and back.
+"""A layer's matrices from chunk to chunk, forward and backward: a stack of slots that a chunk's rank-1 updates advance.
 
-Every layer's matrices are stored with their wide side last, N [X, slots, n, w]: a layer that widens (I <= O) has its
-inputs a as narrow and its updates u as wide vectors and stores W^T, another one the other way round and stores W. So
-every product with all slots of a layer is one product with [slots * n, w]. The slots are D = W - W^0 where decay leads
-back to W^0, else W; then the momentum S. A chunk makes N' = mix N + sum_j e_j narrow_j wide_j^T of them, with mix
-[X, s, s] and e [X, J, s]. Shapes: X folded batch, M chunks, J writes.
+Every layer's matrices are stored with their wide side last, N [X, slots, n, w]. A layer that widens (I <= O) has its
+inputs a as narrow and its updates u as wide vectors, and stores W^T; a layer that narrows has them the other way round,
+and stores W. So every product with all slots of a layer is one product with [slots * n, w]. The first slot is
+D = W - W^0 where decay leads back to W^0, else W; the second slot, if there is momentum, is S. A chunk turns the slots
+N into N' = mix N + sum_j e_j narrow_j wide_j^T, with mix [X, s, s] and e [X, J, s]. Shapes: X folded batch, M chunks, J
+writes.
 """
 
 from collections.abc import Sequence
@@ -19,8 +20,11 @@ Pair = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Plan:
-    """`widens` says of each layer where its wide side is; `slots` is their number; `to_start` where decay leads back to
-    W^0; the first `live` slots are not zero at the start; `keep` are the chunks whose final W is wanted."""
+    """How the states of a sequence are stored.
+
+    `widens` says for each layer whether it widens; `slots` is the number of slots; `to_start` is True if decay leads
+    back to W^0; the first `live` slots are not zero at the start; `keep` lists the chunks whose final W is wanted.
+    """
 
     widens: tuple[bool, ...]
     slots: int
@@ -29,7 +33,7 @@ class Plan:
     keep: tuple[int, ...]
 
     def from_start(self, m: int, scaled: bool) -> bool:
-        """Whether chunk m's reads have W^0 x as a term of its own; `scaled` where slots have factors."""
+        """Whether the reads of chunk m have W^0 x as a term of its own; `scaled` is True if slots have factors."""
         return self.to_start or (m == 0 and self.live > 0 and not scaled)
 
     def count(self, m: int) -> int:
@@ -38,10 +42,13 @@ class Plan:
 
 
 class Forth:
-    """Fills `slots` [M, X, s, n, w], the states carried into each chunk; `kept` are W [X, n, w] after those to keep."""
+    """The forward pass: fills `slots` [M, X, s, n, w], the states carried into each chunk.
+
+    `kept` has W [X, n, w] after each chunk in `plan.keep`.
+    """
 
     def __init__(self, plan: Plan, shape: Sequence[int], start: Tensor) -> None:
-        """`shape` is (M, X); `start` [F, n, w] is W^0, each of X / F sequences side by side."""
+        """`shape` is (M, X); `start` [F, n, w] is W^0, where X / F adjacent sequences share a matrix."""
         self.plan, self.start = plan, start if start[0].is_contiguous() else start.contiguous()
         self.kept: list[Tensor] = []
         self.slots = start.new_empty(*shape, plan.slots, *start.shape[1:])
@@ -50,7 +57,10 @@ class Forth:
         self.views = Views(plan, self.slots)
 
     def advance(self, m: int, vectors: Pair, ends: Tensor, mix: Tensor | None) -> None:
-        """Past chunk m, given its narrow [X, J, n] and wide [X, J, w] vectors, e [X, J, s] and mix [X, s, s]."""
+        """Advance the slots past chunk m, given its narrow [X, J, n] and wide [X, J, w] vectors.
+
+        `ends` e is [X, J, s], `mix` [X, s, s].
+        """
         plan, last = self.plan, m + 1 == len(self.views.slots)
         if last and m not in plan.keep:
             return
@@ -76,12 +86,12 @@ class Forth:
             self.kept.append(_moved(self.start, made[:, 0]) if plan.to_start else made[:, 0])
 
     def weights(self, m: int) -> Tensor:
-        """W carried into chunk m: [X, n, w], or [F, n, w] as long as it is W^0."""
+        """W carried into chunk m: [X, n, w], or W^0 [F, n, w] for the first chunk."""
         return self.views.weights(self.start, m)
 
 
 class Views:
-    """The slots that are not zero, chunk by chunk: [X, s, n, w], [X, s * n, w] and [X, s, n * w]."""
+    """Views of the slots that are not zero, chunk by chunk: [X, s, n, w], [X, s * n, w] and [X, s, n * w]."""
 
     def __init__(self, plan: Plan, slots: Tensor) -> None:
         self.plan, self.slots = plan, list(slots.unbind())
@@ -90,7 +100,7 @@ class Views:
         self.matrices[0], self.flat[0] = self.slots[0].flatten(1, 2), self.slots[0].flatten(2)
 
     def weights(self, start: Tensor, m: int) -> Tensor:
-        """W carried into chunk m: [X, n, w], or [F, n, w] as long as it is W^0."""
+        """W carried into chunk m: [X, n, w], or W^0 [F, n, w] for the first chunk."""
         if m == 0:
             return start
         own = self.slots[m].select(1, 0)
@@ -98,22 +108,23 @@ class Views:
 
 
 class Back:
-    """The backward pass of `Forth`, chunk after chunk from the last: for each call `through`, `step`, `close`."""
+    """The backward pass of `Forth`, from the last chunk to the first: for each, call `through`, `step` and `close`."""
 
     def __init__(
         self, plan: Plan, start: Tensor, slots: Tensor, grad_slots: Tensor | None, grad_kept: Tensor | None
     ) -> None:
-        """`grad_slots` is like `slots`, `grad_kept` [X, len(keep), n, w]."""
+        """`grad_slots` has the shape of `slots`; `grad_kept` is [X, len(keep), n, w]."""
         self.plan, self.views, self.grad_slots, self.grad_kept = plan, Views(plan, slots), grad_slots, grad_kept
         self.grad_start = torch.zeros_like(start)
-        #: Of the slots [X, s, n, w] after the chunk that is next, later of those carried into it.
+        #: The gradient of the slots [X, s, n, w] after the current chunk; from `step` on, that of the slots carried
+        #: into it.
         self.grad: Tensor | None = None
 
     def through(self, m: int, vectors: Pair, ends: Tensor, into: tuple[Tensor, Tensor | None]) -> Pair | None:
-        """The gradients of narrow and wide; those of e and mix are added to `into`.
+        """Return the gradients of narrow and wide, None if they are zero; add those of e and mix to `into`.
 
-        With G the gradient of N' and t_sj = G_s wide_j: d narrow_j = sum_s e_sj t_sj, d e_sj = t_sj . narrow_j,
-        d wide_j = sum_s e_sj G_s^T narrow_j, d mix = G N^T.
+        With G the gradient of N' and t_sj = G_s wide_j: d narrow_j = sum_s e_sj t_sj, d e_sj = t_sj . narrow_j, d
+        wide_j = sum_s e_sj G_s^T narrow_j, d mix = G N^T.
         """
         self._add_kept(m)
         if self.grad is None:
@@ -131,7 +142,10 @@ class Back:
         return summed(t, ends), torch.bmm(scaled(narrow, ends), matrix)
 
     def step(self, m: int, mix: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Back over chunk m; where to add the gradients of the slots [X, s, n, w] and of W carried in."""
+        """Go back over chunk m. Return the gradients of the slots [X, s, n, w] and of W that are carried into it.
+
+        Further gradients are to be added to both of these tensors.
+        """
         count, after, like = self.plan.count(m), self.grad, self.views.slots[m]
         given = None if self.grad_slots is None else self.grad_slots[m, :, :count]
         if after is None or count == 0:
@@ -147,7 +161,7 @@ class Back:
         return self.grad, torch.zeros_like(like[:, 0]) if self.plan.to_start else self.grad[:, 0]
 
     def close(self, m: int, grad_weights: Tensor) -> None:
-        """What `step` returned for W, with everything added."""
+        """Finish chunk m; `grad_weights` is what `step` returned for W, after all gradients were added to it."""
         assert self.grad is not None
         if self.plan.to_start and m:
             self._add_to_start(grad_weights)
@@ -163,7 +177,7 @@ class Back:
             return
         own = self.grad_kept[:, self.plan.keep.index(m)]
         if self.grad is None:
-            self.grad = own.unsqueeze(1).clone()  # it is added to
+            self.grad = own.unsqueeze(1).clone()  # a copy, since it is added to
         else:
             self.grad[:, 0] += own
         if self.plan.to_start:
@@ -175,7 +189,7 @@ def _moved(start: Tensor, moved: Tensor) -> Tensor:
 
 
 def product(x: Tensor, weight: Tensor) -> Tensor:
-    """x W for [X, C, i] and [X, i, o], or for [F, i, o] shared by sequences that lie side by side."""
+    """x W, for `x` [X, C, i] and `weight` [X, i, o], or [F, i, o] if adjacent sequences share a matrix."""
     F = weight.shape[0]
     if x.shape[0] == F:
         return torch.bmm(x, weight)
@@ -183,24 +197,24 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def outer(narrow: Tensor, wide: Tensor, into: Tensor) -> None:
-    """Adds the sum of narrow wide^T over tokens (and over sequences that share a matrix) to `into`, [X or F, n, w]."""
+    """Add the sum of narrow wide^T over tokens (and over sequences that share a matrix) to `into`, [X or F, n, w]."""
     if narrow.shape[0] != into.shape[0]:
         narrow, wide = (x.reshape(into.shape[0], -1, x.shape[2]) for x in (narrow, wide))
     into.baddbmm_(narrow.mT, wide)
 
 
 def shared(start: Tensor, each: Tensor) -> Tensor:
-    """What is [X, ...] as [F, X / F, ...], F being the first size of `start`."""
+    """`each` [X, ...] as [F, X / F, ...], where F is the first size of `start`."""
     return each.unflatten(0, (start.shape[0], -1))
 
 
 def scaled(x: Tensor, factors: Tensor | None) -> Tensor:
-    """Each token's vector once for each slot, times the slot's factor: [X, J, n], [X, J, s] to [X, J, s * n]."""
+    """[X, J, s * n]: each token's vector [X, J, n], once for each slot, times the slot's factor [X, J, s]."""
     return x if factors is None else (x.unsqueeze(2) * factors.unsqueeze(3)).flatten(2)
 
 
 def summed(t: Tensor, factors: Tensor | None) -> Tensor:
-    """The transpose of `scaled`: [X, J, s * n] to [X, J, n]."""
+    """[X, J, n]: the transpose of `scaled`, from `t` [X, J, s * n]."""
     if factors is None:
         return t
     parts, own = t.chunk(factors.shape[2], 2), factors.split(1, 2)
@@ -211,11 +225,12 @@ def summed(t: Tensor, factors: Tensor | None) -> Tensor:
 
 
 def dots(t: Tensor, x: Tensor, slots: int) -> Tensor:
-    """Each slot's inner product with the token's vector, what the gradient of `factors` is: [X, J, s]."""
+    """[X, J, s]: the gradient of `factors`: the inner product of each slot's part of `t` with the token's vector
+    `x`."""
     return (t.unflatten(2, (slots, -1)) * x.unsqueeze(2)).sum(3)
 
 
 def stacked(forths: Sequence[Forth]) -> list[Tensor]:
-    """Kept weights, [X, len(keep), n, w] each; none of a layer that keeps none."""
+    """The kept weights of each layer, [X, len(keep), n, w]; layers that keep none are left out."""
     kept = [forth.kept for forth in forths if forth.kept]
     return [each[0].unsqueeze(1) if len(each) == 1 else torch.stack(each, 1) for each in kept]

@@ -1,4 +1,4 @@
-"""What reads and transitions of a chunk need of its tokens' coefficients. Shapes as in chunkwise.py."""
+"""The coefficients of tokens in the form that the reads and transitions of chunks need. Shapes as in chunkwise.py."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ from mclab.kernels.fastweight.rates import Coefficients
 
 @dataclass(frozen=True)
 class Steps:
-    """`writes` c [M, X, C, J], `factors` [M, X, C, s], `mix` [M, X, s, s], `ends` e [M, X, J, s]."""
+    """The coefficients of each chunk's reads and transitions.
+
+    `writes` c is [M, X, C, J], `factors` [M, X, C, s], `mix` [M, X, s, s], `ends` e [M, X, J, s].
+    """
 
     writes: Tensor
     slots: int
@@ -22,7 +25,7 @@ class Steps:
 
 
 def steps(c: Coefficients, ends: Sequence[int]) -> Steps:
-    """`ends` is the place of each chunk's last token."""
+    """The `Steps` of coefficients `c`; `ends` has the index of each chunk's last token."""
     written = [at_ends(c.writes, ends)]
     if c.decay is None and c.carry is None:
         return Steps(c.writes, 1, None, None, written[0].unsqueeze(-1))
@@ -39,7 +42,7 @@ def steps(c: Coefficients, ends: Sequence[int]) -> Steps:
 
 
 def at_ends(x: Tensor, ends: Sequence[int]) -> Tensor:
-    """Each chunk's row at its last token: [M, X, C, ...] to [M, X, ...]."""
+    """[M, X, ...]: the entry of `x` [M, X, C, ...] at each chunk's last token."""
     if len(set(ends)) == 1:
         return x[:, :, ends[0]]
     last = integers(tuple(ends), x.device).view(-1, *(1,) * (x.dim() - 1))

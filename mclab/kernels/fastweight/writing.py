@@ -16,7 +16,10 @@ from mclab.kernels.fastweight.states import Back, Forth, Plan, stacked
 def accumulate(
     plan: Plan, keys: Tensor, values: Tensor, ends: Tensor, mix: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """One matrix, from zero: the slots carried into each chunk, and the kept weights [X, len(keep), n, w]."""
+    """Write into one matrix, from zero; return the slots carried into each chunk, and the kept weights.
+
+    The kept weights are [X, len(keep), n, w], or None if there are none.
+    """
     slots, *kept = _Accumulate.apply(plan, keys, values, ends, mix)  # type: ignore[no-untyped-call]
     return slots, kept[0] if kept else None
 
@@ -24,14 +27,14 @@ def accumulate(
 def descend(
     plan: Plan, net: Net, k: Tensor, v: Tensor, ends: Tensor, mix: Tensor | None, start: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor], list[Tensor | None]]:
-    """Of each layer the inputs, updates, slots and kept weights; `start` are W^0 [X, n, w]."""
+    """Write by descent; return the inputs, updates, slots and kept weights of each layer. `start` are W^0 [X, n, w]."""
     made = _Descend.apply(plan, replace(net, gain=None), net.gain, k, v, ends, mix, *start)  # type: ignore[no-untyped-call]
     inputs, updates, slots, kept = _dealt(made, len(plan.widens))
     return [k, *inputs], updates, slots, kept or [None] * len(plan.widens)
 
 
 def _dealt(made: Sequence[Any], depth: int) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-    """Inputs (the first layer's are the keys), updates, slots, kept weights."""
+    """Split `made` into inputs (without the first layer's, which are the keys), updates, slots and kept weights."""
     bounds = [0, depth - 1, 2 * depth - 1, 3 * depth - 1, len(made)]
     inputs, updates, slots, kept = (list(made[a:b]) for a, b in pairwise(bounds))
     return inputs, updates, slots, kept
@@ -131,7 +134,7 @@ class _Descend(torch.autograd.Function):
 
 
 def _sides(plan: Plan, i: int, a: Any, u: Any) -> tuple[Any, Any]:
-    """What layer i's inputs and updates are as narrow and wide, and back."""
+    """Turn the inputs and updates of layer i into (narrow, wide), or (narrow, wide) into inputs and updates."""
     return (a, u) if plan.widens[i] else (u, a)
 
 

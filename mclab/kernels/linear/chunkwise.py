@@ -1,11 +1,10 @@
 """The linear memory's weighted read without a loop over tokens, in two exact forms.
 
-Both compute y_t = sum_n w_t^(n) M^(n) q_t (see `recurrent.weighted_read`), with M^(n) the sum of v_j k_j^T over
-segment n, cut at t for t's own segment. Quadratic: causal attention whose scores are weighted per segment,
-O(T^2 (K + V)). Cached-state: scores within a segment, one matrix product with all kept states across,
-O(T S (K + V) + T N K V).
-Shapes: G = R*B*H folded, T time (a multiple of S here; the caller pads), K key width, V value width, S segment length,
-N segments.
+Both compute y_t = sum_n w_t^(n) M^(n) q_t (see `recurrent.weighted_read`), where M^(n) is the sum of v_j k_j^T over
+segment n, and only over tokens up to t in t's own segment. The quadratic form is causal attention whose scores are
+weighted per segment, O(T^2 (K + V)). The cached-state form uses scores within a segment, and products with the kept
+states across segments, O(T S (K + V) + T N K V). Shapes: G = R*B*H folded, T time (a multiple of S here; the caller
+pads), K key width, V value width, S segment length, N segments.
 """
 
 from typing import Any
@@ -17,18 +16,18 @@ from torch.nn import functional as F
 from mclab.constants import once
 from mclab.kernels.dispatch import Costs, costs
 
-#: Tokens in a chunk of the plain read, whose result does not depend on it.
+#: Tokens in a chunk of the plain read; the result does not depend on it.
 CHUNK = 64
 
 
 def segment_states(k_GTK: Tensor, v_GTV: Tensor, segment: int) -> Tensor:
-    """Each segment's own writes, sum of v_t k_t^T over its tokens: [G, N, V, K]."""
+    """[G, N, V, K]: each segment's own writes, the sum of v_t k_t^T over its tokens."""
     k_GNSK, v_GNSV = k_GTK.unflatten(1, (-1, segment)), v_GTV.unflatten(1, (-1, segment))
     return v_GNSV.transpose(-1, -2) @ k_GNSK
 
 
 def plain_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tensor:
-    """All weights one: causal linear attention, y_t = sum_{j <= t} (q_t . k_j) v_j, for any T: [G, T, V]."""
+    """[G, T, V]: causal linear attention, y_t = sum_{j <= t} (q_t . k_j) v_j, with all weights 1 and for any T."""
     T, K, V = *q_GTK.shape[1:], v_GTV.shape[-1]
     if T <= CHUNK or T * T * (K + V) <= T * CHUNK * (K + V) + 2 * T * K * V:
         return (q_GTK @ k_GTK.transpose(-1, -2)).tril() @ v_GTV
@@ -40,7 +39,8 @@ def plain_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tensor:
 
 
 def weighted_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
-    """The cheaper of the two forms by operation count. `weights` is [G, T, N] or [T, N]."""
+    """[G, T, V]: the weighted read by the cheaper of the two forms (`weighted_costs`). `weights` is [G, T, N] or
+    [T, N]."""
     G, T, K = q_GTK.shape
     quadratic, cached = weighted_costs(G, T, K, v_GTV.shape[-1], segment, costs(q_GTK.device.type))
     form = quadratic_read if quadratic <= cached else cached_read
@@ -48,7 +48,7 @@ def weighted_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, 
 
 
 def weighted_costs(G: int, T: int, K: int, V: int, segment: int, on: Costs) -> tuple[int, int]:
-    """Multiply-adds of the quadratic and the cached-state form, or what takes as long."""
+    """The costs of the quadratic and of the cached-state form, in multiply-adds or what takes the same time."""
     G = on.folded(G)
     return G * quadratic_flops(T, K, V), G * cached_flops(T, K, V, segment) + (T // segment - 1) * on.turn
 
@@ -59,26 +59,28 @@ def quadratic_flops(T: int, K: int, V: int) -> int:
 
 
 def cached_flops(T: int, K: int, V: int, segment: int) -> int:
-    """Multiply-adds of the cached-state form: within segments, states, across."""
+    """Multiply-adds of the cached-state form: within segments, for the states, and across segments."""
     return T * segment * (K + V) + T * K * V + T * (T // segment - 1) // 2 * K * V
 
 
 def online_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, before: Tensor | None, segment: int) -> Tensor:
-    """Each token's own memory: its segment up to itself and, if anything, `before` [G, N, V, K], what the segment
-    began with: [G, T, V]."""
+    """[G, T, V]: what each token reads of its own memory, which is its segment up to the token itself.
+
+    `before` [G, N, V, K], if given, is the state that each segment began with.
+    """
     q, k, v = (x.unflatten(1, (-1, segment)) for x in (q_GTK, k_GTK, v_GTV))
     y = ((q @ k.transpose(-1, -2)).tril() @ v).flatten(1, 2)
     return y if before is None else y + (q @ before.transpose(-1, -2)).flatten(1, 2)
 
 
 def quadratic_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
-    """Segment-weighted causal linear attention: [G, T, V]."""
+    """[G, T, V]: segment-weighted causal linear attention."""
     result: Tensor = _QuadraticRead.apply(q_GTK, k_GTK, v_GTV, weights, segment)  # type: ignore[no-untyped-call]
     return result
 
 
 def cached_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
-    """Own segment by scores, earlier segments by their kept states: [G, T, V]."""
+    """[G, T, V]: the same read, with scores in a token's own segment and the kept states of earlier segments."""
     result: Tensor = _CachedRead.apply(q_GTK, k_GTK, v_GTV, weights, segment)  # type: ignore[no-untyped-call]
     return result
 
@@ -109,7 +111,7 @@ def _weighted(scores_GTT: Tensor, weights: Tensor, segment: int) -> Tensor:
 
 
 class _CachedRead(torch.autograd.Function):
-    """Loops over segments, so that no token meets a state that it does not see."""
+    """The loop is over segments, so that no token is multiplied with a state that it does not see."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, weights: Tensor, segment: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""The inputs of a gate whose weights a kernel makes and uses in one (flash_grm.py). Shapes as in chunkwise.py."""
+"""The inputs of a gate whose weights are computed and used in one kernel (flash_grm.py). Shapes as in chunkwise.py."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,11 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Gate:
-    """The softmax over the segments that a token sees of `scale` times <u_t, sum or `mean` of a segment's `pooled`>,
-    both [G, T, K], where there is u; else of `logits` [G, T, N]; else every weight is one.
+    """A gate whose weights are the softmax of scores over the segments that a token sees.
 
-    In t's own segment the pool is of the tokens up to t.
+    If there is `u`, the score is `scale` times <u_t, sum (or `mean`) of the segment's `pooled`>, both [G, T, K]; t's
+    own segment has only the tokens up to t. Else, if there are `logits` [G, T, N], these are the scores. Else every
+    weight is 1.
     """
 
     u: Tensor | None = None
@@ -21,15 +22,15 @@ class Gate:
 
     @property
     def kind(self) -> int:
-        """NONE, CONTEXT or INPUT of triton/tiles.py."""
+        """The kind of the gate: NONE, CONTEXT or INPUT of triton/tiles.py."""
         return 1 if self.u is not None else 2 if self.logits is not None else 0
 
     def tensors(self) -> list[Tensor]:
-        """Those that it has."""
+        """Those of `u`, `pooled` and `logits` that the gate has."""
         return [x for x in (self.u, self.pooled, self.logits) if x is not None]
 
     def given(self, tensors: list[Tensor]) -> "Gate":
-        """The same with others in their place."""
+        """The same gate with other `tensors`, in the order in which `tensors()` returns them."""
         each = iter(tensors)
         u, pooled, logits = (None if x is None else next(each) for x in (self.u, self.pooled, self.logits))
         return Gate(u, pooled, self.scale, self.mean, logits)

@@ -1,10 +1,11 @@
-"""Log-linear attention in chunks: no loop over tokens, and as many states as the number of chunks has digits.
+"""Log-linear attention in chunks: no loop over tokens, and as many states as the number of chunks has binary digits.
 
-y_t = sum over levels l of lambda_t^(l) S_t^(l) q_t, with S^(l) the matrix that the rule makes of level l's tokens
-alone, moved on by the transitions of all tokens since (Guo et al. 2025, arXiv 2506.04761). Levels are a Fenwick tree:
-positions are counted from 0, level 0 is the token itself, level l + 1 a bucket of 2^l tokens before it, one for each
-binary digit of t that is set, the largest first. Within a chunk of C = 2^c tokens levels 0 to c are in the [C, C]
-matrix of what a token reads of another; a bucket of 2^l chunks is level c + l + 1.
+y_t = sum over levels l of lambda_t^(l) S_t^(l) q_t, where S^(l) is the matrix that the rule writes from the tokens of
+level l alone, followed by the transitions of all later tokens (Guo et al. 2025, arXiv 2506.04761). The levels are a
+Fenwick tree. Positions are counted from 0; level 0 is the token itself; each binary digit l of t that is set gives a
+bucket of 2^l earlier tokens, which is level l + 1; the largest bucket comes first. Within a chunk of C = 2^c tokens,
+levels 0 to c are in the [C, C] matrix of what a token reads of another token; a bucket of 2^l chunks is level
+c + l + 1.
 
 Shapes: M chunks, X folded batch, C tokens, K key width, V value width, n states that a chunk reads, L levels.
 
@@ -22,12 +23,12 @@ from mclab.kernels.fastweight.rates import Coefficients
 
 
 def count_levels(length: int) -> int:
-    """Levels of a sequence of this length, ceil(log2 T) + 1."""
+    """The number of levels of a sequence of T = `length` tokens, ceil(log2 T) + 1."""
     return (length - 1).bit_length() + 1
 
 
 def level(t: int, s: int) -> int:
-    """The level of token s for token t, s <= t."""
+    """The level that token s belongs to for token t, s <= t."""
     if s == t:
         return 0
     digit = t.bit_length() - 1
@@ -36,9 +37,10 @@ def level(t: int, s: int) -> int:
 
 @once
 def level_table(length: int, last: int, device: torch.device) -> Tensor:
-    """[T, T]: `level` of every pair, `last` at most; 0 also where s > t.
+    """[T, T]: `level(t, s)` of every pair, but at most `last`; 0 also where s > t.
 
-    What t and s share above the highest digit in which they differ does not matter; that digit is set in t alone.
+    Only the highest binary digit in which t and s differ matters: it is set in t alone, and the digits above it are
+    equal.
     """
     at = torch.arange(length, device=device)
     apart = at[:, None] ^ at
@@ -47,9 +49,12 @@ def level_table(length: int, last: int, device: torch.device) -> Tensor:
 
 
 class Parts(NamedTuple):
-    """Every chunk by itself: `own` P [M, X, C, C], of whose rows times V a token reads what its chunk wrote; `queries`
-    [M, X, C, K], with which it reads a state H = S^T [K, V] that was carried in; what a state becomes, `moves`
-    [M, X, K, K] or [M, X, 1, 1] times H; and what is written, `written` [M, X, K, V]."""
+    """What every chunk does by itself.
+
+    `own` P [M, X, C, C]: P V is what the tokens read of their own chunk's writes. `queries` Q [M, X, C, K]: Q H is what
+    the tokens read of a state H = S^T [K, V] that is carried in. `moves` A [M, X, K, K] or [M, X, 1, 1]: the chunk
+    turns a state H into A H. `written` [M, X, K, V]: what the chunk adds to the state.
+    """
 
     own: Tensor
     queries: Tensor
@@ -58,7 +63,10 @@ class Parts(NamedTuple):
 
 
 def decayed(q: Tensor, k: Tensor, v: Tensor, coefficients: Coefficients) -> Parts:
-    """S_t = alpha_t S_{t-1} + eta_t v_t k_t^T, from Rates(eta, log alpha); q, k [M, X, C, K], v [M, X, C, V]."""
+    """The `Parts` of S_t = alpha_t S_{t-1} + eta_t v_t k_t^T, with the `coefficients` of Rates(eta, log alpha).
+
+    q and k are [M, X, C, K], v [M, X, C, V].
+    """
     writes, decay = coefficients.writes, coefficients.decay
     assert decay is not None
     ends = k * writes[:, :, -1].unsqueeze(-1)
@@ -66,13 +74,16 @@ def decayed(q: Tensor, k: Tensor, v: Tensor, coefficients: Coefficients) -> Part
 
 
 def delta(q: Tensor, k: Tensor, v: Tensor, coefficients: Coefficients) -> Parts:
-    """S_t = alpha_t S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T, from Rates(beta, log alpha)."""
+    """The `Parts` of S_t = alpha_t S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T, from Rates(beta, log alpha)."""
     made = wy.effective(q, k, coefficients)
     return Parts(made.scores, made.queries, made.transition.mT, made.keys.mT @ v)
 
 
 def read(parts: Parts, v: Tensor, weights: Tensor) -> Tensor:
-    """[M, X, C, V], from the levels' `weights` lambda [M, X, C, L]. Levels beyond the last weigh what it weighs."""
+    """[M, X, C, V]: what the tokens read, with `weights` lambda [M, X, C, L] of the levels.
+
+    Levels beyond the last have the weight of the last.
+    """
     M, _, C, V = v.shape
     c, last = (C - 1).bit_length(), weights.shape[-1] - 1
     near = level_table(C, last, v.device)
@@ -90,7 +101,11 @@ def read(parts: Parts, v: Tensor, weights: Tensor) -> Tensor:
 
 
 def _passed(states: Tensor | None, moves: Tensor, written: Tensor, m: int) -> Tensor:
-    """[X, K, n * V], largest bucket first: moved on by chunk m; it and the buckets below the first gap become one."""
+    """[X, K, n * V]: the states after chunk m, the largest bucket first.
+
+    All states go through the transition of chunk m. Then the writes of chunk m and the smallest buckets, one for each
+    binary 1 at the end of m, are merged into one bucket.
+    """
     if states is None:
         return written
     moved = states * moves if moves.shape[-1] == 1 else moves @ states

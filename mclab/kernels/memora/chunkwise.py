@@ -1,8 +1,8 @@
-"""Memora in chunks: the logits carried into each chunk (`write`), and every token's own weights read (`read`).
+"""Memora in chunks: the logits carried into each chunk (`write`), and reads with every token's own weights (`read`).
 
-Both with the gradient by hand. `Retention` is a `Source` of kernels/fastweight/chunkwise.py. Shapes: X folded batch
+The gradients of both are by hand. `Retention` is a `Source` of kernels/fastweight/chunkwise.py. Shapes: X folded batch
 (sequences, heads and, where segments restart, segments), M chunks, C tokens in a chunk, K key width, V value width, J
-is C, or C + 1 with what was carried in, r rows of X and M taken at once; logits Z and weights W [X, V, K].
+is C, or C + 1 with what was carried in, r rows of X and M computed at once; logits Z and weights W [X, V, K].
 
 See docs/equations.md#memora.
 """
@@ -20,16 +20,15 @@ from mclab.kernels.fastweight.online import Slots
 from mclab.kernels.fastweight.rates import Coefficients
 from mclab.kernels.fastweight.steps import at_ends
 
-#: Logits up to here need no shift before they are exponentials, in fp32 and with their sums over a row.
+#: Logits up to this size need no shift before the exponential: in fp32, neither it nor its sums over a row overflow.
 SAFE = 60.0
 
 
 class FormedLayer(Layer):
-    """A layer that is written in logits, which slots, inputs and updates make as they make another's weights; `kept`
-    are weights."""
+    """A layer whose slots, inputs and updates make logits, as those of others make weights. `kept` has weights."""
 
     def online(self, x: Tensor) -> Tensor:
-        """As of a `Layer`."""
+        """See `Layer.online`."""
         starts, decay = self.slots.values, self.slots.factors
         assert decay is not None
         starts = None if starts is None else starts.squeeze(2)
@@ -38,10 +37,11 @@ class FormedLayer(Layer):
 
 @dataclass(frozen=True)
 class Retention(OneLayer):
-    """Descent of |W k - v|^2 in logits, from zero; every chunk's gradients are taken at the weights it began with.
+    """A sequence written by descent of |W k - v|^2 in the logits, from zero.
 
-    `keys` [M, X, C, K], `values` [M, X, C, V]; `ends[m]` is the place of the last token of chunk m, `keep` are chunks
-    whose final weights are wanted. The coefficients have a decay and no momentum.
+    The gradients of a chunk are taken at the weights that it began with. `keys` are [M, X, C, K], `values`
+    [M, X, C, V]. `ends[m]` is the index of the last token of chunk m; `keep` lists the chunks whose final weights are
+    wanted. The coefficients have a decay and no momentum.
     """
 
     keys: Tensor
@@ -51,7 +51,7 @@ class Retention(OneLayer):
     keep: Sequence[int]
 
     def layers(self) -> list[Layer]:
-        """As of a `Source`: one layer."""
+        """See `Source.layers`. There is one layer."""
         decay, writes = self.coefficients.decay, self.coefficients.writes
         assert decay is not None
         ends, last = at_ends(writes, self.ends), at_ends(decay, self.ends)
@@ -64,12 +64,12 @@ class Retention(OneLayer):
 def write(
     k: Tensor, v: Tensor, ends: Tensor, decay: Tensor, keep: Sequence[int]
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The logits Z along a sequence, chunk after chunk, from Z = 0.
+    """Write a sequence into the logits Z, chunk after chunk, from Z = 0.
 
-    All tokens of a chunk descend at the weights W that the chunk began with, so that it ends with
-    Z' = A Z + sum_j e_j u_j k_j^T, u_j = 2 (v_j - W k_j). From keys [M, X, C, K], values [M, X, C, V], `ends` e
-    [M, X, C] and `decay` A [M, X]: the logits that each chunk starts with [M, X, V, K], every token's u [M, X, C, V],
-    and the weights after the chunks of `keep` [X, len(keep), V, K], None where there are none. First derivatives only.
+    Returns the logits that each chunk starts with [M, X, V, K], every token's u [M, X, C, V], and the weights after the
+    chunks in `keep` [X, len(keep), V, K], None if there are none. All tokens of a chunk descend at the weights W that
+    the chunk began with, so that it ends with Z' = A Z + sum_j e_j u_j k_j^T, u_j = 2 (v_j - W k_j). The arguments are
+    keys [M, X, C, K], values [M, X, C, V], `ends` e [M, X, C] and `decay` A [M, X]. First derivatives only.
     """
     starts, updates, *kept = _Write.apply(k, v, ends, decay, tuple(keep))  # type: ignore[no-untyped-call]
     return starts, updates, torch.stack(kept, 1) if kept else None
@@ -142,10 +142,10 @@ class _Formed:
 
 
 def read(q: Tensor, starts: Tensor | None, decay: Tensor, writes: Tensor, k: Tensor, updates: Tensor) -> Tensor:
-    """Every token's own weights, formed and read a few tokens at a time: [M, X, C, V].
+    """[M, X, C, V]: reads with every token's own weights, which are formed for a few tokens at a time.
 
     Token t of a chunk has logits Z_t = A_t Z + sum_{j <= t} c_tj u_j k_j^T and weights W_t = K sinh Z_t / sum cosh Z_t;
-    its output is W_t q_t. From q and k [M, X, C, K], `starts` Z [M, X, V, K] (None is zero), `decay` A [M, X, C],
+    its output is W_t q_t. q and k are [M, X, C, K], `starts` Z [M, X, V, K] (None means zero), `decay` A [M, X, C],
     `writes` c [M, X, C, C], zero above the diagonal, `updates` u [M, X, C, V]. First derivatives only.
     """
     rows = [x if x is None else x.flatten(0, 1).contiguous() for x in (q, starts, decay, writes, k, updates)]
@@ -154,7 +154,7 @@ def read(q: Tensor, starts: Tensor | None, decay: Tensor, writes: Tensor, k: Ten
 
 
 class _Read(torch.autograd.Function):
-    """With S = sinh Z, P = cosh Z, D = sum P and h = dy / D: dq = K S^T h, dZ = h (K P q^T - y S)."""
+    """Backward, with S = sinh Z, P = cosh Z, D = sum P and h = dy / D: dq = K S^T h, dZ = h (K P q^T - y S)."""
 
     @staticmethod
     def forward(
@@ -196,8 +196,11 @@ class _Read(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class _Part:
-    """Memory that is used again for every few rows: `pairs` [r, J, V, K], Z before the chunk, if any, and u k^T of its
-    tokens; `sinh` and `cosh` of their logits [r, C, V, K], of each row of W up to one common factor."""
+    """Buffers that are used again for every few rows.
+
+    `pairs` [r, J, V, K] has Z before the chunk, if there is any, and u k^T of the chunk's tokens. `sinh` and `cosh`
+    [r, C, V, K] are those of the tokens' logits, up to a common factor for each row of W.
+    """
 
     pairs: Tensor
     sinh: Tensor
@@ -206,13 +209,13 @@ class _Part:
 
     @property
     def writes(self) -> Tensor:
-        """[r, C, V, K]: what belongs to the chunk's own tokens."""
+        """[r, C, V, K]: the part of `pairs` that belongs to the chunk's own tokens."""
         return self.pairs[:, -self.sinh.shape[1] :]
 
     def form(self, starts: Tensor | None, mixed: Tensor, k: Tensor, updates: Tensor, rows: slice, safe: bool) -> None:
         if starts is not None:
             self.pairs[:, 0] = starts[rows]
-        if torch.compiler.is_compiling():  # which does not write a product into a part of a tensor
+        if torch.compiler.is_compiling():  # the compiler does not write a product into a part of a tensor
             self.writes.copy_(updates[rows].unsqueeze(-1) * k[rows].unsqueeze(-2))
         else:
             torch.mul(updates[rows].unsqueeze(-1), k[rows].unsqueeze(-2), out=self.writes)
@@ -229,7 +232,7 @@ class _Part:
 
 
 def _parts(mixed: Tensor, k: Tensor, updates: Tensor) -> Iterator[tuple[slice, _Part]]:
-    """As many rows at once as a device likes, and memory for them."""
+    """Yield the rows in slices, as many at once as is best for the device, with the buffers for them."""
     (rows, C, K), V, J = k.shape, updates.shape[-1], mixed.shape[-1]
     step = min(rows, max(1, costs(k.device.type).numbers // (C * V * K)))
     whole = k.new_empty(step, J, V, K), *(k.new_empty(step, C, V, K) for _ in range(3))
@@ -238,8 +241,10 @@ def _parts(mixed: Tensor, k: Tensor, updates: Tensor) -> Iterator[tuple[slice, _
 
 
 def _are_safe(starts: Tensor | None, decay: Tensor, writes: Tensor, k: Tensor, updates: Tensor) -> bool:
-    """Whether no logit's size is above SAFE, as far as that is known without waiting for a device. A sequence with
-    something infinite, or no number, is lost on either way and must not choose the others'."""
+    """Whether all logits are known to be smaller than SAFE, without waiting for a device.
+
+    A sequence with infinite values or NaN is lost in both cases, and must not decide for the other sequences.
+    """
     if k.device.type != "cpu" or torch.compiler.is_compiling():
         return False
     pairs = k.abs().amax(-1) * updates.abs().amax(-1)

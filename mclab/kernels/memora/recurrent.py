@@ -11,7 +11,10 @@ from torch import Tensor
 
 
 def formed(logits: Tensor) -> Tensor:
-    """W = K (P+ - P-), where [P+, P-] is the softmax of [Z, -Z] over a row's 2 K inputs: K sinh Z / sum cosh Z."""
+    """The weights W = K sinh Z / sum cosh Z.
+
+    That is K (P+ - P-), where [P+, P-] is the softmax of [Z, -Z] over a row's 2 K inputs.
+    """
     top = logits.detach().abs().amax(-1, keepdim=True)
     up, down = torch.exp(logits - top), torch.exp(-logits - top)
     return (up - down) * (logits.shape[-1] / (up + down).sum(-1, keepdim=True))
@@ -20,7 +23,7 @@ def formed(logits: Tensor) -> Tensor:
 def step(
     logits: Tensor, anchor: Tensor, token: tuple[Tensor, Tensor], rates: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Z_t = alpha Z_{t-1} - eta dL/dW with L = |W k - v|^2 at W = `anchor`, and the weights of Z_t.
+    """Return the logits Z_t = alpha Z_{t-1} - eta dL/dW, with L = |W k - v|^2 at W = `anchor`, and the weights of Z_t.
 
     The logits of P- get the negative gradient and so stay -Z. `token` is (k [X, K], v [X, V]); `rates` are (eta,
     alpha), each [X].
@@ -33,5 +36,5 @@ def step(
 
 
 def read(weights: Tensor, x: Tensor) -> Tensor:
-    """W x of one token: [X, K] to [X, V]."""
+    """[X, V]: W x of one token, from `x` [X, K]."""
     return torch.einsum("xvk,xk->xv", weights, x)

@@ -1,7 +1,7 @@
-"""What answers without recall: predictors that look at no key, fitted on training sequences, pure functions.
+"""Predictors that answer without recall: pure functions that look at no key and are fitted on training sequences.
 
-To add a task, name here what could answer it without the key. A predictor that copies a value out of the sequence
-counts where there are two keys or more: of one key alone to hold the value is to recall it.
+To add a task, list here the predictors that could answer it without the key. A predictor that copies a value out of the
+sequence counts only where the task has two keys or more: if a sequence has a single key, copying its value is recall.
 
 See docs/equations.md#trivial-predictors.
 """
@@ -16,10 +16,10 @@ from mclab.tasks.base import Batch
 from mclab.tasks.predictors import needles, pairs
 from mclab.tasks.predictors.table import TrainingSet, bigram
 
-#: The token chosen at every scored position of a test, [R, B, Q]. The config is the test's own.
+#: (config of the test, test, training sets) -> [R, B, Q]: the predicted token at every scored position of the test.
 Predictor = Callable[[Any, Batch, Sequence[TrainingSet]], Tensor]
 
-#: By task and name, those that copy a value.
+#: The predictors that copy a value, by task and by name.
 COPYING: dict[str, dict[str, Predictor]] = {
     "mqar": {"latest value": pairs.latest, "any value": pairs.some, "position alone": pairs.by_position},
     "ar": {
@@ -38,12 +38,12 @@ COPYING: dict[str, dict[str, Predictor]] = {
     "facts": {},
     "module": {},
 }
-#: Those that know single tokens alone; they count everywhere.
+#: The predictors that see only single tokens, by name; they count for every task.
 BLIND: dict[str, Predictor] = {"bigram": bigram}
 
 
 def predictors(config: TaskConfig) -> dict[str, Predictor]:
-    """Those that count for a task."""
+    """The predictors that count for the task `config`, by name."""
     return {**(COPYING[config.name] if config.keys > 1 else {}), **BLIND}
 
 

@@ -1,8 +1,8 @@
-"""Answers from a haystack without a search for the asked key: one of the needles' values, copied whole.
+"""Predictors for a haystack that do not search for the asked key: each copies the whole value of one of the needles.
 
-A value that was fed already is not given again, and of a key's further values only those behind the last one fed
-are candidates, since they are wanted in the haystack's order. Letters in shapes: N sequences, J needles by
-their place, S wanted values, v tokens of one.
+A value that was already fed is not predicted again. If a key has several values, only needles behind the value that was
+fed last are candidates for the next one, since the values are wanted in the order of the haystack. Letters in shapes: N
+sequences, J needles in the order of their places, S wanted values, v tokens of one value.
 
 See docs/equations.md#trivial-predictors.
 """
@@ -19,14 +19,19 @@ from mclab.tasks.base import Batch
 from mclab.tasks.predictors.table import TrainingSet
 from mclab.tasks.stream import mix, numbers, salts, scalar, words
 
-#: Places are fractions of the way from the first to the last, in so many bits, so that lengths can be compared.
+#: To compare sequences of different length, a place is a fraction of the way from the first place to the last, in fixed
+#: point with so many bits.
 _WAY = 20
-#: Standard errors by which a place must be asked more or less often than others to count as such.
+#: A place counts as asked more (or less) often than by chance only if the difference is more than so many standard
+#: errors.
 _SURE = 4.0
 
 
 class _Needles(NamedTuple):
-    """The needles of each sequence by their place: [N, J, v] values, [N, J] places; and which [N, S] are wanted."""
+    """The needles of each sequence in the order of their places: `values` [N, J, v] and `places` [N, J].
+
+    `wanted` [N, S] says which needle has each wanted value.
+    """
 
     values: Tensor
     places: Tensor
@@ -34,25 +39,28 @@ class _Needles(NamedTuple):
 
 
 def first(config: NiahTask, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """The value of the first needle."""
+    """Predict the value of the first needle."""
     found = _needles(config, test)
     return _copied(config, test, found, -_ordinal(found).expand_as(found.places))
 
 
 def latest(config: NiahTask, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """The value of the last needle."""
+    """Predict the value of the last needle."""
     found = _needles(config, test)
     return _copied(config, test, found, _ordinal(found).expand_as(found.places))
 
 
 def some(config: NiahTask, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """The value of any needle."""
+    """Predict the value of a random needle."""
     found = _needles(config, test)
     return _copied(config, test, found, _lots(test, found))
 
 
 def key_blind(config: NiahTask, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """The value of the needle at whose place in training the asked needle was most often; of equal ones any."""
+    """Predict the value of the needle at the place that was asked most often in training, relative to chance.
+
+    Of equally good needles a random one is taken.
+    """
     found = _needles(config, test)
     merits = _merits(training, _ways(config, found.places))
     return _copied(config, test, found, (merits << 31) + _lots(test, found))
@@ -80,15 +88,16 @@ def _ways(config: NiahTask, places: Tensor) -> Tensor:
 
 
 def _lots(batch: Batch, found: _Needles) -> Tensor:
-    """[N, J]: a random number below 2**31 for each needle, by the sequence itself."""
+    """[N, J]: a random number below 2**31 for each needle; it depends only on the tokens of the sequence."""
     tokens = batch.tokens.flatten(0, 1)
     return words(mix((tokens * salts(tokens.shape[-1], tokens.device)).sum(-1)), found.places.shape[-1]).to(torch.int64)
 
 
 def _merits(training: Sequence[TrainingSet], ways: Tensor) -> Tensor:
-    """How many times as often as by chance the needle asked first was there in training; 1 where that is in doubt.
+    """For each place in `ways`: how often its needle was asked first in training, relative to chance, in thousandths.
 
-    In thousandths. A place is in doubt where it never held a needle, and where chance alone could have done it.
+    It is 1000 where there is not enough evidence: where the place never held a needle in training, and where the
+    difference from chance is at most `_SURE` standard errors.
     """
     held, asked, chance = (torch.cat(parts) for parts in zip(*map(_places_of, training), strict=True))
     places, at = torch.unique(held, return_inverse=True)
@@ -102,7 +111,7 @@ def _merits(training: Sequence[TrainingSet], ways: Tensor) -> Tensor:
 
 
 def _places_of(each: TrainingSet) -> tuple[Tensor, Tensor, Tensor]:
-    """For each needle its place, whether it was asked first, and how likely that is where all are alike."""
+    """For each needle its place, whether it was asked first (0 or 1), and the probability of that by chance."""
     assert isinstance(each.config, NiahTask)
     found = _needles(each.config, each.batch)
     asked = (_ordinal(found) == found.wanted[:, :1]).to(torch.float64)
@@ -111,7 +120,10 @@ def _places_of(each: TrainingSet) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _copied(config: NiahTask, test: Batch, found: _Needles, merits: Tensor) -> Tensor:
-    """[R, B, Q]: for each wanted value that of the candidate with most merit, [N, J], the first of equal ones."""
+    """[R, B, Q]: for each wanted value, the value of the candidate with the highest of `merits` [N, J].
+
+    Of equally good candidates the first one is taken.
+    """
     free = torch.ones_like(found.places, dtype=torch.bool)
     worst, picks = scalar(torch.iinfo(torch.int64).min, torch.int64), []
     for slot, owner in enumerate(found.wanted.split(1, -1)):

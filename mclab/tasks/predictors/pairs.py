@@ -1,6 +1,7 @@
-"""Answers of one token from sequences that open with their pairs, key value key value: one of the values, unread keys.
+"""Predictors that copy a value without reading the keys, for sequences that begin with their pairs.
 
-Letters in shapes: N sequences, P pairs, Q scored positions.
+The pairs are key value key value ...; answers are one token. Letters in shapes: N sequences, P pairs, Q scored
+positions.
 
 See docs/equations.md#trivial-predictors.
 """
@@ -16,49 +17,52 @@ from mclab.tasks.base import NO_ANSWER, Batch
 from mclab.tasks.predictors.table import TrainingSet, counted
 from mclab.tasks.stream import below, mix, numbers, salts
 
-#: Bits for a position; the number of pairs is above them.
+#: A context holds the position in so many low bits, and the number of pairs in the bits above.
 _FIELD = 20
 
 
 class _Pairs(NamedTuple):
-    """The [N, P] values of each sequence in their order, and how many [N, 1] of them it has."""
+    """The `values` [N, P] of each sequence in their order, and the `number` [N, 1] of pairs that the sequence has."""
 
     values: Tensor
     number: Tensor
 
 
 def latest(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """The value of the last pair."""
+    """Predict the value of the last pair."""
     found = _pairs(config, test)
     return _chosen(test, found, found.number - 1)
 
 
 def some(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """The value of any pair, drawn anew for each question."""
+    """Predict the value of a random pair, drawn anew for each question."""
     tokens, found = test.tokens.flatten(0, 1), _pairs(config, test)
     keys = mix((tokens * salts(tokens.shape[-1], tokens.device)).sum(-1))
     return _chosen(test, found, below(keys, test.answers.shape[-1], found.number))
 
 
 def most_frequent(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """The value of most pairs."""
+    """Predict the value that occurs in most pairs."""
     values, number = _pairs(config, test)
     assert (number == values.shape[-1]).all(), "a value that pads would be counted"
     ordered, place = values.sort(-1).values, numbers(values.shape[-1], torch.int64, values.device)
     new = torch.cat((torch.ones_like(ordered[:, :1]), (ordered[:, 1:] != ordered[:, :-1]).to(torch.int64)), -1)
-    before = place - (new * place).cummax(-1).values  # how often the value stood already
+    before = place - (new * place).cummax(-1).values  # how often the value occurred before
     return ordered.gather(-1, before.argmax(-1, keepdim=True)).expand(test.answers.shape[1:]).view(test.answers.shape)
 
 
 def by_position(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """The value of the pair that in training was asked most often at the question's position, among so many pairs."""
+    """Predict the value of the pair that was asked most often in training at the same position, among as many pairs."""
     table = counted(_asked(each) for each in training)
     found = _pairs(config, test)
     return _chosen(test, found, table.of(_contexts(test, found)).minimum(found.number - 1))
 
 
 def _pairs(config: TaskConfig, batch: Batch) -> _Pairs:
-    """Where every pair is asked once (mqar), there are as many as questions; else (ar) the pairs fill the sequence."""
+    """The values of each sequence and the number of its pairs.
+
+    In mqar each pair is asked once, so there are as many pairs as questions; in ar the pairs fill the sequence.
+    """
     tokens, answers = batch.tokens.flatten(0, 1), batch.answers.flatten(0, 1)
     if config.name == "mqar":
         values = tokens[:, 1 : 2 * answers.shape[-1] : 2]
@@ -72,7 +76,10 @@ def _contexts(batch: Batch, found: _Pairs) -> Tensor:
 
 
 def _asked(each: TrainingSet) -> tuple[Tensor, Tensor]:
-    """The context of each question, and the number of each pair that answers it."""
+    """Two flat tensors: the context of each question, and the number of the pair that answers it.
+
+    If several pairs answer a question, the question comes once for each.
+    """
     config, batch = each
     found, answers = _pairs(config, batch), batch.answers.flatten(0, 1)
     if config.name == "mqar":  # question i is of pair i
@@ -83,5 +90,5 @@ def _asked(each: TrainingSet) -> tuple[Tensor, Tensor]:
 
 
 def _chosen(test: Batch, found: _Pairs, pair: Tensor) -> Tensor:
-    """[R, B, Q]: the values of these pairs, [N, 1] or [N, Q]."""
+    """[R, B, Q]: the values of the pairs whose numbers are `pair`, [N, 1] or [N, Q]."""
     return found.values.gather(-1, pair.expand(test.answers.shape[1:])).view(test.answers.shape)

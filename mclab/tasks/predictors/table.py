@@ -1,4 +1,4 @@
-"""Counting in training what followed what, and answering with the most frequent of it.
+"""Predictors by counting: count in training which outcome followed which context, and predict the most frequent one.
 
 Letters in shapes: N sequences, Q scored positions, M contexts.
 
@@ -23,18 +23,24 @@ class TrainingSet(NamedTuple):
 
 
 class Table(NamedTuple):
-    """[M] contexts in order, and what came most often in each."""
+    """`contexts` [M] in ascending order, and the most frequent outcome in each of them, `outcomes` [M]."""
 
     contexts: Tensor
     outcomes: Tensor
 
     def of(self, contexts: Tensor) -> Tensor:
-        """What to expect in each context; for one that was never seen, the next that was."""
+        """The most frequent outcome of each of `contexts`.
+
+        For a context that was never seen it is that of the next larger context in the table, or else of the largest.
+        """
         return self.outcomes[torch.searchsorted(self.contexts, contexts).clamp_(max=len(self.contexts) - 1)]
 
 
 def counted(pairs: Iterable[tuple[Tensor, Tensor]]) -> Table:
-    """The table of all (contexts, outcomes), flat and at least 0. Of outcomes equally often the smallest."""
+    """Make the table of all (contexts, outcomes) in `pairs`, which are flat tensors of numbers from 0 up.
+
+    Of equally frequent outcomes the smallest is taken.
+    """
     contexts, outcomes = (torch.cat(parts) for parts in zip(*pairs, strict=True))
     size = int(outcomes.max()) + 1
     codes, often = torch.unique(contexts * size + outcomes, return_counts=True)
@@ -46,7 +52,7 @@ def counted(pairs: Iterable[tuple[Tensor, Tensor]]) -> Table:
 
 
 def bigram(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """The token that in training was wanted most often after the one that was read last."""
+    """Predict the token that was wanted most often in training after the token that was read last."""
     table = counted(_bigrams(each.batch) for each in training)
     return table.of(test.tokens.gather(-1, test.positions))
 

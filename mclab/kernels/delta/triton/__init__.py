@@ -1,1 +1,1 @@
-"""The delta rule and the gated one, chunk after chunk in one kernel. See mclab/kernels/README.md."""
+"""The (gated) delta rule as one kernel that goes through a sequence chunk by chunk. See mclab/kernels/README.md."""

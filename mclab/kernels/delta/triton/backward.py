@@ -1,8 +1,11 @@
-"""The (gated) delta rule backward: from the last chunk to the first, each computed again from the state that was
-carried into it. Every program writes to memory of its own: no atomics. Shapes as in forward.py.
+"""The (gated) delta rule, backward, from the last chunk to the first.
+
+Each chunk is computed again from the state that was carried into it. Every program writes only to memory of its own, so
+there are no atomics. Shapes as in forward.py.
 
 With g the gradient of H after a chunk, G = K K^T, P = tril(c * Q K^T): dE = P^T dY + diag(c_C) K g, dR = U^T dE,
-dV = dR, dP = dY E^T, d(c * G) = -dR E^T below the diagonal, and h = A_C g + (A Q)^T dY - (A K)^T dR of H before it.
+dV = dR, dP = dY E^T, d(c * G) = -dR E^T below the diagonal; the gradient of H before the chunk is h = A_C g + (A Q)^T
+dY - (A K)^T dR.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -20,8 +23,10 @@ def backward(
     K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, VP: tl.constexpr, CP: tl.constexpr, GATED: tl.constexpr,
     START: tl.constexpr, KEEPS: tl.constexpr, IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """`dkept` [X, kept, K, V] are the gradients of the states after the chunks to keep, `place_kept` [M] which of them
-    is a chunk's, -1 where it has none."""
+    """`dkept` [X, kept, K, V] are the gradients of the states after the kept chunks.
+
+    `place_kept` [M] is the index in `dkept` of each chunk, or -1 for a chunk that is not kept.
+    """
     x, place = tl.program_id(0).to(tl.int64), tl.arange(0, CP)
     strictly = place[:, None] > place[None, :]
     g = tl.zeros([KP, VP], SUM)
@@ -34,7 +39,7 @@ def backward(
                 g += tile(dkept + (x * kept + which) * K * V, K, V, KP, VP)
         q_m, k_m = tile(q + at * C * K, C, K, CP, KP), tile(k + at * C * K, C, K, CP, KP)
         h, dy_m = tile(states + at * K * V, K, V, KP, VP), tile(dy + at * C * V, C, V, CP, VP)
-        # What the chunk computed.
+        # Compute the chunk's forward pass again.
         b, between, decay, ends, last = decays(beta + at * C, logs + at * C, C, CP, GATED, SUM)
         c = between * b[None, :]
         scores, solved, e = residuals(k_m, tile(v + at * C * V, C, V, CP, VP), h, c, decay, CP, IP, SUM)

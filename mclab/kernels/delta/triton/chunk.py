@@ -1,7 +1,7 @@
-"""What a chunk of the (gated) delta rule computes, for both kernels: the equations of mclab/kernels/delta/chunkwise.py.
+"""The computation of one chunk of the (gated) delta rule, for both kernels.
 
-Shapes: C tokens, K key width, V value width, padded to powers of two, CP, KP and VP; what is padded stays zero. The
-state is H = S^T [K, V].
+Equations of mclab/kernels/delta/chunkwise.py. Shapes: C tokens, K key width, V value width, padded to powers of two,
+CP, KP and VP; the padding stays zero. The state is H = S^T [K, V].
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -14,8 +14,10 @@ from mclab.kernels.tiles import at, numbers, product, products, row
 
 @triton.jit
 def inverse(lower, CP: tl.constexpr, SUM: tl.constexpr):
-    """(I + L)^-1 of L strictly lower triangular, by substitution: row i of it, less I, is -L_i - sum_j L_ij times
-    row j."""
+    """(I + L)^-1 for a strictly lower triangular L, by substitution.
+
+    Row i of (I + L)^-1 - I is -L_i - sum_j L_ij times row j.
+    """
     place, made = tl.arange(0, CP), -lower
     for i in range(2, CP):
         own = row(made, i, CP)
@@ -25,8 +27,10 @@ def inverse(lower, CP: tl.constexpr, SUM: tl.constexpr):
 
 @triton.jit
 def decays(beta, logs, C, CP: tl.constexpr, GATED: tl.constexpr, SUM: tl.constexpr):
-    """beta, L, A, c_Cj and A_C. A token that is not there has beta 0 and log alpha 0: the last row is the chunk's end,
-    however short it is."""
+    """Return beta, L, A, c_Cj and A_C.
+
+    A padded token has beta 0 and log alpha 0, so the last row is the end of the chunk, however short the chunk is.
+    """
     place, b = tl.arange(0, CP), numbers(beta, 0, C, CP, 1)
     if GATED:
         total, between = products(numbers(logs, 0, C, CP, 1), CP)
@@ -39,8 +43,10 @@ def decays(beta, logs, C, CP: tl.constexpr, GATED: tl.constexpr, SUM: tl.constex
 
 @triton.jit
 def residuals(k, v, h, c, decay, CP: tl.constexpr, IP: tl.constexpr, SUM: tl.constexpr):
-    """K K^T, the inverse U, and E = U (V - A K H). U is exact in every precision of training: rounding of K K^T would
-    grow in it."""
+    """Return K K^T, the inverse U, and E = U (V - A K H).
+
+    U is computed exactly in every precision of training: the rounding of K K^T would grow in it.
+    """
     place = tl.arange(0, CP)
     scores = product(k, tl.trans(k), "ieee", SUM)
     solved = inverse(tl.where(place[:, None] > place[None, :], c * scores, 0.0), CP, SUM)

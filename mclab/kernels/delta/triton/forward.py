@@ -1,4 +1,4 @@
-"""The (gated) delta rule forward: chunk after chunk in one program, the state on the chip.
+"""The (gated) delta rule, forward: one program goes through all chunks of a sequence and keeps the state on the chip.
 
 Shapes: M chunks, X sequences (with heads, and segments where they restart), C tokens, K key width, V value width.
 """
@@ -18,8 +18,10 @@ def forward(
     K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, VP: tl.constexpr, CP: tl.constexpr, GATED: tl.constexpr,
     START: tl.constexpr, LAST: tl.constexpr, IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """q and k [M, X, C, K], v and y [M, X, C, V], beta and logs [M, X, C], start [X, K, V], states [M (+ 1 where
-    `LAST`), X, K, V]: those carried into each chunk, which are written."""
+    """Read q and k [M, X, C, K], v [M, X, C, V], beta and logs [M, X, C], start [X, K, V]; write y and states.
+
+    y is [M, X, C, V]; states [M (+ 1 where `LAST`), X, K, V] are those carried into each chunk.
+    """
     x = tl.program_id(0).to(tl.int64)
     h = tl.zeros([KP, VP], SUM)
     if START:

@@ -1,6 +1,6 @@
-"""The (gated) delta rule for torch: one launch forward, one backward, however many chunks there are.
+"""The kernels of the (gated) delta rule for torch: one launch forward, one backward, however many chunks there are.
 
-What `Scalar(...).read` of chunkwise.py gives. Shapes as there.
+The result is that of `Scalar(...).read` in chunkwise.py. Shapes as in chunkwise.py.
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ from mclab.kernels.delta.triton import backward, forward
 from mclab.kernels.fastweight.rates import Rates
 from mclab.kernels.launch import launch, power_of_two
 
-#: By padded width, the wider of K and V: how many warps compute a program, and how far ahead its loop loads.
+#: By padded width (the larger of K and V): how many warps compute a program, and how far ahead its loop loads.
 SCHEDULE = {16: (4, 1), 32: (4, 1), 64: (8, 1)}
 
 
 def read(
     q: Tensor, k: Tensor, v: Tensor, rates: Rates, keep: Sequence[int], start: Tensor | None = None, low: bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    """y [M, X, C, V], and the states after the chunks to keep [X, len(keep), V, K], None where there are none; from q
-    and k [M, X, C, K], v [M, X, C, V], `rates` beta and log alpha [M, X, C], `start` S_0 [X, V, K] (None is 0).
+    """Return y [M, X, C, V] and the states after the chunks in `keep` [X, len(keep), V, K], None if there are none.
 
-    `low` multiplies in tf32; else fp32 stays fp32. First derivatives only.
+    q and k are [M, X, C, K], v [M, X, C, V], `rates` beta and log alpha [M, X, C], `start` S_0 [X, V, K] (None means
+    0). With `low` products are in tf32; else fp32 stays fp32. First derivatives only.
     """
     first = None if start is None else start.mT
     y, *kept = _Read.apply(q, k, v, rates.eta, rates.log_alpha, first, tuple(keep), low)  # type: ignore[no-untyped-call]
@@ -42,7 +42,7 @@ def constants(K: int, V: int, C: int, gated: bool, start: bool, low: bool, doubl
 
 
 def schedule(K: int, V: int) -> dict[str, int]:
-    """How a program is computed."""
+    """The launch options of a program: its warps and its stages."""
     warps, stages = SCHEDULE[power_of_two(max(K, V), 16)]
     return {"num_warps": warps, "num_stages": stages}
 
@@ -84,5 +84,5 @@ class _Read(torch.autograd.Function):
 
 
 def _or(x: Tensor | None, other: Tensor) -> Tensor:
-    """A place for what is not there: the kernel does not look at it."""
+    """`x`, or `other` as a placeholder where `x` is None; the kernel does not read it."""
     return other if x is None else x

@@ -1,5 +1,7 @@
-"""The chunk loop of a memory of depth 2, backward: from the last chunk to the first, each computed again from the state
-that was carried into it. Every program writes to memory of its own: no atomics. Shapes as in forward.py.
+"""The chunk loop of a memory of depth 2, backward, from the last chunk to the first.
+
+Each chunk is computed again from the state that was carried into it. Every program writes only to memory of its own, so
+there are no atomics. Shapes as in forward.py.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -13,7 +15,7 @@ from mclab.kernels.tiles import numbers, product, put, put_numbers, tile
 
 @triton.jit
 def add(base, x, first, K: tl.constexpr, E: tl.constexpr, KP: tl.constexpr, EP: tl.constexpr):
-    """Adds to what this program alone writes, which holds nothing yet where it is the `first` time."""
+    """Add x to a matrix that only this program writes. The `first` time it holds nothing yet, and is set to x."""
     rows, columns = tl.arange(0, KP), tl.arange(0, EP)
     at = base + rows[:, None] * E + columns[None, :]
     inside = (rows[:, None] < K) & (columns[None, :] < E)
@@ -23,7 +25,7 @@ def add(base, x, first, K: tl.constexpr, E: tl.constexpr, KP: tl.constexpr, EP: 
 
 @triton.jit
 def weights(states, start, place, K: tl.constexpr, KP: tl.constexpr, TO_START: tl.constexpr):
-    """W carried into a chunk. Read again wherever it is wanted: there are no registers to keep it."""
+    """W carried into a chunk. It is loaded again wherever it is needed, as there are too few registers to keep it."""
     w = tile(states + place, K, 4 * K, KP, 4 * KP)
     if TO_START:
         w += tile(start, K, 4 * K, KP, 4 * KP)
@@ -38,8 +40,11 @@ def backward(
     TO_START: tl.constexpr, KEEPS: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr, SKIP: tl.constexpr,
     IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """`dkept` [X, kept, K, E] are the gradients of W after the chunks to keep, `place_kept` [M] which of them is a
-    chunk's, -1 where it has none. dstart [X, K, E] and dgain [X, K] are each sequence's own, to be added up."""
+    """`dkept` [X, kept, K, E] are the gradients of W after the kept chunks.
+
+    `place_kept` [M] is the index in `dkept` of each chunk, or -1 for a chunk that is not kept. dstart [X, K, E] and
+    dgain [X, K] have the share of each sequence; the caller adds them up.
+    """
     E: tl.constexpr = 4 * K
     EP: tl.constexpr = 4 * KP
     SIZE: tl.constexpr = K * E
@@ -48,7 +53,7 @@ def backward(
     dstart1, dstart2 = dstart1 + x * SIZE, dstart2 + x * SIZE
     g = tl.load(gain + x * K + tl.arange(0, KP), mask=tl.arange(0, KP) < K, other=0.0)[None, :] if NORM else 0.0
     total_gain = tl.zeros([KP], SUM)
-    # Gradients of the slots after the chunk that is next.
+    # Gradients of the slots after the current chunk.
     gd1, gd2, gs1, gs2 = (
         tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM)
     )  # fmt: skip
@@ -70,7 +75,7 @@ def backward(
         k_m, v_m = tile(k + at * C * K, C, K, CP, KP), tile(v + at * C * K, C, K, CP, KP)
         q_m, c_m = tile(q + at * C * K, C, K, CP, KP), tile(writes + at * C * C, C, C, CP, CP)
         dy_m = tile(dy + at * C * K, C, K, CP, KP)
-        # What the chunk computed.
+        # Compute the chunk's forward pass again.
         w1 = weights(states1, start1, place, K, KP, TO_START)
         w2 = weights(states2, start2, place, K, KP, TO_START)
         z, a, u1, u2, r, inverse, unit, error, pushed, mid = descend(

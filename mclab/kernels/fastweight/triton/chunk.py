@@ -1,7 +1,7 @@
-"""What a chunk of a memory of depth 2 computes, for both kernels: descent, and the read of every token's own weights.
+"""The computation of one chunk of a memory of depth 2, for both kernels: descent, and each token's own read.
 
-Both layers are stored [K, E], E = 4 K, narrow side first (states.py): layer 1 takes x to x N, layer 2 takes x to x N^T.
-Shapes: C tokens, K key width (V = K), all padded to powers of two, CP, KP and EP; what is padded stays zero throughout.
+Both layers are stored [K, E], E = 4 K, narrow side first (states.py): layer 1 maps x to x N, layer 2 maps x to x N^T.
+Shapes: C tokens, K key width (V = K), all padded to powers of two, CP, KP and EP; the padding stays zero.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -18,7 +18,7 @@ DENSITY: tl.constexpr = tl.constexpr(0.3989422804014327)
 
 @triton.jit
 def phi(z):
-    """The normal distribution's cdf, and its density."""
+    """Return the cdf of the standard normal distribution, and its density."""
     return 0.5 * (1 + tl.erf(z * ROOT)), tl.exp(-0.5 * z * z) * DENSITY
 
 
@@ -32,8 +32,8 @@ def mean(x, y, K: tl.constexpr):
 def last(
     h, k, v, gain, floor, K: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr, SKIP: tl.constexpr
 ):  # fmt: skip
-    """What `descent._last` says: the last layer's update u, and 1 / rms, h / rms, the error e, gain e, and the mean of
-    the last two's product."""
+    """As `descent._last`: return the last layer's update u, 1 / rms, h_hat = h / rms, the error e, gain e, and the mean
+    of gain e h_hat."""
     if NORM:
         inverse = tl.rsqrt(mean(h, h, K) + floor)
         unit = h * inverse
@@ -61,7 +61,8 @@ def descend(
     k, v, w1, w2, gain, floor, K: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr, SKIP: tl.constexpr,
     IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """All tokens at the same weights: the hidden z and a, u of both layers, r = W_2^T u_2, and what `last` returns."""
+    """Descent of all tokens at the same weights: return the hidden z and a, u of both layers, r = W_2^T u_2, and what
+    `last` returns after u."""
     z = product(k, w1, IP, SUM)
     cdf, density = phi(z)
     a = z * cdf
@@ -75,7 +76,7 @@ def descend(
 def last_backward(
     grad, inverse, unit, error, pushed, m, gain, K: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr
 ):  # fmt: skip
-    """What `descent._last_backward` says: from the gradient of u those of h, of v, and of the gain token by token."""
+    """As `descent._last_backward`: from the gradient of u, those of h and v, and that of the gain for each token."""
     if NORM:
         p, q = mean(grad, unit, K), mean(pushed, grad, K)
         grad_pushed = (grad - unit * p) * inverse

@@ -1,6 +1,6 @@
-"""The chunk loop of a memory of depth 2 for torch: one launch forward, one backward, however many chunks there are.
+"""The kernels of the chunk loop of depth 2 for torch: one launch forward, one backward, however many chunks there are.
 
-What `fused.descend_and_read` computes, with the same arguments. Shapes as in chunkwise.py.
+Arguments and results are those of `fused.descend_and_read`. Shapes as in chunkwise.py.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def descend_and_read(
     start: Sequence[Tensor],
     low: bool = False,
 ) -> tuple[Tensor, list[Tensor]]:
-    """As `fused.descend_and_read`, of two layers. `low` multiplies in tf32; else fp32 stays fp32."""
+    """As `fused.descend_and_read`, for two layers. With `low` products are in tf32; else fp32 stays fp32."""
     y, *kept = _Deep.apply(plan, replace(net, gain=None), low, net.gain, *tokens, *rates, *start)  # type: ignore[no-untyped-call]
     return y, kept
 
@@ -91,7 +91,7 @@ class _Deep(torch.autograd.Function):
 
 
 def _kept(states: Tensor, after: Tensor, start: Tensor, to_start: bool) -> Tensor:
-    """W after the chunks to keep, [X, len(keep), K, E]."""
+    """[X, len(keep), K, E]: W after the chunks to keep."""
     own = states[:, :, 0].index_select(0, after).transpose(0, 1)
     if not to_start:
         return own.contiguous()
@@ -99,5 +99,5 @@ def _kept(states: Tensor, after: Tensor, start: Tensor, to_start: bool) -> Tenso
 
 
 def _or(x: Tensor | None, other: Tensor) -> Tensor:
-    """A place for what is not there: the kernel does not look at it."""
+    """`x`, or `other` as a placeholder where `x` is None; the kernel does not read it."""
     return other if x is None else x

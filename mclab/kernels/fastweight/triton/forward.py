@@ -1,7 +1,7 @@
-"""The chunk loop of a memory of depth 2, forward: descent and every token's read, chunk after chunk in one program.
+"""The chunk loop of a memory of depth 2, forward: one program descends and reads chunk after chunk of a sequence.
 
 Equations of mclab/kernels/fastweight/fused.py. Shapes: M chunks, X sequences (with heads, and segments where they
-restart), C tokens, s slots of a state (W or its distance from W^0, then the momentum), K width, E = 4 K.
+restart), C tokens, s slots of a state (W or W - W^0, then the momentum), K width, E = 4 K.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -20,8 +20,10 @@ def forward(
     TO_START: tl.constexpr, LAST: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr, SKIP: tl.constexpr,
     IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """q, k, v and y [M, X, C, K], writes [M, X, C, C], factors and ends [M, X, C, s], mix [M, X, s, s], gain [X, K],
-    start [X / each, K, E], states [M (+ 1 where `LAST`), X, s, K, E]: those carried into each chunk, which are written.
+    """Read q, k and v [M, X, C, K], writes [M, X, C, C], factors and ends [M, X, C, s], mix [M, X, s, s], gain [X, K]
+    and start [X / each, K, E]; write y [M, X, C, K] and states.
+
+    states [M (+ 1 where `LAST`), X, s, K, E] are those carried into each chunk.
     """
     E: tl.constexpr = 4 * K
     EP: tl.constexpr = 4 * KP

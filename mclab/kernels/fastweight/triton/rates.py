@@ -1,6 +1,7 @@
-"""From the rates of a chunk's tokens to how their writes enter later tokens' weights, and back: the equations of
-mclab/kernels/fastweight/rates.py, with decay and momentum. A program is a chunk of a sequence; chunks do not wait for
-each other. Shapes: Q chunks of all sequences, C tokens, padded to CP.
+"""How the writes of a chunk's tokens enter later tokens' weights, computed from their rates, forward and backward.
+
+Equations of mclab/kernels/fastweight/rates.py, with decay and momentum. Each program computes one chunk of one
+sequence, independently of the others. Shapes: Q chunks of all sequences, C tokens, padded to CP.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -23,8 +24,7 @@ from mclab.kernels.tiles import (
 
 @triton.jit
 def known(eta, log_alpha, log_beta, C, CP: tl.constexpr, SUM: tl.constexpr):
-    """What both kernels need of a chunk: eta, La, Lb, c = La Lb, A, B, and the running sum of log beta; `first` is
-    beta_0."""
+    """Return what both kernels need of a chunk: eta, La, Lb, c = La Lb, A, B, b_C and beta_0."""
     e = numbers(eta, 0, C, CP, 1)
     logs = numbers(log_beta, 0, C, CP, 1)
     total_alpha, alpha = products(numbers(log_alpha, 0, C, CP, 1), CP)
@@ -38,8 +38,10 @@ def known(eta, log_alpha, log_beta, C, CP: tl.constexpr, SUM: tl.constexpr):
 def forward(
     eta, log_alpha, log_beta, last, writes, factors, ends, mix, X, C, CP: tl.constexpr, SUM: tl.constexpr
 ):  # fmt: skip
-    """eta and logarithms [M, X, C], `last` [M] each chunk's last place; writes [M, X, C, C], factors and ends
-    [M, X, C, 2], mix [M, X, 2, 2]."""
+    """Read eta and the logarithms [M, X, C] and `last` [M], the index of each chunk's last token; write the results.
+
+    These are writes [M, X, C, C], factors and ends [M, X, C, 2], mix [M, X, 2, 2].
+    """
     q = tl.program_id(0).to(tl.int64)
     end = tl.load(last + q // X)
     e, _, beta, both, decay, carry, momentum, _ = known(
@@ -62,7 +64,7 @@ def backward(
     eta, log_alpha, log_beta, last, dwrites, dfactors, dends, dmix, deta, dlog_alpha, dlog_beta, X, C,
     CP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """As `_Momentum` of rates.py, with the last token's part in ends and mix."""
+    """As the backward pass of `_Momentum` in rates.py, plus what the last token gets through ends and mix."""
     q, place = tl.program_id(0).to(tl.int64), tl.arange(0, CP)
     end = tl.load(last + q // X)
     e, alpha, beta, both, decay, carry, momentum, first = known(

@@ -1,6 +1,6 @@
-"""What a chunk's rates come to, for torch: one launch forward, one backward, for all chunks of all sequences.
+"""The kernels of a chunk's coefficients for torch: one launch forward, one backward, for all chunks of all sequences.
 
-What `steps` of `coefficients` gives where there are decay and momentum. Shapes as in chunkwise.py.
+The result is that of `steps.steps(coefficients(rates), ends)` with decay and momentum. Shapes as in chunkwise.py.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ WARPS = {16: 1, 32: 4}
 
 
 def steps(rates: Rates, ends: Sequence[int]) -> Steps:
-    """From rates [M, X, C], of which none is None. Products are exact in every precision of training."""
+    """The `Steps` of `rates` [M, X, C], none of which may be None. Products are exact in every training precision."""
     writes, factors, at_end, mix = _Steps.apply(*rates, tuple(ends))  # type: ignore[no-untyped-call]
     return Steps(writes, 2, factors, mix, at_end)
 

@@ -1,10 +1,11 @@
 """Flash-GRM, backward: one kernel by rows (dq, du, the gradient of logits), one by columns (dk, dv, dp); no atomics.
 
-With lse of the forward pass gamma = exp(r - lse) is known at once. dgamma_t^(n) is the sum over j in n of
-(q_t . k_j) (dy_t . v_j), and dr = gamma (dgamma - delta) with delta_t = sum_n gamma dgamma = dy_t . y_t, as in
-FlashAttention. Where a segment is wider than a tile, dgamma_t^(n) is q_t times what dq_t gets of the segment, and u_t
-meets the sum of its keys; by columns a past segment's gamma and dgamma come of that sum and of its state, the sum of
-k v^T, and t's own of what the rows left.
+With lse from the forward pass, gamma = exp(r - lse) is known at once. dgamma_t^(n) is the sum over j in n of (q_t .
+k_j) (dy_t . v_j), and dr = gamma (dgamma - delta) with delta_t = sum_n gamma dgamma = dy_t . y_t, as in FlashAttention.
+Where a segment is wider than a tile, the kernel by rows computes dgamma_t^(n) as q_t times the segment's contribution
+to dq_t before gamma, and r as u_t times the sum of the segment's keys. The kernel by columns computes gamma and dgamma
+of a past segment from that sum and from the segment's state, the sum of k v^T; for t's own segment it loads what the
+kernel by rows has stored.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -36,8 +37,10 @@ def rows_backward(
     K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, VP: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr,
     SP: tl.constexpr, MANY: tl.constexpr, GATE: tl.constexpr, MEAN: tl.constexpr, IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """As `forward`. delta, own_gamma and own_dr [G, T] are for the columns: dy . y, and of t's own segment gamma and
-    dr times the score's factor."""
+    """The programs are as in `forward`. delta, own_gamma and own_dr [G, T] are results for the kernel by columns.
+
+    delta is dy . y; own_gamma and own_dr are, for t's own segment, gamma and dr times the score's factor.
+    """
     NSEG: tl.constexpr = BN // SP
     g, rows, own, last, k, v, p, q_rows, u_rows = opened(q, k, v, u, p, T, S, K, V, KP, BT, GATE)
     inside, dy_rows = rows < T, load(dy + g * T * V, rows, T, V, VP)
@@ -105,7 +108,7 @@ def rows_backward(
             tl.store(own_dr + g * T + rows, dr * factor, mask=mine)
             if GATE == INPUT:
                 tl.store(dlogits + g * T * N + rows.to(tl.int64) * N + n, dr, mask=inside)
-    if GATE == INPUT:  # what no row of the block sees
+    if GATE == INPUT:  # segments that no row of the block sees
         tile: tl.constexpr = NSEG if MANY else 1
         for n0 in range((last // S // tile + 1) * tile, N, tile):
             segments = n0 + tl.arange(0, tile)
@@ -123,7 +126,10 @@ def columns_backward(
     K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, VP: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr,
     SP: tl.constexpr, MANY: tl.constexpr, GATE: tl.constexpr, MEAN: tl.constexpr, IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """One program a sequence and head, and tile of columns: NSEG segments, or tile b of segment n."""
+    """There is one program for each sequence and head and each tile of columns.
+
+    A tile is NSEG segments, or a part of segment n.
+    """
     NSEG: tl.constexpr = BN // SP
     g = tl.program_id(0).to(tl.int64)
     q, k, u, p, v, dy = q + g * T * K, k + g * T * K, u + g * T * K, p + g * T * K, v + g * T * V, dy + g * T * V

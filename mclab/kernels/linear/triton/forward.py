@@ -1,6 +1,7 @@
-"""Flash-GRM, forward: y_t = sum_n gamma_t^(n) sum_{j in n, j <= t} (q_t . k_j) v_j, with gamma the softmax over n of
-scale <u_t, pool_n>, of logits that are given, or one. Softmax and sum go on segment by segment, as in online softmax
-(Milakov & Gimelshein 2018, arXiv 1805.02867).
+"""Flash-GRM, forward: y_t = sum_n gamma_t^(n) sum_{j in n, j <= t} (q_t . k_j) v_j.
+
+gamma is the softmax over n of scale <u_t, pool_n> or of given logits, or 1. The softmax and the sum are computed
+segment by segment, as in online softmax (Milakov & Gimelshein 2018, arXiv 1805.02867).
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -30,8 +31,11 @@ def forward(
     K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, VP: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr,
     SP: tl.constexpr, MANY: tl.constexpr, GATE: tl.constexpr, MEAN: tl.constexpr, IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """One program a sequence and head, and BT tokens. q, u, p and k [G, T, K], v and y [G, T, V], logits [G, T, N], lse
-    [G, T]: the logarithm of the softmax's divisor."""
+    """There is one program for each sequence and head and each BT tokens.
+
+    It reads q, u, p and k [G, T, K], v [G, T, V] and logits [G, T, N], and writes y [G, T, V] and lse [G, T], the
+    logarithm of the softmax's divisor.
+    """
     NSEG: tl.constexpr = BN // SP
     g, rows, own, last, k, v, p, q_rows, u_rows = opened(q, k, v, u, p, T, S, K, V, KP, BT, GATE)
     top = tl.zeros([BT], SUM) - float("inf")

@@ -1,4 +1,4 @@
-"""Flash-GRM for torch: one launch forward, two backward, and nothing of the size of tokens times segments in memory.
+"""The Flash-GRM kernels for torch: one launch forward, two backward, no tensor of tokens times segments in memory.
 
 Shapes: G = R*B*H folded, T time, K key width, V value width, S segment length, N segments.
 """
@@ -22,22 +22,23 @@ class Tile(NamedTuple):
     stages: int
 
 
-#: By padded width, the wider of K and V: of fp32, whose products are exact and use no tensor core, and of bf16. A table
-#: and no autotuning: what is chosen is the same on every machine, and needs no device to be compiled. The largest tiles
-#: whose registers suffice (`python -m benchmarks compile`).
+#: The tiles by padded width (the larger of K and V), for fp32, whose products are exact and use no tensor core, and for
+#: bf16. It is a table without autotuning: so the choice is the same on every machine, and kernels can be compiled
+#: without a device. These are the largest tiles for which the registers suffice (`python -m benchmarks compile`).
 FP32 = {16: Tile(16, 32, 4, 1), 32: Tile(16, 16, 4, 1), 64: Tile(16, 16, 4, 1)}
 BF16 = {16: Tile(32, 32, 4, 2), 32: Tile(32, 32, 4, 1), 64: Tile(32, 32, 4, 2), 128: Tile(32, 32, 8, 2)}
 
 
 def tile(width: int, low: bool) -> Tile:
-    """For a head of this width."""
+    """The tile for a head of this width."""
     return (BF16 if low else FP32)[power_of_two(width, 16)]
 
 
 def gated_read(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int, low: bool = False) -> Tensor:
-    """y_t = sum_n gamma_t^(n) sum_{j in n, j <= t} (q_t . k_j) v_j, [G, T, V], for any T: the last one may be short.
+    """[G, T, V]: y_t = sum_n gamma_t^(n) sum_{j in n, j <= t} (q_t . k_j) v_j.
 
-    `low` multiplies in bf16 and adds in fp32; else fp32 stays fp32, without tf32. First derivatives only.
+    T may have any value: the last segment may be short. `low` multiplies in bf16 and adds in fp32; else fp32 stays
+    fp32, without tf32. First derivatives only.
     """
     made: Tensor = _GatedRead.apply(  # type: ignore[no-untyped-call]
         q, k, v, gate.u, gate.pooled, gate.logits, gate.scale, gate.mean, segment, low
@@ -108,7 +109,7 @@ class _GatedRead(torch.autograd.Function):
 
 
 def tiles_of_columns(T: int, S: int, known: dict[str, Any]) -> int:
-    """Programs of the backward pass by columns, for one sequence and head."""
+    """The number of programs of the backward pass by columns, for one sequence and head."""
     segments, BN = -(-T // S), known["BN"]
     return -(-segments // (BN // known["SP"])) if known["MANY"] else segments * -(-S // BN)
 
