@@ -41,7 +41,7 @@ def table(
     if underline and form != "tex":
         raise ConfigError("--second: goes with --format tex")
     if as_json and form != "text":
-        raise ConfigError(f"--json: is a format of its own, --format {form} another; keep one")
+        raise ConfigError(f"--json: cannot be used together with --format {form}; give only one of them")
     if (study := trials(folder)) is not None:
         of.only_for_grids(baseline, folder)
         return _sweep(study, folder, form, out or folder, as_json)

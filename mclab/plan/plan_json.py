@@ -258,6 +258,6 @@ def _check_cell(plan: _Plan, cell: _Cell) -> None:
     for candidate in cell.candidates:
         refuse_large(candidate.values)
         if candidate.values.keys() != set(plan.select.over if plan.select else ()):
-            raise ValueError(f"row {cell.name} chooses among other keys than select names")
+            raise ValueError(f"row {cell.name}: its candidates set other keys than `select` has")
         if candidate.runs.keys() != set(map(str, plan.seeds)):
             raise ValueError(f"row {cell.name} has runs of other seeds than the plan")

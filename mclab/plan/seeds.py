@@ -90,9 +90,10 @@ class Until:
 
 
 def until_from(data: Mapping[str, Any], source: Source) -> tuple[Until, int]:
-    """Return the rule that a grid's `seeds` mapping gives, without the resolution, and its first seed.
+    """Return the stopping rule of a grid's `seeds` mapping, and the first seed to use.
 
-    Raises `ConfigError` for an unknown key, looks that do not increase, and shares that add up to more than 5 %.
+    The rule's `step` (the metric's resolution) is not set yet. Raises `ConfigError` for an unknown key, looks that do
+    not increase, and shares that add up to more than 5 %.
     """
     for key in data:
         if key not in KEYS:

@@ -113,7 +113,7 @@ def look(
     """
     (n,) = {len(values) for values in gaps.values()} or {rule.looks[0]}
     if n not in rule.looks:
-        raise ValueError(f"{n} seeds: the looks are at {', '.join(map(str, rule.looks))}")
+        raise ValueError(f"no look is planned at {n} seeds; the looks are at {', '.join(map(str, rule.looks))}")
     share, left = rule.share(n), rows - told
     found: dict[Key, Settled] = {}
     measured = {row: gap_of(values, share, rule.step) for row, values in gaps.items()}
@@ -133,9 +133,10 @@ def look(
 
 
 class Looks(Generic[Key]):
-    """The state of a sequential comparison between looks: the rows that are `open`, and the last result of each row.
+    """The state of a sequential comparison between two looks.
 
-    `rows` are the rows that the plan compares. `settled` has the last result of each row that has had a look.
+    `rows` are all compared rows, `open` those that still need seeds. `settled` holds the latest result of each row
+    that has had a look, also if that result is that the row is open.
     """
 
     def __init__(self, rule: Until, rows: Sequence[Key]) -> None:

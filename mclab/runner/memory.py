@@ -42,8 +42,9 @@ PROCESS = 250 * 2**20
 class Memory(NamedTuple):
     """Bytes of memory that training takes on its device.
 
-    `parameters` are with their gradients and AdamW's moments; `activations` are those of one step, with kept memories
-    and what is read from them; `data` are the sequences.
+    `parameters` counts the parameters, their gradients and AdamW's moments; `activations` those of one step, with the
+    cached memories and the values read from them; `logits` the logits of the scored tokens; `data` the token
+    sequences.
     """
 
     parameters: int

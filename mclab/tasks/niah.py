@@ -118,7 +118,9 @@ def _core(config: NiahTask, samples: Tensor, first: Tensor | None, attempts: Ten
 
 
 def _distinct(stream: Tensor, count: int, size: int) -> Tensor:
-    """[N, count] int64: for each of the keys `stream` [N], `count` different numbers below `size`."""
+    """[N, count] int64: for each random stream (`stream` [N] holds their keys), `count` different random numbers from
+    0 to `size` - 1.
+    """
     return distinct(words(stream, words_for((size,))).unsqueeze(-2), count, (size,)).squeeze(-2)
 
 

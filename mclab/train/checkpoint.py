@@ -140,8 +140,11 @@ def _origin(run: RunConfig, pack: Pack) -> dict[str, Any]:
 
 
 def _checked(path: Path, agreed: dict[str, Any], pack: Pack) -> _Read:
-    """Read the file of one replica. Raises `ValueError` with the reason if it lacks the facts `agreed` or is
-    damaged."""
+    """Read the checkpoint of one replica.
+
+    Raises `ValueError` with the reason if its metadata differ from `agreed`, its tensors do not fit the model, or it
+    is damaged.
+    """
     tensors, facts = read(path)
     for key, own in agreed.items():
         if facts.get(key) != own:

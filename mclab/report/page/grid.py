@@ -137,9 +137,9 @@ def _plots(summary: Summary, curve: Curve) -> Iterator[Block]:
 
 
 def _kinds(summary: Summary) -> Iterator[str]:
-    """Yield the kinds to draw, without those that would repeat another figure.
+    """Yield the kinds of figure to draw for this grid, without those that would show the same as another one.
 
-    E.g. `capacity` is left out where the slices are numbers of items already.
+    E.g. `capacity` is left out where the `slices` figure already shows accuracy against the number of items.
     """
     yield "accuracy"
     yield from ["points"] * (numeric_axis(summary) is not None)

@@ -96,7 +96,9 @@ def number(value: float, metric: Metric, sign: str = "") -> str:
 
 
 def _ours(entry: Entry, metric: Metric) -> str:
-    """Return, e.g., `41.2 ± 3.1`: mean, half of its interval, and the mark of an entry that gets no verdict."""
+    """Return our result, e.g. `41.2 ± 3.1 (at chance)`: the mean, the half-width of its interval and, if the entry
+    gets no verdict, the reason in brackets.
+    """
     mark = f" ({entry.mark})" if entry.mark else ""
     spread = entry.spread
     if spread.mean is None:

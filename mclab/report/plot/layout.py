@@ -62,7 +62,7 @@ class Layout:
 
     @property
     def style(self) -> dict[str, Any]:
-        """The settings of matplotlib that the layout changes in mclab's style."""
+        """The matplotlib rcParams (font sizes) with which this layout overrides mclab's style."""
         return {"font.size": self.text, "axes.titlesize": self.text, "axes.labelsize": self.text}
 
 

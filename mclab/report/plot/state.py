@@ -153,7 +153,11 @@ def front(found: Sequence[Path], part: str) -> list[tuple[float, float, Path]]:
 
 
 def _draw_front(panel: Axes, found: Sequence[Path], part: str) -> None:
-    """Draw the front as a broad grey step line, with the names of its lines where it rises by at least `RISE`."""
+    """Draw the Pareto front (accuracy against state size) as a broad grey step line.
+
+    Where accuracy rises by at least `RISE`, the name of the row whose point causes the rise is written, each name
+    once.
+    """
     points = front(found, part)
     xs, ys = [log2(size) for size, _, _ in points], [mean for _, mean, _ in points]
     panel.plot(xs, ys, color=GREY, alpha=0.22, linewidth=6, drawstyle="steps-post", zorder=0.5)

@@ -157,7 +157,9 @@ def _sizes(rows: Sequence[Row]) -> str:
 
 
 def _search_and_confirmation(found: Confirmed) -> Iterator[str]:
-    """Yield whether the most important axis of the search also has the largest significant difference in the grid."""
+    """Yield a sentence: is the axis that the search ranks first also the one with the largest significant difference
+    in the confirming grid?
+    """
     apart = [
         (abs(row.difference.mean or 0.0), choice, row)
         for choice in found.choices

@@ -62,7 +62,9 @@ class Effect:
 
     @property
     def apart(self) -> bool:
-        """True where the effect is significantly different from 0 and none of its cells has a mark."""
+        """True where the effect differs significantly from 0 and none of its cells has a warning mark
+        (`table.accuracy.marks`).
+        """
         return self.p is not None and self.p < ALPHA and not self.unmended
 
     @property

@@ -17,7 +17,8 @@ Column = tuple[str, Any, Sequence[Any]]
 def series(name: str, dtype: Any, values: Sequence[Any]) -> pl.Series:
     """Return a column of type `dtype`, with null for `None`.
 
-    Without `dtype`, the type is boolean or a number where all values are, else text.
+    Without `dtype`, the type follows from the values that are not `None`: boolean if all are booleans, integer or
+    float if all are numbers, else text.
     """
     if dtype is not None:
         return pl.Series(name, values, dtype=dtype)
