@@ -2,8 +2,8 @@
 
 A *pack* is several runs that differ only in seed, learning rate and other scalars, trained as one batched model.
 
-- `loop`: `train_pack`, from configs to outcomes. `step`: one training step, captured as one graph on CUDA. `pack`: the model
-  of all replicas with its optimiser; `optim`: AdamW and the learning rate's schedule.
+- `loop`: `train_pack`, from configs to outcomes. `step`: one training step, captured as one graph on CUDA.
+- `pack`: the model of all replicas with its optimiser; `optim`: AdamW and the learning rate's schedule.
 - `data`: training batches. `evaluate`: accuracy and loss on valid and test. `routing`: the random draws that teach
   `ssc` which memories to read.
 - Files: `checkpoint` (resume), `weights` (a trained model), both written by `tensor_file`.
