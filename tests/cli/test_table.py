@@ -31,7 +31,7 @@ def test_a_table_in_other_formats_is_the_file_of_that_name(finished: Path) -> No
     one_line(
         mclab("table", finished, "--format", "latex"), "--format: 'latex' is not one of text, md, tex, csv, parquet"
     )
-    one_line(mclab("table", finished, "--format", "md", "--json"), "keep one")
+    one_line(mclab("table", finished, "--format", "md", "--json"), "give only one of them")
 
 
 def test_the_table_ends_with_a_command_that_works_when_pasted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
