@@ -19,6 +19,6 @@ BF16 = 3e-2
 #: and fp32's, whose rounding of 6e-8 a product adds up. With products in bf16 (4e-3) or tf32 (5e-4) on a GPU, where
 #: nothing has been measured yet.
 TRITON = {"float64": 1e-12, "float32": 3e-6, "bfloat16": 2e-2}
-#: The chunk loop, likewise: torch's own form is off by up to 2.2e-5 in fp32 in these cases, in which the norm of a
-#: short vector grows rounding.
-LOOP = {**TRITON, "float32": 4e-5}
+#: The chunk loop, likewise: the norm of a short vector grows rounding. Where torch's own fp32 form is off by more than
+#: half of this, as in one case of the full set (2.2e-5), twice its error is allowed (kernels/against.py).
+LOOP = {**TRITON, "float32": 1e-5}
