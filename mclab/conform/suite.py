@@ -129,6 +129,8 @@ def kind_of(word: str) -> str:
         known = [each for words in WORDS.values() for each in words]
         near = did_you_mean(word, known, "; ")
         raise ConfigError(f"{word}: is no memory, gate, aggregation or task, and no dotted path{near}")
+    if word.endswith(".py"):
+        raise ConfigError(f"{word}: is a file; write {word.removesuffix('.py')}.NAME, NAME being the class or function")
     part = Part("mixer", word, word, word, {})
     check_part(part)  # its error suggests what was probably meant
     thing = imported(part)

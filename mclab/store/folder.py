@@ -268,9 +268,8 @@ class Store(Records):
     def put(self, run: RunConfig, outcome: Outcome) -> None:
         """Store a run's outcome: first weights and curve, then the record, so that a run with a record has them too.
 
-        An `oom` or `failed` record is replaced, a final one never is; a damaged one is moved aside. After a final
-        outcome the run's checkpoints are removed. Raises `StoreError` if something cannot be written; what was stored
-        before is unharmed.
+        An `oom` or `failed` record is replaced, a final one never is; a damaged one is moved aside. A final outcome
+        removes the run's checkpoints. Raises `StoreError` if a file cannot be written; what was stored is unharmed.
         """
         name, before = run_id(run), self.lookup(run_id(run))
         assert before is None or before.status not in FINAL, f"run {name} is stored already"

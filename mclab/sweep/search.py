@@ -117,11 +117,7 @@ class Search:
         return True
 
     def _advance(self, pool: Pool) -> None:
-        """Tell the study which trials have ended, and claim more.
-
-        If the study is silent for too long, no more trials are claimed, but runs that have begun are trained to their
-        end and stored.
-        """
+        """Tell the study which trials have ended, and claim more; if it is silent, only finish runs that have begun."""
         try:
             self._tell_study()
             if self.tally.stopped is None:
@@ -272,11 +268,7 @@ class Search:
         return end_of([record for record in records if record], self._store.curve, self._shared.space.objectives)
 
     def _step(self, pack: Pack, step: int, steps: int) -> None:
-        """Handle the progress of a pack.
-
-        If this process trains, the study is told how far its trials are. If only one trial runs at a time, its step is
-        shown.
-        """
+        """Tell the study how far a pack's trials are, if this process trains, and show the step of a lone trial."""
         if self._stage:
             self._stage, self._began = "", time.monotonic()
         if self._in_process and (not steps or time.monotonic() - self._noted > BEAT):

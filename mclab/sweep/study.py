@@ -147,10 +147,7 @@ class Shared:
         return len(self.counted(trials)) + running < self.most
 
     def _begun(self, trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
-        """Return a running trial that is asked for but not claimed, if there is one.
-
-        Its process died before it signed the trial, or an exchange of this process with the study was cut.
-        """
+        """Return a running trial that nobody claimed, if any: its process died or its exchange was cut."""
         for trial in trials:
             if trial.state == TrialState.RUNNING and trial.number not in self._mine:
                 owner = trial.user_attrs.get("owner")
@@ -273,10 +270,7 @@ class Shared:
             return len(own)
 
     def retry_failed(self) -> int:
-        """Enqueue again the trials that failed or ran out of memory, and return how many these are.
-
-        `asked` is raised to the number of trials that are over, so that all of them are tried.
-        """
+        """Enqueue the failed and out-of-memory trials again, `asked` raised to reach them all; return their number."""
         tried = set[int]()
         self._patiently(lambda: self._retry_failed(tried))
         return len(tried)
@@ -296,10 +290,7 @@ class Shared:
         return beating(self._beat)
 
     def _beat(self, count: int) -> None:
-        """Write this process's number to the study.
-
-        While that fails, other processes may not reach the study either, so that their silence says nothing.
-        """
+        """Write this process's number to the study. While that fails, the silence of other processes says nothing."""
         try:
             self.study.set_user_attr(f"{BEAT}{self.me.name}", count)
         except Exception:
