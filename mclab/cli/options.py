@@ -21,7 +21,8 @@ GridAndOverrides = Annotated[
         show_default=False,
     ),
 ]
-Grid = Annotated[Path | None, typer.Option("--grid", metavar="FILE", help="The grid, as an option.")]
+#: A list, so that a second one is refused and not taken silently.
+Grid = Annotated[list[Path] | None, typer.Option("--grid", metavar="FILE", help="The grid, as an option.")]
 Only = Annotated[
     list[str] | None,
     typer.Option(
@@ -154,23 +155,25 @@ def one_of(what: str, given: str, known: Sequence[str]) -> str:
     raise ConfigError(f"{what}: {given!r} is not one of {', '.join(known)}{hint}")
 
 
-def file_and_overrides(verb: str, option: str, given: Path | None, words: Sequence[str]) -> tuple[Path, list[str]]:
+def file_and_overrides(
+    verb: str, option: str, given: Sequence[Path] | None, words: Sequence[str]
+) -> tuple[Path, list[str]]:
     """The file that a command runs, and its overrides.
 
-    The file is `given` by an option, or is the one argument in `words` without `=`; the other arguments are the
+    The file is the one `given` by the option, or the one argument in `words` without `=`; the other arguments are the
     overrides. Raises `ConfigError` where there is no file, or more than one.
     """
     files = [word for word in words if "=" not in word]
     overrides = [word for word in words if "=" in word]
     what = option.removeprefix("--")
-    if not files and given is None:
+    named = [*files, *(f"{option} {path}" for path in given or ())]
+    if not named:
         raise ConfigError(f"mclab {verb}: give a {what}, e.g. mclab {verb} my.yaml (see mclab {verb} --help)")
     if strange := [word for word in files if not word.endswith((".yaml", ".yml")) and not Path(word).exists()]:
         raise ConfigError(f"{strange[0]}: is no file and no override; write key=value, e.g. train.steps=50")
-    if len(files) + (given is not None) > 1:
-        other = f"{option} {given}" if given is not None else files[1]
-        raise ConfigError(f"{files[0]}: a {what} is given twice, the other is {other}; keep one")
-    return given or Path(files[0]), overrides
+    if len(named) > 1:
+        raise ConfigError(f"{named[0]}: a {what} is given twice, the other is {named[1]}; keep one")
+    return Path(files[0]) if files else next(iter(given or ())), overrides
 
 
 def only_for_grids(baseline: str | None, folder: Path) -> None:

@@ -25,7 +25,9 @@ SpaceAndOverrides = Annotated[
         show_default=False,
     ),
 ]
-SpaceFile = Annotated[Path | None, typer.Option("--space", metavar="FILE", help="The search space, as an option.")]
+SpaceFile = Annotated[
+    list[Path] | None, typer.Option("--space", metavar="FILE", help="The search space, as an option.")
+]
 Trials = Annotated[
     int, typer.Option("--trials", metavar="N", min=1, max=1_000_000, help="Finished trials that the study shall have.")
 ]
