@@ -36,9 +36,9 @@ def test_a_grid_that_is_none(here: Path, name: str) -> None:
 BAD_WORDS = {
     "no folder as grid": ("--grid .", ".: cannot be read: is a directory"),
     "no grid": ("", "mclab ablate: give a grid, e.g. mclab ablate my.yaml (see mclab ablate --help)"),
-    "two options": (
+    "grid options, two of them": (
         "--grid tiny.yaml --grid other.yaml",
-        "--grid tiny.yaml: a grid is given twice, the other is --grid o",
+        "--grid tiny.yaml: a grid is given twice, the other is --grid other.yaml; keep one",
     ),
     "grid as both": ("tiny.yaml --grid other.yaml", "tiny.yaml: a grid is given twice, the other is --grid other.yaml"),
     "grids, two of them": (
