@@ -1,12 +1,15 @@
 """The device that a command's options stand for, and the scheduler that is not there."""
 
 import socket
+from dataclasses import replace
 
 import pytest
 
 from mclab.config.options import RunOptions
+from mclab.config.run import RunConfig
 from mclab.config.strict import ConfigError
-from mclab.runner.devices import check_scheduler, here, resolved
+from mclab.runner.devices import check_scheduler, here, resolved, unmet
+from mclab.runner.execute import ALONE
 
 
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,3 +39,11 @@ def test_addresses() -> None:
         check_scheduler(f"tcp://127.0.0.1:{port}")
     with pytest.raises(ConfigError, match=f"nothing answers at tcp://127.0.0.1:{port}"):
         resolved(RunOptions("cpu", scheduler=f"tcp://127.0.0.1:{port}"))
+
+
+def test_says_once_for_each_rule_what_no_triton_kernel_computes() -> None:
+    runs = [RunConfig.model_validate({"seed": seed, "model": {"pattern": ["titans", "conv/3"]}}) for seed in (0, 1)]
+    told = list(unmet(runs, replace(ALONE, kernels="triton")))
+    reasons = {"titans": "Triton needs a CUDA device, not cpu", "conv": "mclab has no Triton kernel for it"}
+    assert told == [f"--kernels triton: {rule} is computed by torch's forms: {why}" for rule, why in reasons.items()]
+    assert not list(unmet(runs, replace(ALONE, kernels="auto")))

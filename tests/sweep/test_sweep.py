@@ -1,9 +1,7 @@
 """`mclab sweep` from the file to the table."""
 
 import json
-import re
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -13,7 +11,7 @@ from mclab.config.run import RunConfig
 from mclab.plan.space_load import load_space
 from mclab.plan.space_trials import from_dict
 from mclab.store import StoreError
-from tests.commands import fine, mclab, one_line, records, snapshot
+from tests.commands import fine, mclab, one_line, records
 from tests.sweep.bench import BASE, SIX, SPACE, TWELVE, FakeTraining, frozen, journal, space_file, trials
 
 
@@ -171,25 +169,6 @@ def test_two_objectives_have_a_front(here: Path, training: FakeTraining) -> None
     assert done.out
 
 
-def test_a_dry_run_says_what_would_be_searched_and_writes_nothing(here: Path) -> None:
-    path = space_file(here, f"question: What matters?\n{SPACE}")
-    before = snapshot(here)
-    done = fine(*words(path, "--trials", 50, "--dry-run"))
-    assert snapshot(here) == before
-    for piece in (
-        "What matters?", "model.mixer.k          1 to 3 when {model.mixer.aggregate: ssc}", "train.lr",
-        "0.001 to 0.1 (log)", "maximize valid.accuracy; sampler random, pruner none; a continuous space",
-        "50 trials; 25,600 training tokens if all are like the base", "into o",
-    ):  # fmt: skip
-        assert piece in done.out
-    facts = fine(*words(path, "--trials", 50, "--dry-run", "--json")).json
-    assert (facts["points"], facts["trials"], facts["space"]["model.mixer.gate"]) == (
-        None,
-        50,
-        "[context, input, none]",
-    )
-
-
 def test_json_is_the_study(here: Path, training: FakeTraining) -> None:
     facts = fine(*words(space_file(here), "--trials", 2, "--json")).json
     assert (facts["finished"], facts["ran"], facts["answered"]) == (2, {"done": 2}, 0)
@@ -227,54 +206,6 @@ def test_trials_of_one_shape_train_together_and_others_apart(here: Path, trainin
         Search(study, store, RunOptions("cuda", 1), Lines(print), print).go()
     assert sum(training.packs) == 16
     assert len(training.packs) == 2
-
-
-def test_until_the_first_trial_begins_workers_are_starting_and_the_time_is_what_was_predicted(
-    here: Path, training: FakeTraining, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The workers are this process, for speed; what is told is what two would make of it."""
-    from mclab.config.options import RunOptions
-    from mclab.runner import Ahead
-    from mclab.store import Store
-    from mclab.sweep import search
-    from mclab.workers import open_pool
-    from tests.sweep.bench import a_space, shared
-
-    def here_alone(how: RunOptions, workers: int, **more: Any) -> Any:
-        return open_pool(how, 1, **more)
-
-    monkeypatch.setattr(search, "open_pool", here_alone)
-    seen: list[tuple[str, Ahead | None]] = []
-    with Store(here / "o") as store:
-        study = shared(journal(here / "o"), a_space(here), 3)
-        hear = lambda now: seen.append((now.stage(), now.ahead()))  # noqa: E731
-        search.Search(study, store, RunOptions("cpu", 2), hear, print).go()
-    stages = [stage for stage, _ in seen]
-    assert stages[0] == "starting 2 workers"
-    assert set(stages[2:]) == {""}
-    first, last = seen[0][1], seen[-1][1]
-    assert first is not None
-    assert first.least is not None
-    assert 2 < first.least < first.seconds
-    assert last is not None
-    assert last.least is None
-
-
-def test_a_dry_run_goes_by_stored_times_and_counts_what_is_finished(here: Path, training: FakeTraining) -> None:
-    """Six points that took a second each, though their configs say some thousandths."""
-    path = space_file(here, SIX)
-    new = fine(*words(path, "--trials", 6, "--dry-run", "--workers", 1))
-    assert "6 trials; " in new.out
-    assert re.search(r"; about .* on 1 CPU worker \(no stored runs to go by.*\); into o", new.out)
-    fine(*words(path, "--trials", 4))
-    part = fine(*words(path, "--trials", 6, "--dry-run", "--workers", 1))
-    assert "6 trials (4 of them finished); " in part.out
-    assert re.search(r"; about .* on 1 CPU worker \(from 4 stored runs.*\); into o", part.out)
-    facts = fine(*words(path, "--trials", 6, "--dry-run", "--workers", 1, "--json")).json
-    assert (facts["finished"], facts["stored_runs_used"], facts["processes"]) == (4, 4, 1)
-    assert facts["seconds"][0] < facts["seconds"][1]
-    fine(*words(path, "--trials", 6))
-    assert "; nothing left to run; into o" in fine(*words(path, "--trials", 6, "--dry-run")).out
 
 
 def test_a_database_that_is_gone_is_a_line_and_what_was_measured_stays(
