@@ -127,7 +127,7 @@ def test_three_on_a_fresh_database_one_killed_finish_exactly_as_many_as_asked(he
     assert found[lost.number].user_attrs["owner"]["pid"] == victim.pid
     assert len({str(trial.params) for trial in finished}) == asked
     stored = [name for n in range(3) for name in records(here / f"o{n}")]
-    if set(lost.user_attrs.get("run_ids", ())) <= set(records(here / "o0")):
+    if set(lost.user_attrs["run_ids"]) <= set(records(here / "o0")):
         stored.remove(again.user_attrs["run_ids"][0])  # it was killed between its record and its word to the study
     assert sorted(stored) == sorted(trial.user_attrs["run_ids"][0] for trial in finished)
     assert all(f"study s: {asked} of {asked} trials, {asked} distinct points" in each for each in told)
