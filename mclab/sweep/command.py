@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -89,16 +89,23 @@ def _swept(
     space: Space, out: Path, options: Options, content: bytes, say: Say, progress: Callable[[Progress], None]
 ) -> Report:
     """Do the work of `sweep`; `out` is an absolute path."""
-    with Store(out, say=say) as store:
-        place: StudyStorage = _place(options.storage, out, say)
-        with closing(place):
-            try:
-                return _searched(space, place, store, options, content, say, progress)
-            except (StorageInternalError, SQLAlchemyError) as error:
-                reason = cut(" ".join(str(error.__cause__ or error).split()), 200)
-                raise ConfigError(
-                    f"{place.where}: {reason}; what is stored stays, the same command continues from there"
-                ) from error
+    with ExitStack() as stack:
+
+        def opened() -> StudyStorage:
+            return stack.enter_context(closing(_place(options.storage, out, say)))
+
+        # A database that does not answer leaves no folder behind. A journal may be in the folder, which is made first.
+        named = options.storage or ""
+        database = opened() if "://" in named or _PAIRS.search(named) else None
+        store = stack.enter_context(Store(out, say=say))
+        place = database or opened()
+        try:
+            return _searched(space, place, store, options, content, say, progress)
+        except (StorageInternalError, SQLAlchemyError) as error:
+            reason = cut(" ".join(str(error.__cause__ or error).split()), 200)
+            raise ConfigError(
+                f"{place.where}: {reason}; what is stored stays, the same command continues from there"
+            ) from error
 
 
 def _searched(

@@ -17,6 +17,15 @@ def test_an_address_that_is_none_is_a_line_without_the_password(here: Path, addr
     done = mclab("sweep", "--space", space_file(here), "--out", "o", "--trials", 1, "--storage", address)
     one_line(done, "--storage: ", address.replace(":hidden", ""), "write postgresql://USER:PASSWORD@HOST/DATABASE")
     assert "hidden" not in done.err
+    assert not (here / "o").exists()
+
+
+def test_a_server_that_does_not_answer_leaves_no_folder(here: Path) -> None:
+    address = "postgresql://me@127.0.0.1:1/mclab"  # nobody listens on port 1
+    one_line(
+        mclab("sweep", "--space", space_file(here), "--out", "o", "--trials", 1, "--storage", address), "127.0.0.1"
+    )
+    assert not (here / "o").exists()
 
 
 def test_how_to_go_on_is_said_without_the_password(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,6 +46,7 @@ def test_other_forms_of_an_address_are_a_line_too(here: Path, address: str) -> N
     done = mclab("sweep", "--space", space_file(here), "--out", "o", "--trials", 1, "--storage", address)
     one_line(done, "--storage: ", "write postgresql://USER:PASSWORD@HOST/DATABASE")
     assert "hid" not in done.err
+    assert not (here / "o").exists()
 
 
 def test_a_driver_that_quotes_a_password_by_itself_is_not_repeated() -> None:
