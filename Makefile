@@ -30,10 +30,10 @@ sweep: .venv/installed ## search sweeps/quick.yaml: 24 trials in two processes
 	$(BIN)/mclab sweep --space sweeps/quick.yaml --trials 24 --workers 2
 
 test: lint ## lint, then pytest with a cover of all pairs of choices
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 25
 
 test-all: lint ## lint, then pytest with every combination of choices
-	$(BIN)/python -m pytest -n 2 -m ''
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m ''
 
 attack: .venv/installed ## damaged files, kills and flipped bits at full size, about an hour; SEED=N repeats a draw
 	$(BIN)/python -m pytest -n 2 -rA --show-capture=no tests/attack --attack full --seed $(SEED)

@@ -132,10 +132,10 @@ def still_there(group: int) -> list[str]:
 @pytest.mark.parametrize(
     ("workers", "number", "code", "word"),
     [
-        (1, signal.SIGINT, 130, "interrupted"),
+        pytest.param(1, signal.SIGINT, 130, "interrupted", marks=pytest.mark.product),
         (2, signal.SIGINT, 130, "interrupted"),
         (1, signal.SIGTERM, 143, "terminated"),
-        (2, signal.SIGTERM, 143, "terminated"),
+        pytest.param(2, signal.SIGTERM, 143, "terminated", marks=pytest.mark.product),
     ],
 )
 def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(
