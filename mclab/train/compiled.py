@@ -1,11 +1,12 @@
 """The loss of a training step, eager or through torch.compile, whose backward pass is then compiled too.
 
 Each model, shape of batch and phase of a route is one graph, and packs that are alike share it within a process. On
-disk graphs are kept by torch (docs/machines.md). A compiled step computes with torch's forms alone, and what it gives
+disk graphs are kept by torch (docs/grids.md#compiled-steps). A compiled step computes with torch's forms alone, and what it gives
 differs from an eager step by rounding.
 """
 
 import os
+import warnings
 from collections.abc import Callable, Hashable
 from functools import cache
 from typing import Any
@@ -67,8 +68,10 @@ class Loss:
         reason = compile_mode.missing(self.device.type) if self.backend == "inductor" else ""
         try:
             if not reason:
-                loss_R = _compiled(self.backend)(model, *batch)
-                torch.autograd.grad(loss_R, list(model.parameters()), torch.ones_like(loss_R))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # the compiler warns of torch's own code
+                    loss_R = _compiled(self.backend)(model, *batch)
+                    torch.autograd.grad(loss_R, list(model.parameters()), torch.ones_like(loss_R))
         except torch.OutOfMemoryError:
             raise
         except Exception as error:  # whatever a compiler raises
