@@ -67,14 +67,15 @@ def measure(case: str, replicas: int) -> None:
     before = _spent()
     compiled(data, 1)
     first = _spent() - before
+    off = (eager.loss_R - compiled.loss_R).abs().max().item(), (eager.norm_R - compiled.norm_R).abs().max().item()
     count = iter(range(2, run.train.steps))
 
     def both(step: Step) -> None:
         step(data, next(count))
 
     times, others = compare((lambda: both(eager), lambda: both(compiled)), REPEATS, time.process_time)
-    off = (eager.pack.values_RP - compiled.pack.values_RP).abs().max().item()
-    print(f"    first compiled step {first:.1f} s ({compiled.loss.state}); parameters differ by {off:.0e} at most")
+    print(f"    first compiled step {first:.1f} s ({compiled.loss.state}); ", end="")
+    print("its loss and gradient norm differ from the eager ones by {:.0e} and {:.0e} at most".format(*off))
     print(f"    eager {spread(times)}   compiled {spread(others)}   {median(times) / median(others):.2f} x", flush=True)
     again, start = made(True), time.process_time()
     again(data, 1)

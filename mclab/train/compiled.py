@@ -1,8 +1,8 @@
 """The loss of a training step, eager or through torch.compile, whose backward pass is then compiled too.
 
-Each model, shape of batch and phase of a route is one graph, and packs that are alike share it within a process. On
-disk graphs are kept by torch (docs/grids.md#compiled-steps). A compiled step computes with torch's forms alone, and what it gives
-differs from an eager step by rounding.
+Each model, shape of batch and phase of a route is one graph, and packs that are alike share it within a process. Torch
+keeps graphs on disk (docs/grids.md#compiled-steps). A compiled step computes with torch's forms alone, and what it
+gives differs from an eager step by rounding.
 """
 
 import os
