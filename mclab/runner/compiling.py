@@ -20,7 +20,7 @@ from mclab.runner.history import History
 #: factor of 2.5, that of compiling within 1.5 or so. With 4, compiling hardly ever costs more than it saves.
 TIMES = 4.0
 #: The share of a training step's time that compiling saves. Measured for the linear memory with GRM (`python -m
-#: benchmarks compiled`): 0.54 between the medians, 0.49 between the fastest steps.
+#: benchmarks compiled`), twice: 0.54 and 0.52 between the medians, 0.49 and 0.50 between the fastest steps.
 SAVED = 0.45
 #: Seconds to compile a graph on an idle core: START, and CALLS for each second that the operations of a step take to
 #: start (`mclab.runner.estimate`). For the linear memory with GRM compiling took as long as 5,600 eager steps, 31 s by
