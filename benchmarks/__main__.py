@@ -30,6 +30,7 @@ PARTS = {
     "decode": ("tests/nn",),
     "untrained": ("tests/kernels/test_fastweight.py",),
     "compile": (),
+    "compiled": ("tests/train/test_compiled.py",),
 }
 #: Not timed before they are known to compute what memory-caching computes.
 COMPARED = {"layer", "titans"}

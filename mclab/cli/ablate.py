@@ -11,7 +11,7 @@ from mclab.cli import options as of
 from mclab.cli.dry_run import show_preview
 from mclab.cli.output import remark, result, result_json, width, written
 from mclab.cli.progress import progress
-from mclab.config.options import AUTO, RunOptions
+from mclab.config.options import AUTO, OFF, RunOptions
 
 if TYPE_CHECKING:
     from mclab.plan.plan import Plan
@@ -31,6 +31,7 @@ def ablate(
     pack: of.Pack = AUTO,
     threads: of.Threads = RunOptions.threads,
     kernels: of.Kernels = AUTO,
+    compile_: of.Compile = OFF,
     dry_run: of.DryRun = False,
     as_json: of.Json = False,
     smoke: of.Smoke = False,
@@ -59,6 +60,7 @@ def ablate(
         extend=extend,
         save_weights=save_weights,
         kernels=kernels,
+        compile=compile_,
     )
     where = out or of.default_out(plan.name, smoke)
     if dry_run:

@@ -109,6 +109,14 @@ Threads = Annotated[
 Kernels = Annotated[
     str, typer.Option("--kernels", metavar="KIND", help="torch, triton, or auto: triton where mclab has kernels.")
 ]
+Compile = Annotated[
+    str,
+    typer.Option(
+        "--compile",
+        metavar="WHEN",
+        help="on: training steps run through torch.compile; auto: only if that saves much more than it takes; off.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would run; write nothing.")]
 Effect = Annotated[
     float | None,

@@ -10,7 +10,7 @@ from mclab.cli import options as of
 from mclab.cli.ablate import run_plan
 from mclab.cli.dry_run import show_preview
 from mclab.cli.output import remark, result, result_json, width, written
-from mclab.config.options import AUTO, RunOptions
+from mclab.config.options import AUTO, OFF, RunOptions
 
 if TYPE_CHECKING:
     from mclab.plan.plan import Plan
@@ -36,6 +36,7 @@ def reproduce(
     pack: of.Pack = AUTO,
     threads: of.Threads = RunOptions.threads,
     kernels: of.Kernels = AUTO,
+    compile_: of.Compile = OFF,
     dry_run: of.DryRun = False,
     from_records: FromRecords = False,
     as_json: of.Json = False,
@@ -66,6 +67,7 @@ def reproduce(
         retry_failed=retry_failed,
         extend=extend,
         kernels=kernels,
+        compile=compile_,
     )
     if dry_run:
         return show_preview(plan, where, options, as_json)

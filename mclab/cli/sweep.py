@@ -9,7 +9,7 @@ import typer
 from mclab.cli import options as of
 from mclab.cli.output import in_columns, remark, result, result_json, width, written
 from mclab.cli.progress import progress
-from mclab.config.options import AUTO, RunOptions
+from mclab.config.options import AUTO, OFF, RunOptions
 
 if TYPE_CHECKING:
     from mclab.plan import space_trials
@@ -89,6 +89,7 @@ def sweep(
     pack: of.Pack = AUTO,
     threads: of.Threads = RunOptions.threads,
     kernels: of.Kernels = AUTO,
+    compile_: of.Compile = OFF,
     dry_run: of.DryRun = False,
     as_json: of.Json = False,
     fail_fast: of.FailFast = False,
@@ -103,7 +104,11 @@ def sweep(
     path, overrides = of.file_and_overrides("sweep", "--space", space, words or [])
     content, given = read(path), [*overrides, *(set_ or [])]
     found = load_space(path, given, repeats=repeats, seed=seed, sampler=sampler, pruner=pruner, content=content)
-    how = RunOptions(device, workers, scheduler, pack, threads, fail_fast, max_failures, retry_failed, kernels=kernels)
+    how = RunOptions(
+        *(device, workers, scheduler, pack, threads, fail_fast, max_failures, retry_failed),
+        kernels=kernels,
+        compile=compile_,
+    )
     where = out or of.default_out(found.name, named_after="space")
     if dry_run:
         from mclab.verbs.sweep import dry_run as preview

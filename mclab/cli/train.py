@@ -6,7 +6,7 @@ from mclab.cli import options as of
 from mclab.cli.ablate import run_plan, show_table
 from mclab.cli.dry_run import show_preview
 from mclab.cli.output import remark
-from mclab.config.options import AUTO, RunOptions
+from mclab.config.options import AUTO, OFF, RunOptions
 
 
 def train(
@@ -20,6 +20,7 @@ def train(
     pack: of.Pack = AUTO,
     threads: of.Threads = RunOptions.threads,
     kernels: of.Kernels = AUTO,
+    compile_: of.Compile = OFF,
     dry_run: of.DryRun = False,
     as_json: of.Json = False,
     smoke: of.Smoke = False,
@@ -40,6 +41,7 @@ def train(
         extend=extend,
         save_weights=save_weights,
         kernels=kernels,
+        compile=compile_,
     )
     if dry_run:
         return show_preview(plan, where, options, as_json)

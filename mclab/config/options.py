@@ -13,6 +13,9 @@ from mclab.config.error import ConfigError, cut
 AUTO = "auto"
 #: Values of `--kernels`. auto: Triton kernels where mclab has them; torch: no Triton; triton: Triton wherever possible.
 KERNELS = (AUTO, "torch", "triton")
+#: Values of `--compile`. on: the training steps run through torch.compile; auto: where that is predicted to pay.
+OFF, ON = "off", "on"
+COMPILE = (OFF, ON, AUTO)
 #: The upper limit for the numbers of workers, threads, failures, and runs in a pack.
 _MOST = 9999
 
@@ -22,8 +25,9 @@ class RunOptions:
     """The options of a command that trains, passed from the command line down to the workers.
 
     `workers` and `pack` are numbers or `auto`; a number may be given as text. `threads` is the number of CPU threads of
-    each worker. `kernels` says which implementations may be used (mclab.kernels.dispatch). Raises `ConfigError` for a
-    value that is wrong on every machine; `mclab.runner.devices` checks the values against the present machine.
+    each worker. `kernels` says which implementations may be used (mclab.kernels.dispatch), and `compile` whether
+    training steps are compiled (mclab.train.compiled). Raises `ConfigError` for a value that is wrong on every machine;
+    `mclab.runner.devices` checks the values against the present machine.
     """
 
     device: str = AUTO
@@ -37,6 +41,7 @@ class RunOptions:
     extend: bool = False
     save_weights: bool = False
     kernels: str = AUTO
+    compile: str = OFF
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", self.device):
@@ -45,6 +50,10 @@ class RunOptions:
             raise ConfigError(f"--scheduler: {self.scheduler!r} is no address; write tcp://HOST:PORT")
         if self.kernels not in KERNELS:
             raise ConfigError(f"--kernels: {cut(self.kernels)!r} is not {', '.join(KERNELS[:-1])} or {KERNELS[-1]}")
+        if self.compile not in COMPILE:
+            raise ConfigError(f"--compile: {cut(self.compile)!r} is not {', '.join(COMPILE[:-1])} or {COMPILE[-1]}")
+        if self.compile == ON and self.kernels == "triton":
+            raise ConfigError("--compile on: a compiled step has torch's forms; leave out --kernels triton")
         for name in ("workers", "pack"):
             value = getattr(self, name)
             object.__setattr__(self, name, value if value == AUTO else number(f"--{name}", value, "auto or "))

@@ -45,11 +45,20 @@ def after_training(run: RunConfig) -> float:
     return _test(run) / _seconds(run)
 
 
+def in_training(run: RunConfig) -> float:
+    """The share of a run's seconds that its training steps take."""
+    return (run.train.steps * step_calls(run) + tokens(run) * _token(run)) / _seconds(run)
+
+
+def step_calls(run: RunConfig) -> float:
+    """Seconds of a step that depend on no width and no batch: they are for the operations that it starts."""
+    return sum(PER_STEP + _calls(mixer, run.task.length) for mixer in run.model.mixers)
+
+
 def _seconds(run: RunConfig) -> float:
     """Seconds of a run: training, evaluations, test. A step and a token have a cost per layer, whatever its width."""
     looks = run.train.steps / run.eval.every
-    step = sum(PER_STEP + _calls(mixer, run.task.length) for mixer in run.model.mixers)
-    training = run.train.steps * step + tokens(run) * _token(run)
+    training = run.train.steps * step_calls(run) + tokens(run) * _token(run)
     return training + _reading(run, looks * run.eval.valid) + _test(run)
 
 

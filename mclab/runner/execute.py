@@ -11,6 +11,7 @@ from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import RunConfig, Status
 from mclab.plan.plan import Plan
 from mclab.plan.select import Wanted
+from mclab.runner.compiling import Failures, decided
 from mclab.runner.devices import unmet
 from mclab.runner.eta import Ahead
 from mclab.runner.forecast import Forecast
@@ -132,7 +133,7 @@ class _Execution:
         echo: Echo,
     ) -> None:
         self.pending, self.store, self.options, self.progress, self.echo = pending, store, options, progress, echo
-        self.ran: Counter[str] = Counter()
+        self.ran, self.failures = Counter[str](), Failures(echo)
         self.history = History()
         self.forecast = Forecast(pending, 1, self.history)
         self.alone, self.stage = True, ""
@@ -162,11 +163,13 @@ class _Execution:
         first = packed(self.pending.all())
         if not first:
             return None
-        for line in unmet((run for pack in first for run in pack), options):
+        runs = [run for pack in first for run in pack]
+        for line in unmet(runs, options):
             self.echo(line)
         useful = min(count, len(first) + self.pending.expected)
         processes = 0 if options.scheduler else useful
         self.history = History(self.store.sample(FRESH, MOST), options.device, options.threads)
+        options = decided(options, runs, self._total, useful, self.history, self.echo)
         begin(Start(self._total, processes, self._time(first, processes, ENDING)))
         self.forecast = Forecast(self.pending, processes, self.history, self._time(first, processes))
         self.alone, self.stage = processes == 1, before_runs(processes)
@@ -234,6 +237,7 @@ class _Execution:
         self.ran[outcome.status] += 1
         for remark in outcome.provenance.get("remarks", ()):
             self.echo(f"{self.pending.label(run)}: {remark}")
+        self.failures.note(outcome)
         if outcome.status in _BAD:
             self.echo(f"{self.pending.label(run)}: {_why(outcome)}")
 

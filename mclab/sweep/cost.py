@@ -21,7 +21,7 @@ DRAWN, TRIES = 24, 100
 
 def work_of(space: Space, trials: int, history: History) -> Work:
     """Return the work that `trials` trials of the space need."""
-    return history.work(_drawn(space), trials * len(space.seeds))
+    return history.work(drawn(space), trials * len(space.seeds))
 
 
 def finished(out: Path, study: str) -> int:
@@ -35,7 +35,7 @@ def finished(out: Path, study: str) -> int:
     return len(counted) if found.study == study else 0
 
 
-def _drawn(space: Space) -> Iterator[RunConfig]:
+def drawn(space: Space) -> Iterator[RunConfig]:
     """Yield one run for each of up to `DRAWN` points, the base first; the points are the same in every call."""
     yield space.base_point().runs[0]
     random, found = Random(0), 1

@@ -12,13 +12,14 @@ from mclab.config.options import AUTO, Keep, RunOptions
 from mclab.config.outcome import FINAL, Outcome
 from mclab.config.run import RunConfig
 from mclab.runner import Ahead, Progress
+from mclab.runner.compiling import Failures, decided
 from mclab.runner.devices import unmet
 from mclab.runner.execute import before_runs
 from mclab.runner.history import FRESH, MOST, History
 from mclab.runner.packing import cost, free, halves, packs_of
 from mclab.runner.time_range import Countdown, TimeRange, starting, time_range
 from mclab.store import Store
-from mclab.sweep.cost import work_of
+from mclab.sweep.cost import drawn, work_of
 from mclab.sweep.owner import BEAT
 from mclab.sweep.pruning import Pruned, bars
 from mclab.sweep.report import Tally, failure_text
@@ -47,22 +48,19 @@ class Search:
         say: Callable[[str], None],
     ) -> None:
         self._shared, self._store, self._how, self._progress, self._say = shared, store, how, progress, say
-        self.tally = Tally()
-        self._began = time.monotonic()
+        self.tally, self._began = Tally(), time.monotonic()
         self._claims: dict[int, Claim] = {}
         self._own: dict[int, list[str]] = {}
         self._over: list[tuple[Claim, bool]] = []
         self._unanswered: UnansweredError | None = None
         self._spent: dict[str, float] = {}
         self._awaited: dict[str, list[int]] = defaultdict(list)
-        space = shared.space
-        self._pruned = Pruned(space.objectives[0].metric) if space.pruner == "median" else None
+        self._pruned = Pruned(shared.space.objectives[0].metric) if shared.space.pruner == "median" else None
         self._count = self._width = 1
-        self._done, self._waits = 0, False
-        self._noted = 0.0
+        self._done, self._waits, self._noted = 0, False, 0.0
         self._stage, self._predicted = "", Countdown(None)
         self._room: int | None = None
-        self._told: set[str] = set()
+        self._told, self._failures = set[str](), Failures(say)
 
     def go(self) -> None:
         """Search until all trials are finished, or too many have failed."""
@@ -74,7 +72,9 @@ class Search:
         self._room = free(how, self._count) if how.pack == AUTO else None
         self._width = self._count * BATCH if how.device.startswith("cuda") else self._count
         processes = 0 if how.scheduler else self._count
-        self._predicted = Countdown(self._span(processes))
+        history = History(self._store.sample(FRESH, MOST), how.device, how.threads)
+        self._predicted = Countdown(self._span(processes, history))
+        how = decided(how, drawn(self._shared.space), left, self._count, history, self._say, sampled=True)
         self._stage = before_runs(processes)
         if self._stage:
             self._show_progress()
@@ -98,9 +98,8 @@ class Search:
                 if self.tally.stopped is None and not self._wait_for_others():
                     return
 
-    def _span(self, processes: int) -> TimeRange | None:
+    def _span(self, processes: int, history: History) -> TimeRange | None:
         """Return how long the remaining trials and the start of the processes take; `None` if that is not known."""
-        history = History(self._store.sample(FRESH, MOST), self._how.device, self._how.threads)
         if not processes or not history.knows:
             return None
         work, here = work_of(self._shared.space, self._shared.left(), history), processors()
@@ -222,6 +221,7 @@ class Search:
         for run, outcome in zip(pack, result, strict=True):
             name = run_id(run)
             self._store.put(run, outcome)
+            self._failures.note(outcome)
             self._spent[name] = outcome.wall_s or 0.0
             for number in self._awaited.pop(name, []):
                 if all(number not in numbers for numbers in self._awaited.values()):

@@ -3,6 +3,7 @@
 A *pack* is several runs that differ only in seed, learning rate and other scalars, trained as one batched model.
 
 - `loop`: `train_pack`, from configs to outcomes. `step`: one training step, captured as one graph on CUDA.
+  `compiled`: its loss, eager or through torch.compile.
 - `pack`: the model of all replicas with its optimiser; `optim`: AdamW and the learning rate's schedule.
 - `data`: training batches. `evaluate`: accuracy and loss on valid and test. `routing`: the random draws that teach
   `ssc` which memories to read.

@@ -211,7 +211,7 @@ class _Training:
 
     def _provenance(self, replicas: int) -> dict[str, Any]:
         """The provenance, with the step at which the run was resumed and problems with its checkpoints, if any."""
-        found = provenance(self.device, replicas, self.config, self.step.captures)
+        found = provenance(self.device, replicas, self.config, self.step.captures, self.step.loss.state)
         if self.resumed_at:
             found["resumed_at"] = self.resumed_at
         if self.remarks:

@@ -14,20 +14,23 @@ from mclab.config.run import RunConfig
 from mclab.kernels.dispatch import Choice, asked, choices
 
 
-def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool) -> dict[str, Any]:
+def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool, compiled: str) -> dict[str, Any]:
     """Device, versions, git state, size of the pack that a run trained in, and what computed its steps.
 
     `kernels` says which form computed each rule, with a reason if Triton was asked for, or was tried and failed, and
-    torch's form computed instead. `step` says whether a step was a CUDA graph. `sources` exists only for runs with
+    torch's form computed instead. `step` says whether a step was a CUDA graph, and `compiled` whether it ran through
+    torch.compile, as `mclab.train.compiled` says it. `sources` exists only for runs with
     parts of the user's own: a hash of the file of each part.
     """
+    kernels = "torch" if compiled == "yes" else None  # a compiled step has no kernels of ours
     return {
         "device": device.type,
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         "threads": torch.get_num_threads(),
         "pack": pack,
-        "kernels": ", ".join(_computed_by(rule, choice) for rule, choice in choices(run, str(device)).items()),
+        "kernels": ", ".join(_computed_by(*each) for each in choices(run, str(device), kernels).items()),
         "step": "captured" if captured else "eager",
+        "compiled": compiled,
         "mclab": mclab.__version__,
         "git": _git_state(),
         "torch": torch.__version__,

@@ -3,7 +3,8 @@
 The forward pass, loss, backward pass, clipping and AdamW of a pack read a batch that is copied into fixed buffers, and
 numbers on the device: the step, the learning-rate factors, which replicas are alive. Nothing is read back and no shape
 depends on data, so on CUDA the whole step is captured once for each shape of batch and replayed as one graph; on other
-devices the function itself is called. Shapes: R replicas, B batch, T time, Q scored positions.
+devices the function itself is called. With `--compile` its forward and backward pass run through torch.compile.
+Shapes: R replicas, B batch, T time, Q scored positions.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from mclab.config.run import RunConfig
 from mclab.constants import holdings
 from mclab.replicas.layers import autocast
 from mclab.tasks import Batch
-from mclab.train.evaluate import loss_per_replica
+from mclab.train.compiled import Loss
 from mclab.train.optim import schedule
 from mclab.train.pack import Pack
 from mclab.train.routing import Routing
@@ -39,6 +40,7 @@ class Step:
         self.loss_R, self.norm_R = (pack.values_RP.new_zeros(len(pack.runs), dtype=torch.float32) for _ in range(2))
         if self.precision == "fp64":
             self.loss_R, self.norm_R = self.loss_R.double(), self.norm_R.double()
+        self.loss = Loss(device)
         self.captures = device.type == "cuda" and why_not(run) is None
         self._static: dict[tuple[object, ...], _Static] = {}
         self._pool: Any = None
@@ -70,7 +72,8 @@ class Step:
         return [*pack.state, self.number, self.loss_R, self.norm_R]
 
     def _made(self, batch: Batch, phase: bool) -> "_Static":
-        tokens, positions, answers = batch.tokens.clone(), batch.positions.clone(), batch.answers.clone()
+        fields = (batch.tokens, batch.positions, batch.answers)
+        tokens, positions, answers = (field.clone(memory_format=torch.contiguous_format) for field in fields)
         static = _Static([tokens, positions, answers], lambda: self._work(tokens, positions, answers, phase))
         if self.captures:
             self._pool = self._pool or torch.cuda.graph_pool_handle()
@@ -81,8 +84,7 @@ class Step:
         """Train on these tensors for one step."""
         self.number += 1
         with self.autocast(), self.routing.within(early, tokens_RBT.shape[-1]):
-            logits = self.pack.model(tokens_RBT, positions_RBQ)
-        loss_R = loss_per_replica(logits.float() if logits.dtype == torch.bfloat16 else logits, answers_RBQ)
+            loss_R = self.loss(self.pack.model, (tokens_RBT, positions_RBQ, answers_RBQ), early)
         norm_R = self.pack.update(loss_R, self.number.squeeze(), self.factors.index_select(0, self.number).squeeze())
         self.loss_R.copy_(loss_R.detach())
         self.norm_R.copy_(norm_R)

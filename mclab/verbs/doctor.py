@@ -15,6 +15,7 @@ from typing import Literal
 
 from mclab.config.model import MIXERS, RULES
 from mclab.config.options import AUTO
+from mclab.kernels.compile_mode import compiler, missing
 from mclab.kernels.dispatch import Choice, Shape, resolve
 from mclab.runner.memory_limits import machine
 
@@ -150,6 +151,12 @@ def _kernels(device: str) -> Iterator[Finding]:
         yield Finding("kernels", choice.form, f"{rest if rules is most else ', '.join(rules)}{reason}")
     step = "one CUDA graph for each shape of batch" if device == "cuda" else "eager"
     yield Finding("kernels", "training step", step)
+    lacks = missing(device)
+    yield (
+        Finding("kernels", "--compile", "not possible", "note", f"{lacks}; steps are eager")
+        if lacks
+        else Finding("kernels", "--compile", f"possible, with {shutil.which(compiler())}")
+    )
 
 
 def _machine() -> Iterator[Finding]:

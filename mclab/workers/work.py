@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from mclab.config.options import Keep, RunOptions
+from mclab.config.options import ON, Keep, RunOptions
 from mclab.config.outcome import Outcome
 from mclab.config.run import RunConfig
+from mclab.kernels.compile_mode import compiling
 from mclab.kernels.dispatch import using
 from mclab.passwords import without_passwords
 
@@ -64,7 +65,7 @@ def work(
         train = train or _train_pack()
         if progress is not None:
             progress(0, 0)
-        with _threads(options), using(options.kernels):
+        with _threads(options), using(options.kernels), compiling(options.compile == ON):
             return train(pack, device=options.device, progress=progress, keep=keep)
     except (Exception, SystemExit) as error:  # a user's own module may call sys.exit
         failure = Failure("oom" if _is_oom(error) else "failed", _one_line(error))

@@ -19,6 +19,7 @@ def test_doctor_reads_the_machine() -> None:
     kernels = " ".join(text.split())
     assert "torch linear, dla, titans, delta, gated_delta (Triton needs" in kernels
     assert "torch every other rule (mclab has no Triton kernel for it)" in kernels
+    assert re.search(r"--compile (possible, with /\S+|not possible no C\+\+ compiler is found)", kernels)
     facts = fine("doctor", "--json").json
     whole = "linear, dla, titans, delta, gated_delta (Triton needs a CUDA device, not cpu)"
     assert whole in [fact["value"] for fact in facts]

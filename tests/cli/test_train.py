@@ -1,9 +1,11 @@
 """mclab train: a folder that gathers the runs of several commands."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from mclab.kernels import compile_mode
 from tests.commands import SMALL, fine, mclab, no_plots, one_line
 
 
@@ -19,6 +21,16 @@ def test_train_gathers_runs_in_one_folder(here: Path) -> None:
     rows = fine("list", "runs/train", "--json").json
     assert [(row["aggregate"], row["seed"]) for row in rows] == [("soup", 0), ("soup", 1), ("grm", 0)]
     one_line(mclab("ablate", "--grid", "tiny.yaml", "--out", "runs/train"), "holds another grid")
+
+
+def test_what_cannot_compile_is_said_once_and_changes_no_id(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_mode, "_failed", "")
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    said = fine("train", *SMALL, "--seeds", "0..1", "--compile", "on").err
+    assert said.count("--compile: steps are eager, since compiling failed: no C++ compiler is found") == 1
+    (record, _) = (json.loads(path.read_bytes()) for path in Path("runs/train/records").iterdir())
+    assert record["provenance"]["compiled"].startswith("no (no C++ compiler is found (no-such-compiler;")
+    assert "nothing run" in fine("train", *SMALL, "--seeds", "0..1").err
 
 
 def test_train_leaves_a_grids_folder_alone(here: Path) -> None:

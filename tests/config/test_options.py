@@ -35,6 +35,13 @@ def test_what_are_no_kernels(kernels: str) -> None:
         RunOptions(kernels=kernels)
 
 
+def test_when_to_compile() -> None:
+    with pytest.raises(ConfigError, match=r"^--compile: 'yes' is not off, on or auto$"):
+        RunOptions(compile="yes")
+    with pytest.raises(ConfigError, match=r"^--compile on: .* leave out --kernels triton$"):
+        RunOptions(compile="on", kernels="triton")
+
+
 def test_numbers_may_be_words_and_auto_stays() -> None:
     assert RunOptions(workers="4", pack="16") == RunOptions(workers=4, pack=16)
     assert (RunOptions().workers, RunOptions().pack) == ("auto", "auto")

@@ -1,7 +1,5 @@
 """The step of training: it asks the device for nothing, can be traced as a whole, and launches as little as is said."""
 
-import logging
-from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import get_args
 
@@ -162,14 +160,6 @@ def test_the_forms_of_a_gpu_compute_the_same(case: str, monkeypatch: pytest.Monk
         step, batch = made(fixture_run(case), 2, torch.device("cpu"))
         found.append(torch.stack([torch.stack(step(batch, number)) for number in (1, 2)]))
     torch.testing.assert_close(found[1], found[0], rtol=1e-9, atol=1e-12)
-
-
-@pytest.fixture
-def quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """torch's compiler logs everything that it looks at where anybody listens, and pytest does."""
-    monkeypatch.setattr(logging.getLogger("torch.__trace"), "propagate", False)
-    yield
-    torch.compiler.reset()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own code

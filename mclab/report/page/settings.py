@@ -15,7 +15,7 @@ from mclab.report.text import NOTHING, plain
 #: The most values of a fact that are listed; further values are only counted.
 _MOST_VALUES = 6
 #: The first facts of a record's provenance, in the order of the page; all other facts follow.
-_FIRST = ("mclab", "git", "torch", "python", "device", "device_name", "threads", "pack", "kernels", "step")
+_FIRST = ("mclab", "git", "torch", "python", "device", "device_name", "threads", "pack", "kernels", "step", "compiled")
 
 
 def settings(runs: Mapping[str, RunConfig]) -> list[Block]:
