@@ -17,7 +17,7 @@ from mclab.runner.estimate import duration, in_training, step_calls
 from mclab.runner.history import History
 
 #: The predicted saving must be this many times the predicted time of compiling: the time of runs is predicted within a
-#: factor of 2.5, and that of compiling rests on one measured model. With 4, both may be wrong and it still pays.
+#: factor of 2.5, and that of compiling rests on one measured model (the linear memory).
 TIMES = 4.0
 #: The share of a training step's time that compiling saves. Measured for the linear memory with GRM (`python -m
 #: benchmarks compiled`), twice: 0.54 and 0.52 between the medians, 0.49 and 0.50 between the fastest steps.
