@@ -28,10 +28,10 @@ SIZES = [
 GATES = ("none", "context", "context mean", "input")
 #: T, segment, K, V, and how many past segments a token chooses; None where every segment has a weight.
 CHOSEN = [
-    (17, 7, 16, 3, 1),
-    (37, 5, 4, 20, 2),
-    (65, 40, 8, 8, 9),
-    (33, 3, 5, 16, None),
+    (33, 5, 4, 20, 2),
+    (45, 40, 8, 8, 9),
+    (18, 3, 5, 16, None),
+    (65, 7, 16, 3, 1),
     (50, 40, 16, 16, None),
 ]
 #: M, X, C, K, F, objective, norm, skip, to_start, keep, momentum, the last chunk's last place.

@@ -127,7 +127,7 @@ KERNEL_LAUNCHES = {
     "gate input": ({"gate": "input"}, 64, 260),
     "titans": ({"memory": "titans", "segment": 8, "chunk": 8}, 64, 680),
     "titans without a cache": ({"memory": "titans", "aggregate": "none"}, 256, 380),
-    "ssc": ({"aggregate": "ssc"}, 64, 470),
+    "ssc": ({"aggregate": "ssc"}, 64, 460),
     "delta": ({"memory": "delta"}, 64, 500),
     "gated delta without a cache": ({"memory": "gated_delta", "aggregate": "none"}, 256, 330),
     "titans of twice the chunks": ({"memory": "titans", "aggregate": "none", "chunk": 8}, 256, 380),

@@ -41,7 +41,7 @@ def _compared(like: Tensor, V: int, choices: int, segment: int, low: bool) -> tu
     from mclab.kernels.linear.triton import ssc
 
     segment = min(segment, CHECKED // 2)
-    T, K = (min(3 * segment, CHECKED) if segment > 30 else 90) // segment * segment, like.shape[-1]
+    T, K = min(max(3 * segment, 40), CHECKED) // segment * segment, like.shape[-1]
     drawn = torch.Generator().manual_seed(0)
     given = [torch.randn(2, T, width, generator=drawn) for width in (K, K, V, choices or T // segment)]
     upstream = torch.randn(2, T, V, generator=drawn)
