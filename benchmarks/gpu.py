@@ -92,10 +92,15 @@ def _chunked() -> Iterator[tuple[str, ...]]:
     from mclab.models.lm import LM
     from mclab.replicas.parameters import initialise
 
-    titans, erasing = ({"memory": memory, "aggregate": "none"} for memory in ("titans", "gated_delta"))
-    # Outside of a training step the other routes read all segments.
-    choosing = {"memory": "linear", "aggregate": "ssc", "route": "hard", "segment": 64}
-    for width, mixer in ((16, titans), (32, titans), (16, erasing), (64, erasing), (64, choosing)):
+    layers: list[tuple[int, dict[str, object]]] = [
+        (16, {"memory": "titans", "aggregate": "none"}),
+        (32, {"memory": "titans", "aggregate": "none"}),
+        (16, {"memory": "gated_delta", "aggregate": "none"}),
+        (64, {"memory": "gated_delta", "aggregate": "none"}),
+        # Outside of a training step the other routes read all segments.
+        (64, {"memory": "linear", "aggregate": "ssc", "route": "hard", "segment": 64}),
+    ]
+    for width, mixer in layers:
         for T in LENGTHS[:3]:
             model = {"dim": width, "layers": 1, "mixer": mixer}
             run = RunConfig.model_validate({"task": {"length": T, "pairs": [4]}, "model": model})
