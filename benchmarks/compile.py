@@ -101,7 +101,8 @@ def chosen(width: int, precision: str, segment: int, choices: int) -> Iterator[C
     types = tokens | made | dict.fromkeys("TSN", "i32")
     for kernel in (weighted.weighted_forward, weighted.weighted_rows_backward, weighted.weighted_columns_backward):
         name = f"flash_ssc {kernel.__name__.removeprefix('weighted_')}"
-        yield Case(name, kernel, known, types, *grm.tile(width, low)[2:], False)
+        spills = kernel is weighted.weighted_rows_backward and width == 64 and not low and not choices
+        yield Case(name, kernel, known, types, *grm.tile(width, low)[2:], spills)
 
 
 def deep(width: int, precision: str, chunk: int, titans: bool) -> Iterator[Case]:
