@@ -89,6 +89,22 @@ def flash(width: int, precision: str, segment: int, gate: int) -> Iterator[Case]
         )
 
 
+def chosen(width: int, precision: str, segment: int, choices: int) -> Iterator[Case]:
+    """The three kernels of Flash-SSC, for tokens that read so many segments; 0 where every segment has a weight."""
+    from mclab.kernels.linear.triton import grm, ssc, weighted
+
+    low = precision == "bf16"
+    known = ssc.constants(width, width, segment, choices, low, double=False)
+    some = "*bf16" if low else "*fp32"
+    tokens = dict.fromkeys(("q", "k", "v", "dy"), some) | {"chosen": "*i32" if choices else some}
+    made = dict.fromkeys(("weights", "y", "dq", "dweights", "dk", "dv"), "*fp32")
+    types = tokens | made | dict.fromkeys("TSN", "i32")
+    for kernel in (weighted.weighted_forward, weighted.weighted_rows_backward, weighted.weighted_columns_backward):
+        name = f"flash_ssc {kernel.__name__.removeprefix('weighted_')}"
+        spills = kernel is weighted.weighted_rows_backward and width == 64 and not low and not choices
+        yield Case(name, kernel, known, types, *grm.tile(width, low)[2:], spills)
+
+
 def deep(width: int, precision: str, chunk: int, titans: bool) -> Iterator[Case]:
     """Both kernels of a memory of depth 2, Titans' or DLA's."""
     from mclab.kernels.fastweight.net import Net
@@ -135,6 +151,10 @@ def cases() -> Iterator[tuple[tuple[str, ...], Case]]:
             for segment in (8, 256):
                 for case in flash(width, precision, segment, gate=1):
                     yield (case.name, precision, str(width), f"context gate, segments of {segment}"), case
+                for case in chosen(width, precision, segment, choices=3):
+                    yield (case.name, precision, str(width), f"2 chosen, segments of {segment}"), case
+            for case in chosen(width, precision, 8, choices=0):
+                yield (case.name, precision, str(width), "given weights, segments of 8"), case
     for precision in ("fp32", "bf16"):
         for width in (16, 32):
             for titans in (True, False):

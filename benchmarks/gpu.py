@@ -84,7 +84,7 @@ def _flash() -> Iterator[tuple[str, ...]]:
 
 
 def _chunked() -> Iterator[tuple[str, ...]]:
-    """A layer of Titans of depth 2, or of the gated delta rule, without a cache: its forward and backward pass."""
+    """A layer, forward and backward: Titans of depth 2 and the gated delta rule without a cache, linear with ssc."""
     import torch
 
     from mclab.config.run import RunConfig
@@ -92,9 +92,17 @@ def _chunked() -> Iterator[tuple[str, ...]]:
     from mclab.models.lm import LM
     from mclab.replicas.parameters import initialise
 
-    for memory, width in (("titans", 16), ("titans", 32), ("gated_delta", 16), ("gated_delta", 64)):
+    layers: list[tuple[int, dict[str, object]]] = [
+        (16, {"memory": "titans", "aggregate": "none"}),
+        (32, {"memory": "titans", "aggregate": "none"}),
+        (16, {"memory": "gated_delta", "aggregate": "none"}),
+        (64, {"memory": "gated_delta", "aggregate": "none"}),
+        # Outside of a training step the other routes read all segments.
+        (64, {"memory": "linear", "aggregate": "ssc", "route": "hard", "segment": 64}),
+    ]
+    for width, mixer in layers:
         for T in LENGTHS[:3]:
-            model = {"dim": width, "layers": 1, "mixer": {"memory": memory, "aggregate": "none"}}
+            model = {"dim": width, "layers": 1, "mixer": mixer}
             run = RunConfig.model_validate({"task": {"length": T, "pairs": [4]}, "model": model})
             lm = LM(run, 1)
             initialise(lm, [0])
@@ -106,7 +114,7 @@ def _chunked() -> Iterator[tuple[str, ...]]:
                     lm(tokens, tokens[..., :4] * 0).sum().backward()  # noqa: B023
 
             yield _row(
-                f"a layer of {memory}, width {width}", T,
+                f"a layer of {mixer['memory']}, width {width}", T,
                 lambda both=both: both("torch"), lambda both=both: both("triton"),
             )  # fmt: skip
 

@@ -40,7 +40,7 @@ class Choice(NamedTuple):
     failed: bool = False
 
 
-def _any_mixer(mixer: MemoryMixer, shape: Shape) -> str:
+def _nothing(*about: object) -> str:
     return ""
 
 
@@ -49,35 +49,49 @@ class Kernel:
     """What a Triton kernel can compute.
 
     `widths` has the widest head that fits on a chip, by precision (`train.precision`). `unfit` returns why the kernel
-    cannot compute what the keys of a mixer ask for, or an empty string if it can.
+    cannot compute what the keys of a mixer ask for, or an empty string if it can; `slower` returns why torch's form
+    costs less in a precision.
     """
 
     widths: Mapping[str, int]
-    unfit: Callable[[MemoryMixer, Shape], str] = _any_mixer
+    unfit: Callable[[MemoryMixer, Shape], str] = _nothing
+    slower: Callable[[MemoryMixer, Shape, str], str] = _nothing
 
 
 #: Without a gate, torch's chunked form costs less (predicted) beyond so many tokens, since the kernel is quadratic.
 GATELESS = 4096
+#: By precision: beyond so many tokens torch's sorted reads (sparse_read.py) of chosen segments cost less (predicted).
+CHOOSING = {"fp32": 1024, "bf16": 4096}
 #: By the width of a head: the most tokens in a chunk of a deep memory that a program can hold.
 CHUNKS = {16: 32, 32: 16}
 
 
 def _unfit_linear(mixer: MemoryMixer, shape: Shape) -> str:
-    """Why Flash-GRM cannot compute a mixer; empty if it can. It weights reads by constant segments that restart."""
+    """Why Flash-GRM or Flash-SSC cannot compute a mixer; empty if it can.
+
+    Both weight reads by constant segments that restart.
+    """
+    if mixer.aggregate == "ssc":  # its kernel is given the weights, whatever they are made of
+        return _cut(mixer)
     if is_path(mixer.aggregate) or is_path(mixer.read_gate):
         return "its Triton kernel knows no gate and no aggregation of the user's own"
-    if mixer.aggregate == "none" or mixer.read_gate == "none":
-        if mixer.aggregate == "ssc":
-            return "its Triton kernel reads every segment, and aggregate ssc some"
-        if mixer.aggregate != "none" and (mixer.init != "restart" or mixer.segmentation != "constant"):
-            return _cut(mixer)
-        long = shape.length > GATELESS
-        return f"its Triton kernel is quadratic, and costs more without a gate beyond {GATELESS} tokens" if long else ""
-    if mixer.aggregate == "ssc":
-        return "its Triton kernel reads every segment, and aggregate ssc some"
-    if mixer.gate_activation != "softmax":
+    if mixer.aggregate == "none":
+        return ""
+    if mixer.read_gate != "none" and mixer.gate_activation != "softmax":
         return f"its Triton kernel has gate_activation softmax alone, not {mixer.gate_activation}"
     return _cut(mixer)
+
+
+def _slower_linear(mixer: MemoryMixer, shape: Shape, precision: str) -> str:
+    """Why torch's form costs less than Flash-GRM or Flash-SSC; empty if it does not."""
+    if mixer.aggregate == "ssc":
+        most = CHOOSING.get(precision, shape.length)
+        why = f"reads all that a tile's tokens chose, and costs more beyond {most} tokens in {precision}"
+    elif mixer.aggregate == "none" or mixer.read_gate == "none":
+        most, why = GATELESS, f"is quadratic, and costs more without a gate beyond {GATELESS} tokens"
+    else:
+        return ""
+    return f"its Triton kernel {why}" if shape.length > most else ""
 
 
 def _cut(mixer: MemoryMixer) -> str:
@@ -106,7 +120,7 @@ def _unfit_erasing(mixer: MemoryMixer, shape: Shape) -> str:
 
 #: The Triton kernels by the name of the rule; a rule without a row has none.
 KERNELS: dict[str, Kernel] = {
-    "linear": Kernel({"fp32": 64, "bf16": 128}, _unfit_linear),
+    "linear": Kernel({"fp32": 64, "bf16": 128}, _unfit_linear, _slower_linear),
     "titans": Kernel({"fp32": 32, "bf16": 32}, _unfit_deep),
     "dla": Kernel({"fp32": 32, "bf16": 32}, _unfit_deep),
     "delta": Kernel({"fp32": 64, "bf16": 64}, _unfit_erasing),
@@ -152,7 +166,7 @@ def resolve(
     kernel = KERNELS.get(rule)
     reason = _lacks(kernel, device, precision, shape, kernels)
     if not reason and kernel is not None and mixer is not None:
-        reason = kernel.unfit(mixer, shape)
+        reason = kernel.unfit(mixer, shape) or kernel.slower(mixer, shape, precision)
     if not reason and (rule, _numbered(device)) in _distrusted:
         return Choice("torch", _distrusted[rule, _numbered(device)], failed=True)
     return Choice("torch", reason) if reason else Choice("triton")

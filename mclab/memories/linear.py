@@ -13,7 +13,7 @@ from mclab.config.model import MemoryMixer
 from mclab.constants import counting, once
 from mclab.kernels.dispatch import costs
 from mclab.kernels.fastweight.net import Net
-from mclab.kernels.linear import chunkwise, flash_grm
+from mclab.kernels.linear import chunkwise, flash_grm, flash_ssc
 from mclab.kernels.linear.gate import Gate
 from mclab.memories import sparse_read
 from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
@@ -23,20 +23,32 @@ from mclab.memories.segment_masks import earlier_of_runs, holds
 
 @dataclass(frozen=True)
 class LinearWritten:
-    """A written sequence keeps only keys and values: a read is linear attention with a weight for each segment."""
+    """A written sequence keeps only keys and values: a read is linear attention with a weight for each segment.
+
+    `triton` is the precision in which Triton's kernels read; None where torch reads.
+    """
 
     k_GTK: Tensor
     v_GTV: Tensor
     segments: Segments
     init: Init
+    triton: str | None = None
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
+        if self.triton is not None and weights_GTN is not None:
+            found = self._by_kernel(q_GTK, weights_GTN, None, self.triton)
+            if found is not None:
+                return found
         weights = on_writes(weights_GTN, self.segments, self.init, q_GTK)
         if weights is None:
             return chunkwise.plain_read(q_GTK, self.k_GTK, self.v_GTV)
         return chunkwise.weighted_read(q_GTK, self.k_GTK, self.v_GTV, weights, self.segments.segment)
 
     def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
+        if self.triton is not None:
+            found = self._by_kernel(q_GTK, weights_GTJ, columns_GTJ, self.triton)
+            if found is not None:
+                return found
         if not self._sparse_is_cheaper(columns_GTJ.shape[-1] - 1):
             return self.read(q_GTK, sparse_read.spread(weights_GTJ, columns_GTJ, self.segments.columns))
         S = self.segments.segment
@@ -45,6 +57,10 @@ class LinearWritten:
         return sparse_read.read(
             Net(None, "dot"), [kept], place, self.segments, q_GTK, own_GTV, weights_GTJ, columns_GTJ
         )
+
+    def _by_kernel(self, q_GTK: Tensor, weights: Tensor, chosen: Tensor | None, precision: str) -> Tensor | None:
+        S = self.segments.segment
+        return flash_ssc.weighted_read(q_GTK, self.k_GTK, self.v_GTV, weights, chosen, S, precision)
 
     def _sparse_is_cheaper(self, k: int) -> bool:
         """Whether it costs less to form the states and read k of them than to read all in the cheaper form."""
@@ -143,10 +159,13 @@ class LinearMemory(Memory):
         return torch.einsum("gvk,gk->gv", state.weights[0], q_GK)
 
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        return LinearWritten(tokens.k, tokens.v, segments, init)
+        # Flash-GRM reads for the other aggregations, before anything is written (`gated_read`).
+        kernel = self.mixer.aggregate == "ssc" and segments.single and init.restarts
+        triton = triton_precision(self.mixer, tokens) if kernel else None
+        return LinearWritten(tokens.k, tokens.v, segments, init, triton)
 
     def gated_read(self, tokens: Tokens, q_GTK: Tensor, segment: int, gate: Callable[[], Gate]) -> Tensor | None:
         precision = triton_precision(self.mixer, tokens)
-        if precision is None:
+        if precision is None or self.mixer.aggregate == "ssc":
             return None
         return flash_grm.gated_read(q_GTK, tokens.k, tokens.v, gate(), segment, precision)

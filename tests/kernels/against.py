@@ -9,6 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from mclab.caching.route import select
 from mclab.kernels.fastweight import fused
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.rates import Rates, coefficients
@@ -25,6 +26,14 @@ SIZES = [
     *((65, 40, 4, 20), (127, 50, 20, 16)),
 ]
 GATES = ("none", "context", "context mean", "input")
+#: T, segment, K, V, and how many past segments a token chooses; None where every segment has a weight.
+CHOSEN = [
+    (33, 5, 4, 20, 2),
+    (45, 40, 8, 8, 9),
+    (18, 3, 5, 16, None),
+    (65, 7, 16, 3, 1),
+    (50, 40, 16, 16, None),
+]
 #: M, X, C, K, F, objective, norm, skip, to_start, keep, momentum, the last chunk's last place.
 DEEP = [
     (3, 2, 4, 5, 1, "l2", True, True, True, (), True, 1),
@@ -78,6 +87,37 @@ def flash(
         else:
             y = slow_read(q, k, v, gate, segment)
         found.append([y, *torch.autograd.grad(y, own, upstream.to(y))])
+    return told(found[0], found[1], torch.bfloat16 if low else dtype)
+
+
+def chosen(
+    case: tuple[int, int, int, int, int | None], dtype: torch.dtype, device: str = "cpu", low: bool = False
+) -> str:
+    """Outputs and gradients of a read of chosen segments against the recurrent form in fp64.
+
+    Many scores are equal, and the first tokens have fewer segments than they may choose.
+    """
+    from mclab.kernels.linear.triton import ssc
+
+    T, segment, K, V, k = case
+    drawn, N = torch.Generator().manual_seed(T), -(-T // segment)
+    own = (torch.arange(T) // segment)[:, None] == torch.arange(N)
+    past = (torch.arange(T) // segment)[:, None] > torch.arange(N)
+    columns = None
+    if k is not None:
+        columns = select(torch.randint(3, (2, T, N), generator=drawn).double(), past, own, k).to(device)
+    widths = (K, K, V, N if columns is None else columns.shape[-1])
+    *tokens, weights, upstream = (torch.randn(2, T, width, generator=drawn, dtype=dtype) for width in (*widths, V))
+    given = [(x.bfloat16() if low else x).to(device, torch.float64) for x in (*tokens, weights, upstream)]
+    found = []
+    for fast in (True, False):
+        q, k_own, v, w = own_all = [x.to(dtype if fast else torch.float64).requires_grad_() for x in given[:4]]
+        if fast:
+            y = ssc.weighted_read(q, k_own, v, w, columns, segment, low)
+        else:
+            wide = w if columns is None else w.new_zeros(2, T, N).scatter_add(-1, columns, w)
+            y = recurrent.weighted_read(q, k_own, v, wide, segment)
+        found.append([y, *torch.autograd.grad(y, own_all, given[4].to(y))])
     return told(found[0], found[1], torch.bfloat16 if low else dtype)
 
 

@@ -8,6 +8,9 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -16,12 +19,40 @@ from mclab.config.parse import parse_run
 from mclab.kernels import dispatch, selfcheck
 from mclab.kernels.dispatch import using
 from mclab.kernels.fastweight.rates import Rates
-from mclab.kernels.linear import flash_grm
+from mclab.kernels.linear import flash_grm, flash_ssc
 from mclab.kernels.linear.gate import Gate
 from mclab.kernels.selfcheck import relative_rms
-from tests.kernels.against import DEEP, ERASING, GATES, RATES, SIZES, coefficients_of, deep, erasing, flash
+from tests.kernels.against import (
+    CHOSEN,
+    DEEP,
+    ERASING,
+    GATES,
+    RATES,
+    SIZES,
+    chosen,
+    coefficients_of,
+    deep,
+    erasing,
+    flash,
+    told,
+)
 
 QUICK_SIZES = {(1, 1, 3, 5), (17, 7, 16, 3), (65, 40, 4, 20), (127, 50, 20, 16)}
+
+
+@contextmanager
+def watched(launched: list[str]) -> Iterator[None]:
+    """Within the block, the names of the kernels that are launched are added to `launched`."""
+    from mclab.kernels import launch
+
+    before = launch._run
+
+    def run(kernel: Any, *rest: Any) -> None:
+        launched.append(kernel.__name__)
+        before(kernel, *rest)
+
+    with patch.object(launch, "_run", run):
+        yield
 
 
 def beyond_the_grid() -> str:
@@ -51,6 +82,53 @@ def far_programs() -> str:
     return "" if torch.equal(whole[-1:], last) else "the last sequence differs"
 
 
+def unread() -> str:
+    """A tile that none of a tile's tokens chose is not read: what is no number there reaches nobody.
+
+    Tokens 32 to 47 are one tile of rows and choose nothing else, tokens 0 to 31 are one tile of columns.
+    """
+    from mclab.kernels.linear.triton import ssc
+
+    own = (torch.arange(48) // 8)[None, :, None]
+    columns = torch.cat((own * (torch.arange(48) >= 32)[:, None], own), -1)
+    for lost, kept in ((slice(0, 32), slice(32, 48)), (slice(32, 48), slice(0, 32))):
+        given = [torch.ones(1, 48, width, dtype=torch.float64) for width in (4, 4, 4, 2)]
+        for x in given:
+            x[:, lost] = torch.nan
+            x.requires_grad_()
+        y = ssc.weighted_read(*given, columns, 8)
+        made = [y, *torch.autograd.grad(y, given, torch.ones_like(y))]
+        if not all(x[:, kept].isfinite().all() for x in made):
+            return f"tokens {kept} read what they did not choose"
+    return ""
+
+
+def layered(case: dict[str, object]) -> str:
+    """A caching layer with kernels against its definition, with all gradients; ties against torch's form.
+
+    Which of equal scores are chosen is up to the device, and the same for both forms.
+    """
+    from tests.caching.test_layer import layer_and_inputs, recurrent
+    from tests.caching.test_route import in_training
+
+    case, tied = {**case}, "tied" in case
+    early = bool(case.pop("early", case.pop("tied", False)))
+    layer, inputs = layer_and_inputs(aggregate="ssc", length=17, heads=1, replicas=1, batch=1, segment=3, **case)
+    in_training(layer, early=early and not tied, length=17, sequences=1)
+    if tied:
+        inputs[1].data[:, :, 6:] = 0.0
+    upstream = torch.randn(inputs[0].shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    found, launched = [], []
+    for kernels in ("torch", "triton"):
+        with using(kernels), patch.object(flash_ssc, "trusted", lambda *about: True), watched(launched):
+            y = recurrent(layer, *inputs) if kernels == "torch" and not tied else layer(*inputs)
+            sources = [*inputs, *layer.parameters()]
+            found.append([y, *torch.autograd.grad(y, sources, upstream, allow_unused=True, materialize_grads=True)])
+    if launched != ["weighted_forward", "weighted_rows_backward", "weighted_columns_backward"]:
+        return f"launched {launched}"
+    return told(found[1], found[0], torch.float64)
+
+
 def trained(mixer: dict[str, object], seeds: int = 1) -> str:
     """Loss curve and gradient norms of `STEPS` steps of training, of both forms."""
     from tests.train.test_step import made
@@ -62,16 +140,12 @@ def trained(mixer: dict[str, object], seeds: int = 1) -> str:
     })  # fmt: skip
     curves = []
     for kernels in ("torch", "triton"):
-        with using(kernels):
-            from mclab.kernels import launch
-
-            count, before = [0], launch._run
-            launch._run = lambda *args, count=count, before=before: (count.__setitem__(0, count[0] + 1), before(*args))
+        launched: list[str] = []
+        with using(kernels), watched(launched):
             step, batch = made(run, seeds, torch.device("cpu"))
             curves.append(torch.stack([torch.stack(step(batch, number)) for number in range(1, STEPS + 1)]))
-            launch._run = before
-            if (count[0] > 0) != (kernels == "triton"):
-                return f"{count[0]} kernels launched with --kernels {kernels}"
+            if bool(launched) != (kernels == "triton"):
+                return f"{len(launched)} kernels launched with --kernels {kernels}"
             if dispatch._distrusted:
                 return f"not trusted: {dispatch._distrusted}"
     off = relative_rms(curves[1], curves[0])
@@ -82,9 +156,9 @@ def checks_itself() -> str:
     """The check before first use passes for kernels that are right, and catches one whose result is off."""
     from mclab.kernels.delta import checked
     from mclab.kernels.delta.triton import read
-    from mclab.kernels.linear.triton import grm
+    from mclab.kernels.linear.triton import grm, ssc
 
-    q = torch.randn(2, 8, 4)
+    q, w, first = torch.randn(2, 8, 4), torch.randn(2, 8, 1), torch.zeros(2, 8, 1, dtype=torch.int64)
     cut = q.unsqueeze(0)
     source = checked.written("delta", "fp32", cut, cut, Rates(torch.rand(1, 2, 8)), ())
 
@@ -100,6 +174,7 @@ def checks_itself() -> str:
 
     for rule, module, name, wrong, use in (
         ("linear", grm, "gated_read", off, lambda: flash_grm.gated_read(q, q, q, Gate(q, q, 2.0, True), 4, "fp32")),
+        ("linear", ssc, "weighted_read", off, lambda: flash_ssc.weighted_read(q, q, q, w, first, 8, "fp32")),
         ("delta", read, "read", states_off, lambda: source.read(cut)),
     ):
         selfcheck._seen.clear()
@@ -130,7 +205,18 @@ TRAINED: dict[str, dict[str, object]] = {
     "dla": {"memory": "dla", "segment": 8, "memory_norm": "soft", "init": "checkpoint"},
     "delta": {"memory": "delta", "segment": 7},
     "gated delta, checkpoints": {"memory": "gated_delta", "segment": 6, "init": "checkpoint"},
+    "ssc": {"segment": 7, "aggregate": "ssc", "k": 1},
     "titans log": {"memory": "titans", "segment": 6, "aggregate": "grm", "segmentation": "log"},
+}
+
+
+#: Gates, routes, k and ties of ssc.
+LAYERED: dict[str, dict[str, object]] = {
+    "context hard": {"route": "hard", "k": 2},
+    "input": {"route": "explore", "gate": "input", "k": 9, "renormalise": False},
+    "none": {"route": "explore", "gate": "none", "k": 1},
+    "input early": {"gate": "input", "early": True},
+    "ties": {"route": "explore", "connector": "shared", "k": 2, "tied": True},
 }
 
 
@@ -151,11 +237,19 @@ def cases(quick: bool) -> Iterator[tuple[str, Callable[[], str]]]:
             if not quick or dtype == torch.float64:
                 name = f"erasing {case} {dtype}".replace("torch.", "")
                 yield name, lambda case=case, dtype=dtype: erasing(case, dtype)
+    for each in CHOSEN[:3] if quick else CHOSEN:
+        for dtype in (torch.float64, torch.float32):
+            if not quick or dtype == torch.float64 or each == CHOSEN[1]:
+                name = f"chosen {each} {dtype}".replace("torch.", "")
+                yield name, lambda each=each, dtype=dtype: chosen(each, dtype)
+    for name, mixer in LAYERED.items():
+        yield f"layered ssc {name}", lambda mixer=mixer: layered(mixer)
     for of_rates in RATES:
         for dtype in (torch.float64, torch.float32):
             if not quick or dtype == torch.float64:
                 name = f"rates {of_rates} {dtype}".replace("torch.", "")
                 yield name, lambda of_rates=of_rates, dtype=dtype: coefficients_of(of_rates, dtype)
+    yield "unread", unread
     yield "beyond the grid", beyond_the_grid
     yield "far programs", far_programs
     yield "checks itself", checks_itself

@@ -51,7 +51,8 @@ def test_a_kernel_is_taken_where_it_can_be(monkeypatch, device, precision, width
         ({"init": "checkpoint"}, "init restart, not checkpoint"),
         ({"segmentation": "log"}, "not segmentation log"),
         ({"gate_activation": "sigmoid"}, "not sigmoid"),
-        ({"aggregate": "ssc"}, "aggregate ssc some"),
+        ({"aggregate": "ssc", "gate": "tests.own.parts.leaky_gate", "gate_activation": "sigmoid"}, ""),
+        ({"aggregate": "ssc", "segmentation": "log"}, "not segmentation log"),
         ({"gate": "tests.own.parts.leaky_gate"}, "no gate and no aggregation of the user's own"),
         (
             {"aggregate": "tests.own.parts.leaky_aggregate", "gate": "none"},
@@ -72,6 +73,24 @@ def test_what_a_kernel_does_not_compute_is_said(monkeypatch, mixer, said) -> Non
     monkeypatch.setattr(dispatch, "_installed", lambda: True)
     run = RunConfig.model_validate({"model": {"dim": 16, "mixer": mixer}})
     (found,) = choices(run, "cuda", "triton").values()
+    assert (found.form, said in found.why_not) == ("torch" if said else "triton", True)
+
+
+@pytest.mark.parametrize(
+    ("mixer", "length", "precision", "said"),
+    [
+        ({"aggregate": "ssc"}, 1024, "fp32", ""),
+        ({"aggregate": "ssc"}, 1026, "fp32", "costs more beyond 1024 tokens in fp32"),
+        ({"aggregate": "ssc"}, 1026, "bf16", ""),
+        ({"aggregate": "none"}, 4098, "bf16", "costs more without a gate beyond 4096 tokens"),
+        ({"aggregate": "grm"}, 4098, "fp32", ""),
+    ],
+)
+def test_torch_computes_what_costs_less_there(monkeypatch, mixer, length, precision, said) -> None:
+    monkeypatch.setattr(dispatch, "_installed", lambda: True)
+    keys = {"task": {"length": length, "pairs": [4]}, "train": {"precision": precision}}
+    run = RunConfig.model_validate({"model": {"dim": 16, "mixer": mixer}, **keys})
+    (found,) = choices(run, "cuda").values()
     assert (found.form, said in found.why_not) == ("torch" if said else "triton", True)
 
 

@@ -6,7 +6,19 @@ import torch
 from mclab.config.parse import parse_run
 from mclab.kernels import dispatch
 from mclab.kernels.dispatch import using
-from tests.kernels.against import DEEP, ERASING, GATES, RATES, SIZES, coefficients_of, deep, erasing, flash
+from tests.kernels.against import (
+    CHOSEN,
+    DEEP,
+    ERASING,
+    GATES,
+    RATES,
+    SIZES,
+    chosen,
+    coefficients_of,
+    deep,
+    erasing,
+    flash,
+)
 from tests.train.test_step import made
 
 pytestmark = [
@@ -20,6 +32,12 @@ pytestmark = [
 @pytest.mark.parametrize("size", [*SIZES, (600, 64, 64, 64), (700, 200, 32, 32)])
 def test_flash_grm(size, kind, low) -> None:
     assert flash(size, kind, torch.float32, "cuda", low) == ""
+
+
+@pytest.mark.parametrize("low", [False, True])
+@pytest.mark.parametrize("case", [*CHOSEN, (600, 64, 64, 64, 2), (700, 200, 32, 32, None)])
+def test_flash_ssc(case, low) -> None:
+    assert chosen(case, torch.float32, "cuda", low) == ""
 
 
 @pytest.mark.parametrize("low", [False, True])
@@ -50,7 +68,11 @@ def test_far_beyond_the_second_axis_of_a_grid() -> None:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize(
-    "mixer", [{"segment": 8}, {"memory": "titans", "segment": 16}, {"memory": "dla"}, {"memory": "gated_delta"}]
+    "mixer",
+    [
+        *({"segment": 8}, {"segment": 8, "aggregate": "ssc"}),
+        *({"memory": "titans", "segment": 16}, {"memory": "dla"}, {"memory": "gated_delta"}),
+    ],
 )
 def test_a_model_trains_alike_with_kernels_and_without(mixer, precision) -> None:
     run = parse_run({"model": {"dim": 16, "mixer": mixer}, "train": {"steps": 20, "batch": 8, "precision": precision}})

@@ -12,7 +12,7 @@ from mclab.config.run import RunConfig
 from mclab.kernels import dispatch, launch
 from mclab.kernels.delta import checked
 from mclab.kernels.fastweight import looped
-from mclab.kernels.linear import flash_grm
+from mclab.kernels.linear import flash_grm, flash_ssc
 from mclab.models.lm import LM
 from mclab.replicas.parameters import initialise
 from mclab.tasks import TASKS, Batch
@@ -125,6 +125,7 @@ KERNEL_LAUNCHES = {
     "gate input": ({"gate": "input"}, 64, 260),
     "titans": ({"memory": "titans", "segment": 8, "chunk": 8}, 64, 680),
     "titans without a cache": ({"memory": "titans", "aggregate": "none"}, 256, 380),
+    "ssc": ({"aggregate": "ssc"}, 64, 460),
     "delta": ({"memory": "delta"}, 64, 500),
     "gated delta without a cache": ({"memory": "gated_delta", "aggregate": "none"}, 256, 330),
     "titans of twice the chunks": ({"memory": "titans", "aggregate": "none", "chunk": 8}, 256, 380),
@@ -140,6 +141,7 @@ def test_a_kernel_is_one_launch(case: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(dispatch, "_lacks", lambda *about: "")
     monkeypatch.setattr(looped, "trusted", lambda *about: True)
     monkeypatch.setattr(flash_grm, "trusted", lambda *about: True)
+    monkeypatch.setattr(flash_ssc, "trusted", lambda *about: True)
     monkeypatch.setattr(checked, "trusted", lambda *about: True)
     monkeypatch.setattr(launch, "_run", lambda kernel, *rest: kernels.append(kernel.__name__))
     mixer, length, most = KERNEL_LAUNCHES[case]

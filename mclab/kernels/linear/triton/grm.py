@@ -77,7 +77,7 @@ class _GatedRead(torch.autograd.Function):
         sums = torch.float32 if low else q.dtype
         y = torch.empty_like(v, dtype=sums)
         lse = torch.empty(G, T, dtype=sums, device=q.device)
-        ctx.numbers, ctx.known, ctx.schedule = (T, S, N, scale), known, _schedule(tile(max(K, V), low))
+        ctx.numbers, ctx.known, ctx.schedule = (T, S, N, scale), known, schedule(tile(max(K, V), low))
         grid = (G, -(-T // known["BT"]))
         given = (q, k, v, q if u is None else u, q if p is None else p, q if logits is None else logits)
         launch(forward.forward, grid, q, *given, y, lse, *ctx.numbers, **known, **ctx.schedule)
@@ -118,5 +118,6 @@ def _laid(x: Tensor, low: bool) -> Tensor:
     return (x.bfloat16() if low else x).contiguous()
 
 
-def _schedule(own: Tile) -> dict[str, int]:
+def schedule(own: Tile) -> dict[str, int]:
+    """The arguments of a launch that say how a tile is computed."""
     return {"num_warps": own.warps, "num_stages": own.stages}
