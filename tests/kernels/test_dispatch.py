@@ -93,14 +93,14 @@ def test_a_kernel_that_fails_its_check_is_named_once_and_not_used(monkeypatch, c
     assert not selfcheck.trusted("dla", device, "fp32", 4, lambda: ([one * torch.nan], [one]))
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
-    assert "on cuda:0 torch's form of linear is used: its Triton kernel is off by 1.0e-03" in lines[0]
+    assert "on cuda:0 torch's form of linear is used: its Triton kernel has a relative RMS error of 1.0e-03" in lines[0]
     assert "titans" in lines[1]
     assert "does not run on this device (RuntimeError: out of shared memory)" in lines[1]
-    assert "is off by inf" in lines[2]
+    assert "relative RMS error of inf" in lines[2]
     for kernels in ("auto", "triton"):
         found = choices(run, "cuda", kernels)["linear"]
         assert (found.form, found.failed) == ("torch", True)
-    assert "off by 1.0e-03" in _computed_by("linear", found)
+    assert "relative RMS error of 1.0e-03" in _computed_by("linear", found)
 
 
 def test_what_was_asked_for_holds_in_the_block_alone(monkeypatch) -> None:

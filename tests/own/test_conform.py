@@ -71,7 +71,7 @@ def test_a_kind_may_be_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ConfigError, match=r"my_heirs\.Free: its arguments do not show what kind of part it is; give --as memory, "
     ):
         kind_of("my_heirs.Free")
-    with pytest.raises(ConfigError, match=r"my_heirs\.py: is a file; write my_heirs\.NAME"):
+    with pytest.raises(ConfigError, match=r"my_heirs\.py: this is a file; write my_heirs\.NAME"):
         kind_of("my_heirs.py")
     with pytest.raises(ConfigError, match=r"my_heirs\.Rulle: my_heirs.py has no Rulle; did you mean Rule\?"):
         kind_of("my_heirs.Rulle")

@@ -151,14 +151,14 @@ REASONS = {
     **dict.fromkeys(
         ("empty", "torn", "torn at the end", "no safetensors"), "it is incomplete, or not a safetensors file"
     ),
-    "another run's": "is of run_id 0000000000000000, not ",
-    "of another science": "is of science 0, not ",
-    "of another mclab": f"is of mclab 0.0.1, not {mclab.__version__}",
-    "of another step": "is of step 14, not 7",
-    "of another torch": "is of torch 1.0, not ",
-    "of another device": "is of device cuda, not cpu",
+    "another run's": "it was written with run_id 0000000000000000, but this run has ",
+    "of another science": "it was written with science 0, but this run has ",
+    "of another mclab": f"it was written with mclab 0.0.1, but this run has {mclab.__version__}",
+    "of another step": "it was written with step 14, but this run has 7",
+    "of another torch": "it was written with torch 1.0, but this run has ",
+    "of another device": "it was written with device cuda, but this run has cpu",
     **dict.fromkeys(("no curve",), "it is not a checkpoint of mclab"),
-    "no facts": "is of run_id None, not ",
+    "no facts": "it was written with run_id None, but this run has ",
     **dict.fromkeys(("another shape", "no moments"), "its tensor mean does not fit this model"),
 }
 
