@@ -112,13 +112,15 @@ class MemoryCaching(Module):
         keys = {key: value for key, value in locals().items() if key in MemoryMixer.model_fields}
         for key in ("memory", "gate", "aggregate"):
             if is_path(keys[key]):
-                raise ValueError(f"{key}: {keys[key]!r} is a part of your own; such parts join a grid, not this layer")
+                raise ValueError(
+                    f"{key}: {keys[key]!r} is a part of your own, which works in a grid but not in this layer"
+                )
         around = {"dim": dim, "heads": heads, "conv": conv, "position": position, "layers": 1}
         self.config = _checked({**around, "mixer": {"name": "memory", **keys}})
         assert isinstance(self.config.mixer, MemoryMixer)
         whole("slots", slots, 1, MOST_SLOTS)
         if not (isinstance(gain, int | float) and 0 < gain < float("inf")):
-            raise ValueError(f"gain: needs a number above 0, got {gain!r}")
+            raise ValueError(f"gain: must be a number above 0, got {gain!r}")
         #: A hash of all keys that the meaning of a cache depends on.
         self.key = _key(self.config)
         place = torch.get_default_device() if device is None else device
@@ -138,7 +140,7 @@ class MemoryCaching(Module):
         whole("layer", layer, 0, run.model.layers - 1)
         mixer, own = run.model.mixers[layer], model.blocks[layer].get_submodule("mixer")
         if not isinstance(mixer, MemoryMixer):
-            raise ValueError(f"layer: {layer} is {mixer.name}, not a memory")
+            raise ValueError(f"layer: layer {layer} is {mixer.name}, not a memory")
         keys = mixer.fitted(run.task.length).model_dump(exclude={"name", *OWN})
         position = run.model.position if run.model.position == "rotary" else "none"
         slots = [part.weight.shape[-1] // part.heads for part in own.modules() if isinstance(part, InputGate)]
@@ -170,14 +172,14 @@ class MemoryCaching(Module):
         shape, if `cache` has another batch size, or if it is from a layer with other keys.
         """
         if x.dim() != 3 or x.shape[-1] != self.config.dim or not x.shape[1]:
-            raise ValueError(f"x: needs a shape [batch, time >= 1, {self.config.dim}], got {list(x.shape)}")
+            raise ValueError(f"x: must have the shape [batch, time >= 1, {self.config.dim}], got {list(x.shape)}")
         if cache is None:
             y: Tensor = self._called(self.mixer, x.unsqueeze(0)).squeeze(0)
             return y
         if cache.key != self.key:
-            raise ValueError("cache: is of a layer with other keys; begin with this layer's empty_cache")
+            raise ValueError("cache: it is the cache of a layer with other keys; begin with this layer's empty_cache")
         if cache.batch != len(x):
-            raise ValueError(f"cache: is of {cache.batch} sequences, x of {len(x)}")
+            raise ValueError(f"cache: it has {cache.batch} sequences, but x has {len(x)}")
         y, past = self._called(_After(self.mixer), cache.past, x.unsqueeze(0))
         return y.squeeze(0), replace(cache, past=past)
 
@@ -191,9 +193,11 @@ class MemoryCaching(Module):
         try:
             cache = Cache(int(state["batch"]), int(state["key"]), from_tensors(state, self._hybrid))
         except KeyError as missing:
-            raise ValueError(f"state: is no cache of this layer, {missing.args[0]!r} is missing") from None
+            raise ValueError(
+                f"state: it is not a cache of this layer, because {missing.args[0]!r} is missing"
+            ) from None
         if cache.key != self.key:
-            raise ValueError("state: is the cache of a layer with other keys")
+            raise ValueError("state: it is the cache of a layer with other keys")
         return cache
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -242,9 +246,9 @@ def _refuse(unknown: Iterable[str]) -> None:
     """Raise `TypeError` for an unknown argument, with the likely one; Python before 3.13 would not suggest any."""
     known = [name for name in inspect.signature(MemoryCaching).parameters if name != "unknown"]
     for name in unknown:
-        own = "parts of your own join a grid, not this layer" if name in OWN else ""
-        near = own or did_you_mean(name, known) or f"it takes {', '.join(known)}"
-        raise TypeError(f"{name}: is no argument of MemoryCaching; {near}")
+        own = "parts of your own work in a grid, not in this layer" if name in OWN else ""
+        near = own or did_you_mean(name, known) or f"its arguments are {', '.join(known)}"
+        raise TypeError(f"{name}: this is not an argument of MemoryCaching; {near}")
 
 
 def _checked(model: dict[str, Any]) -> ModelConfig:

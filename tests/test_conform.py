@@ -96,29 +96,32 @@ def test_other_mixers_and_repeated_ones_cost_nothing(own: Any) -> None:
             "return self.inner(x) + x.cumsum(1).mean(0)",
             "mixes the rows of a batch: changing row 1 changed the output of row 0",
         ),
-        ("return self.inner(x)[..., :3]", "returns [2, 16, 3] for [2, 16, 8]; it must keep [B, T, D]"),
+        (
+            "return self.inner(x)[..., :3]",
+            "returns shape [2, 16, 3] for an input of shape [2, 16, 8]; it must keep [B, T, D]",
+        ),
         ("return self.inner(x), x", "returns a tuple; it must return one tensor [B, T, D]"),
         (
             "return self.inner(x.float()).float() if x.dtype == torch.float32 else self.inner(x).float()",
-            "returns float32 for float64; it must keep the type",
+            "returns float32 for an input in float64; it must keep the dtype",
         ),
-        ("return self.inner(x).log()", "returns NaN or inf for normal values, at a length of 16"),
+        ("return self.inner(x).log()", "returns NaN or inf for normal inputs of length 16"),
         (
             "return F.dropout(self.inner(x), 0.5)",
-            "is random: the same input gives another output (dropout? set it to 0)",
+            "is random: the same input gives different outputs (dropout? set it to 0)",
         ),
-        ("x.mul_(2); return self.inner(x)", "writes into its input; take a copy"),
+        ("x.mul_(2); return self.inner(x)", "writes into its input; make a copy of it first"),
         (
             "self.inner.bias.data += 1; return self.inner(x)",
-            "keeps state in parameter inner.bias: calling it changes it",
+            "keeps state in parameter inner.bias, which a call changes",
         ),
         (
             "self.last = getattr(self, 'last', 0) + 1; return self.inner(x) * self.last",
-            "keeps state: the same input again, after another one, gives another output",
+            "keeps state: the same input gives a different output after a call with another input",
         ),
-        ("return x.cumsum(1)", "has the parameter inner.weight, which no gradient reaches; use it or drop it"),
-        ("return self.inner(x).detach()", "passes no gradient on: its output is cut off from its input"),
-        ("return self.inner(x[:, :, :4])", "fails on an input [2, 16, 8]: RuntimeError: "),
+        ("return x.cumsum(1)", "has the parameter inner.weight, which no gradient reaches; use it or remove it"),
+        ("return self.inner(x).detach()", "passes no gradient on, because its output is cut off from its input"),
+        ("return self.inner(x[:, :, :4])", "fails on an input of shape [2, 16, 8]: RuntimeError: "),
     ],
 )
 def test_each_fault_is_a_line(own: Any, body: str, line: str) -> None:
@@ -137,8 +140,7 @@ def test_state_in_a_buffer_is_named(own: Any) -> None:
         "        return self.bn(x.transpose(1, 2)).transpose(1, 2)\n"
     )
     assert (
-        fault(run_of("Normed"))
-        == "mixer own_mixers.Normed keeps state in buffer bn.running_mean: calling it changes it"
+        fault(run_of("Normed")) == "mixer own_mixers.Normed keeps state in buffer bn.running_mean, which a call changes"
     )
 
 
@@ -165,7 +167,7 @@ def test_the_lengths_of_further_tests_are_looked_at(own: Any) -> None:
     )
     check_module(run_of("Mixer"))
     assert fault(run_of("Mixer", eval={"task": {"length": 32}})).startswith(
-        "mixer own_mixers.Mixer fails on an input [2, 32, 8]: RuntimeError: The size of tensor a (32)"
+        "mixer own_mixers.Mixer fails on an input of shape [2, 32, 8]: RuntimeError: The size of tensor a (32)"
     )
 
 
@@ -180,7 +182,8 @@ def test_a_start_that_torch_does_not_draw_is_refused(own: Any) -> None:
         "        return self.rate * x\n"
     )
     assert fault(run_of("Mixer")) == (
-        "mixer own_mixers.Mixer starts rate by other random numbers than torch's; draw it with torch"
+        "mixer own_mixers.Mixer draws the initial values of rate from another random generator than torch's; "
+        "draw them with torch"
     )
 
 
@@ -193,7 +196,9 @@ def test_a_start_at_nan_is_told_as_such(own: Any) -> None:
         "    def forward(self, x):\n"
         "        return self.rate * x\n"
     )
-    line = "mixer own_mixers.Mixer starts rate at NaN or inf; mend its start or its arguments"
+    line = (
+        "mixer own_mixers.Mixer gives rate an initial value of NaN or inf; correct its initialisation or its arguments"
+    )
     assert fault(run_of("Mixer")) == line
 
 

@@ -122,7 +122,7 @@ def test_an_interrupt_goes_on_to_the_caller_and_the_rest_is_run_later(
         ({"base": {"train": {"lr": float("nan")}}}, {}, "grid: needs numbers, texts"),
         (7, {}, "grid: needs a path, YAML text or a mapping, got int"),
         ("\n", {}, "grid: is empty"),
-        (TINY, {"workers": 0}, "workers: needs auto or a number from 1 to 9999, got 0"),
+        (TINY, {"workers": 0}, "workers: must be auto or a number from 1 to 9999, got 0"),
         (TINY, {"overrides": "train.stepps=3"}, "train.stepps=3: train.stepps: unknown key; did you mean train.steps?"),
     ],
 )

@@ -100,12 +100,12 @@ def test_the_definition_refuses_a_word_that_it_does_not_know(
     layer = CachingLayer(1, 4, 1, 7, mixer)
     inputs = [torch.ones(1, 1, 7, 4)] * 4
     layer(*inputs)
-    with pytest.raises(ValueError, match=f"the definition knows no {axis} '{NEW}'"):
+    with pytest.raises(ValueError, match=f"the definition does not know {axis} '{NEW}'"):
         recurrent(layer, *inputs)
 
 
 def test_a_pool_of_that_is_unknown_is_refused() -> None:
     """It is an axis without a registry."""
     layer = CachingLayer(1, 4, 1, 7, MemoryMixer(segment=3).model_copy(update={"pool_of": NEW}))
-    with pytest.raises(ValueError, match="the definition knows no pool_of"):
+    with pytest.raises(ValueError, match="the definition does not know pool_of"):
         recurrent(layer, *[torch.ones(1, 1, 7, 4)] * 4)

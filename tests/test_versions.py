@@ -104,7 +104,7 @@ def test_weights_of_another_formula_are_refused_and_of_another_task_are_not(fold
     monkeypatch.setitem(VERSIONS, "task.mqar", 2)
     assert load_model(folder, name)[1].seed == 0
     monkeypatch.setitem(VERSIONS, "aggregate.grm", 2)
-    with pytest.raises(ConfigError, match=r"version 1 of aggregate.grm, which is 2 now; the same weights are another"):
+    with pytest.raises(ConfigError, match=r"version 1 of aggregate.grm, which is 2 now, so that its weights"):
         load_model(folder, name)
 
 

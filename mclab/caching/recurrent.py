@@ -84,7 +84,7 @@ def _cuts(mixer: MemoryMixer, length: int) -> list[Span]:
 
 
 def _unknown(axis: str, word: str) -> ValueError:
-    return ValueError(f"the definition knows no {axis} {word!r}: say in mclab/caching/recurrent.py what it means")
+    return ValueError(f"the definition does not know {axis} {word!r}; define it in mclab/caching/recurrent.py")
 
 
 def prefix(block: int, segments: str) -> list[Span]:

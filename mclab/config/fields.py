@@ -22,7 +22,7 @@ def _dotted(value: str) -> str:
     """Check that `value` is a dotted path or empty. Empty means that the key is not given; where it must be given,
     another rule refuses that."""
     if value and not is_path(value):
-        raise ValueError("needs the dotted path of a class or function, e.g. my_mixers.Mixer")
+        raise ValueError("must be the dotted path of a class or function, e.g. my_mixers.Mixer")
     return value
 
 
@@ -45,12 +45,12 @@ def _as_args(value: Any) -> Any:
     if isinstance(value, list | tuple) and all(isinstance(text, str) and "=" in text for text in value):
         value = {name: _json(text) for name, _, text in (each.partition("=") for each in value)}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) and key.isidentifier() for key in value):
-        raise ValueError("needs a mapping of arguments, e.g. {width: 16}")
+        raise ValueError("must be a mapping of arguments, e.g. {width: 16}")
     refuse_large(value)
     try:
         return as_texts(json.loads(json.dumps(dict(value), sort_keys=True, allow_nan=False)))
     except (TypeError, ValueError):
-        raise ValueError("needs numbers, texts, true, false, null, lists or mappings of them") from None
+        raise ValueError("must hold only numbers, texts, true, false, null, and lists or mappings of these") from None
 
 
 #: A mapping of arguments, stored as a tuple of `name=value` texts, sorted by name.

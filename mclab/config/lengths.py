@@ -30,13 +30,15 @@ class Lengths:
     def most(self) -> str:
         """Text for a message about the longest sequences: `task.length 64`."""
         return (
-            f"task.length {self.own}" if self.longest == self.own else f"the longest sequences' {self.longest} tokens"
+            f"task.length {self.own}"
+            if self.longest == self.own
+            else f"the {self.longest} tokens of the longest sequences"
         )
 
     @property
     def training(self) -> str:
         """Text for a message about the longest training sequences: `training's 64 tokens`."""
-        return f"training's {self.trained} tokens"
+        return f"the {self.trained} tokens of the training sequences"
 
 
 def length_faults(run: RunConfig) -> Iterator[tuple[str, str]]:
@@ -59,26 +61,29 @@ def _chunk_faults(run: RunConfig, name: str, mixer: MemoryMixer, lengths: Length
     divided by the tokens of the sequence instead of the chunk (docs/equations.md#step-sizes), but the divisor must be
     the same in training and in all tests."""
     size, most = mixer.tokens_a_chunk, lengths.shortest
-    key, subject, way = "model.mixer.chunk", f"{size}", f"take at most {most}"
+    key, subject, way = "model.mixer.chunk", f"a chunk of {size} tokens", f"take a chunk of at most {most}"
     if name != MIXER:
-        key, subject = "model.pattern", f"{name} has chunks of {size} tokens, which"
-        way = f"put {MIXER} there and model.mixer: {{memory: {mixer.memory}, aggregate: none, chunk: {most}}}"
+        key, subject = "model.pattern", f"a chunk of {name} ({size} tokens)"
+        way = f"write {MIXER} in its place and model.mixer: {{memory: {mixer.memory}, aggregate: none, chunk: {most}}}"
     if lengths.shortest < lengths.longest:
         reason = (
-            f"{subject} is above the {most} tokens of the shortest sequences, and the longest have {lengths.longest}: "
-            f"the step size is divided by the tokens of a chunk, and would depend on the length; {way}"
+            f"{subject} is longer than the shortest sequences ({most} tokens), and the longest have {lengths.longest} "
+            "tokens; the step size is divided by the number of tokens in a chunk, so that it would depend on the "
+            f"sequence; {way}"
         )
         yield key, reason
     elif any(layer.fitted(most) is not layer for layer in canonical_model(run.model, most).mixers):
         # Two different layers with a shortened chunk would each need their own keys, but only model.mixer has keys.
-        yield key, f"{subject} is above task.length {most}, and another layer's is too; {way}, or task.length {size}"
+        reason = f"{subject} is longer than task.length {most}, and so is a chunk of another layer"
+        yield key, f"{reason}; {way}, or task.length {size}"
 
 
 def _kernel_faults(key: str, size: int, lengths: Lengths) -> Iterator[tuple[str, str]]:
     """Yield (key, reason) if tests reach kernel entries that training does not: these keep their initial values."""
     if lengths.trained < min(size, lengths.longest):
         reason = (
-            f"a kernel of {size} reaches beyond the {lengths.trained} tokens of training, and the longest test has "
-            f"{lengths.longest}: it would be read with entries that were never trained; take at most {lengths.trained}"
+            f"a kernel of {size} is longer than the training sequences ({lengths.trained} tokens), and the longest "
+            f"test has {lengths.longest} tokens, so that the test would use kernel entries that were never trained; "
+            f"take a kernel of at most {lengths.trained}"
         )
         yield key, reason

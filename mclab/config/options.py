@@ -47,7 +47,7 @@ class RunOptions:
         if not re.fullmatch(r"auto|cpu|cuda(:\d{1,4})?", self.device):
             raise ConfigError(f"--device: {self.device!r} is not auto, cpu, cuda or cuda:N")
         if self.scheduler is not None and not re.fullmatch(r"\w+://\S+:\d+/?", self.scheduler):
-            raise ConfigError(f"--scheduler: {self.scheduler!r} is no address; write tcp://HOST:PORT")
+            raise ConfigError(f"--scheduler: {self.scheduler!r} is not an address; write tcp://HOST:PORT")
         if self.kernels not in KERNELS:
             raise ConfigError(f"--kernels: {cut(self.kernels)!r} is not {', '.join(KERNELS[:-1])} or {KERNELS[-1]}")
         if self.compile not in COMPILE:
@@ -76,7 +76,7 @@ def number(option: str, value: int | str, other: str = "") -> int:
     count = int(value) if short else value
     if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= _MOST:
         got = cut(value) if isinstance(value, str) else value
-        raise ConfigError(f"{option}: needs {other}a number from 1 to {_MOST}, got {got!r}")
+        raise ConfigError(f"{option}: must be {other}a number from 1 to {_MOST}, got {got!r}")
     return count
 
 

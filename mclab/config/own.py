@@ -96,7 +96,8 @@ def _check_node(part: Part, node: ast.ClassDef | ast.FunctionDef, source: Python
     if isinstance(node, ast.FunctionDef):
         if kind.method:
             raise ConfigError(
-                f"{part.key}: {node.name} ({file}) is a function; a {kind.noun} is a class with {kind.method}"
+                f"{part.key}: {node.name} ({file}) is a function, but a {kind.noun} must be a class with a method "
+                f"{kind.method}"
             )
         _check_arguments(part, node, file, kind.made + kind.called)
         return
@@ -130,7 +131,9 @@ def _check_arguments(part: Part, node: ast.FunctionDef, file: str, given: tuple[
     for name in needed:
         if name not in given and name not in part.keywords:
             ours = ", ".join(given)
-            raise ConfigError(f"{part.args_key}: {place} needs {name}, which is not given; mclab gives {ours}")
+            raise ConfigError(
+                f"{part.args_key}: {place} has a required argument {name}, which is not given; mclab gives only {ours}"
+            )
 
 
 def uses_weights(path: str) -> bool:
@@ -157,8 +160,8 @@ def checked(run: RunConfig, where: Callable[[str], str]) -> RunConfig:
         if part.axis == "aggregate" and not uses_weights(part.path) and run.model.mixer.read_gate != "none":  # type: ignore[union-attr]
             key = "model.mixer.gate"
             raise ConfigError(
-                f"{where(key)}: {key}: aggregation {part.path} names no weights, so that a gate would learn nothing; "
-                f"take gate none"
+                f"{where(key)}: {key}: aggregation {part.path} has no argument `weights`, so that a gate would learn "
+                "nothing; take gate none"
             )
     return _with_versions(run, found, where) if found else run
 
@@ -170,7 +173,8 @@ def _with_versions(run: RunConfig, found: Mapping[str, int], where: Callable[[st
         if mixer.versions not in ((), wanted):
             key, now = "model.mixer.versions", ", ".join(wanted) or "1 of each"
             raise ConfigError(
-                f"{where(key)}: {key}: says {', '.join(mixer.versions)}, the source says {now}; leave it out"
+                f"{where(key)}: {key}: the versions given are {', '.join(mixer.versions)}, but the source has {now}; "
+                "leave this key out"
             )
         run = run.model_copy(update={"model": run.model.model_copy(
             update={"mixer": mixer.model_copy(update={"versions": wanted})})})  # fmt: skip
@@ -187,9 +191,15 @@ def slow(run: RunConfig) -> Iterator[str]:
     for part in parts_of(run):
         source, name = source_of(part.path), part.path.rpartition(".")[2]
         if part.axis == "memory" and source and source.definition(name) and "write" not in source.methods(name):
-            yield f"{part.path} has no write: it is trained token by token, which is slow (docs/extending.md)"
+            yield (
+                f"{part.path} has no method write, so that it is trained token by token, which is slow "
+                "(docs/extending.md)"
+            )
         if part.axis == "aggregate":
-            yield f"{part.path} gets the read of each memory by itself: as many reads as a sequence has segments"
+            yield (
+                f"{part.path} is given the read of each memory separately, which is slow: each token makes as many "
+                "reads as the sequence has segments"
+            )
 
 
 def written_versions(run: RunConfig) -> dict[str, int]:

@@ -90,7 +90,7 @@ def source_of(path: str) -> PythonFile | None:
     except SyntaxError as error:
         raise ValueError(f"{Path(file).name}:{error.lineno}: {error.msg}") from None
     except (OSError, ValueError) as error:
-        raise ValueError(f"{file}: cannot be read: {error}") from None
+        raise ValueError(f"{file} cannot be read: {error}") from None
 
 
 @lru_cache(maxsize=64)
@@ -117,5 +117,5 @@ def _file(where: str) -> str | None:
 
 def _missing(word: str, parent: str, places: list[str]) -> str:
     near = [each.name for each in pkgutil.iter_modules(places if parent else [os.getcwd()])]
-    place = f"in {parent}" if parent else f"here ({os.getcwd()}) nor among the installed ones"
+    place = f"in {parent}" if parent else f"in the current folder ({os.getcwd()}) or among the installed packages"
     return f"there is no module {word} {place}{did_you_mean(word, near, '; ')}"

@@ -75,12 +75,12 @@ def unknown(path: str, of: str | None = None) -> str:
     if path in by_path():
         return _foreign(path, of)
     if section in by_path():
-        return f"unknown key; {section} is a key itself{_inside(section, last)}"
+        return f"unknown key; {section} is itself a key and has no keys inside{_inside(section, last)}"
     models = [model for name, model in sections().get(section, {}).items() if of in (None, name)]
     here = list(dict.fromkeys(key for model in models for key in model.model_fields))
     if guess := _elsewhere(last) or [f"{section}.{key}".lstrip(".") for key in nearest(last, here)] or _far(path):
         return f"unknown key; {suggestion(guess)}"
-    return f"unknown key; {section or 'a run'} has {', '.join(here)}" if here else "unknown key"
+    return f"unknown key; the keys of {section or 'a run'} are {', '.join(here)}" if here else "unknown key"
 
 
 def _foreign(path: str, of: str | None) -> str:
@@ -91,13 +91,13 @@ def _foreign(path: str, of: str | None) -> str:
         hint = f"add name: {next(iter(by_path()[path]))}"
     else:
         hint = f"to replace the {noun} as a whole, write {section}: {{name: {of}}}"
-    return f"is a key of {noun} {owners}, here it is {of}; {hint}"
+    return f"is a key of {noun} {owners}, but the {noun} here is {of}; {hint}"
 
 
 def _inside(path: str, word: str) -> str:
     """A hint how to write the task key `word` in a variant, if the key `path` holds variants; else empty."""
     (key, *_) = by_path()[path].values()
-    return f", write {path}: {{{word}: ...}}" if key.type == TYPE_TEXT else ""
+    return f"; write {path}: {{{word}: ...}}" if key.type == TYPE_TEXT else ""
 
 
 def _elsewhere(word: str) -> list[str]:
@@ -165,7 +165,7 @@ def _mapping_text(path: str, value: Any) -> str:
     hint = ""
     if path in named_sections():
         hint = f"; take {{name: {value if value in list(sections()[path]) else default_name(path)}}}"
-    return f"needs a mapping, got {quoted(value)}{hint}"
+    return f"must be a mapping, got {quoted(value)}{hint}"
 
 
 def _leaf_text(path: str, of: str | None, detail: Any, value: Any) -> str:
@@ -173,7 +173,7 @@ def _leaf_text(path: str, of: str | None, detail: Any, value: Any) -> str:
         return f"{detail['ctx']['error']}, got {quoted(value)}{_hint(path, of, value)}"
     if detail["type"] == "literal_error":
         return _values_text(path, of, value)
-    return f"needs {_type_of(path, of)}, got {quoted(value)}{_hint(path, of, value)}"
+    return f"must be {_type_of(path, of)}, got {quoted(value)}{_hint(path, of, value)}"
 
 
 def _type_of(path: str, of: str | None) -> str:
@@ -188,7 +188,7 @@ def _values_text(path: str, of: str | None, value: Any) -> str:
     near = ["none"] if "none" in words and value in _NOTHING else nearest(quoted(value).strip('"'), words)
     ordered = near + [word for word in words if word not in near]
     hint = f"; {suggestion(near)}" if near else ""
-    return f"needs {' | '.join(ordered)}, got {quoted(value)}{hint}"
+    return f"must be {' | '.join(ordered)}, got {quoted(value)}{hint}"
 
 
 def _hint(path: str, of: str | None, value: Any) -> str:

@@ -17,26 +17,32 @@ Status = Literal["done", "diverged", "oom", "failed", "pruned"]
 class TrainConfig(Strict):
     """AdamW (0.9, 0.95), linear warm-up, then cosine to a tenth of the peak."""
 
-    steps: int = Field(600, ge=1, le=10**8, description="optimiser steps")
-    batch: int = Field(64, ge=1, le=2**20, description="sequences in a step")
+    steps: int = Field(600, ge=1, le=10**8, description="number of optimiser steps")
+    batch: int = Field(64, ge=1, le=2**20, description="number of sequences in a step")
     lr: float = Field(1e-2, gt=0, le=LARGEST, description="peak learning rate")
-    weight_decay: float = Field(0.1, ge=0, le=LARGEST, description="on matrices only")
-    clip: float = Field(1.0, gt=0, le=LARGEST, description="largest gradient norm")
+    weight_decay: float = Field(0.1, ge=0, le=LARGEST, description="weight decay of AdamW, on matrices only")
+    clip: float = Field(
+        1.0, gt=0, le=LARGEST, description="largest norm of the gradient; a larger gradient is scaled down"
+    )
     warmup: float = Field(0.1, ge=0, le=1, description="share of the steps in which the learning rate rises")
     examples: int | None = Field(
         None,
         ge=1,
         le=10**9,
-        description="train on a fixed set of this many sequences, again and again; null: never repeat",
+        description="train on a fixed set of this many sequences, again and again; null: no sequence is repeated",
     )
-    task: Variants = Field((), description="a mix to train on: the task with keys changed, and weight for its share")
-    stop_at: float | None = Field(None, gt=0, le=1, description="stop when the worst valid slice is this accurate")
-    precision: Precision = Field("fp32", description="bf16 is autocast; fp64 is for checks")
+    task: Variants = Field(
+        (), description="a mix of tasks to train on: each is the task with some keys changed, and `weight` is its share"
+    )
+    stop_at: float | None = Field(
+        None, gt=0, le=1, description="stop training when the worst slice of valid has this accuracy"
+    )
+    precision: Precision = Field("fp32", description="number format of training; bf16 is autocast, fp64 is for checks")
     checkpoint_every: int | None = Field(
         None,
         ge=1,
         le=10**8,
-        description="steps between checkpoints, in the run folder (which a cluster's workers must share)",
+        description="steps between checkpoints, which are kept in the run folder (a cluster's workers must share it)",
     )
 
 
@@ -44,14 +50,21 @@ class EvalConfig(Strict):
     """The keys of evaluation. The valid and test sets are fixed per seed, and come from separate random streams."""
 
     every: int = Field(50, ge=1, le=10**8, description="steps between evaluations on valid")
-    valid: int = Field(256, ge=1, le=2**20, description="sequences per slice, for choices (learning rate, early stop)")
-    test: int = Field(1024, ge=1, le=2**20, description="sequences per slice, for the table")
-    task: Variants = Field((), description="further slices on test: the task with keys changed, e.g. {length: 128}")
+    valid: int = Field(
+        256,
+        ge=1,
+        le=2**20,
+        description="sequences per slice of valid, on which choices are made (learning rate, early stop)",
+    )
+    test: int = Field(1024, ge=1, le=2**20, description="sequences per slice of test, for the table")
+    task: Variants = Field(
+        (), description="further slices of the test: the task with some keys changed, e.g. {length: 128}"
+    )
     post_training: int | None = Field(
         None,
         ge=1,
         le=2**20,
-        description="aggregate none: test with a cache, averaging over this many of the last kept states; null: off",
+        description="for aggregate none: test with a cache, averaging over this many of the last states; null: off",
     )
     post_segment: int | None = Field(
         None, ge=1, le=2**20, description="tokens between kept states; null: the training length, task.length"
@@ -64,7 +77,9 @@ class EvalConfig(Strict):
 class RunConfig(Strict):
     """Everything that one training run depends on."""
 
-    seed: int = Field(0, ge=0, lt=2**31, description="drives init, train, valid and test through separate domains")
+    seed: int = Field(
+        0, ge=0, lt=2**31, description="seed of init, train, valid and test, which use separate random streams"
+    )
     task: Task = Field(default_factory=MqarTask, description="the data")
     model: ModelConfig = Field(default_factory=ModelConfig, description="the model")
     train: TrainConfig = Field(default_factory=TrainConfig, description="the training")
@@ -95,7 +110,7 @@ class RunConfig(Strict):
     @model_validator(mode="after")
     def _own_task_is_named(self) -> "RunConfig":
         if isinstance(self.task, ModuleTask) and not self.task.module:
-            raise ValueError("task.module: is missing; name the function or class, e.g. my_tasks.copy")
+            raise ValueError("task.module: the function or class is missing; write its dotted path, e.g. my_tasks.copy")
         return self
 
     @model_validator(mode="after")
@@ -106,13 +121,13 @@ class RunConfig(Strict):
         if not cached:
             names = " and ".join(dict.fromkeys(mixer.name for mixer in self.model.mixers))
             raise ValueError(
-                f"eval.post_training: keeps states of a memory, and mixer {names} has none; "
-                f"leave it out or take model.mixer.name memory"
+                f"eval.post_training: this key keeps states of a memory, but mixer {names} has none; leave it out or "
+                "take model.mixer.name memory"
             )
         if reads := cached - {"none"}:
             raise ValueError(
-                f"eval.post_training: is for a model trained without a cache, and aggregate is {min(reads)}; "
-                f"take model.mixer.aggregate none"
+                f"eval.post_training: this key is for a model trained without a cache, but aggregate is {min(reads)}; "
+                "take model.mixer.aggregate none"
             )
         for mixer in self.model.mixers:
             mixer = mixer.fitted(self.task.length)
@@ -120,8 +135,8 @@ class RunConfig(Strict):
                 key = "eval.post_segment" if self.eval.post_segment else "task.length"
                 fitting = -(-self.cached_after // mixer.chunk) * mixer.chunk
                 raise ValueError(
-                    f"{key}: {self.cached_after} is no multiple of model.mixer.chunk {mixer.chunk}, so that keeping "
-                    f"states would move the chunks; take eval.post_segment {fitting}"
+                    f"{key}: {self.cached_after} is not a multiple of model.mixer.chunk {mixer.chunk}, so that "
+                    f"keeping states would move the chunks; take eval.post_segment {fitting}"
                 )
         return self
 
@@ -135,8 +150,8 @@ class RunConfig(Strict):
             longest = max((variant.task.length for variant in found), default=0)
             if self.model.position == "learned" and longest > self.task.length:
                 raise ValueError(
-                    f"{key}: length {longest} is beyond the learned positions of task.length {self.task.length}; "
-                    f"take model.position none or rotary, or a larger task.length"
+                    f"{key}: length {longest} is longer than the learned positions, which end at task.length "
+                    f"{self.task.length}; take model.position none or rotary, or a larger task.length"
                 )
         return self
 
@@ -148,8 +163,8 @@ class RunConfig(Strict):
             key = "eval.test" if self.eval.test == asked else "eval.valid"
             way = f"take {key} {share} or" if share else "take"
             raise ValueError(
-                f"{key}: {asked} sequences, but the task's smallest slice holds {self.task.space()} different ones and "
-                f"a quarter of them is kept for each of valid and test; {way} a larger vocab, "
-                f"length or number of pairs"
+                f"{key}: {asked} sequences are asked for, but the task's smallest slice has only {self.task.space()} "
+                f"different ones, and valid and test get a quarter of these each; {way} a larger vocab, length or "
+                "number of pairs"
             )
         return self

@@ -33,12 +33,12 @@ class Strict(BaseModel):
 def _as_distinct_sorted(value: Any) -> Any:
     values = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not values:
-        raise ValueError("needs at least one value")
+        raise ValueError("must have at least one value")
     if any(isinstance(v, bool) or not isinstance(v, int) for v in values):
-        raise ValueError("needs a whole number or a list of them")
+        raise ValueError("must be a whole number or a list of them")
     twice = sorted(v for v, number in Counter(values).items() if number > 1)
     if twice:
-        raise ValueError(f"lists {twice[0]} twice")
+        raise ValueError(f"{twice[0]} is listed twice")
     return tuple(sorted(values))
 
 
@@ -62,7 +62,7 @@ class Each:
 
     def _checked(self, values: tuple[int, ...]) -> tuple[int, ...]:
         if values[0] < self.ge or values[-1] > self.le:
-            raise ValueError(f"needs whole numbers from {self.ge} to {self.le}")
+            raise ValueError(f"must be a whole number from {self.ge} to {self.le}, or a list of them")
         return values
 
 
@@ -82,7 +82,7 @@ def refuse_large(value: Any) -> None:
         for inner in value.values() if isinstance(value, Mapping) else value:
             refuse_large(inner)
     elif isinstance(value, int) and abs(value) >= TOO_LARGE:
-        raise ValueError(f"takes whole numbers below {TOO_LARGE} in size")
+        raise ValueError(f"whole numbers must be below {TOO_LARGE} in size")
 
 
 def as_texts(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -34,9 +34,9 @@ _JSON = json.JSONDecoder()
 def _as_lines(value: Any) -> Any:
     given = [value] if isinstance(value, Mapping | str) else value
     if not isinstance(given, list | tuple):
-        raise ValueError("needs a mapping of the task's keys, or a list of such mappings ([] for none)")
+        raise ValueError("must be a mapping of the task's keys, or a list of such mappings ([] for none)")
     if len(given) > MOST_VARIANTS:
-        raise ValueError(f"takes at most {MOST_VARIANTS} variants, there are {len(given)}")
+        raise ValueError(f"must have at most {MOST_VARIANTS} variants, but has {len(given)}")
     return tuple(map(_as_line, given))
 
 
@@ -46,9 +46,9 @@ def _as_line(value: Any) -> str:
         words = list(_parsed(value))
         value = dict(words)
         if twice := [key for key in value if [word[0] for word in words].count(key) > 1]:
-            raise ValueError(f"gives {twice[0]} twice")
+            raise ValueError(f"the key {twice[0]} is given twice; keep one")
     if not isinstance(value, Mapping):
-        raise ValueError("needs a mapping of the task's keys, or a list of such mappings ([] for none)")
+        raise ValueError("must be a mapping of the task's keys, or a list of such mappings ([] for none)")
     refuse_large(value)
     changes = {key: given for key, given in value.items() if key != WEIGHT or given is True or given != 1}
     return " ".join(as_texts(changes or {WEIGHT: 1}))
@@ -60,7 +60,7 @@ def _parsed(line: str) -> Iterator[tuple[str, Any]]:
     while line[at:].strip():
         found = _KEY.match(line, at)
         if not found:
-            raise ValueError(f"needs key=value pairs or a mapping of the task's keys, not {cut(line[at:].strip())!r}")
+            raise ValueError(f"must be key=value pairs or a mapping of the task's keys, not {cut(line[at:].strip())!r}")
         value, at = _value(line, found.end())
         yield found[1], value
 
@@ -130,13 +130,13 @@ def _of_line(task: TaskConfig, line: str) -> Iterator[Variant]:
     changes = _changes(task, line)
     weight = changes.pop(WEIGHT, 1)
     if isinstance(weight, bool) or not isinstance(weight, int) or not 1 <= weight <= MOST_WEIGHT:
-        raise ValueError(f"{cut(line)}: {WEIGHT} needs a whole number from 1 to {MOST_WEIGHT}")
+        raise ValueError(f"{cut(line)}: {WEIGHT} must be a whole number from 1 to {MOST_WEIGHT}")
     _check_keys(task, changes, line)
     fields = type(task).model_fields  # for a key that takes lists, a list is a single value
     several = (key for key in changes if isinstance(changes[key], list) and not isinstance(fields[key].default, tuple))
     lists = {key: changes[key] for key in several}
     if (count := prod(map(len, lists.values()))) > MOST_VARIANTS:
-        raise ValueError(f"{cut(line)}: comes to {count} variants, the most is {MOST_VARIANTS}")
+        raise ValueError(f"{cut(line)}: these lists make {count} variants, but at most {MOST_VARIANTS} are allowed")
     for chosen in product(*lists.values()):
         one = {**changes, **dict(zip(lists, chosen, strict=True))}
         yield _variant(task, one, weight, line)
@@ -146,12 +146,14 @@ def _check_keys(task: TaskConfig, changes: Mapping[str, Any], line: str) -> None
     known = [key for key in type(task).model_fields if key not in _FIXED]
     for key, value in changes.items():
         if key in _FIXED:
-            raise ValueError(f"{cut(line)}: {key} cannot change, the model is trained on one vocabulary")
+            raise ValueError(
+                f"{cut(line)}: {key} cannot be changed, because the model is trained on one task and one vocabulary"
+            )
         if key not in known:
-            hint = did_you_mean(key, [*known, WEIGHT]) or f"it has {', '.join(known)}"
-            raise ValueError(f"{cut(line)}: {task.name} has no key {key}; {hint}")
+            hint = did_you_mean(key, [*known, WEIGHT]) or f"its keys are {', '.join(known)}"
+            raise ValueError(f"{cut(line)}: task {task.name} has no key {key}; {hint}")
         if value == []:
-            raise ValueError(f"{cut(line)}: {key}: needs at least one value, got []")
+            raise ValueError(f"{cut(line)}: {key}: must have at least one value, got []")
 
 
 def _variant(task: TaskConfig, changes: Mapping[str, Any], weight: int, line: str) -> Variant:
@@ -179,18 +181,20 @@ def check_test_variants(task: TaskConfig, tests: Sequence[Variant], count: int) 
     """Raise `ValueError` (one line) if a test variant has a weight, has a slice that the test already has, or has fewer
     than `count` different sequences for the test."""
     names, tasks = (
-        dict.fromkeys(task.slices, "the task's own"),
+        dict.fromkeys(task.slices, "the task's own slice"),
         {task.only(own).as_tested(): own for own in task.slices},
     )
     for test in tests:
         if test.weight != 1:
-            raise ValueError(f"{WEIGHT}={test.weight}: is a share of training, a test has none; leave it out")
+            raise ValueError(
+                f"{WEIGHT}={test.weight}: a weight is a share of training, and a test has no weight; leave it out"
+            )
         for name, own in test.slices.items():
             alone = test.task.only(own).as_tested()
             if name in names or alone in tasks:
                 first = names.get(name) or f"the same as {tasks[alone]}, {names[tasks[alone]]}"
-                raise ValueError(f"{name}: is {first} slice already; leave it out")
-            names[name], tasks[alone] = "an earlier", name
+                raise ValueError(f"{name}: the test has this slice already (it is {first}); leave it out")
+            names[name], tasks[alone] = "an earlier slice", name
         _check_space(test, count)
 
 
@@ -200,8 +204,8 @@ def _check_space(test: Variant, count: int) -> None:
         way = f"take eval.test {space // 4} or" if space // 4 else "take"
         name = test.label or next(iter(test.slices))
         raise ValueError(
-            f"{name}: eval.test wants {count} sequences, but the smallest slice holds {space} different ones and a "
-            f"quarter of them is kept for test; {way} a larger task"
+            f"{name}: eval.test asks for {count} sequences, but the smallest slice has only {space} different ones, "
+            f"and the test gets a quarter of these; {way} a larger task"
         )
 
 
@@ -211,7 +215,7 @@ def check_mix(parts: Sequence[Variant]) -> None:
     for part in parts:
         if part.task.as_trained() in seen:
             name = part.label or " ".join(part.task.slices)
-            raise ValueError(f"{name}: is in the mix twice; keep one and give it a {WEIGHT}")
+            raise ValueError(f"{name}: this task is in the mix twice; list it once and give it a {WEIGHT}")
         seen.add(part.task.as_trained())
 
 

@@ -28,8 +28,8 @@ def _of_model(model: ModelConfig, lengths: Lengths) -> Iterator[str]:
     unused = model.pattern[model.layers :]
     if unused:
         yield (
-            f"model.pattern: has {len(model.pattern)} names for {model.layers} layers: "
-            f"{', '.join(unused)} is used in none"
+            f"model.pattern: the pattern has {len(model.pattern)} names for {model.layers} layers, so that "
+            f"{', '.join(unused)} is not used"
         )
     for name in dict.fromkeys(model.layer_names):
         for line in _of_mixer(mixer_of(name, model.mixer), lengths):
@@ -37,11 +37,11 @@ def _of_model(model: ModelConfig, lengths: Lengths) -> Iterator[str]:
     if any("conv" in mixer.model_keys for mixer in model.mixers):
         yield from (f"model.{line}" for line in _kernel_beyond("conv", model.conv, lengths))
     if model.position == "rotary" and not any("position" in mixer.model_keys for mixer in model.mixers):
-        yield f"model.position: rotary turns queries and keys, and {_why_not_rotated(model)}: as with none"
+        yield f"model.position: rotary changes nothing here, because {_why_not_rotated(model)}"
     if model.position == "learned" and lengths.trained < lengths.longest:
         yield (
-            f"model.position: learned positions beyond {lengths.training} are never trained, and a test has "
-            f"{lengths.longest} tokens"
+            f"model.position: the learned positions beyond {lengths.training} are never trained, but the longest test "
+            f"has {lengths.longest} tokens"
         )
 
 
@@ -53,16 +53,16 @@ def _of_mixer(mixer: Mixer, lengths: Lengths) -> Iterator[str]:
         yield from _kernel_beyond("kernel", mixer.kernel, lengths)
     elif isinstance(mixer, AttentionMixer):
         if mixer.window is not None:
-            yield from _of_window(mixer.window, "a token sees all before it, as with null", lengths)
+            yield from _of_window(mixer.window, "a token sees all tokens before it, as with null", lengths)
         if mixer.conv is not None:
             yield from _kernel_beyond("conv", mixer.conv, lengths)
 
 
 def _of_window(window: int, unbounded: str, lengths: Lengths) -> Iterator[str]:
     if window >= lengths.longest:
-        yield f"window: {window} is not below {lengths.most}: {unbounded}"
+        yield f"window: {window} is not below {lengths.most}, so that {unbounded}"
     elif window >= lengths.trained:
-        yield f"window: {window} is not below {lengths.training}: it leaves tokens out in tests only"
+        yield f"window: {window} is not below {lengths.training}, so that it hides tokens in tests only"
 
 
 def _kernel_beyond(key: str, size: int, lengths: Lengths) -> Iterator[str]:
@@ -70,27 +70,33 @@ def _kernel_beyond(key: str, size: int, lengths: Lengths) -> Iterator[str]:
     most of its entries are never reached."""
     if size > lengths.longest:
         yield (
-            f"{key}: a kernel of {size} is above {lengths.most}: the rest is never used, but makes the initial values "
-            f"of the others smaller (1 / sqrt({size}))"
+            f"{key}: a kernel of {size} is longer than {lengths.most}; the rest of it is never used, but makes the "
+            f"initial values of the used entries smaller (1 / sqrt({size}))"
         )
 
 
 def _of_named_mixer(name: str, line: str) -> str:
     """Rewrite the warning `line` of a mixer that has a name in the pattern: its key is the number in the name."""
     key, _, text = line.partition(": ")
-    bare = f"as {name.partition('/')[0]} alone"
+    bare = f"it is the same as {name.partition('/')[0]} alone"
     text = text.removeprefix("a kernel of ").partition(" ")[2]
-    return f"model.pattern: the {key} of {name} {text.replace('a token sees all before it, as with null', bare)}"
+    return f"model.pattern: the {key} of {name} {text.replace('a token sees all tokens before it, as with null', bare)}"
 
 
 def _of_memory(mixer: MemoryMixer, lengths: Lengths) -> Iterator[str]:
     if mixer.hybrid != "none":
-        yield from _of_window(mixer.window, "the attention sees all before it", lengths)
+        yield from _of_window(mixer.window, "the attention sees all tokens before it", lengths)
     default = mixer.chunk == type(mixer).model_fields["chunk"].default
     if mixer.fitted(lengths.own) is not mixer and not default:
-        yield f"chunk: {mixer.chunk} is above task.length {lengths.own}, where chunks end: as with {lengths.own}"
+        yield (
+            f"chunk: {mixer.chunk} is above task.length {lengths.own}, but a chunk ends with the sequence, so that it "
+            f"is the same as chunk {lengths.own}"
+        )
     elif mixer.rule.descends and mixer.tokens_a_chunk < mixer.chunk and not default:
-        yield f"chunk: {mixer.chunk} is above {_segments_are(mixer)}, where chunks end: as with {mixer.longest_segment}"
+        yield (
+            f"chunk: {mixer.chunk} is above {_segments_are(mixer)}, but a chunk ends with its segment, so that it is "
+            f"the same as chunk {mixer.longest_segment}"
+        )
     if mixer.aggregate != "none":
         yield from _of_cache(mixer, lengths)
 
@@ -98,28 +104,37 @@ def _of_memory(mixer: MemoryMixer, lengths: Lengths) -> Iterator[str]:
 def _of_cache(mixer: MemoryMixer, lengths: Lengths) -> Iterator[str]:
     segments, trained = mixer.segments(lengths.longest), mixer.segments(lengths.trained)
     if mixer.segmentation == "listed" and segments < len(mixer.segment_lengths):
-        yield f"segment_lengths: only the first {segments} begin within {lengths.most}"
+        yield (
+            f"segment_lengths: only the first {segments} lengths are used, because later segments begin beyond "
+            f"{lengths.most}"
+        )
     if segments == 1:
-        yield f"{_segments_are(mixer)} is not below {lengths.most}: nothing is ever cached"
+        yield f"{_segments_are(mixer)} is not below {lengths.most}, so that nothing is ever cached"
         return
     if trained == 1:
         yield (
-            f"{_segments_are(mixer)} is not below {lengths.training}: a cache is read in tests only, by weights "
-            f"that were never trained"
+            f"{_segments_are(mixer)} is not below {lengths.training}, so that a cache is read in tests only, by "
+            "weights that were never trained"
         )
     if mixer.read_gate == "input" and trained < mixer.segments(lengths.own):
         yield (
-            f"gate: input has a weight for each segment of task.length {lengths.own}, and {lengths.training} train "
-            f"no more than {trained}"
+            f"gate: input has a weight for each segment of task.length {lengths.own}, but {lengths.training} train "
+            f"only {trained} of them"
         )
     if mixer.segmentation == "log" and segments == 2:
-        yield f"segmentation: log of 2 segments keeps what constant does; {lengths.most} hold no more"
+        yield (
+            "segmentation: log keeps the same memories as constant, because there are only 2 segments in "
+            f"{lengths.most}"
+        )
     if mixer.aggregate == "ssc" and mixer.k >= _most_kept(mixer, segments):
-        yield f"k: {mixer.k} of at most {_most_kept(mixer, segments)} kept memories: ssc reads them all, as grm does"
+        yield (
+            f"k: a token sees at most {_most_kept(mixer, segments)} kept memories, so that ssc with k {mixer.k} reads "
+            "all of them, as grm does"
+        )
     elif mixer.aggregate == "ssc" and mixer.k >= _most_kept(mixer, trained) > 0:
         yield (
-            f"k: {mixer.k} of at most {_most_kept(mixer, trained)} kept memories in {lengths.training}: ssc selects "
-            f"in tests only"
+            f"k: in {lengths.training} a token sees at most {_most_kept(mixer, trained)} kept memories, so that ssc "
+            f"with k {mixer.k} selects in tests only"
         )
 
 
@@ -137,13 +152,13 @@ def _of_training(run: RunConfig) -> Iterator[str]:
     train = run.train
     if train.examples is not None and train.examples < train.batch:
         yield (
-            f"train.examples: {train.examples} sequences are fewer than train.batch {train.batch}: every step sees the "
-            f"same ones several times"
+            f"train.examples: {train.examples} sequences are fewer than train.batch {train.batch}, so that every step "
+            "sees the same sequences several times"
         )
     if train.lr * train.weight_decay >= 1:
         yield (
-            f"train.weight_decay: {train.weight_decay:g} times train.lr {train.lr:g} is not below 1: a step takes away "
-            f"whole weights"
+            f"train.weight_decay: {train.weight_decay:g} times train.lr {train.lr:g} is not below 1, so that one step "
+            "can remove whole weights"
         )
     weights = tuple(part.weight for part in run.mix)
     if train.steps < min(sum(weights), _MOST_TURNS):  # with at least `sum(weights)` steps, each part has its turns
@@ -151,7 +166,10 @@ def _of_training(run: RunConfig) -> Iterator[str]:
         unseen = [part for place, part in enumerate(run.mix) if place not in order]
         names = ", ".join(name for part in unseen for name in part.slices)
         if unseen:
-            yield f"train.task: {names} has no turn in train.steps {train.steps}: no step is trained on it"
+            yield (
+                f"train.task: no step is trained on {names}, because train.steps {train.steps} ends before its turn "
+                "in the mix"
+            )
 
 
 def _of_intervals(run: RunConfig) -> Iterator[str]:
@@ -159,15 +177,15 @@ def _of_intervals(run: RunConfig) -> Iterator[str]:
     train, every = run.train, run.eval.every
     if train.stop_at is not None and every >= train.steps:
         yield (
-            f"train.stop_at: the first evaluation on valid is after eval.every {every} of train.steps {train.steps}: "
-            f"nothing stops before the end"
+            f"train.stop_at: training cannot stop early, because the first evaluation on valid is at step {every} "
+            f"(eval.every) of train.steps {train.steps}"
         )
     elif every > train.steps and every != type(run.eval).model_fields["every"].default:
-        yield f"eval.every: {every} is above train.steps {train.steps}: valid is evaluated once, at the end"
+        yield f"eval.every: {every} is above train.steps {train.steps}, so that valid is evaluated once, at the end"
     if train.checkpoint_every is not None and train.checkpoint_every >= train.steps:
         yield (
-            f"train.checkpoint_every: {train.checkpoint_every} is not below train.steps {train.steps}: there is no "
-            f"checkpoint to resume from"
+            f"train.checkpoint_every: {train.checkpoint_every} is not below train.steps {train.steps}, so that there "
+            "is no checkpoint to resume from"
         )
 
 
@@ -176,15 +194,15 @@ def _of_cache_after_training(run: RunConfig) -> Iterator[str]:
     if run.eval.post_training is not None and run.cached_after >= longest:
         key = "eval.post_training" if run.eval.post_segment is None else "eval.post_segment"
         yield (
-            f"{key}: a state is kept every {run.cached_after} tokens and the longest test has {longest}: "
-            f"nothing is ever cached; add longer tests (eval.task) or take a smaller eval.post_segment"
+            f"{key}: a state is kept every {run.cached_after} tokens, but the longest test has {longest} tokens, so "
+            "that nothing is ever cached; add longer tests (eval.task) or take a smaller eval.post_segment"
         )
 
 
 def _why_not_rotated(model: ModelConfig) -> str:
     if not any("heads" in mixer.model_keys for mixer in model.mixers):
-        return "no layer has any"
+        return "no layer has queries and keys"
     if any(isinstance(mixer, AttentionMixer) for mixer in model.mixers):
-        return "every attention has its own rotary"
+        return "every attention sets its own key rotary"
     rotary = (mixer.memory for mixer in model.mixers if isinstance(mixer, MemoryMixer) and mixer.rule.rotary)
-    return f"{' and '.join(dict.fromkeys(rotary))} rotates its own in any case"
+    return f"{' and '.join(dict.fromkeys(rotary))} rotates its queries and keys in any case"

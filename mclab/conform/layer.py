@@ -83,11 +83,11 @@ def shape(case: Case) -> str:
         given = inputs(length=length)
         y = case.layer()(*given)
         if y.shape != given[0].shape:
-            return f"gives {list(y.shape)} for {list(given[0].shape)}"
+            return f"its output has shape {list(y.shape)}, but its input has {list(given[0].shape)}"
         if y.dtype != given[0].dtype:
-            return f"gives {y.dtype} for {given[0].dtype}"
+            return f"its output has dtype {y.dtype}, but its input has {given[0].dtype}"
         if not y.isfinite().all():
-            return f"gives NaN or inf for normal values, at a length of {length}"
+            return f"its output has NaN or inf for normal inputs of length {length}"
     return ""
 
 
@@ -98,7 +98,7 @@ def determinism(case: Case) -> str:
         with seeded(seed):
             other_dice()
             found.append(case.layer()(*inputs()))
-    return "" if torch.equal(*found) else "the same seeds and the same input give another output"
+    return "" if torch.equal(*found) else "the same seeds and the same input give different outputs"
 
 
 def no_state(case: Case) -> str:
@@ -106,7 +106,11 @@ def no_state(case: Case) -> str:
     layer = case.layer()
     first = layer(*inputs())
     layer(*inputs(1))
-    return "" if torch.equal(layer(*inputs()), first) else "the same input again, after another, gives another output"
+    return (
+        ""
+        if torch.equal(layer(*inputs()), first)
+        else "the same input gives a different output after a call with another input"
+    )
 
 
 def causality(case: Case) -> str:
@@ -143,12 +147,12 @@ def fast_is_step(case: Case) -> str:
         where = ", ".join(f"{key} {value}" for key, value in changes.items())
         if differs(*pair):
             t = next(t for t in range(LENGTH) if differs(pair[0][:, :, t], pair[1][:, :, t]))
-            return f"differs from the loop of steps at token {t} ({where})"
+            return f"its output differs from the loop of steps at token {t} ({where})"
         sources = [*given, *layer.parameters()]
         upstream = inputs(2)[0]
         grads = [torch.autograd.grad(y, sources, upstream, allow_unused=True, materialize_grads=True) for y in pair]
         if any(differs(a, b) for a, b in zip(*grads, strict=True)):
-            return f"has other gradients than the loop of steps ({where})"
+            return f"its gradients differ from those of the loop of steps ({where})"
     return ""
 
 
@@ -167,10 +171,14 @@ def state_passing(case: Case) -> str:
     if case.axis != "memory":
         layer = case.layer()
         whole, part = layer(*given), layer(*(z[:, :, :cut] for z in given))
-        return "the first tokens give another output where more follow" if differs(whole[:, :, :cut], part) else ""
+        return (
+            "the outputs of the first tokens are different if more tokens follow"
+            if differs(whole[:, :, :cut], part)
+            else ""
+        )
     whole, pieces = (_stepped(case, given, cuts) for cuts in ((), (cut,)))
     if (t := next((t for t in range(LENGTH) if differs(pieces[:, t], whole[:, t])), None)) is not None:
-        return f"going on from its state after token {cut - 1} gives another output at token {t}"
+        return f"going on from its state after token {cut - 1} gives a different output at token {t}"
     return ""
 
 
@@ -198,7 +206,7 @@ def gradients(case: Case) -> str:
     given = [z.requires_grad_() for z in inputs()]
     y = layer(*given)
     if not y.requires_grad:
-        return "passes no gradient on: its output is cut off from its input"
+        return "it passes no gradient on, because its output is cut off from its input"
     found = torch.autograd.grad(y, [*sources.values(), *given], upstream, allow_unused=True)
     for name, grad in zip(sources, found, strict=False):
         if grad is None or not grad.any():
@@ -210,7 +218,10 @@ def gradients(case: Case) -> str:
     measured = ((ends[0] - ends[1]) * upstream).sum() / (2 * STEP)
     off = abs(float(measured - slope)) / (1 + abs(float(measured)))
     return (
-        f"its gradient says {float(slope):.6g}, its outputs say {float(measured):.6g}; what cuts it?"
+        (
+            f"the slope is {float(slope):.6g} by its gradient, but {float(measured):.6g} by its outputs; find what "
+            "cuts the gradient"
+        )
         if off > SLOPE
         else ""
     )
@@ -223,7 +234,7 @@ def pack(case: Case) -> str:
     for number, run in enumerate(runs):
         (alone,) = train_pack([run], device="cpu")
         if any(not abs(a - point["loss"]) <= PACK for a, point in zip(losses[number], alone.curve, strict=True)):
-            return f"seed {number} gives another loss in a pack of two than alone"
+            return f"seed {number} has a different loss in a pack of two than alone"
     return ""
 
 
@@ -233,10 +244,12 @@ def bf16(case: Case) -> str:
     for precision in ("bf16", "fp32"):
         (outcome,) = train_pack([run_of(case, 0, precision)], device="cpu")
         if outcome.status != "done":
-            return f"ends as {outcome.status} in {precision}"
+            return f"a training in {precision} ends as {outcome.status}"
         found.append(outcome.curve[-1]["loss"])
     return (
-        f"its loss is {found[0]:.3f} in bf16 and {found[1]:.3f} in fp32" if not abs(found[0] - found[1]) <= BF16 else ""
+        f"its loss is {found[0]:.3f} in bf16, but {found[1]:.3f} in fp32"
+        if not abs(found[0] - found[1]) <= BF16
+        else ""
     )
 
 

@@ -53,7 +53,7 @@ def check_module(run: RunConfig, device: str = "cpu", say: Say = silent) -> None
             for shaken in (False, True):
                 _Look(run, length, exact, device, heard, shaken).check()
     if heard.changes:
-        say(f"warning: {_name(run)}: {heard.told()}; mclab puts it back")
+        say(f"warning: {_name(run)}: {heard.told()}; mclab undoes this")
 
 
 class _Heard:
@@ -94,12 +94,19 @@ def _check_start(run: RunConfig, hear: Hear) -> None:
     other = _made(run, hear)
     for (name, values), again in zip(_held(one), (values for _, values in _held(other)), strict=True):
         if not torch.isfinite(values).all():
-            raise ConfigError(f"{_name(run)} starts {name} at NaN or inf; mend its start or its arguments")
+            raise ConfigError(
+                f"{_name(run)} gives {name} an initial value of NaN or inf; correct its initialisation or its arguments"
+            )
         if not torch.equal(values, again):
-            raise ConfigError(f"{_name(run)} starts {name} by other random numbers than torch's; draw it with torch")
+            raise ConfigError(
+                f"{_name(run)} draws the initial values of {name} from another random generator than torch's; draw "
+                "them with torch"
+            )
     for name, values in one.named_parameters():
         if not values.is_floating_point():
-            raise ConfigError(f"{_name(run)} has the parameter {name} in {_word(values.dtype)}; it must be real floats")
+            raise ConfigError(
+                f"{_name(run)} has the parameter {name} in {_word(values.dtype)}, but parameters must be real floats"
+            )
 
 
 def _exact(run: RunConfig, trained: torch.dtype, device: str, hear: Hear) -> torch.dtype:
@@ -157,7 +164,7 @@ class _Look:
                 y = self.module(given)
                 reseeded = torch.initial_seed() != seed
         except (Exception, SystemExit) as error:
-            raise ConfigError(f"{self.name} fails on an input {list(given.shape)}: {told(error)}") from error
+            raise ConfigError(f"{self.name} fails on an input of shape {list(given.shape)}: {told(error)}") from error
         self.hear("calling", [what for what in changed if what != DICE or reseeded])
         if not isinstance(y, Tensor):
             raise ConfigError(f"{self.name} returns a {type(y).__name__}; it must return one tensor [B, T, D]")
@@ -167,11 +174,16 @@ class _Look:
         """Check shape, dtype and finiteness of the output, and return the output."""
         y = self.output()
         if y.shape != self.x.shape:
-            raise ConfigError(f"{self.name} returns {list(y.shape)} for {list(self.x.shape)}; it must keep [B, T, D]")
+            raise ConfigError(
+                f"{self.name} returns shape {list(y.shape)} for an input of shape {list(self.x.shape)}; it must keep "
+                "[B, T, D]"
+            )
         if y.dtype != self.x.dtype:
-            raise ConfigError(f"{self.name} returns {_word(y.dtype)} for {_word(self.x.dtype)}; it must keep the type")
+            raise ConfigError(
+                f"{self.name} returns {_word(y.dtype)} for an input in {_word(self.x.dtype)}; it must keep the dtype"
+            )
         if not torch.isfinite(y).all():
-            raise ConfigError(f"{self.name} returns NaN or inf for normal values, at a length of {self.length}")
+            raise ConfigError(f"{self.name} returns NaN or inf for normal inputs of length {self.length}")
         return y
 
     def _check_state(self, y: Tensor) -> None:
@@ -185,15 +197,17 @@ class _Look:
         with seeded(_SEED):
             again = self.output()
         if not torch.equal(self.x, x):
-            raise ConfigError(f"{self.name} writes into its input; take a copy")
+            raise ConfigError(f"{self.name} writes into its input; make a copy of it first")
         for name, values in _held(self.module):
             if not torch.equal(values, before[name]):
                 kind = "parameter" if isinstance(values, nn.Parameter) else "buffer"
-                raise ConfigError(f"{self.name} keeps state in {kind} {name}: calling it changes it")
+                raise ConfigError(f"{self.name} keeps state in {kind} {name}, which a call changes")
         if not torch.equal(first, again):
-            raise ConfigError(f"{self.name} keeps state: the same input again, after another one, gives another output")
+            raise ConfigError(
+                f"{self.name} keeps state: the same input gives a different output after a call with another input"
+            )
         if not torch.equal(y, first):
-            raise ConfigError(f"{self.name} is random: the same input gives another output (dropout? set it to 0)")
+            raise ConfigError(f"{self.name} is random: the same input gives different outputs (dropout? set it to 0)")
 
     def _check_rows(self, y: Tensor) -> None:
         changed = torch.cat([self.x[:1], self.other[1:]])
@@ -230,7 +244,9 @@ class _Look:
         initial values may cause it otherwise."""
         for (name, _), grad in zip(self._trained(), self._gradients(), strict=True):
             if grad is None or (self.shaken and not grad.any()):
-                raise ConfigError(f"{self.name} has the parameter {name}, which no gradient reaches; use it or drop it")
+                raise ConfigError(
+                    f"{self.name} has the parameter {name}, which no gradient reaches; use it or remove it"
+                )
 
     def _trained(self) -> list[tuple[str, nn.Parameter]]:
         return [(name, values) for name, values in self.module.named_parameters() if values.requires_grad]
@@ -240,14 +256,14 @@ class _Look:
             x = self.x.clone().requires_grad_()
             y = self.output(x)
             if not y.requires_grad:
-                raise ConfigError(f"{self.name} passes no gradient on: its output is cut off from its input")
+                raise ConfigError(f"{self.name} passes no gradient on, because its output is cut off from its input")
             wanted = [x, *(values for _, values in self._trained())]
             try:
                 onward, *found = torch.autograd.grad(y, wanted, self.other, allow_unused=True)
             except RuntimeError as error:
                 raise ConfigError(f"{self.name} fails in the backward pass: {told(error)}") from error
             if onward is None:
-                raise ConfigError(f"{self.name} passes no gradient on to its input; take out what cuts it (detach?)")
+                raise ConfigError(f"{self.name} passes no gradient on to its input; remove what cuts it (detach?)")
             return found
 
 

@@ -128,9 +128,11 @@ def kind_of(word: str) -> str:
                 return axis
         known = [each for words in WORDS.values() for each in words]
         near = did_you_mean(word, known, "; ")
-        raise ConfigError(f"{word}: is no memory, gate, aggregation or task, and no dotted path{near}")
+        raise ConfigError(f"{word}: this is not a memory, gate, aggregation or task, and not a dotted path{near}")
     if word.endswith(".py"):
-        raise ConfigError(f"{word}: is a file; write {word.removesuffix('.py')}.NAME, NAME being the class or function")
+        raise ConfigError(
+            f"{word}: this is a file; write {word.removesuffix('.py')}.NAME, where NAME is the class or function"
+        )
     part = Part("mixer", word, word, word, {})
     check_part(part)  # its error suggests what was probably meant
     thing = imported(part)
@@ -138,7 +140,7 @@ def kind_of(word: str) -> str:
         return "memory"
     names = _called(thing)
     if names is None:
-        raise ConfigError(f"{word}: does not say what it is called with; give --as {', '.join(KINDS)}")
+        raise ConfigError(f"{word}: its arguments do not show what kind of part it is; give --as {', '.join(KINDS)}")
     for axis, telling in (("task", {"generator", "keys"}), ("aggregate", {"reads"}), ("gate", {"scores", "age"})):
         if names & telling:
             return axis

@@ -39,13 +39,13 @@ def shape(task: TaskConfig) -> str:
     for split in SPLITS:
         batch = made(task, (0, 1), split)
         if batch.tokens.shape != (2, COUNT, task.length):
-            return f"gives tokens {list(batch.tokens.shape)} where {[2, COUNT, task.length]} are wanted"
+            return f"its tokens have shape {list(batch.tokens.shape)}, but must have {[2, COUNT, task.length]}"
         scored = batch.answers != NO_ANSWER
         if not scored.any(-1).all():
-            return f"asks nothing in a sequence of {split}"
+            return f"it asks nothing in a sequence of {split}"
         for what, values in (("token", batch.tokens), ("answer", batch.answers[scored])):
             if ((values < 0) | (values >= task.vocab)).any():
-                return f"has a {what} that is not in 0 ... {task.vocab - 1}"
+                return f"it has a {what} that is not in 0 ... {task.vocab - 1}"
     return ""
 
 
@@ -57,7 +57,7 @@ def determinism(task: TaskConfig) -> str:
         with seeded(seed):
             other_dice()
             found.append(made(task))
-    return "" if alike(*found) else "the same sample is another one the next time"
+    return "" if alike(*found) else "a sample is different when it is made again"
 
 
 def no_state(task: TaskConfig) -> str:
@@ -65,7 +65,7 @@ def no_state(task: TaskConfig) -> str:
     module.made.cache_clear()
     first = made(task)
     made(task, (5,), "test")
-    return "" if alike(made(task), first) else "a sample is another one after others were made"
+    return "" if alike(made(task), first) else "a sample is different after other samples were made"
 
 
 def independent(task: TaskConfig) -> str:
@@ -73,7 +73,7 @@ def independent(task: TaskConfig) -> str:
     whole = made(task)
     for at in (0, 1, COUNT - 1):
         if not alike(made(task, start=at, count=1), rows(whole, at, at + 1)):
-            return f"sample {at} alone is another one than among {COUNT}"
+            return f"sample {at} made alone is different from sample {at} made among {COUNT}"
     return ""
 
 
@@ -103,14 +103,14 @@ def pack(task: TaskConfig) -> str:
         alone = made(task, (seed,))
         mine = [field[number : number + 1] for field in both]
         if not all(torch.equal(a, b) for a, b in zip(mine, alone, strict=True)):
-            return f"seed {seed} has other sequences beside another seed than alone"
+            return f"seed {seed} has different sequences in a batch with another seed than alone"
     return ""
 
 
 def trains(task: TaskConfig) -> str:
     """Three training steps of a small model end with status done, so the loss is finite."""
     (outcome,) = train_pack([run_of(task)], device="cpu")
-    return "" if outcome.status == "done" else f"a training ends as {outcome.status}"
+    return "" if outcome.status == "done" else f"a short training ends as {outcome.status}"
 
 
 def run_of(task: TaskConfig) -> RunConfig:

@@ -74,11 +74,11 @@ def _unfit_linear(mixer: MemoryMixer, shape: Shape) -> str:
     if mixer.aggregate == "ssc":  # its kernel is given the weights, whatever they are made of
         return _cut(mixer)
     if is_path(mixer.aggregate) or is_path(mixer.read_gate):
-        return "its Triton kernel knows no gate and no aggregation of the user's own"
+        return "its Triton kernel cannot compute a gate or an aggregation of the user's own"
     if mixer.aggregate == "none":
         return ""
     if mixer.read_gate != "none" and mixer.gate_activation != "softmax":
-        return f"its Triton kernel has gate_activation softmax alone, not {mixer.gate_activation}"
+        return f"its Triton kernel computes only gate_activation softmax, not {mixer.gate_activation}"
     return _cut(mixer)
 
 
@@ -96,26 +96,28 @@ def _slower_linear(mixer: MemoryMixer, shape: Shape, precision: str) -> str:
 
 def _cut(mixer: MemoryMixer) -> str:
     if mixer.segmentation != "constant":
-        return f"its Triton kernel takes segments of one length, not segmentation {mixer.segmentation}"
-    return "" if mixer.init == "restart" else f"its Triton kernel takes init restart, not {mixer.init}"
+        return f"its Triton kernel computes only segments of one length, not segmentation {mixer.segmentation}"
+    return "" if mixer.init == "restart" else f"its Triton kernel computes only init restart, not {mixer.init}"
 
 
 def _unfit_deep(mixer: MemoryMixer, shape: Shape) -> str:
     """Why the kernel of the chunk loop, which is for two matrices, cannot compute a mixer; empty if it can."""
     if mixer.depth != 2:
-        return f"its Triton kernel is for depth 2, not {mixer.depth}"
+        return f"its Triton kernel computes only depth 2, not {mixer.depth}"
     if mixer.aggregate == "soup":
-        return "its Triton kernel reads each memory by itself, and aggregate soup mixes their matrices"
+        return "its Triton kernel reads each memory separately, but aggregate soup mixes their matrices"
     # Buckets of segments are memories of their own, whose chunks are as long as `chunk` says.
     whole = mixer.segmentation == "log" and mixer.aggregate != "none"
     chunk = min(mixer.chunk if whole else mixer.tokens_a_chunk, shape.length)
     most = CHUNKS[16 if shape.width <= 16 else 32]
-    return f"its Triton kernel takes chunks up to {most} at this width, not {chunk}" if chunk > most else ""
+    return (
+        f"its Triton kernel computes chunks of at most {most} tokens at this width, not {chunk}" if chunk > most else ""
+    )
 
 
 def _unfit_erasing(mixer: MemoryMixer, shape: Shape) -> str:
     """Why the kernel of the delta rules cannot compute a mixer; empty if it can."""
-    return "its Triton kernel reads each memory by itself, and aggregate soup mixes them" * (mixer.aggregate == "soup")
+    return "its Triton kernel reads each memory separately, but aggregate soup mixes them" * (mixer.aggregate == "soup")
 
 
 #: The Triton kernels by the name of the rule; a rule without a row has none.
@@ -196,7 +198,7 @@ def _lacks(kernel: Kernel | None, device: str, precision: str, shape: Shape, ker
     if widest is None:
         return f"its Triton kernel does not compute in {precision}"
     if shape.width > widest:
-        return f"its Triton kernel takes heads up to {widest} wide in {precision}, not {shape.width}"
+        return f"its Triton kernel computes heads of at most width {widest} in {precision}, not {shape.width}"
     return ""
 
 

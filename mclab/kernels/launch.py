@@ -22,7 +22,10 @@ def launch(kernel: Any, grid: tuple[int, ...], like: Tensor, *tensors: Any, **op
     if 0 in grid:
         return
     if any(size > WIDEST for size in grid[1:]):
-        raise ValueError(f"a grid of {grid}: its axes but the first go to {WIDEST}, take shorter sequences")
+        raise ValueError(
+            f"the kernel's grid {grid} is too large: each axis except the first has at most {WIDEST} programs; take "
+            "shorter sequences"
+        )
     with torch.cuda.device(like.device) if like.is_cuda else nullcontext():
         _run(kernel, grid, tensors, options)
 

@@ -40,10 +40,14 @@ def _wrong(precision: str, compare: Compare) -> str:
         with torch.enable_grad(), torch.random.fork_rng(devices=[]):
             found, right = compare()
     except Exception as error:  # whatever a compiler or a driver raises: it cannot be used
-        return f"does not run there ({type(error).__name__}: {error})".splitlines()[0][:300]
+        return f"does not run on this device ({type(error).__name__}: {error})".splitlines()[0][:300]
     off = max(relative_rms(own, other) for own, other in zip(found, right, strict=True))
     most = TOLERANCE[precision]
-    return "" if off <= most else f"is off by {off:.1e} in a small case, relative RMS, where {most:.0e} is the most"
+    return (
+        ""
+        if off <= most
+        else f"has a relative RMS error of {off:.1e} in a small case, where at most {most:.0e} is allowed"
+    )
 
 
 def relative_rms(found: Tensor, right: Tensor) -> float:

@@ -149,5 +149,5 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> None
     """Raise `ValueError`, with the argument's `name`, unless `value` is a whole number from `least` to `most`."""
     right = isinstance(value, int) and not isinstance(value, bool) and value >= least
     if not right or (most is not None and value > most):  # type: ignore[operator]
-        to = f"from {least} on" if most is None else f"from {least} to {most}"
-        raise ValueError(f"{name}: needs a whole number {to}, got {value!r}")
+        to = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{name}: must be a whole number {to}, got {value!r}")

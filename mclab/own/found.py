@@ -49,7 +49,9 @@ def make(mixer: ModuleMixer, dim: int, length: int, hear: Hear = _nothing) -> nn
     given = {**({width: dim} if width else {}), "length": length}
     made = _made(part, build, given, () if width else (dim,), hear)
     if not isinstance(made, nn.Module):
-        raise ConfigError(f"{part.key}: {part.path} makes no torch module but {type(made).__name__}")
+        raise ConfigError(
+            f"{part.key}: {part.path} must make a torch module, but makes an object of type {type(made).__name__}"
+        )
     return made
 
 
@@ -72,7 +74,7 @@ def _made(part: Part, build: Factory, given: Mapping[str, Any], first: tuple[int
         with torch.enable_grad(), torch.device("cpu"), kept(changed.extend):
             made = build(*placed, **named)
             if torch.initial_seed() != seed:
-                changed.append("torch's random seed, so that it starts alike from every seed")
+                changed.append("torch's random seed, so that its start is the same for every seed")
     except (Exception, SystemExit) as error:
         raise ConfigError(f"{_noun(part)} cannot be made: {told(error)}") from error
     hear("making", [what for what in changed if what != DICE])
@@ -91,16 +93,15 @@ def _check_value(noun: str, name: str, value: torch.Tensor) -> None:
     """Raise `ConfigError` if a tensor cannot be stacked with those of other replicas, or moved with the model."""
     if is_lazy(value):
         raise ConfigError(
-            f"{noun} has {name} without a size, as nn.LazyLinear leaves it to the first input; "
-            f"give its sizes: nn.Linear(dim, ...)"
+            f"{noun} has {name} without a size (as in nn.LazyLinear); give its sizes, as in nn.Linear(dim, ...)"
         )
     if value.device.type != "cpu":
-        raise ConfigError(f"{noun} makes {name} on {value.device}; leave out the device, --device decides")
+        raise ConfigError(f"{noun} makes {name} on {value.device}; leave out the device, because --device decides it")
     wrong = value.is_floating_point() and value.dtype != torch.get_default_dtype()
     if isinstance(value, nn.Parameter) and wrong:
         raise ConfigError(
-            f"{noun} makes {name} in {str(value.dtype).removeprefix('torch.')}; "
-            f"leave out the dtype, train.precision decides"
+            f"{noun} makes {name} in {str(value.dtype).removeprefix('torch.')}; leave out the dtype, because "
+            "train.precision decides it"
         )
 
 
@@ -137,7 +138,7 @@ def found(part: Part, hear: Hear = _nothing) -> Factory:
         here = [word for word, value in vars(module).items() if callable(value)]
         raise ConfigError(f"{part.key}: {where} ({module.__file__}) has no {name}{did_you_mean(name, here, '; ')}")
     if not callable(thing):
-        raise ConfigError(f"{part.key}: {part.path} is no class or function")
+        raise ConfigError(f"{part.key}: {part.path} is not a class or function")
     build: Factory = thing
     return build
 
@@ -169,7 +170,7 @@ def _missing(key: str, name: str) -> str:
     parent, _, last = name.rpartition(".")
     folders = list(getattr(sys.modules.get(parent), "__path__", [])) if parent else [os.getcwd()]
     beside = [found.name for found in pkgutil.iter_modules(folders)]
-    place = f"in {parent}" if parent else f"here ({os.getcwd()}) nor among the installed ones"
+    place = f"in {parent}" if parent else f"in the current folder ({os.getcwd()}) or among the installed packages"
     return f"{key}: there is no module {last} {place}{did_you_mean(last, beside, '; ')}"
 
 

@@ -86,10 +86,10 @@ def _included(rows: Rows, ground: Ground, labels: dict[str, str], remarks: Remar
             continue
         written = _name(draft, _values(draft, rows.axes), labels)
         if not kept and number:
-            remarks.notes.append(f"exclude takes the first cell away: the baseline is {written}")
+            remarks.notes.append(f"exclude removes the first cell, so that the baseline is {written}")
         kept.append((slim, written))
     if not kept:
-        raise ground.source.error("exclude", "exclude: leaves no cell")
+        raise ground.source.error("exclude", "exclude: every cell is excluded; leave at least one")
     unused = [rule.text for number, rule in enumerate(ground.exclude) if number not in used]
     remarks.warnings.update(dict.fromkeys(f"exclude: {text} matches no cell" for text in unused))
     return kept
@@ -103,7 +103,7 @@ def _unmet(rows: Rows, slims: Sequence[Draft], ground: Ground) -> Iterator[str]:
         cells = (ground.when.kept(ground.base, (*slim.settings, *combo)) for slim in slims for combo in combos)
         varied = path in chosen or path in rows.axes
         if varied and not any(item.path == path for cell in cells for item in cell):
-            yield f"when: {path}: {rule.text} holds in no cell, so {path} is never varied"
+            yield f"when: {path}: the condition {rule.text} holds in no cell, so that {path} is never varied"
 
 
 def _excluded(draft: Draft, ground: Ground) -> set[int]:
@@ -230,7 +230,7 @@ def _merged(rows: Sequence[_Row], listed: int, notes: list[str]) -> tuple[Cell, 
         runs = frozenset(canonical(next(iter(candidate.runs.values()))) for candidate in row.cell.candidates)
         kept = first.setdefault((_crossed_with(row.cell), runs), row)
         if kept is not row:
-            same.append(f"{row.written} is {kept.written}")
+            same.append(f"{row.written} is the same as {kept.written}")
     excluded = [f"{listed - len(rows)} excluded"] * (listed > len(rows))
     if same or excluded:
         more = f"; and {len(same) - _MOST_NAMED} more" if len(same) > _MOST_NAMED else ""

@@ -35,7 +35,7 @@ def condition(data: Any, source: Source, at: str) -> Condition:
     that the key never has.
     """
     if not isinstance(data, Mapping) or not data:
-        raise source.error(at, f"{at}: needs a mapping of keys to values, got {quoted(data)}")
+        raise source.error(at, f"{at}: must be a mapping of keys to values, got {quoted(data)}")
     allowed: dict[str, tuple[Any, ...]] = {}
     for path, value in pairs(data, sections(), "", f"{source.at(at)}: {at}"):
         where = f"{source.at(f'{at}.{path}')}: {at}"
@@ -47,7 +47,9 @@ def condition(data: Any, source: Source, at: str) -> Condition:
 def _check_leaf(path: str, where: str) -> None:
     check_path(path, where)
     if path in sections():
-        raise ConfigError(f"{where}: {path}: is no key but a mapping of keys; name the key, e.g. {path}.name")
+        raise ConfigError(
+            f"{where}: {path}: this is not a key but a mapping of keys; name one key in it, e.g. {path}.name"
+        )
 
 
 def _allowed(path: str, value: Any, where: str) -> tuple[Any, ...]:
@@ -91,7 +93,7 @@ def when(data: Any, source: Source) -> When:
     if data is None:
         return When({})
     if not isinstance(data, Mapping):
-        raise source.error("when", f"when: needs a mapping of keys to conditions, got {quoted(data)}")
+        raise source.error("when", f"when: must be a mapping of keys to conditions, got {quoted(data)}")
     rules: dict[str, Condition] = {}
     for path, rule in pairs(data, sections(), "", f"{source.at('when')}: when"):
         _check_leaf(path, f"{source.at(f'when.{path}')}: when")
@@ -117,8 +119,8 @@ def _ring(path: str, rules: Mapping[str, Condition]) -> list[str]:
 
 def _circular(path: str, ring: Sequence[str]) -> str:
     if len(ring) == 2:
-        return "its condition asks for the key itself; name another key, or use exclude"
-    return f"the conditions go in a circle ({' needs '.join(ring)}); drop one of them"
+        return "the condition of this key depends on the key itself; name another key, or use exclude"
+    return f"the conditions depend on each other in a circle ({' needs '.join(ring)}); remove one of them"
 
 
 def exclude(data: Any, source: Source, chosen: Sequence[str]) -> tuple[Condition, ...]:
@@ -129,15 +131,17 @@ def exclude(data: Any, source: Source, chosen: Sequence[str]) -> tuple[Condition
     if data is None:
         return ()
     if not isinstance(data, list):
-        raise source.error("exclude", f"exclude: needs a list of mappings, got {quoted(data)}")
+        raise source.error("exclude", f"exclude: must be a list of mappings, got {quoted(data)}")
     if len(data) > MOST_RULES:
-        raise source.error("exclude", f"exclude: has {len(data)} conditions, the most is {MOST_RULES}")
+        raise source.error(
+            "exclude", f"exclude: there are {len(data)} conditions, but at most {MOST_RULES} are allowed"
+        )
     found = tuple(condition(item, source, f"exclude.{number}") for number, item in enumerate(data))
     for number, item in enumerate(found):
         for path in item.allowed:
             if path in chosen:
                 at = f"exclude.{number}"
                 raise source.error(
-                    at, f"{at}: {path}: is chosen in every cell (select.over), so it cannot exclude cells"
+                    at, f"{at}: {path}: every cell chooses this key (select.over), so that it cannot exclude cells"
                 )
     return found

@@ -68,12 +68,14 @@ def confirmation(space: Space, found: Trials) -> Confirmation:
     Raises `ConfigError` if no trial is done, and if nothing can be changed.
     """
     if not found.best():
-        raise ConfigError("--confirm: no trial is done, so there is no best point to confirm")
+        raise ConfigError("--confirm: no trial is finished, so that there is no best point to confirm")
     trial = found.best()[0]
     best = space.point(trial.params)
     changes, refused = _changes(space, trial, best)
     if not changes:
-        raise ConfigError(f"--confirm: nothing can be changed at trial {trial.number}: every axis has one value there")
+        raise ConfigError(
+            f"--confirm: nothing can be changed at trial {trial.number}, because every axis has only one value there"
+        )
     base = space.flat(trial.params)
     data = {
         "question": f"Does each choice of the best point of {found.study} (trial {trial.number}) matter?",

@@ -58,7 +58,7 @@ def setting(path: str, value: Any, where: str, top: str = "") -> Setting:
     """Return a setting of a known key. Raises `ConfigError` for an unknown key, and for `seed`, which `seeds` sets."""
     prefix = f"{where}: {top}" if top else where
     if path == "seed":
-        raise ConfigError(f"{prefix}: seed: is no axis; list the seeds under seeds, e.g. seeds: 0..4")
+        raise ConfigError(f"{prefix}: seed: the seed is not an axis; list the seeds under seeds, e.g. seeds: 0..4")
     check_path(path, prefix)
     if path in plain_sections() and isinstance(value, Mapping):
         inner = [setting(full, part, where, top) for full, part in pairs(value, plain_sections(), path, prefix)]
@@ -91,7 +91,7 @@ def settings(data: Any, source: Source, at: str) -> tuple[Setting, ...]:
     if data is None:
         return ()
     if not isinstance(data, Mapping):
-        raise source.error(at, f"{at}: needs a mapping of keys to values, got {quoted(data)}")
+        raise source.error(at, f"{at}: must be a mapping of keys to values, got {quoted(data)}")
     found = pairs(data, plain_sections(), "", f"{source.at(at)}: {at}")
     return parents_first(setting(path, value, source.at(f"{at}.{path}"), at) for path, value in found)
 
@@ -113,7 +113,7 @@ def pairs(data: Mapping[Any, Any], into: Container[str], path: str, where: str) 
     seen: set[str] = set()
     for full, value in _walk(data, into, path):
         if full in seen:
-            raise ConfigError(f"{where}: {full}: given twice, nested and dotted; keep one")
+            raise ConfigError(f"{where}: {full}: this key is given twice, nested and dotted; keep one")
         seen.add(full)
         yield full, value
 
@@ -158,7 +158,10 @@ def nested(flat: Flat, where: Where = "") -> dict[str, Any]:
             if (above := ".".join(parents[:depth])) in flat:
                 parse_run(nested({above: flat[above]}), where)
                 at = where if isinstance(where, str) else where(path)
-                text = f"{path}: is no key of {above}: {shown(flat[above])}; write that as a mapping"
+                text = (
+                    f"{path}: {above} has no such key, because its value is {shown(flat[above])}; write {above} as a "
+                    "mapping"
+                )
                 raise ConfigError(f"{at}: {text}" if at else text)
             place = place.setdefault(parent, {})
         place[last] = value
@@ -173,7 +176,7 @@ def base_of(data: Any, source: Source) -> tuple[Flat, int | None]:
     if data is None:
         return {}, None
     if not isinstance(data, Mapping):
-        raise source.error("base", f"base: needs a mapping of keys to values, got {quoted(data)}")
+        raise source.error("base", f"base: must be a mapping of keys to values, got {quoted(data)}")
 
     def where(path: str) -> str:
         return source.at(f"base.{path}")
@@ -189,7 +192,7 @@ def base_of(data: Any, source: Source) -> tuple[Flat, int | None]:
 def question_of(value: Any, source: Source) -> str | None:
     """Return a file's `question`. Raises `ConfigError` if it is no text."""
     if value is not None and not isinstance(value, str):
-        raise source.error("question", f"question: needs text, got {quoted(value)}; put it in quotes")
+        raise source.error("question", f"question: must be text, got {quoted(value)}; put it in quotes")
     return value.strip() if value else None
 
 
@@ -203,7 +206,7 @@ def check_top(
     for key in data:
         if key in keys:
             continue
-        hint = did_you_mean(str(key), keys) or f"{owner} has {', '.join(keys)}"
+        hint = did_you_mean(str(key), keys) or f"the keys of {owner} are {', '.join(keys)}"
         if str(key).partition(".")[0] in sections():
             hint = of_a_run
         raise source.error(str(key), f"{key}: unknown key; {hints.get(str(key), hint)}")
@@ -258,7 +261,10 @@ def _contradiction(path: str, name: str, keys: Mapping[str, Any], value: Any) ->
     """
     key = path.removeprefix(_INSIDE)
     whole = {"name": value} if key == "name" else {**keys, key: value}
-    return f"{path}: {name} has {shown(keys[key])} there; write a mapping for another, {_MIXER}: {shown(whole)}"
+    return (
+        f"{path}: mixer {name} sets this key to {shown(keys[key])}; for another value write a mapping, {_MIXER}: "
+        f"{shown(whole)}"
+    )
 
 
 def differ(path: str, one: Any, other: Any) -> bool:

@@ -52,10 +52,13 @@ def load_plan(
     data, source = load(read(path) if content is None else content, str(path))
     if data is None:
         raise ConfigError(
-            f"{path}: is empty; a grid has {', '.join(KEYS)}, e.g. grid: {{model.mixer.gate: [context, none]}}"
+            f"{path}: the file is empty; the keys of a grid are {', '.join(KEYS)}, e.g. grid: {{model.mixer.gate: "
+            "[context, none]}"
         )
     if not isinstance(data, Mapping):
-        raise ConfigError(f"{path}: needs a mapping at the top ({', '.join(KEYS)}), got {quoted(data)}")
+        raise ConfigError(
+            f"{path}: the file must be a mapping with some of the keys {', '.join(KEYS)}, got {quoted(data)}"
+        )
     return plan_from(data, name_of(path), overrides, seeds, smoke, source, quick)
 
 
@@ -174,9 +177,9 @@ def _seeds(
     one = seed if line.seed is None else line.seed
     if line.seed is not None and (line.seeds is not None or "seeds" in data):
         way = "keep --seeds" if line.seeds is not None else f"write --seeds {line.seed}..{line.seed}"
-        raise ConfigError(f"seed={line.seed}: seed: is given together with seeds; {way}")
+        raise ConfigError(f"seed={line.seed}: seed: both seed and seeds are given; {way}")
     if one is not None and (line.seeds is not None or "seeds" in data):
-        raise source.error("base.seed", "seed: is given together with seeds; keep seeds")
+        raise source.error("base.seed", "seed: both seed and seeds are given; keep seeds")
     given, until = data.get("seeds", [one or 0]), None
     if isinstance(given, Mapping):
         until, start = until_from(given, source)
@@ -201,8 +204,10 @@ def _baseline(table: Rows, first: Cell) -> list[str]:
 def _unnamed(table: Rows) -> list[str]:
     """Return a warning for each mapping without a name: it may have been meant to change only the keys in it."""
     return [
-        f"{item.where}: {item.path}: {shown(item.value)} replaces it as a whole, the rest is at its defaults; "
-        f"name it to confirm, or write {item.path}.KEY to change one key"
+        (
+            f"{item.where}: {item.path}: {shown(item.value)} replaces the whole mapping, and its other keys have their "
+            f"defaults; add a name to confirm this, or write {item.path}.KEY to change one key"
+        )
         for item in _varied(table)
         if item.path in named_sections() and item.clears and f"{item.path}.name" not in item.flat
     ]

@@ -46,7 +46,7 @@ def _scalar(kind: str, make: Callable[[str], Any]) -> Callable[[yaml.SafeLoader,
             return make(text)
         except (ValueError, KeyError):
             raise yaml.constructor.ConstructorError(
-                None, None, f"{text[:40]!r} is no {kind}", node.start_mark
+                None, None, f"{text[:40]!r} is not {kind}", node.start_mark
             ) from None
 
     return construct
@@ -62,8 +62,8 @@ class GridLoader(yaml.SafeLoader):  # type: ignore[misc]
     yaml_constructors: Mapping[str | None, Any] = {
         f"{TAG}null": _scalar("null", lambda text: None),
         f"{TAG}bool": _scalar("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
-        f"{TAG}int": _scalar("whole number", whole),
-        f"{TAG}float": _scalar("number", _float),
+        f"{TAG}int": _scalar("a whole number", whole),
+        f"{TAG}float": _scalar("a number", _float),
         f"{TAG}str": yaml.SafeLoader.construct_yaml_str,
         f"{TAG}seq": yaml.SafeLoader.construct_yaml_seq,
         f"{TAG}map": yaml.SafeLoader.construct_yaml_map,
@@ -128,7 +128,7 @@ def parse_value(text: str, at: str = "") -> Any:
 def _one_line(error: yaml.MarkedYAMLError) -> str:
     problem = " ".join((error.problem or "cannot be read").split())
     if "constructor for the tag" in problem:
-        return f"{problem.rpartition(' ')[2]} is no tag of plain data"
+        return f"{problem.rpartition(' ')[2]} is not a tag of plain data"
     hint = "; indent with spaces" if "\\t" in problem else ""
     hint = "; put text with a colon in quotes" if "mapping values" in problem else hint
-    return f"is no YAML: {' '.join([error.context or '', problem]).strip()}{hint}"
+    return f"this is not valid YAML: {' '.join([error.context or '', problem]).strip()}{hint}"

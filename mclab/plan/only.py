@@ -27,7 +27,7 @@ def narrowed(plan: Plan, only: Sequence[str]) -> Plan:
     )
     told = " ".join(f"--only {text}" for text in only)
     if not cells:
-        raise ConfigError(f"{told}: no cell has all of these")
+        raise ConfigError(f"{told}: no cell has all of these values")
     note = f"{told}: {len(cells)} of {len(plan.cells)} cells"
     given = replace(plan.given, only=tuple(only)) if plan.given else None
     return replace(plan, cells=cells, listed=len(cells), notes=(*plan.notes, note), given=given)
@@ -37,11 +37,13 @@ def _parsed(plan: Plan, text: str) -> tuple[str, str]:
     """Return the path and the value in `text`, as they are in the plan's cells."""
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not key:
-        raise ConfigError(f"--only: {text}: needs key=value, e.g. --only task.name=mqar")
+        raise ConfigError(f"--only: {text}: must be key=value, e.g. --only task.name=mqar")
     path = _path(plan, key)
     there = list(dict.fromkeys(found for cell in plan.cells if (found := _value(plan, cell, path)) is not None))
     if value not in there:
-        raise ConfigError(f"--only: {text}: no cell has {path} {value}; there are {', '.join(there) or 'none'}")
+        raise ConfigError(
+            f"--only: {text}: no cell has {path} {value}; the values in the cells are {', '.join(there) or 'none'}"
+        )
     return path, value
 
 
@@ -51,8 +53,11 @@ def _path(plan: Plan, key: str) -> str:
         return last[0]
     if key in by_path() or key == CHANGE:
         return key
-    hint = did_you_mean(key, [*plan.axes, *by_path()]) or f"the grid varies {', '.join(plan.axes) or 'nothing'}"
-    raise ConfigError(f"--only: {key} is no key of this grid; {hint}")
+    hint = (
+        did_you_mean(key, [*plan.axes, *by_path()])
+        or f"the keys that the grid varies are {', '.join(plan.axes) or 'none'}"
+    )
+    raise ConfigError(f"--only: {key} is not a key of this grid; {hint}")
 
 
 def _value(plan: Plan, cell: Cell, path: str) -> str | None:

@@ -63,9 +63,9 @@ def parse_overrides(texts: Iterable[str]) -> tuple[tuple[Setting, ...], int | No
 def _split(text: str) -> tuple[str, Any]:
     path, equals, value = text.partition("=")
     if not equals or not path.strip():
-        raise ConfigError(f"{cut(text, _WIDTH)}: is no override; write key=value, e.g. train.steps=50")
+        raise ConfigError(f"{cut(text, _WIDTH)}: this is not an override; write key=value, e.g. train.steps=50")
     if path.strip() == "seeds":
-        raise ConfigError(f"{cut(text, _WIDTH)}: seeds is no key of a run; use --seeds {cut(value)}")
+        raise ConfigError(f"{cut(text, _WIDTH)}: seeds is not a key of a run; use --seeds {cut(value)}")
     try:
         return path.strip(), parse_value(value, path.strip())
     except ConfigError as error:
@@ -74,7 +74,7 @@ def _split(text: str) -> tuple[str, Any]:
 
 def _seed(text: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(f"{text}: seed: needs a whole number; use --seeds for several")
+        raise ConfigError(f"{text}: seed: must be a whole number; use --seeds for several seeds")
     return int(typed("seed", value, text))
 
 
@@ -99,11 +99,15 @@ def refuse_varied(given: Sequence[Setting], varied: Sequence[Setting], chosen: S
     for item in given:
         for path in chosen:
             if _meet(item.touches, (path,)):
-                raise ConfigError(f"{item.where}: {item.path}: select.over chooses {path} in every cell; edit the file")
+                raise ConfigError(
+                    f"{item.where}: {item.path}: this key cannot be set here, because every cell chooses {path} "
+                    "(select.over); edit the file instead"
+                )
         for other in varied:
             if _meet(item.touches, other.touches):
                 raise ConfigError(
-                    f"{item.where}: {item.path}: {other.where} varies {other.path}; edit the file instead"
+                    f"{item.where}: {item.path}: this key cannot be set here, because {other.where} varies "
+                    f"{other.path}; edit the file instead"
                 )
 
 

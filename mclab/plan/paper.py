@@ -107,7 +107,9 @@ def paper_from(data: Any, known: Sequence[str], source: Source) -> Paper:
     """
     block = _mapping(data, PAPER, KEYS, source)
     if lacking := [key for key in KEYS if key not in block]:
-        raise source.error(PAPER, f"paper: lacks {lacking[0]}; a paper block has {', '.join(KEYS)}")
+        raise source.error(
+            PAPER, f"paper: the key {lacking[0]} is missing; the keys of a paper block are {', '.join(KEYS)}"
+        )
     columns = tuple(_columns(block["columns"], source))
     names = [column.name for column in columns]
     rows = tuple(_rows(block["rows"], names, known, source))
@@ -142,14 +144,17 @@ def _rows(data: Any, columns: Sequence[str], known: Sequence[str], source: Sourc
         figures = _figures(block.get("figures"), columns, f"{here}.figures", source)
         words = [figure for figure in figures if isinstance(figure, str)]
         if words and not against:
-            raise source.error(here, f"{here}: {words[0]} than which row? give against beside figures")
+            raise source.error(
+                here,
+                f"{here}: the figure {words[0]} compares with another row, which is not named; name it under against",
+            )
         yield PaperRow(name, figures, against)
 
 
 def _known_row(name: str, known: Sequence[str], at: str, source: Source) -> None:
     if name not in known:
-        hint = did_you_mean(name, known) or f"the grid has {', '.join(known)}"
-        raise source.error(at, f"{at}: is no row of this grid; {hint}")
+        hint = did_you_mean(name, known) or f"the rows of the grid are {', '.join(known)}"
+        raise source.error(at, f"{at}: the grid has no such row; {hint}")
 
 
 def _against(value: Any, name: str, rows: Sequence[str], at: str, source: Source) -> Iterable[str]:
@@ -157,12 +162,12 @@ def _against(value: Any, name: str, rows: Sequence[str], at: str, source: Source
     given = value if isinstance(value, list) else [] if value is None else [value]
     for other in given:
         if not isinstance(other, str) or other not in rows:
-            hint = did_you_mean(str(other), rows) or f"the block has {', '.join(rows)}"
-            raise source.error(at, f"{at}: {quoted(other)} is no row under paper.rows; {hint}")
+            hint = did_you_mean(str(other), rows) or f"the rows of the block are {', '.join(rows)}"
+            raise source.error(at, f"{at}: {quoted(other)} is not a row under paper.rows; {hint}")
         if other == name:
-            raise source.error(at, f"{at}: a row cannot be held against itself")
+            raise source.error(at, f"{at}: a row cannot be compared with itself")
     if twice := [other for other in given if given.count(other) > 1]:
-        raise source.error(at, f"{at}: lists {twice[0]} twice")
+        raise source.error(at, f"{at}: {twice[0]} is listed twice")
     return given
 
 
@@ -175,14 +180,20 @@ def _figures(value: Any, columns: Sequence[str], at: str, source: Source) -> tup
         return (value,) * len(columns)
     if isinstance(value, list):
         if len(value) != len(columns):
-            raise source.error(at, f"{at}: has {len(value)} figures for {len(columns)} columns; null for none")
+            raise source.error(
+                at,
+                f"{at}: there are {len(value)} figures for {len(columns)} columns; write null where no figure is "
+                "published",
+            )
         return tuple(_figure(each, at, source) for each in value)
     if not isinstance(value, Mapping):
-        raise source.error(at, f"{at}: needs a list of figures or a mapping of columns to figures, got {quoted(value)}")
+        raise source.error(
+            at, f"{at}: must be a list of figures or a mapping of columns to figures, got {quoted(value)}"
+        )
     for name in value:
         if name not in columns:
-            hint = did_you_mean(str(name), columns) or f"the block has {', '.join(columns)}"
-            raise source.error(f"{at}.{name}", f"{at}: {name}: is no column under paper.columns; {hint}")
+            hint = did_you_mean(str(name), columns) or f"the columns of the block are {', '.join(columns)}"
+            raise source.error(f"{at}.{name}", f"{at}: {name}: there is no such column under paper.columns; {hint}")
     return tuple(_figure(value.get(name), f"{at}.{name}", source) for name in columns)
 
 
@@ -191,7 +202,7 @@ def _figure(value: Any, at: str, source: Source) -> float | Word | None:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         words = ", ".join(WORDS)
-        raise source.error(at, f"{at}: needs a number, null (not published) or one of {words}, got {quoted(value)}")
+        raise source.error(at, f"{at}: must be a number, null (not published) or one of {words}, got {quoted(value)}")
     return float(value)
 
 
@@ -199,7 +210,7 @@ def _margin(value: Any, at: str, source: Source) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise source.error(at, f"{at}: needs a number above 0, in units of the metric, got {quoted(value)}")
+        raise source.error(at, f"{at}: must be a number above 0, in units of the metric, got {quoted(value)}")
     return float(value)
 
 
@@ -207,27 +218,27 @@ def _word(value: Any, known: Sequence[Any], at: str, source: Source) -> Any:
     if value in known:
         return value
     hint = did_you_mean(str(value), known, "; ")
-    raise source.error(at, f"{at}: needs one of {', '.join(known)}, got {quoted(value)}{hint}")
+    raise source.error(at, f"{at}: must be one of {', '.join(known)}, got {quoted(value)}{hint}")
 
 
 def _text(value: Any, at: str, source: Source) -> str:
     if isinstance(value, str) and 0 < len(value.strip()) <= _LONGEST:
         return value.strip()
-    raise source.error(at, f"{at}: needs text of at most {_LONGEST} letters, got {quoted(value)}")
+    raise source.error(at, f"{at}: must be text of at most {_LONGEST} letters, got {quoted(value)}")
 
 
 def _named(data: Any, at: str, source: Source) -> Mapping[str, Any]:
     if not isinstance(data, Mapping) or not data:
-        raise source.error(at, f"{at}: needs a mapping of names, got {quoted(data)}")
+        raise source.error(at, f"{at}: must be a mapping of names, got {quoted(data)}")
     return data
 
 
 def _mapping(data: Any, at: str, keys: Sequence[str], source: Source, empty: bool = False) -> Mapping[str, Any]:
     if not isinstance(data, Mapping) or not (data or empty):
-        raise source.error(at, f"{at}: needs a mapping with some of {', '.join(keys)}, got {quoted(data)}")
+        raise source.error(at, f"{at}: must be a mapping with some of the keys {', '.join(keys)}, got {quoted(data)}")
     for key in data:
         if key not in keys:
-            hint = did_you_mean(str(key), keys) or f"it has {', '.join(keys)}"
+            hint = did_you_mean(str(key), keys) or f"its keys are {', '.join(keys)}"
             raise source.error(f"{at}.{key}", f"{at}.{key}: unknown key; {hint}")
     return data
 
@@ -235,12 +246,22 @@ def _mapping(data: Any, at: str, keys: Sequence[str], source: Source, empty: boo
 def paper_schema(condition: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON Schema of the block; `condition` is the schema of a mapping of keys to values."""
     text = {"type": "string", "minLength": 1}
-    above = {"type": "number", "exclusiveMinimum": 0, "description": "rows nearer than this are even"}
+    above = {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "description": "rows whose figures differ by less than this are even",
+    }
     column = {
         "where": condition | {"description": "the runs, and the slices of their tests, that correspond to it"},
-        "metric": {"enum": list(METRICS), "description": "what is read there; the mean over cells and slices counts"},
-        "better": {"enum": list(BETTER), "description": "which way the published figures are better"},
-        "unit": text | {"description": "of the published figures; default %"},
+        "metric": {
+            "enum": list(METRICS),
+            "description": "the metric that is read there, averaged over cells and slices",
+        },
+        "better": {
+            "enum": list(BETTER),
+            "description": "which published figures are better: larger ones (up) or smaller ones (down)",
+        },
+        "unit": text | {"description": "unit of the published figures; default %"},
         "margin": {"anyOf": [above, {"type": "null"}]},
     }
     figure = {"anyOf": [{"type": "number"}, {"enum": list(WORDS)}, {"type": "null"}]}

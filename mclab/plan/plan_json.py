@@ -80,7 +80,7 @@ def from_dict(data: Mapping[str, Any], where: str = "plan.json") -> Plan:
     except ConfigError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{where}: is no plan of mclab ({error})") from None
+        raise ConfigError(f"{where}: this is not a plan of mclab ({error})") from None
 
 
 def _plan(data: Mapping[str, Any], where: str) -> Plan:
@@ -226,7 +226,7 @@ def _check(data: Any) -> None:
         raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from None
     for what, found in (("axes", plan.axes), ("seeds", plan.seeds), ("cells", [cell.name for cell in plan.cells])):
         if len(set(found)) < len(found):
-            raise ValueError(f"{what}: one is there twice")
+            raise ValueError(f"{what}: one of them is listed twice")
     if plan.until:
         _check_until(plan, plan.until)
     for cell in plan.cells:
@@ -241,23 +241,23 @@ def _check_paper(paper: _Paper) -> None:
         if len(row.figures) != len(paper.columns):
             raise ValueError(f"paper: row {row.name} has {len(row.figures)} figures for {len(paper.columns)} columns")
         if strange := set(row.against) - set(names):
-            raise ValueError(f"paper: row {row.name} is held against {min(strange)}, which is no row there")
+            raise ValueError(f"paper: row {row.name} is compared with {min(strange)}, which is not a row of the block")
 
 
 def _check_until(plan: _Plan, until: _Until) -> None:
     if until.looks != sorted(set(until.looks)) or len(until.looks) != len(until.shares):
-        raise ValueError("until: needs looks that increase, and a share for each")
+        raise ValueError("until: the looks must increase, and each look must have a share")
     if until.looks[-1] != len(plan.seeds):
-        raise ValueError(f"until: the last look is at {until.looks[-1]} seeds, the plan has {len(plan.seeds)}")
+        raise ValueError(f"until: the last look is at {until.looks[-1]} seeds, but the plan has {len(plan.seeds)}")
 
 
 def _check_cell(plan: _Plan, cell: _Cell) -> None:
     refuse_large(cell.values)
     if strange := cell.values.keys() - set(plan.axes):
-        raise ValueError(f"row {cell.name} sets {min(strange)}, which is no axis")
+        raise ValueError(f"row {cell.name} sets {min(strange)}, which is not an axis of the plan")
     for candidate in cell.candidates:
         refuse_large(candidate.values)
         if candidate.values.keys() != set(plan.select.over if plan.select else ()):
-            raise ValueError(f"row {cell.name}: its candidates set other keys than `select` has")
+            raise ValueError(f"row {cell.name}: the keys of its candidates are not the keys of select.over")
         if candidate.runs.keys() != set(map(str, plan.seeds)):
-            raise ValueError(f"row {cell.name} has runs of other seeds than the plan")
+            raise ValueError(f"row {cell.name}: the seeds of its runs are not the seeds of the plan")

@@ -14,7 +14,9 @@ QUICK = "quick"
 #: What a quick block may hold: keys of the base, and the blocks that it replaces as a whole.
 ROWS = ("grid", "zip", "changes", "runs")
 KEYS = ("base", *ROWS, "when", "exclude", "select", "seeds")
-NOTE = "quick: the reduced form of this grid, as its quick block has it; without --quick it runs in full"
+NOTE = (
+    "quick: this is the reduced form of the grid, as its quick block describes it; without --quick the full grid runs"
+)
 
 
 def reduced(data: Mapping[str, Any], source: Source) -> tuple[dict[str, Any], Source]:
@@ -43,10 +45,12 @@ def _block(data: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
         )
     block = data[QUICK]
     if not isinstance(block, Mapping) or not block:
-        raise source.error(QUICK, f"quick: needs a mapping with some of {', '.join(KEYS)}, got {quoted(block)}")
+        raise source.error(
+            QUICK, f"quick: must be a mapping with some of the keys {', '.join(KEYS)}, got {quoted(block)}"
+        )
     for key in block:
         if key not in KEYS:
-            hint = did_you_mean(str(key), KEYS) or f"quick has {', '.join(KEYS)}"
+            hint = did_you_mean(str(key), KEYS) or f"the keys of quick are {', '.join(KEYS)}"
             hint = "it belongs under quick.base" if str(key).partition(".")[0] in sections() else hint
             raise source.error(f"quick.{key}", f"quick.{key}: unknown key; {hint}")
     return block
@@ -58,7 +62,7 @@ def _base(full: Any, over: Any, source: Source) -> Any:
     If `full` is no mapping, it is returned unchanged, and refused later.
     """
     if not isinstance(over, Mapping):
-        raise source.error("quick.base", f"quick.base: needs a mapping of keys to values, got {quoted(over)}")
+        raise source.error("quick.base", f"quick.base: must be a mapping of keys to values, got {quoted(over)}")
     if not isinstance(full, Mapping | None):
         return full
     below, above = _dotted(full or {}, "base", source), _dotted(over, "quick.base", source)

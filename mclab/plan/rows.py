@@ -48,10 +48,10 @@ def rows(data: Mapping[str, Any], source: Source) -> Rows:
     """Return the rows that the grid's `grid`, `zip`, `changes` or `runs` give; one row if it has none of these."""
     given = [word for word in ("runs", "changes", "grid", "zip") if word in data]
     if len(given) > 1 and "runs" in given:
-        raise source.error(given[1], f"runs and {given[1]} exclude each other; keep one")
+        raise source.error(given[1], f"runs and {given[1]} cannot be combined; keep one")
     for word in given:
         if not data[word]:
-            raise source.error(word, f"{word}: is empty; give it something to vary, or leave it out")
+            raise source.error(word, f"{word}: this block is empty; give it something to vary, or leave it out")
     if given == ["changes"]:
         return _changes(data["changes"], source)
     if "changes" in given:
@@ -63,7 +63,7 @@ def rows(data: Mapping[str, Any], source: Source) -> Rows:
 
 def _changes(data: Any, source: Source) -> Rows:
     if not isinstance(data, Mapping):
-        raise source.error("changes", f"changes: needs a mapping of row names to changes, got {quoted(data)}")
+        raise source.error("changes", f"changes: must be a mapping of row names to changes, got {quoted(data)}")
     refuse_many("changes", len(data), "cells", source)
     drafts = tuple(Draft(settings(change, source, f"changes.{name}"), str(name)) for name, change in data.items())
     return Rows(_paths(drafts), drafts, named=True)
@@ -77,7 +77,7 @@ def _crossed(changes: Rows, product: Rows, source: Source) -> Rows:
     varied = {path for draft in product.drafts for item in draft.settings for path in item.touches}
     for item in (item for draft in changes.drafts for item in draft.settings):
         if both := [path for path in item.touches if path in varied]:
-            raise source.error("changes", f"changes: {both[0]}: is varied by grid or zip as well; keep one")
+            raise source.error("changes", f"changes: {both[0]}: grid or zip varies this key as well; keep one")
     refuse_many("grid", len(changes.drafts) * len(product.drafts), "cells with the changes", source)
     drafts = tuple(
         Draft(parents_first((*change.settings, *cell.settings)), change=change.name)
@@ -89,7 +89,7 @@ def _crossed(changes: Rows, product: Rows, source: Source) -> Rows:
 
 def _runs(data: Any, source: Source) -> Rows:
     if not isinstance(data, list):
-        raise source.error("runs", f"runs: needs a list of mappings, got {quoted(data)}")
+        raise source.error("runs", f"runs: must be a list of mappings, got {quoted(data)}")
     refuse_many("runs", len(data), "cells", source)
     drafts = tuple(Draft(settings(row, source, f"runs.{number}")) for number, row in enumerate(data))
     return Rows(_paths(drafts), drafts)
@@ -104,7 +104,7 @@ def _product(data: Mapping[str, Any], source: Source) -> Rows:
     alone = dict(axes(data.get("grid", {}), source, "grid", notes))
     together = dict(axes(data.get("zip", {}), source, "zip", notes))
     if both := [path for path in alone if path in together]:
-        raise source.error(f"zip.{both[0]}", f"zip: {both[0]}: is varied by grid as well; keep one")
+        raise source.error(f"zip.{both[0]}", f"zip: {both[0]}: grid varies this key as well; keep one")
     bundles: list[Axis] = [tuple((value,) for value in values) for values in alone.values()]
     if together:
         bundles.append(_zipped(together, source, notes))
@@ -116,7 +116,7 @@ def _product(data: Mapping[str, Any], source: Source) -> Rows:
 def refuse_many(at: str, count: int, what: str, source: Source, most: int = MOST_CELLS) -> None:
     """Raise `ConfigError` if `count` is above `most`."""
     if count > most:
-        raise source.error(at, f"{at}: comes to {count} {what}, the most is {most}")
+        raise source.error(at, f"{at}: there would be {count} {what}, but at most {most} are allowed")
 
 
 def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple[str, tuple[Setting, ...]]]:
@@ -126,14 +126,14 @@ def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple
     empty one.
     """
     if not isinstance(data, Mapping):
-        raise source.error(at, f"{at}: needs a mapping of keys to lists, got {quoted(data)}")
+        raise source.error(at, f"{at}: must be a mapping of keys to lists, got {quoted(data)}")
     for path, values in pairs(data, sections(), "", f"{source.at(at)}: {at}"):
         here = f"{at}.{path}"
         if not isinstance(values, list):
             setting(path, values, source.at(here), at)
-            raise source.error(here, f"{at}: {path}: needs a list of values, got {quoted(values)}; write [...]")
+            raise source.error(here, f"{at}: {path}: must be a list of values, got {quoted(values)}; write [...]")
         if not values:
-            raise source.error(here, f"{at}: {path}: needs at least one value, got []")
+            raise source.error(here, f"{at}: {path}: must have at least one value, got []")
         refuse_many(here, len(values), "values", source)
         items = [setting(path, value, source.at(f"{here}.{n}"), at) for n, value in enumerate(values)]
         yield path, tuple(items) if at == "zip" else tuple(_distinct(items, at, notes))
@@ -159,7 +159,7 @@ def _zipped(columns: Mapping[str, tuple[Setting, ...]], source: Source, notes: l
     lengths = {path: len(values) for path, values in columns.items()}
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"{path} has {count}" for path, count in lengths.items())
-        raise source.error("zip", f"zip: needs lists of equal length: {counts}")
+        raise source.error("zip", f"zip: the lists must have equal lengths, but {counts}")
     seen: dict[Any, tuple[Setting, ...]] = {}
     for row in zip(*columns.values(), strict=True):
         key = tuple(map(identity, row))

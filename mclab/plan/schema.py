@@ -31,28 +31,28 @@ NAMED = "model.mixer"
 MEANING = {
     "question": "what the grid asks; printed above the table",
     "base": "one full run; every key is optional",
-    "grid": "keys with lists of values, multiplied; the first cell is the baseline",
-    "zip": "keys with lists of equal length, taken in step",
-    "changes": "row names with what each changes about the base",
-    "runs": "a list of rows, each with what it changes about the base",
+    "grid": "keys with lists of values, of which every combination is a cell; the first cell is the baseline",
+    "zip": "keys with lists of equal length, whose first values make a cell, the second values another, and so on",
+    "changes": "names of rows, each with the keys that it changes in the base",
+    "runs": "a list of rows, each with the keys that it changes in the base",
     "when": "a varied key exists only where its condition holds",
     "exclude": "every cell that matches one of these is dropped",
-    "select": "a value that every cell chooses on valid, from the same candidates",
+    "select": "a key whose value every cell chooses by its results on valid, from the same candidates",
     "seeds": "0..4 (both ends count), a list, or {until: told}: seeds are added until every row is decided",
-    "paper": "what a publication prints of the rows; mclab reproduce compares the results with it",
-    "quick": "the reduced form that --quick runs; each block replaces the grid's own, base replaces single keys",
+    "paper": "the published figures of the rows; mclab reproduce compares the results with them",
+    "quick": "the reduced form that --quick runs; each block replaces the grid's block, base replaces single keys",
 }
 #: What each key at the top of a search space means.
 SPACE_MEANING = {
     "question": "what the search asks; printed above the table",
     "base": "one full run, the search's first trial; every key is optional",
-    "space": "keys to search: a list of values, or {low, high} with log or a step",
+    "space": "keys to search, each with a list of values, or with {low, high} and log or a step",
     "when": "a searched key exists only where its condition holds",
     "exclude": "every point that matches one of these is refused",
-    "objective": "what is searched for; with a cost, the front of both",
-    "sampler": "which points are tried",
-    "pruner": "whether a run behind the median of the others is stopped early",
-    "repeats": "seeds that a trial averages over",
+    "objective": "the metric to search for; with a second metric, a cost, the front of both is searched",
+    "sampler": "the method that chooses the points to try",
+    "pruner": "median stops a run early if it is behind the median of the others; none stops no run",
+    "repeats": "number of seeds over which a trial is averaged",
 }
 
 
@@ -131,8 +131,8 @@ def _top(key: str) -> Schema:
 def _select() -> Schema:
     inner = {
         "over": _ref("over:") | {"description": "keys with the values to choose from"},
-        "by": {"enum": list(METRICS), "description": "what the choice is made by; test is for the table"},
-        "seeds": {"type": "integer", "minimum": 1, "description": "seeds that the choice is made on, the first ones"},
+        "by": {"enum": list(METRICS), "description": "the metric of the choice; test is only for the table"},
+        "seeds": {"type": "integer", "minimum": 1, "description": "number of seeds for the choice, the first ones"},
     }
     return _closed(inner) | {"required": ["over"]}
 
@@ -147,17 +147,17 @@ def _until() -> Schema:
     look = {"type": "integer", "minimum": FEWEST, "maximum": MOST_SEEDS}
     share = {"type": "number", "exclusiveMinimum": 0, "maximum": ERROR}
     inner: dict[str, Schema] = {
-        "until": {"const": TOLD, "description": "rows stop when they are told apart, even or given up"},
-        "looks": _list(look) | {"description": f"numbers of seeds at which rows are tested; {list(LOOKS)}"},
+        "until": {"const": TOLD, "description": "a row stops when it differs from the baseline, is even or given up"},
+        "looks": _list(look) | {"description": f"numbers of seeds at which rows are tested; default {list(LOOKS)}"},
         "shares": _list(share)
-        | {"description": f"the part of the 5 % error that each look may spend; {list(SHARES)}, for other looks alike"},
+        | {"description": f"the part of the 5 % error for each look; default {list(SHARES)}, interpolated for others"},
         "even": {
             "type": "number",
             "exclusiveMinimum": 0,
             "exclusiveMaximum": 1,
-            "description": "a row within this margin of the baseline is even, in the unit of accuracy; none",
+            "description": "a row within this margin of the baseline is even, in the unit of accuracy; default none",
         },
-        "from": {"type": "integer", "minimum": 0, "description": "the first seed; 0"},
+        "from": {"type": "integer", "minimum": 0, "description": "the first seed; default 0"},
     }
     return _closed(inner) | {"required": ["until"]}
 
@@ -230,7 +230,7 @@ def _presets() -> Iterator[Schema]:
 def _word() -> Schema:
     names: Schema = names_schema(mixer_heads())
     names["anyOf"].append({"type": "string", "pattern": PATH})
-    return names | {"description": "a mixer by its name, or your own by its path; other keys at their defaults"}
+    return names | {"description": "the name of a mixer, or the path of your own; its other keys have their defaults"}
 
 
 def _leaf(path: str, keys: dict[str | None, Key]) -> Schema:
@@ -243,7 +243,7 @@ def _leaf(path: str, keys: dict[str | None, Key]) -> Schema:
 
 
 def _leaf_of(key: Key) -> Schema:
-    owner = f" ({key.of} alone)" if key.of else ""
+    owner = f" (only for {key.of})" if key.of else ""
     return _type(key) | {"description": f"{key.meaning}{owner}; default {shown(key.default)}"}
 
 
@@ -266,7 +266,7 @@ def _variant() -> Schema:
     room = "task."
     paths = [path for path in by_path() if path.startswith(room) and path[len(room) :] not in ("name", "vocab")]
     keys = {path.removeprefix(room): _any(_ref(path), _list(_ref(path))) for path in paths}
-    share = {"type": "integer", "minimum": 1, "maximum": MOST_WEIGHT, "description": "its share in a mix"}
+    share = {"type": "integer", "minimum": 1, "maximum": MOST_WEIGHT, "description": "the share of this task in a mix"}
     return _closed({**keys, WEIGHT: share}) | {"minProperties": 1}
 
 

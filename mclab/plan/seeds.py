@@ -34,19 +34,19 @@ def seeds_from(value: Any, error: Callable[[str], ConfigError]) -> tuple[int, ..
             raise error("seeds: 0 could mean seed 0 or no seeds; write [0]")
         raise error(f"seeds: {seed} could mean seed {seed} or {seed} seeds; write [{seed}] or 0..{seed - 1}")
     if not isinstance(value, list) or any(isinstance(seed, bool) or not isinstance(seed, int) for seed in value):
-        raise error(f"seeds: needs a range such as 0..4 or a list such as [0, 1, 2], got {quoted(value)}")
+        raise error(f"seeds: must be a range such as 0..4 or a list such as [0, 1, 2], got {quoted(value)}")
     return _checked(value, error)
 
 
 def _checked(seeds: list[int], error: Callable[[str], ConfigError]) -> tuple[int, ...]:
     if not seeds:
-        raise error("seeds: needs at least one seed, got []")
+        raise error("seeds: must have at least one seed, got []")
     if len(seeds) > MOST_SEEDS:
-        raise error(f"seeds: more than {MOST_SEEDS} seeds")
+        raise error(f"seeds: at most {MOST_SEEDS} seeds are allowed")
     if twice := [seed for seed in seeds if seeds.count(seed) > 1]:
-        raise error(f"seeds: lists {twice[0]} twice")
+        raise error(f"seeds: seed {twice[0]} is listed twice")
     if wrong := [seed for seed in seeds if not 0 <= seed < 2**31]:
-        raise error(f"seeds: needs seeds from 0 to {2**31 - 1}, got {wrong[0]}")
+        raise error(f"seeds: every seed must be from 0 to {2**31 - 1}, got {wrong[0]}")
     return tuple(seeds)
 
 
@@ -97,16 +97,18 @@ def until_from(data: Mapping[str, Any], source: Source) -> tuple[Until, int]:
     """
     for key in data:
         if key not in KEYS:
-            hint = did_you_mean(str(key), KEYS) or f"seeds has {', '.join(KEYS)}"
+            hint = did_you_mean(str(key), KEYS) or f"the keys of seeds are {', '.join(KEYS)}"
             raise source.error(f"seeds.{key}", f"seeds.{key}: unknown key; {hint}")
     if data.get(UNTIL) != TOLD:
-        raise source.error("seeds", f"seeds.until: needs told, e.g. {{until: told}}, got {quoted(data.get(UNTIL))}")
+        raise source.error(
+            "seeds", f"seeds.until: must be the word told, as in {{until: told}}, got {quoted(data.get(UNTIL))}"
+        )
     looks = _looks(data.get("looks", list(LOOKS)), source)
     shares = _shares(data["shares"], looks, source) if "shares" in data else shares_of(looks)
     first = data.get("from", 0)
     if not _whole(first) or not 0 <= first <= _LARGEST_SEED - looks[-1]:
         raise source.error(
-            "seeds.from", f"seeds.from: needs the first seed, a whole number from 0, got {quoted(first)}"
+            "seeds.from", f"seeds.from: must be the first seed, a whole number from 0, got {quoted(first)}"
         )
     return Until(looks, shares, _margin(data.get("even"), source)), first
 
@@ -116,13 +118,13 @@ def _looks(value: Any, source: Source) -> tuple[int, ...]:
         return source.error("seeds.looks", f"seeds.looks: {text}")
 
     if not isinstance(value, list) or not value or not all(map(_whole, value)):
-        raise wrong(f"needs numbers of seeds, e.g. {list(LOOKS)}, got {quoted(value)}")
+        raise wrong(f"must be a list of numbers of seeds, e.g. {list(LOOKS)}, got {quoted(value)}")
     if any(later <= sooner for sooner, later in pairwise(value)):
-        raise wrong(f"needs numbers that increase, got {value}")
+        raise wrong(f"the numbers must increase, got {value}")
     if value[0] < FEWEST:
-        raise wrong(f"a test needs {FEWEST} seeds, the first look has {value[0]}; begin with {FEWEST} or more")
+        raise wrong(f"the first look has {value[0]} seeds, but a test needs {FEWEST}; begin with {FEWEST} or more")
     if value[-1] > MOST_SEEDS or len(value) > MOST_LOOKS:
-        raise wrong(f"needs at most {MOST_LOOKS} looks at up to {MOST_SEEDS} seeds")
+        raise wrong(f"must have at most {MOST_LOOKS} looks, each at no more than {MOST_SEEDS} seeds")
     return tuple(value)
 
 
@@ -131,11 +133,13 @@ def _shares(value: Any, looks: tuple[int, ...], source: Source) -> tuple[float, 
         return source.error("seeds.shares", f"seeds.shares: {text}")
 
     if not isinstance(value, list) or not all(map(_positive, value)):
-        raise wrong(f"needs a part of the error for each look, e.g. {list(SHARES)}, got {quoted(value)}")
+        raise wrong(
+            f"must be a list with the part of the error for each look, e.g. {list(SHARES)}, got {quoted(value)}"
+        )
     if len(value) != len(looks):
-        raise wrong(f"needs one for each of the {len(looks)} looks, got {len(value)}")
+        raise wrong(f"must have one share for each of the {len(looks)} looks, got {len(value)}")
     if sum(value) > ERROR + _ROUNDING:
-        raise wrong(f"add up to {sum(value):.4g}, which is more than the error of {ERROR} that there is to divide")
+        raise wrong(f"the shares add up to {sum(value):.4g}, which is more than the whole error of {ERROR}")
     return tuple(map(float, value))
 
 
@@ -144,7 +148,7 @@ def _margin(value: Any, source: Source) -> float | None:
         return None
     if not _positive(value) or value >= 1:
         raise source.error(
-            "seeds.even", f"seeds.even: needs a margin above 0 and below 1, e.g. 0.02, got {quoted(value)}"
+            "seeds.even", f"seeds.even: must be a margin above 0 and below 1, e.g. 0.02, got {quoted(value)}"
         )
     return float(value)
 

@@ -126,23 +126,27 @@ def select_from(
     if data is None:
         return None, ((),)
     if not isinstance(data, Mapping):
-        raise source.error("select", f"select: needs a mapping with over, by and seeds, got {quoted(data)}")
+        raise source.error("select", f"select: must be a mapping with over, by and seeds, got {quoted(data)}")
     for key in data:
         if key not in _KEYS:
-            hint = did_you_mean(str(key), _KEYS) or f"select has {', '.join(_KEYS)}"
+            hint = did_you_mean(str(key), _KEYS) or f"the keys of select are {', '.join(_KEYS)}"
             raise source.error(f"select.{key}", f"select.{key}: unknown key; {hint}")
     over = dict(axes(data.get("over") or {}, source, "select.over", notes))
     if not over:
-        raise source.error("select", "select.over: is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}")
+        raise source.error(
+            "select", "select.over: this block is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}"
+        )
     for path in over:
         if path.partition(".")[0] in _TEST:
             raise source.error(
                 f"select.over.{path}",
-                f"select.over: {path}: changes the test, so every cell would choose the easiest; vary it under grid",
+                f"select.over: {path}: this key changes the test, so that every cell would choose the easiest test; "
+                "vary it under grid",
             )
         if path in named_sections() or path in plain_sections():
             raise source.error(
-                f"select.over.{path}", f"select.over: {path}: is a mapping of keys; choose among values of one"
+                f"select.over.{path}",
+                f"select.over: {path}: this is a mapping of keys; choose among the values of one key",
             )
     refuse_many("select.over", prod(map(len, over.values())), "candidates", source)
     rule = Select(tuple(over), _metric(data, source), _seeds(data, seeds, fewer, source, notes))
@@ -155,20 +159,22 @@ def _metric(data: Mapping[str, Any], source: Source) -> str:
         return str(by)
     hint = did_you_mean(str(by), METRICS, "; ")
     if str(by).startswith("test"):
-        hint = "; test is for the table, choose on valid"
-    raise source.error("select.by", f"select.by: needs {' or '.join(METRICS)}, got {quoted(by)}{hint}")
+        hint = "; test is for the table, so choose on valid"
+    raise source.error("select.by", f"select.by: must be {' or '.join(METRICS)}, got {quoted(by)}{hint}")
 
 
 def _seeds(data: Mapping[str, Any], seeds: Sequence[int], fewer: bool, source: Source, notes: list[str]) -> int:
     count = data.get("seeds", min(2, len(seeds)))
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise source.error("select.seeds", f"select.seeds: needs a number of seeds, at least 1, got {quoted(count)}")
+        raise source.error("select.seeds", f"select.seeds: must be a number of seeds, at least 1, got {quoted(count)}")
     if count > len(seeds) and fewer:
-        notes.append(f"select.seeds: {count} lowered to the {len(seeds)} that there are")
+        notes.append(f"select.seeds: {count} is lowered to {len(seeds)}, which is the number of seeds")
         return len(seeds)
     if count > len(seeds):
         raise source.error(
-            "select.seeds", f"select.seeds: {count}, but there are only {len(seeds)} seeds; take {len(seeds)}"
+            "select.seeds",
+            f"select.seeds: the choice cannot be made on {count} seeds, because the grid has {len(seeds)}; take "
+            f"{len(seeds)}",
         )
     return count
 
@@ -179,5 +185,5 @@ def refuse_double(over: Sequence[str], varied: Sequence[Setting], source: Source
         for item in varied:
             if path in item.touches:
                 raise source.error(
-                    f"select.over.{path}", f"select.over: {path}: is varied as well ({item.where}); keep one"
+                    f"select.over.{path}", f"select.over: {path}: this key is varied as well ({item.where}); keep one"
                 )

@@ -113,9 +113,13 @@ class Space:
         values = {axis.path: axis.listed() for axis in self.axes}
         for path, found in values.items():
             if not found:
-                raise ConfigError(f"sampler: grid needs a list or steps for {path}; add step, or take another sampler")
+                raise ConfigError(
+                    f"sampler: grid needs a list of values or a step for {path}; add a step, or take another sampler"
+                )
         if (count := prod(map(len, values.values()))) > MOST_CELLS:
-            raise ConfigError(f"sampler: grid comes to {count} points, the most is {MOST_CELLS}; take another sampler")
+            raise ConfigError(
+                f"sampler: grid would have {count} points, but at most {MOST_CELLS} are allowed; take another sampler"
+            )
         points: dict[tuple[str, ...], dict[str, Scalar]] = {}
         for combo in self._combos(values):
             try:
@@ -124,7 +128,7 @@ class Space:
                 continue
         base = self.base_point().run_ids
         if not points:
-            raise ConfigError("sampler: grid finds no point that the rules between keys allow")
+            raise ConfigError("sampler: the rules between keys allow no point of the grid")
         return [points[name] for name in sorted(points, key=lambda name: name != base)]
 
     def _combos(self, values: Mapping[str, tuple[Scalar, ...]]) -> Iterator[dict[str, Scalar]]:
@@ -148,7 +152,9 @@ class Space:
         combos = list(self._combos(values))
         never = [axis.path for axis in self.axes if not any(axis.path in combo for combo in combos)]
         found = [f"when: the condition of {path} holds at no point of the space" for path in never]
-        return found if any(map(self._allowed, combos)) else [*found, "the rules between keys leave no point at all"]
+        return (
+            found if any(map(self._allowed, combos)) else [*found, "the rules between keys allow no point of the space"]
+        )
 
     def _allowed(self, params: Params) -> bool:
         try:
@@ -232,7 +238,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         lines.append(f"it was made with {moved} now")
     for part in ("objective", "seeds", "exclude"):
         if before.get(part) != now[part]:
-            lines.append(f"{part} was {shown(before.get(part))}, is {shown(now[part])}")
+            lines.append(f"{part} was {shown(before.get(part))}, now it is {shown(now[part])}")
     for part in ("space", "base"):
         old, new = before.get(part, {}), now[part]
         if part == "base":
@@ -241,5 +247,5 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
             if old.get(path, ...) == new.get(path, ...):
                 continue
             was = shown(old[path]) if path in old else "absent"
-            lines.append(f"{part} {path} was {was}, is {shown(new[path]) if path in new else 'absent'}")
+            lines.append(f"{part} {path} was {was}, now it is {shown(new[path]) if path in new else 'absent'}")
     return lines

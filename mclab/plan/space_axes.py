@@ -111,10 +111,11 @@ def axes_of(data: Any, source: Source, when: When, notes: list[str]) -> tuple[Ax
     """
     if not data:
         raise source.error(
-            "space", "space: is empty; give it something to search, e.g. train.lr: {low: 1e-3, high: 1e-1, log: true}"
+            "space",
+            "space: this block is empty; give it a key to search, e.g. train.lr: {low: 1e-3, high: 1e-1, log: true}",
         )
     if not isinstance(data, Mapping):
-        raise source.error("space", f"space: needs a mapping of keys to values, got {quoted(data)}")
+        raise source.error("space", f"space: must be a mapping of keys to values, got {quoted(data)}")
     found: list[Axis] = []
     for path, value in pairs(data, sections(), "", f"{source.at('space')}: space"):
         condition = when.rules.get(path)
@@ -126,15 +127,17 @@ def axes_of(data: Any, source: Source, when: When, notes: list[str]) -> tuple[Ax
 def _axis(path: str, value: Any, source: Source, when: str | None, notes: list[str]) -> Axis:
     at = f"space.{path}"
     if path == "seed":
-        raise source.error(at, "space: seed: is no axis; write repeats: N, and seed under base")
+        raise source.error(at, "space: seed: the seed is not an axis; write repeats: N, and seed under base")
     if path.partition(".")[0] in _TEST:
-        raise source.error(at, f"space: {path}: changes the test, so the easiest would win; vary it in a grid")
+        raise source.error(
+            at, f"space: {path}: this key changes the test, so that the easiest test would win; vary it in a grid"
+        )
     if isinstance(value, Mapping) and path not in named_sections():
         return _range(path, value, source, when)
     if not isinstance(value, list):
         setting(path, value, source.at(at), "space")
         raise source.error(
-            at, f"space: {path}: needs a list of values or {{low: ..., high: ...}}, got {quoted(value)}; write [...]"
+            at, f"space: {path}: must be a list of values or {{low: ..., high: ...}}, got {quoted(value)}; write [...]"
         )
     ((_, items),) = axes({path: value}, source, "space", notes)
     settings = {_label(item): item for item in items}
@@ -152,20 +155,20 @@ def _range(path: str, data: Mapping[str, Any], source: Source, when: str | None)
     setting(path, None, where, "space")
     for key in data:
         if key not in _RANGE:
-            hint = did_you_mean(str(key), _RANGE) or f"a range has {', '.join(_RANGE)}"
+            hint = did_you_mean(str(key), _RANGE) or f"the keys of a range are {', '.join(_RANGE)}"
             raise source.error(f"{at}.{key}", f"{at}.{key}: unknown key; {hint}")
     if path in sections() or path in plain_sections():
-        raise source.error(at, f"space: {path}: is no key but a mapping of keys; name the key")
+        raise source.error(at, f"space: {path}: this is not a key but a mapping of keys; name one key in it")
     for key in ("low", "high"):
         if key not in data:
-            raise source.error(at, f"space: {path}: has no {key}; a range is {{low: ..., high: ...}}")
+            raise source.error(at, f"space: {path}: {key} is missing; write the range as {{low: ..., high: ...}}")
     low, high = (_bound(path, data[key], source, f"{at}.{key}") for key in ("low", "high"))
     kind = "int" if isinstance(low, int) else "float"
     if low > high:
         raise source.error(f"{at}.low", f"space: {path}: low {low} is above high {high}; swap them")
     log, step = _log(path, data, low, source), _step(path, data, low, high, source)
     if log and step is not None:
-        raise source.error(f"{at}.step", f"space: {path}: has log and step, which exclude each other; keep one")
+        raise source.error(f"{at}.step", f"space: {path}: a range cannot have both log and step; keep one")
     return Axis(SpaceAxis(path, kind, (), low, high, log, step, when), {}, where)  # type: ignore[arg-type]
 
 
@@ -173,14 +176,16 @@ def _bound(path: str, value: Any, source: Source, at: str) -> float:
     """Return an end of a range, with the type of the key."""
     found = typed(path, value, f"{source.at(at)}: space")
     if isinstance(found, bool) or not isinstance(found, int | float):
-        raise source.error(at, f"space: {path}: takes {quoted(value)}, but not a range of numbers; list its values")
+        raise source.error(
+            at, f"space: {path}: this key takes {quoted(value)}, but not a range of numbers; list its values"
+        )
     return found
 
 
 def _log(path: str, data: Mapping[str, Any], low: float, source: Source) -> bool:
     value = data.get("log", False)
     if not isinstance(value, bool):
-        raise source.error(f"space.{path}.log", f"space: {path}: log: needs true or false, got {quoted(value)}")
+        raise source.error(f"space.{path}.log", f"space: {path}: log: must be true or false, got {quoted(value)}")
     if value and low <= 0:
         raise source.error(f"space.{path}.low", f"space: {path}: low {low} has no logarithm; take one above 0")
     return value
@@ -193,16 +198,18 @@ def _step(path: str, data: Mapping[str, Any], low: float, high: float, source: S
     whole = isinstance(low, int)
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or value <= 0:
         kind = "whole number" if whole else "number"
-        raise source.error(at, f"space: {path}: step: needs a {kind} above 0, got {quoted(value)}")
+        raise source.error(at, f"space: {path}: step: must be a {kind} above 0, got {quoted(value)}")
     count = (high - low) / value
     if count > MOST_SPLIT:
-        raise source.error(at, f"space: {path}: step: {shown(value)} makes over {MOST_SPLIT} steps; take a larger one")
+        raise source.error(
+            at, f"space: {path}: step: {shown(value)} makes more than {MOST_SPLIT} steps; take a larger one"
+        )
     if abs(count - round(count)) > 1e-9:
         below = low + int(count) * value
         raise source.error(
             f"space.{path}.high",
-            f"space: {path}: high {shown(high)} is on no step of {shown(value)} from {shown(low)}; "
-            f"take {shown(below)} or {shown(below + value)}",
+            f"space: {path}: high {shown(high)} cannot be reached from {shown(low)} in steps of {shown(value)}; take "
+            f"{shown(below)} or {shown(below + value)}",
         )
     return value
 
@@ -214,7 +221,7 @@ def _refuse_double(found: Sequence[Axis], source: Source) -> None:
             for path in axis.touches():
                 if path in other.touches() and other.path != axis.path:
                     raise source.error(
-                        f"space.{axis.path}", f"space: {path}: is set by {other.path} and {axis.path}; keep one"
+                        f"space.{axis.path}", f"space: {path}: both {other.path} and {axis.path} set this key; keep one"
                     )
 
 

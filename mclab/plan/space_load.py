@@ -44,7 +44,7 @@ def load_space(
     data, source = _data(path, content)
     given, own = parse_overrides(overrides)
     if own is not None and seed is not None:
-        raise ConfigError(f"seed={own}: seed: is given together with --seed; keep one")
+        raise ConfigError(f"seed={own}: seed: both this override and --seed are given; keep one")
     base, first = base_of(data.get("base"), source)
     first = next((each for each in (seed, own, first) if each is not None), 0)
     count = _repeats(data.get("repeats", 1), source) if repeats is None else repeats
@@ -65,8 +65,8 @@ def _data(path: str | Path, content: bytes | None) -> tuple[Mapping[str, Any], S
     """Return the data of the file, with the keys at its top checked, and its source."""
     data, source = load(read(path) if content is None else content, str(path))
     if not isinstance(data, Mapping):
-        what = "is empty" if data is None else f"needs a mapping at the top, got {quoted(data)}"
-        raise ConfigError(f"{path}: {what}; a space has {', '.join(KEYS)}")
+        what = "the file is empty" if data is None else f"the file must be a mapping, got {quoted(data)}"
+        raise ConfigError(f"{path}: {what}; the keys of a space are {', '.join(KEYS)}")
     _check_top(data, source)
     return data, source
 
@@ -78,7 +78,10 @@ def _searched(space: Space, data: Mapping[str, Any]) -> Space:
     axes = axes_of(data.get("space"), source, conditions, notes)
     refuse_varied(ground.given, [axis.example() for axis in axes], ())
     start, strange = start_of(axes, ground.base, conditions)
-    notes += [f"trial 0 is the base except for {path}: the axis does not have the base's value" for path in strange]
+    notes += [
+        f"trial 0 is the base except for {path}, because this axis does not contain the base's value"
+        for path in strange
+    ]
     return replace(
         space,
         axes=axes,
@@ -95,13 +98,15 @@ def _checked(space: Space) -> Space:
     Raises `ConfigError` for options that exclude each other, a value that no run takes, and a base that is no run.
     """
     if len(space.objectives) > 1 and space.pruner != "none":
-        raise ConfigError(f"pruner: {space.pruner} judges one objective, and there are two; take none")
+        raise ConfigError(f"pruner: {space.pruner} can judge only one objective, but there are two; take none")
     if space.pruner == "median" and len(space.seeds) > 1:
         raise ConfigError(
-            f"pruner: median judges one run, and a trial has {len(space.seeds)} seeds; take none, or repeats 1"
+            f"pruner: median can judge only one run, but a trial has {len(space.seeds)} seeds; take none, or repeats 1"
         )
     if len(space.objectives) > 1 and space.sampler == "cmaes":
-        raise ConfigError("sampler: cmaes searches for one objective, and there are two; take tpe, gp, random or qmc")
+        raise ConfigError(
+            "sampler: cmaes can search for only one objective, but there are two; take tpe, gp, random or qmc"
+        )
     for axis in space.axes:
         for item in axis.settings.values():
             check_values(nested(overlaid(space.ground.base, (item,)), item.where), item.where)
@@ -111,13 +116,16 @@ def _checked(space: Space) -> Space:
         space.listed()
     run = space.base_point().runs[0]
     if space.pruner != "none" and run.eval.every >= run.train.steps:
-        line = f"pruner: the first evaluation on valid is after eval.every {run.eval.every} of train.steps"
-        remarks.warnings[f"{line} {run.train.steps}: nothing is pruned"] = None
+        line = (
+            f"pruner: nothing is pruned, because the first evaluation on valid is at step {run.eval.every} "
+            "(eval.every) of train.steps"
+        )
+        remarks.warnings[f"{line} {run.train.steps}"] = None
     return replace(space, warnings=(*space.warnings, *remarks.warnings, *space.doubts()))
 
 
 def _check_top(data: Mapping[str, Any], source: Source) -> None:
-    of_a_grid = "it is for mclab ablate --grid; a search has space"
+    of_a_grid = "it is for mclab ablate --grid; a search has the key space"
     hints = dict.fromkeys(("grid", "zip", "runs", "changes", "select"), of_a_grid)
     hints["seeds"] = "write repeats: N, and seed under base"
     check_top(data, KEYS, "a space", "it belongs under base, or under space to be searched", hints, source)
@@ -125,21 +133,25 @@ def _check_top(data: Mapping[str, Any], source: Source) -> None:
 
 def _repeats(value: Any, source: Source) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_REPEATS:
-        raise source.error("repeats", f"repeats: needs a number of seeds from 1 to {MOST_REPEATS}, got {quoted(value)}")
+        raise source.error(
+            "repeats", f"repeats: must be a number of seeds from 1 to {MOST_REPEATS}, got {quoted(value)}"
+        )
     return value
 
 
 def _objectives(value: Any, source: Source) -> tuple[Objective, ...]:
     given = value if isinstance(value, list) else [value]
     if not 1 <= len(given) <= 2:
-        raise source.error("objective", f"objective: needs one metric or two, got {quoted(value)}")
+        raise source.error("objective", f"objective: must be one metric or two, got {quoted(value)}")
     for word in given:
         _metric(word, source)
     if given[0] not in _CHOSEN_BY:
-        raise source.error("objective", f"objective: the first must be {' or '.join(_CHOSEN_BY)}, got {given[0]}")
+        raise source.error(
+            "objective", f"objective: the first metric must be {' or '.join(_CHOSEN_BY)}, got {given[0]}"
+        )
     if given[1:] and given[1] in _CHOSEN_BY:
         rest = ", ".join(metric for metric in METRICS if metric not in _CHOSEN_BY)
-        raise source.error("objective", f"objective: the second is a cost ({rest}), got {given[1]}")
+        raise source.error("objective", f"objective: the second metric must be a cost ({rest}), got {given[1]}")
     return tuple(Objective(word, METRICS[word]) for word in given)
 
 
@@ -148,8 +160,8 @@ def _metric(word: Any, source: Source) -> None:
         return
     hint = did_you_mean(str(word), METRICS, "; ")
     if str(word).startswith("test"):
-        hint = "; test is for the table, choose on valid"
-    raise source.error("objective", f"objective: needs one of {', '.join(METRICS)}, got {quoted(word)}{hint}")
+        hint = "; test is for the table, so choose on valid"
+    raise source.error("objective", f"objective: must be one of {', '.join(METRICS)}, got {quoted(word)}{hint}")
 
 
 def _word(option: str | None, own: Any, key: str, known: Sequence[str], source: Source) -> str:
@@ -157,5 +169,5 @@ def _word(option: str | None, own: Any, key: str, known: Sequence[str], source: 
     word = own if option is None else option
     if isinstance(word, str) and word in known:
         return word
-    text = f"{key}: needs one of {', '.join(known)}, got {quoted(word)}{did_you_mean(str(word), known, '; ')}"
+    text = f"{key}: must be one of {', '.join(known)}, got {quoted(word)}{did_you_mean(str(word), known, '; ')}"
     raise ConfigError(f"--{text}") if option is not None else source.error(key, text)

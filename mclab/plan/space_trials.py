@@ -183,7 +183,7 @@ def from_dict(data: Any, where: str = "trials.json") -> Trials:
         found = _trials_reader().validate_json(json.dumps(data, allow_nan=False), strict=True)
         _check(found)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{where}: holds no trials of mclab ({_reason(error)})") from None
+        raise ConfigError(f"{where}: these are not trials of mclab ({_reason(error)})") from None
     return found
 
 
@@ -192,7 +192,7 @@ def trial_from(values: Mapping[str, Any], where: str) -> Trial:
     try:
         return _trial_reader().validate_json(json.dumps(values), strict=True)
     except ValueError as error:
-        raise ConfigError(f"{where}: is no trial of mclab ({_reason(error)})") from None
+        raise ConfigError(f"{where}: this is not a trial of mclab ({_reason(error)})") from None
 
 
 @cache
@@ -216,12 +216,12 @@ def _check(found: Trials) -> None:
     """Raise `ValueError` if parts that have the right types do not fit together."""
     axes = {axis.path: axis for axis in found.axes}
     if len(axes) < len(found.axes) or not found.objectives or not found.seeds:
-        raise ValueError("an axis is there twice, or there is no objective or no seed")
+        raise ValueError("an axis is listed twice, or there is no objective or no seed")
     for axis in found.axes:
         if axis.kind != "choice" and (axis.low is None or axis.high is None):
             raise ValueError(f"axis {axis.path} has no bounds")
     if len({trial.number for trial in found.trials}) < len(found.trials):
-        raise ValueError("two trials have one number")
+        raise ValueError("two trials have the same number")
     for trial in found.trials:
         if strange := [path for path, value in trial.params.items() if not _is_on(axes.get(path), value)]:
             raise ValueError(f"trial {trial.number} has a value of {strange[0]} that was not searched")

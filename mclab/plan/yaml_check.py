@@ -52,7 +52,7 @@ class _Scan:
 
     def node(self, node: yaml.Node, path: str, merged: bool = False) -> _Size:
         if id(node) in self.open:
-            raise ConfigError(f"{self._line(node)}: {path}: contains itself")
+            raise ConfigError(f"{self._line(node)}: {path}: this block contains itself")
         if isinstance(node, yaml.ScalarNode):
             self._number(node, path)
             return _Size(1, 1)
@@ -70,10 +70,11 @@ class _Scan:
             nodes, levels = nodes + size.nodes, max(levels, 1 + size.levels)
         place = f"{self._line(node)}: {cut(path)}" if path else self._line(node)
         if levels > MOST_LEVELS:
-            raise ConfigError(f"{place}: is nested too deeply; the most is {MOST_LEVELS} levels")
+            raise ConfigError(f"{place}: the nesting is too deep; at most {MOST_LEVELS} levels are allowed")
         if nodes > MOST_NODES:
             raise ConfigError(
-                f"{place}: comes to {nodes:,} values with every alias written out; the most is {MOST_NODES:,}"
+                f"{place}: there are {nodes:,} values when every alias is written out, but at most {MOST_NODES:,} are "
+                "allowed"
             )
         return _Size(nodes, levels)
 
@@ -127,7 +128,7 @@ class _Scan:
     def _twice(self, full: str, first: int, key: yaml.Node) -> ConfigError:
         second = key.start_mark.line + 1
         lines = f"on lines {first} and {second}" if first != second else f"on line {first}"
-        return ConfigError(f"{self._line(key)}: {full}: given twice, {lines}; keep one")
+        return ConfigError(f"{self._line(key)}: {full}: this key is given twice, {lines}; keep one")
 
     def _line(self, node: yaml.Node) -> str:
         return f"{self.source.name}:{node.start_mark.line + 1}"
@@ -149,5 +150,5 @@ def _bound(path: str) -> str:
         for end in (len(words), len(words) - 1):  # in a list the number of the item comes last
             for key in by_path().get(".".join(words[start:end]), {}).values():
                 if key.type.startswith("int"):
-                    return f"needs {key.type}"
-    return f"takes whole numbers below {TOO_LARGE} in size"
+                    return f"must be {key.type}"
+    return f"whole numbers must be below {TOO_LARGE} in size"

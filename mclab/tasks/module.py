@@ -78,7 +78,8 @@ def made(config: ModuleTask) -> Made:
     found: Made = make_part(part, {"vocab": config.vocab, "length": config.length})
     if not callable(found):
         raise ConfigError(
-            f"task {config.module} makes {type(found).__name__}, which cannot be called; give it __call__"
+            f"task {config.module} makes an object of type {type(found).__name__}, which cannot be called; give its "
+            "class a method __call__"
         )
     return found
 
@@ -100,8 +101,8 @@ def _settled(config: ModuleTask, samples: Tensor, split: str) -> _Drawn:
         if not len(pending):
             return settled
     raise ConfigError(
-        f"task {config.module} finds no sequence for {split} in {ATTEMPTS} attempts: it makes too few different ones, "
-        f"of which train has one half, valid and test a quarter each"
+        f"task {config.module} finds no sequence for {split} in {ATTEMPTS} attempts, because it makes too few "
+        "different ones; train gets one half of them, valid and test a quarter each"
     )
 
 
@@ -121,13 +122,18 @@ def draw(config: ModuleTask, keys_N: Tensor) -> _Drawn:
     for what, given, least in (("tokens", tokens, 0), ("answers", wanted, NO_ANSWER)):
         if given.shape != (len(keys_N), config.length):
             each = list(given.shape[1:]) if given.dim() > 1 else list(given.shape)
-            raise ConfigError(f"task {config.module} gives {what} {each} a sequence; task.length is {config.length}")
+            raise ConfigError(
+                f"task {config.module} gives {what} of shape {each} for a sequence, but task.length is {config.length}"
+            )
         wrong = (given < least) | (given >= config.vocab) | ((given < 0) & (given != NO_ANSWER))
         if given.is_floating_point() or wrong.any():
             value = given[wrong][0].item() if wrong.any() else given.dtype
             raise ConfigError(
-                f"task {config.module} gives {value} among its {what}; they are whole numbers from 0 to "
-                f"{config.vocab - 1} (task.vocab)" + f", or {NO_ANSWER} where nothing is asked" * (what == "answers")
+                (
+                    f"task {config.module} gives {value} among its {what}, which must be whole numbers from 0 to "
+                    f"{config.vocab - 1} (task.vocab)"
+                )
+                + f", or {NO_ANSWER} where nothing is asked" * (what == "answers")
             )
     tokens, wanted = tokens.long().contiguous(), wanted.long().contiguous()
     places = salts(2 * config.length, tokens.device)
@@ -140,7 +146,7 @@ def _called(part: Made, keys_N: Tensor) -> tuple[Tensor, Tensor]:
         tokens, wanted = part(keys=keys_N.clone())
         return torch.as_tensor(tokens).to(keys_N.device), torch.as_tensor(wanted).to(keys_N.device)
     if taken != ("generator",):
-        raise ConfigError("a task takes either generator or keys, by that name")
+        raise ConfigError("a task must take one argument that is named either generator or keys")
     found = []
     for key in keys_N.tolist():
         tokens, wanted = part(generator=torch.Generator().manual_seed(key))
@@ -155,7 +161,8 @@ def _scored(config: ModuleTask, wanted_NT: Tensor) -> tuple[Tensor, Tensor]:
     most, size = int(asked.sum(-1).max()), _asked(config)
     if most > size:
         raise ConfigError(
-            f"task {config.module} asks {most} positions in one sequence and {size} in others; ask equally many in all"
+            f"task {config.module} asks {most} positions in one sequence and {size} in others; ask the same number in "
+            "all sequences"
         )
     order = (~asked).byte().argsort(dim=-1, stable=True)[:, :size]
     answers = wanted_NT.gather(-1, order)
@@ -168,5 +175,5 @@ def _asked(config: ModuleTask) -> int:
     few = sample_keys(f"module/{config.module}/probe", [0], 0, _PROBED, torch.device("cpu")).flatten()
     counts = (draw(config, fork(few, torch.tensor([1])).squeeze(-1)).wanted != NO_ANSWER).sum(-1)
     if not counts.all():
-        raise ConfigError(f"task {config.module} asks nothing in a sequence: every answer of it is {NO_ANSWER}")
+        raise ConfigError(f"task {config.module} asks nothing in a sequence, because all its answers are {NO_ANSWER}")
     return int(counts[0]) if (counts == counts[0]).all() else config.length

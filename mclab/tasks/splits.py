@@ -74,8 +74,8 @@ def settle(
         if not len(pending):
             return settled
     raise ValueError(
-        f"split: {len(pending)} {split} samples found no sequence of their own in {ATTEMPTS} attempts; "
-        f"the task has only {space} sequences, take a larger one"
+        f"split: for {len(pending)} samples of {split} no new sequence was found in {ATTEMPTS} attempts, because the "
+        f"task has only {space} sequences; take a larger task"
     )
 
 

@@ -68,7 +68,9 @@ def sample_keys(domain: str, seeds: Sequence[int], start: int, count: int, devic
     `ValueError` for no seeds or an empty range.
     """
     if not seeds or start < 0 or count < 1:
-        raise ValueError(f"batch: needs seeds, start >= 0 and count >= 1, got {seeds!r}, {start}, {count}")
+        raise ValueError(
+            f"batch: there must be seeds, start must be >= 0 and count >= 1, got {seeds!r}, {start}, {count}"
+        )
     digests = (blake2b(f"mclab/{domain}/{seed:d}".encode(), digest_size=8).digest() for seed in seeds)
     bases = torch.tensor([int.from_bytes(d, "little", signed=True) for d in digests], device=device)
     index = torch.arange(start, start + count, device=device)

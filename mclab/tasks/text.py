@@ -61,5 +61,5 @@ def _text(corpus: str | None, sha256: str, split: str, device: torch.device) -> 
     """
     if (found := corpus_hash(corpus)) != sha256:
         where = f"corpus {corpus}" if corpus else "this Python's standard library"
-        raise ValueError(f"sha256: {where} has the hash {found[:12]}…, the run was planned with {sha256[:12]}…")
+        raise ValueError(f"sha256: {where} has the hash {found[:12]}…, but the run was planned with {sha256[:12]}…")
     return torch.frombuffer(bytearray(part(corpus, split)), dtype=torch.uint8).to(device)

@@ -109,22 +109,24 @@ def restore(folder: Path, pack: Pack) -> Course | str | None:
     try:
         there = checkpoints(folder)
     except OSError as error:
-        return f"{folder}: {error.strerror or error}; started over"
+        return f"training started over, because {folder} cannot be read: {error.strerror or error}"
     files = [there.get(run_id(run), {}) for run in pack.runs]
     missing = files.count({})
     if missing == len(files):
         return None
     if missing:
-        return f"{missing} of the {len(files)} runs that train together have no checkpoint; started over"
+        return (
+            f"training started over, because {missing} of the {len(files)} runs that train together have no checkpoint"
+        )
     step = max(set(files[0]).intersection(*files), default=None)
     if step is None:
-        return "the checkpoints of the runs that train together are of different steps; started over"
+        return "training started over, because the checkpoints of the runs that train together are of different steps"
     found = []
     for steps, run in zip(files, pack.runs, strict=True):
         try:
             found.append(_checked(steps[step], {**_origin(run, pack), "step": step}, pack))
         except (ValueError, OSError) as error:
-            return f"{steps[step]}: {error}; started over"
+            return f"training started over, because {steps[step]} cannot be used: {error}"
     return _resume(pack, found)
 
 
@@ -148,17 +150,17 @@ def _checked(path: Path, agreed: dict[str, Any], pack: Pack) -> _Read:
     tensors, facts = read(path)
     for key, own in agreed.items():
         if facts.get(key) != own:
-            raise ValueError(f"is of {key} {facts.get(key)}, not {own}")
+            raise ValueError(f"it was written with {key} {facts.get(key)}, but this run has {own}")
     for name, state_RP in _state(pack).items():
         if name not in tensors or (tensors[name].shape, tensors[name].dtype) != (state_RP[0].shape, state_RP.dtype):
-            raise ValueError(f"holds other {name} than this model's")
+            raise ValueError(f"its tensor {name} does not fit this model")
     try:
         _log(facts["log"])
         numbers = [facts[key] for key in ("count", "alive", "diverged", "training_s", "wall_s")]
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError("is not mclab's") from error
+        raise ValueError("it is not a checkpoint of mclab") from error
     if not all(isinstance(number, int | float) for number in numbers) or "losses" not in tensors:
-        raise ValueError("is not mclab's")
+        raise ValueError("it is not a checkpoint of mclab")
     return _Read(tensors, facts)
 
 

@@ -129,7 +129,7 @@ class _Training:
         try:
             checkpoint.save(self.keep.checkpoints, self.pack, self.course)
         except OSError as error:
-            self.remarks[f"no checkpoint in {self.keep.checkpoints}: {error.strerror or error}"] = None
+            self.remarks[f"no checkpoint was written to {self.keep.checkpoints}: {error.strerror or error}"] = None
         self._spent()
 
     def _step(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:

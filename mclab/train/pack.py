@@ -26,7 +26,7 @@ class Pack:
 
     def __init__(self, runs: Sequence[RunConfig], device: torch.device) -> None:
         if len({shape_key(run) for run in runs}) != 1:
-            raise ValueError("a pack holds runs that differ in packable scalars alone")
+            raise ValueError("the runs of a pack may differ only in packable scalars")
         self.runs, self.config = list(runs), runs[0]
         self.model = LM(self.config, len(runs))
         initialise(self.model, [run.seed for run in runs])

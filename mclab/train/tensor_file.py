@@ -47,11 +47,11 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             names = file.keys()
             tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, json.JSONDecodeError) as error:
-        raise DamagedError("is torn or no safetensors file") from error
+        raise DamagedError("it is incomplete, or not a safetensors file") from error
     except KeyError as error:
-        raise ValueError("is not mclab's") from error
+        raise ValueError("it was not written by mclab") from error
     if not isinstance(facts, dict):
-        raise ValueError("is not mclab's")
+        raise ValueError("it was not written by mclab")
     return tensors, _checked(tensors, facts)
 
 

@@ -17,7 +17,10 @@ from mclab.train import tensor_file
 from mclab.train.pack import DTYPES, Pack
 
 #: The advice in messages where there are no weights.
-_WAY = "--save-weights keeps them; runs stored without it are not trained again: give it and another --out"
+_WAY = (
+    "--save-weights keeps weights; a run that is stored without them is not trained again, so give --save-weights "
+    "and another --out"
+)
 
 
 def to_bytes(pack: Pack, r: int) -> bytes:
@@ -51,7 +54,7 @@ def load_model(path: str | Path, run: str | None = None) -> tuple[LM, RunConfig]
         raise ConfigError(f"{file}: {reason}{way * isinstance(error, tensor_file.DamagedError)}") from error
     config = _config(file, facts)
     if run is not None and not str(facts["run_id"]).startswith(run):
-        raise ConfigError(f"{file}: holds the weights of run {facts['run_id']}, not {run}")
+        raise ConfigError(f"{file}: this file has the weights of run {facts['run_id']}, not of {run}")
     return _model(file, config, values), config
 
 
@@ -59,36 +62,45 @@ def _file(path: Path, run: str | None) -> Path:
     if path.is_file():
         return path
     if not path.is_dir():
-        raise ConfigError(f"{path}: no such file of weights and no such run folder")
+        raise ConfigError(f"{path}: there is no such file of weights and no such run folder")
     found = sorted(each.stem for each in (path / "weights").glob("[!.]*.safetensors"))
     if run is None and len(found) > 1:
-        raise ConfigError(f"{path}: holds the weights of {len(found)} runs; give a run id, e.g. {found[0]}")
+        raise ConfigError(f"{path}: this folder has the weights of {len(found)} runs; give a run id, e.g. {found[0]}")
     if not found:
-        raise ConfigError(f"{path}: holds no weights; {_WAY}")
+        raise ConfigError(f"{path}: this folder has no weights; {_WAY}")
     meant = [name for name in found if name.startswith(run)] if run else found[: run is None]
     if len(meant) != 1:
         near = ", ".join((meant or found)[:3])
-        what = f"{len(meant)} runs begin with" if meant else "holds no weights of a run that begins with"
+        what = (
+            f"{len(meant)} runs have an id that begins with"
+            if meant
+            else "no run with weights has an id that begins with"
+        )
         raise ConfigError(f"{path}: {what} {run!r}; e.g. {near}; {_WAY}")
     return path / "weights" / f"{meant[0]}.safetensors"
 
 
 def _config(file: Path, facts: dict[str, Any]) -> RunConfig:
     if facts.get("science") != SCIENCE:
-        raise ConfigError(f"{file}: is of science version {facts.get('science')}, this is {SCIENCE}")
+        raise ConfigError(
+            f"{file}: this file is of science version {facts.get('science')}, but this mclab has {SCIENCE}"
+        )
     made, words = facts.get("versions", {}), facts.get("words", {})
     try:
         config = restored(dict(_flat(facts["config"])))
         found = id_as_of(config, made, words)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{file}: holds a config that is none") from error
+        raise ConfigError(f"{file}: its config is not the config of a run") from error
     if found != facts.get("run_id"):
-        raise ConfigError(f"{file}: holds the config of another run, {found}")
+        raise ConfigError(f"{file}: its config is that of another run, {found}")
     if other := differing(_of_model(made), _of_model(versions(config))):
-        raise ConfigError(f"{file}: was trained with {other} now; the same weights are another model here")
+        raise ConfigError(
+            f"{file}: this model was trained with {other} now, so that its weights would compute something else here"
+        )
     if words != moved_defaults(canonical(config).model):
         raise ConfigError(
-            f"{file}: was trained when words of its pattern stood for other keys; it is another model here"
+            f"{file}: this model was trained when names in its pattern stood for other keys, so that its weights "
+            "would compute something else here"
         )
     return config
 
@@ -113,7 +125,7 @@ def _model(file: Path, config: RunConfig, values: dict[str, torch.Tensor]) -> LM
     model.to(DTYPES[config.train.precision]).eval()
     own = dict(model.named_parameters())
     if {name: each[0].shape for name, each in own.items()} != {name: each.shape for name, each in values.items()}:
-        raise ConfigError(f"{file}: holds other parameters than its config's model has")
+        raise ConfigError(f"{file}: its parameters are not those of the model in its config")
     for name, parameter in own.items():
         parameter[0].copy_(values[name])
     return model

@@ -128,9 +128,9 @@ def test_threads_are_the_users_and_recorded(here: Path, monkeypatch: pytest.Monk
 
 def test_threads_that_are_no_number_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in ("0", "many", "-1", "10000"):
-        one_line(mclab("train", "--threads", wrong), "--threads", f"needs a number from 1 to 9999, got '{wrong}'")
+        one_line(mclab("train", "--threads", wrong), "--threads", f"must be a number from 1 to 9999, got '{wrong}'")
         monkeypatch.setenv("OMP_NUM_THREADS", wrong)
-        one_line(mclab("train", "--dry-run"), "OMP_NUM_THREADS", f"needs a number from 1 to 9999, got '{wrong}'")
+        one_line(mclab("train", "--dry-run"), "OMP_NUM_THREADS", f"must be a number from 1 to 9999, got '{wrong}'")
         assert "1 run; seed 0" in fine("train", "--dry-run", "--threads", 2).out
 
 

@@ -59,7 +59,7 @@ def test_every_number_has_an_end_that_is_written_checked_and_in_the_schema(key: 
         with pytest.raises(ConfigError) as wrong:
             parse_run(with_value(key, value))
         (line,) = str(wrong.value).splitlines()
-        assert line.startswith(f"{key.path}: needs ")
+        assert line.startswith(f"{key.path}: must be ")
         assert len(line) < 200
 
 

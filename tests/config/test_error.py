@@ -39,5 +39,5 @@ def test_one_phrase() -> None:
 
 
 def test_a_key_is_not_guessed_from_its_room_alone() -> None:
-    assert unknown("model.mixer.zz").startswith("unknown key; model.mixer has ")
+    assert unknown("model.mixer.zz").startswith("unknown key; the keys of model.mixer are ")
     assert unknown("model_mixer_gate") == "unknown key; did you mean model.mixer.gate?"

@@ -116,7 +116,7 @@ def test_the_same_grid_trains_anew_what_was_stored_with_a_longer_chunk(tmp_path)
 def test_a_chunk_that_would_depend_on_the_length_is_refused(rooms: Any, key: str, most: int):
     ((found, reason),) = faults(model={"mixer": {**PLAIN, "depth": 1, "memory": "dla", "chunk": 64}}, **_fit(rooms))
     assert found == key
-    assert reason.endswith(f"take at most {most}")
+    assert reason.endswith(f"take a chunk of at most {most}")
     assert not faults(model={"mixer": {**PLAIN, "depth": 1, "memory": "dla", "chunk": most}}, **_fit(rooms))
 
 
@@ -129,7 +129,7 @@ def test_a_cached_chunk_is_bounded_by_segment_and_by_the_shortest_sequence():
     assert not faults(model={"mixer": {"memory": "titans", "segment": 8, "chunk": 1024}}, **longer)
     ((key, reason),) = faults(model={"mixer": {"memory": "titans", "segment": 64, "chunk": 1024}}, **longer)
     assert key == "model.mixer.chunk"
-    assert reason.startswith("64 is above the 32 tokens")
+    assert reason.startswith("a chunk of 64 tokens is longer than the shortest sequences (32 tokens)")
 
 
 def test_words_whose_chunks_are_cut_are_refused_where_no_key_could_say_so():
@@ -137,12 +137,12 @@ def test_words_whose_chunks_are_cut_are_refused_where_no_key_could_say_so():
     words = {"pattern": ["titans", "dla"]}
     (first, _) = faults(task=short, model=words)
     assert first[0] == "model.pattern"
-    assert "titans has chunks of 16 tokens, which is above task.length 8" in first[1]
+    assert "a chunk of titans (16 tokens) is longer than task.length 8" in first[1]
     assert not faults(task=TASK, model=words)
     mixed = {"task": {"length": 8, "pairs": [1, 2]}}
     ((key, reason),) = faults(model={"pattern": ["conv/3", "titans"]}, eval=mixed)
     assert key == "model.pattern"
-    assert "put mixer there and model.mixer: {memory: titans, aggregate: none, chunk: 8}" in reason
+    assert "write mixer in its place and model.mixer: {memory: titans, aggregate: none, chunk: 8}" in reason
 
 
 def test_a_cache_after_training_counts_the_chunk_that_fits():
@@ -162,7 +162,7 @@ def test_a_cache_after_training_counts_the_chunk_that_fits():
 )
 def test_taps_that_training_never_reaches_may_not_read_tests(model: dict[str, Any], key: str):
     ((found, reason),) = faults(model=model, eval={"task": {"length": 128}})
-    assert (found, reason.endswith("take at most 32")) == (key, True)
+    assert (found, reason.endswith("take a kernel of at most 32")) == (key, True)
     assert not faults(model=model)
     assert any(line.startswith(key) and "is never used" in line for line in warnings_of(_of(model))), warnings_of(
         _of(model)
@@ -179,7 +179,9 @@ def test_the_plan_refuses_with_the_file_and_the_line(tmp_path):
         "base:\n  task: {length: 32, pairs: 2}\n  eval: {task: {length: 64}}\n"
         "  model: {mixer: {memory: titans, aggregate: none, chunk: 64}}\n"
     )
-    with pytest.raises(ConfigError, match=r"g\.yaml:4: model\.mixer\.chunk: 64 is above .* take at most 32"):
+    with pytest.raises(
+        ConfigError, match=r"g\.yaml:4: model\.mixer\.chunk: a chunk of 64 tokens .* take a chunk of at most 32"
+    ):
         load_plan(file)
 
 
@@ -191,8 +193,13 @@ def test_the_plan_says_what_counts_of_a_longer_chunk(tmp_path):
     )
     plan = load_plan(file)
     assert [cell.name for cell in plan.cells] == ["chunk=16", "chunk=32"]
-    assert plan.notes == ("3 cells, 2 distinct: chunk=1024 is chunk=32",)
-    assert plan.warnings == ("model.mixer.chunk: 1024 is above task.length 32, where chunks end: as with 32",)
+    assert plan.notes == ("3 cells, 2 distinct: chunk=1024 is the same as chunk=32",)
+    assert plan.warnings == (
+        (
+            "model.mixer.chunk: 1024 is above task.length 32, but a chunk ends with the sequence, so that it is the "
+            "same as chunk 32"
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,38 +211,53 @@ def test_the_plan_says_what_counts_of_a_longer_chunk(tmp_path):
         ({"train": {"steps": 10}, "eval": {"every": 10}}, None),
         (
             {"train": {"steps": 50, "stop_at": 0.9}},
-            "train.stop_at: the first evaluation on valid is after eval.every 50",
+            "train.stop_at: training cannot stop early, because the first evaluation on valid is at step 50 ",
         ),
         ({"train": {"steps": 9, "checkpoint_every": 9}}, "train.checkpoint_every: 9 is not below train.steps 9"),
         ({"train": {"lr": 20.0}}, "train.weight_decay: 0.1 times train.lr 20 is not below 1"),
         (
             {"train": {"steps": 9, "task": [{"length": 32, "weight": 50}, {"length": 64}]}},
-            "train.task: length=64 pairs=1, length=64 pairs=2 has no turn in train.steps 9",
+            "train.task: no step is trained on length=64 pairs=1, length=64 pairs=2, because train.steps 9 ends",
         ),
         ({"train": {"steps": 60, "task": [{"length": 32, "weight": 50}, {"length": 64}]}}, None),
         (
             {"model": {"mixer": {"segment": 32}}, "eval": {"task": {"length": 64}}},
-            "model.mixer.segment: 32 is not below training's 32 tokens: a cache is read in tests only",
+            (
+                "model.mixer.segment: 32 is not below the 32 tokens of the training sequences, so that a cache is "
+                "read in tests only"
+            ),
         ),
         (
             {"model": {"mixer": {"aggregate": "ssc", "k": 3}}, "eval": {"task": {"length": 64}}},
-            "model.mixer.k: 3 of at most 3 kept memories in training's 32 tokens: ssc selects in tests only",
+            (
+                "model.mixer.k: in the 32 tokens of the training sequences a token sees at most 3 kept memories, so "
+                "that ssc with k 3 selects in tests only"
+            ),
         ),
         (
             {"model": {"mixer": "attention/32"}, "eval": {"task": {"length": 64}}},
-            "model.mixer.window: 32 is not below training's 32 tokens: it leaves tokens out in tests only",
+            (
+                "model.mixer.window: 32 is not below the 32 tokens of the training sequences, so that it hides "
+                "tokens in tests only"
+            ),
         ),
         (
             {"model": {"mixer": {"hybrid": "mal", "window": 40}}, "eval": {"task": {"length": 64}}},
-            "model.mixer.window: 40 is not below training's 32 tokens: it leaves tokens out in tests only",
+            (
+                "model.mixer.window: 40 is not below the 32 tokens of the training sequences, so that it hides "
+                "tokens in tests only"
+            ),
         ),
         (
             {"model": {"mixer": {"gate": "input"}}, "train": {"task": {"length": 16}}},
-            "model.mixer.gate: input has a weight for each segment of task.length 32, and training's 16 tokens train",
+            (
+                "model.mixer.gate: input has a weight for each segment of task.length 32, but the 16 tokens of the "
+                "training sequences train"
+            ),
         ),
         (
             {"model": {"position": "learned"}, "train": {"task": {"length": 16}}},
-            "model.position: learned positions beyond training's 16 tokens are never trained",
+            "model.position: the learned positions beyond the 16 tokens of the training sequences are never trained",
         ),
     ],
 )

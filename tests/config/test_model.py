@@ -100,85 +100,108 @@ def test_what_queries_and_keys_alone_have_is_inert_without_them() -> None:
     [
         (
             {"pattern": ["conv/3"], "mixer": {}},
-            "model.pattern: names no mixer, so model.mixer would change nothing; "
+            "model.pattern: no layer is named mixer, so that model.mixer would change nothing; "
             "write e.g. [conv/3, mixer], or leave model.mixer out",
         ),
         (
             {"pattern": ["conv/3", "mixer"], "layers": 1, "mixer": "titans"},
-            "model.pattern: names no mixer but beyond the last layer, so model.mixer would change nothing; "
-            "write e.g. [mixer], or leave model.mixer out",
+            (
+                "model.pattern: no layer is named mixer (only names after the last layer are mixer), so that "
+                "model.mixer would change nothing; write e.g. [mixer], or leave model.mixer out"
+            ),
         ),
         (
             {"pattern": ["conv/0", "mixer"]},
-            "model.pattern: knows no 'conv/0'; conv/ wants a whole number from 1 to 4096, got [conv/0, mixer]",
+            (
+                "model.pattern: 'conv/0' is not a known mixer; the number after conv/ must be a whole number from 1 to "
+                "4096, got [conv/0, mixer]"
+            ),
         ),
         (
             {"pattern": ["memory"]},
-            "model.pattern: knows no 'memory'; put mixer and set model.mixer: {name: memory}, got [memory]",
+            (
+                "model.pattern: 'memory' cannot be in a pattern; write mixer there and set model.mixer: {name: "
+                "memory}, got [memory]"
+            ),
         ),
         (
             {"pattern": ["atention/8", "mixer"]},
-            "model.pattern: knows no 'atention/8'; did you mean attention?, got [atention/8, mixer]",
+            "model.pattern: 'atention/8' is not a known mixer; did you mean attention?, got [atention/8, mixer]",
         ),
-        ({"pattern": ["mixr"]}, "model.pattern: knows no 'mixr'; did you mean mixer?, got [mixr]"),
-        ({"pattern": ["mamba3"]}, "model.pattern: knows no 'mamba3'; did you mean mamba2?, got [mamba3]"),
-        ({"pattern": ["titans/4"]}, "model.pattern: knows no 'titans/4'; titans takes no number, got [titans/4]"),
-        ({"pattern": ["xyz"]}, f"model.pattern: knows no 'xyz'; it is one of {FORMS}, got [xyz]"),
+        ({"pattern": ["mixr"]}, "model.pattern: 'mixr' is not a known mixer; did you mean mixer?, got [mixr]"),
+        ({"pattern": ["mamba3"]}, "model.pattern: 'mamba3' is not a known mixer; did you mean mamba2?, got [mamba3]"),
+        (
+            {"pattern": ["titans/4"]},
+            "model.pattern: 'titans/4' is not a known mixer; titans takes no number, got [titans/4]",
+        ),
+        ({"pattern": ["xyz"]}, f"model.pattern: 'xyz' is not a known mixer; the known ones are {FORMS}, got [xyz]"),
         (
             {"pattern": [3]},
-            f"model.pattern: needs a list of names, one per layer: {FORMS}, got [3]",
+            f"model.pattern: must be a list of names, one per layer: {FORMS}, got [3]",
         ),
-        ({"mixer": "titan"}, "model.mixer: knows no 'titan'; did you mean titans?"),
+        ({"mixer": "titan"}, "model.mixer: 'titan' is not a known mixer; did you mean titans?"),
         (
             {"mixer": "attention/x"},
-            "model.mixer: knows no 'attention/x'; attention/ wants a whole number from 1 to 1048576",
+            (
+                "model.mixer: 'attention/x' is not a known mixer; the number after attention/ must be a whole number "
+                "from 1 to 1048576"
+            ),
         ),
-        ({"mixer": "module"}, "model.mixer.module: is missing; name the class, e.g. my_mixers.Mixer"),
+        ({"mixer": "module"}, "model.mixer.module: the class is missing; write its dotted path, e.g. my_mixers.Mixer"),
         (
             {"mixer": {"name": "titans", "segment": 4}},
-            "model.mixer.name: titans is a memory; write {name: memory, memory: titans} or, alone, mixer: titans",
+            (
+                "model.mixer.name: titans is a memory, not a mixer; write {name: memory, memory: titans}, or mixer: "
+                "titans if it has no other keys"
+            ),
         ),
         (
             {"mixer": {"name": "transformer++", "conv": 4}},
-            "model.mixer.conv: transformer++ has 0 there; write name: attention for another",
+            "model.mixer.conv: must be 0, because name is transformer++; write name: attention for another value",
         ),
         (
             {"mixer": {"name": "transformer++", "segment": 4}},
-            "model.mixer.segment: is a key of mixer memory, here it is attention; "
+            "model.mixer.segment: is a key of mixer memory, but the mixer here is attention; "
             "to replace the mixer as a whole, write model.mixer: {name: attention}",
         ),
         (
             {"dim": 6, "heads": 2, "mixer": "transformer++"},
-            "model.mixer.rotary: true needs an even head width, dim / heads is 3; take dim 8",
+            "model.mixer.rotary: true needs an even head width, but dim / heads is 3; take dim 8",
         ),
         (
             {"dim": 5, "pattern": ["titans", "transformer++/4"]},
-            "model.pattern: transformer++/4 needs an even head width, dim / heads is 5; take dim 6",
+            "model.pattern: transformer++/4 needs an even head width, but dim / heads is 5; take dim 6",
         ),
         (
             {"dim": 5, "pattern": ["retnet", "conv/3"]},
-            "model.pattern: retnet needs an even head width, dim / heads is 5; take dim 6",
+            "model.pattern: retnet needs an even head width, but dim / heads is 5; take dim 6",
         ),
         (
             {"dim": 5, "position": "rotary", "mixer": {"hybrid": "mal"}},
-            "model.position: rotary needs an even head width, dim / heads is 5; take dim 6",
+            "model.position: rotary needs an even head width, but dim / heads is 5; take dim 6",
         ),
-        ({"mixer": {"name": "module"}}, "model.mixer.module: is missing; name the class, e.g. my_mixers.Mixer"),
+        (
+            {"mixer": {"name": "module"}},
+            "model.mixer.module: the class is missing; write its dotted path, e.g. my_mixers.Mixer",
+        ),
         (
             {"mixer": {**OWN, "module": "Mixer"}},
-            'model.mixer.module: needs the dotted path of a class or function, e.g. my_mixers.Mixer, got "Mixer"',
+            'model.mixer.module: must be the dotted path of a class or function, e.g. my_mixers.Mixer, got "Mixer"',
         ),
         (
             {"mixer": {**OWN, "args": [1]}},
-            "model.mixer.args: needs a mapping of arguments, e.g. {width: 16}, got [1]",
+            "model.mixer.args: must be a mapping of arguments, e.g. {width: 16}, got [1]",
         ),
         (
             {"mixer": {**OWN, "args": {"a b": 1}}},
-            "model.mixer.args: needs a mapping of arguments, e.g. {width: 16}, got {a b: 1}",
+            "model.mixer.args: must be a mapping of arguments, e.g. {width: 16}, got {a b: 1}",
         ),
         (
             {"mixer": {**OWN, "args": {"a": float("nan")}}},
-            "model.mixer.args: needs numbers, texts, true, false, null, lists or mappings of them, got {a: nan}",
+            (
+                "model.mixer.args: must hold only numbers, texts, true, false, null, and lists or mappings of these, "
+                "got {a: nan}"
+            ),
         ),
     ],
 )
@@ -192,29 +215,35 @@ def test_faults_in_a_line(model: dict[str, Any], line: str) -> None:
         ({"pattern": ["conv/3", "mixer"]}, None),
         (
             {"pattern": ["mixer", "conv/3", "attention"]},
-            "model.pattern: has 3 names for 2 layers: attention is used in none",
+            "model.pattern: the pattern has 3 names for 2 layers, so that attention is not used",
         ),
         (
             {"pattern": ["attention/64", "mixer"]},
-            "model.pattern: the window of attention/64 is not below task.length 64: as attention alone",
+            (
+                "model.pattern: the window of attention/64 is not below task.length 64, so that it is the same as "
+                "attention alone"
+            ),
         ),
         (
             {"position": "rotary", "mixer": OWN},
-            "model.position: rotary turns queries and keys, and no layer has any: as with none",
+            "model.position: rotary changes nothing here, because no layer has queries and keys",
         ),
         (
             {"position": "rotary", "mixer": {"memory": "retnet"}},
-            "model.position: rotary turns queries and keys, and retnet rotates its own in any case: as with none",
+            "model.position: rotary changes nothing here, because retnet rotates its queries and keys in any case",
         ),
         ({"position": "rotary", "mixer": {"memory": "retnet"}, "pattern": ["attention", "mixer"]}, None),
         ({"position": "rotary", "mixer": {"memory": "retnet", "hybrid": "mal"}}, None),
         (
             {"position": "rotary", "mixer": "transformer++"},
-            "model.position: rotary turns queries and keys, and every attention has its own rotary: as with none",
+            "model.position: rotary changes nothing here, because every attention sets its own key rotary",
         ),
         (
             {"pattern": ["transformer++/99", "titans"]},
-            "model.pattern: the window of transformer++/99 is not below task.length 64: as transformer++ alone",
+            (
+                "model.pattern: the window of transformer++/99 is not below task.length 64, so that it is the same as "
+                "transformer++ alone"
+            ),
         ),
         ({"pattern": ["mamba2", "attention/16"]}, None),
     ],

@@ -14,18 +14,18 @@ def test_what_is_no_device(name: str) -> None:
 
 @pytest.mark.parametrize("address", ["", "head", "head:8786", "tcp://head", "tcp://head:port", "tcp://:8786"])
 def test_what_is_no_address(address: str) -> None:
-    with pytest.raises(ConfigError, match=r"^--scheduler: .* is no address; write tcp://HOST:PORT$"):
+    with pytest.raises(ConfigError, match=r"^--scheduler: .* is not an address; write tcp://HOST:PORT$"):
         RunOptions(scheduler=address)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5, "many", "", "0", "-3", "10000", 10_000])
 def test_what_is_no_number(wrong: object) -> None:
     for name in ("workers", "pack"):
-        with pytest.raises(ConfigError, match=rf"^--{name}: needs auto or a number from 1 to 9999, got "):
+        with pytest.raises(ConfigError, match=rf"^--{name}: must be auto or a number from 1 to 9999, got "):
             RunOptions(**{name: wrong})  # type: ignore[arg-type]
     for name in ("threads", "max_failures"):
         option = name.replace("_", "-")
-        with pytest.raises(ConfigError, match=rf"^--{option}: needs a number from 1 to 9999, got "):
+        with pytest.raises(ConfigError, match=rf"^--{option}: must be a number from 1 to 9999, got "):
             RunOptions(**{name: wrong})  # type: ignore[arg-type]
 
 

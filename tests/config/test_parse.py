@@ -45,7 +45,10 @@ def test_a_partial_mixer_is_filled_up():
         ({"task": {"naem": "mqar"}}, "task.naem: unknown key; did you mean task.name?"),
         (
             {"eval": {"qqq": 1}},
-            "eval.qqq: unknown key; eval has every, valid, test, task, post_training, post_segment, post_mix",
+            (
+                "eval.qqq: unknown key; the keys of eval are every, valid, test, task, post_training, post_segment, "
+                "post_mix"
+            ),
         ),
     ],
 )
@@ -55,60 +58,60 @@ def test_unknown_keys_name_the_nearest(data: dict[str, Any], message: str):
 
 def test_a_key_of_another_mixer():
     assert faults(mixer(name="attention", gate="none")) == [
-        "model.mixer.gate: is a key of mixer memory, here it is attention; "
+        "model.mixer.gate: is a key of mixer memory, but the mixer here is attention; "
         "to replace the mixer as a whole, write model.mixer: {name: attention}"
     ]
     assert faults(mixer(rotary=True)) == [
-        "model.mixer.rotary: is a key of mixer attention, here it is memory; add name: attention"
+        "model.mixer.rotary: is a key of mixer attention, but the mixer here is memory; add name: attention"
     ]
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (mixer(gate="contxt"), 'model.mixer.gate: needs context | input | none, got "contxt"; did you mean context?'),
-        (mixer(gate="imput"), 'model.mixer.gate: needs input | context | none, got "imput"; did you mean input?'),
-        (mixer(gate="off"), 'model.mixer.gate: needs none | context | input, got "off"; did you mean none?'),
-        (mixer(gate=None), "model.mixer.gate: needs none | context | input, got null; did you mean none?"),
-        (mixer(gate=False), "model.mixer.gate: needs none | context | input, got false; did you mean none?"),
-        (mixer(gate=[1]), "model.mixer.gate: needs context | input | none, got [1]"),
+        (mixer(gate="contxt"), 'model.mixer.gate: must be context | input | none, got "contxt"; did you mean context?'),
+        (mixer(gate="imput"), 'model.mixer.gate: must be input | context | none, got "imput"; did you mean input?'),
+        (mixer(gate="off"), 'model.mixer.gate: must be none | context | input, got "off"; did you mean none?'),
+        (mixer(gate=None), "model.mixer.gate: must be none | context | input, got null; did you mean none?"),
+        (mixer(gate=False), "model.mixer.gate: must be none | context | input, got false; did you mean none?"),
+        (mixer(gate=[1]), "model.mixer.gate: must be context | input | none, got [1]"),
         (
             mixer(name="attn"),
-            "model.mixer.name: needs attention | memory | log_linear | conv | module, "
+            "model.mixer.name: must be attention | memory | log_linear | conv | module, "
             'got "attn"; did you mean attention?',
         ),
-        (mixer(name=3), "model.mixer.name: needs memory | attention | log_linear | conv | module, got 3"),
+        (mixer(name=3), "model.mixer.name: must be memory | attention | log_linear | conv | module, got 3"),
         (
             {"task": {"name": "mqra"}},
-            'task.name: needs mqar | ar | niah | text | facts | module, got "mqra"; did you mean mqar?',
+            'task.name: must be mqar | ar | niah | text | facts | module, got "mqra"; did you mean mqar?',
         ),
-        ({"model": 3}, "model: needs a mapping, got 3"),
-        ({"model": {"mixer": None}}, "model.mixer: needs a mapping, got null; take {name: memory}"),
-        ({"model": {"mixer": 3}}, "model.mixer: needs a mapping, got 3; take {name: memory}"),
-        ({"model": {"mixer": "atention"}}, "model.mixer: knows no 'atention'; did you mean attention?"),
-        ({"train": {"lr": "2e-5"}}, 'train.lr: needs float > 0, <= 1e+30, got "2e-5"; take 2e-05'),
-        ({"train": {"lr": True}}, "train.lr: needs float > 0, <= 1e+30, got true"),
-        ({"train": {"lr": float("nan")}}, "train.lr: needs float > 0, <= 1e+30, got nan"),
-        ({"train": {"clip": float("inf")}}, "train.clip: needs float > 0, <= 1e+30, got inf"),
-        ({"train": {"lr": 0}}, "train.lr: needs float > 0, <= 1e+30, got 0"),
-        ({"train": {"warmup": 2}}, "train.warmup: needs float >= 0, <= 1, got 2; take 1"),
-        ({"train": {"steps": 1e3}}, "train.steps: needs int >= 1, <= 100000000, got 1000.0; take 1000"),
-        ({"train": {"steps": 30.5}}, "train.steps: needs int >= 1, <= 100000000, got 30.5; take 30 or 31"),
-        ({"train": {"steps": 0.5}}, "train.steps: needs int >= 1, <= 100000000, got 0.5; take 1"),
-        ({"train": {"steps": -0.5}}, "train.steps: needs int >= 1, <= 100000000, got -0.5; take 1"),
-        ({"train": {"steps": [3]}}, "train.steps: needs int >= 1, <= 100000000, got [3]; take 3"),
-        ({"train": {"steps": True}}, "train.steps: needs int >= 1, <= 100000000, got true"),
-        (mixer(segment=0), "model.mixer.segment: needs int >= 1, <= 1048576, got 0; take 1"),
-        (mixer(qk_norm="yes"), 'model.mixer.qk_norm: needs true | false, got "yes"; take true'),
-        (mixer(qk_norm=0), "model.mixer.qk_norm: needs true | false, got 0; take false"),
+        ({"model": 3}, "model: must be a mapping, got 3"),
+        ({"model": {"mixer": None}}, "model.mixer: must be a mapping, got null; take {name: memory}"),
+        ({"model": {"mixer": 3}}, "model.mixer: must be a mapping, got 3; take {name: memory}"),
+        ({"model": {"mixer": "atention"}}, "model.mixer: 'atention' is not a known mixer; did you mean attention?"),
+        ({"train": {"lr": "2e-5"}}, 'train.lr: must be float > 0, <= 1e+30, got "2e-5"; take 2e-05'),
+        ({"train": {"lr": True}}, "train.lr: must be float > 0, <= 1e+30, got true"),
+        ({"train": {"lr": float("nan")}}, "train.lr: must be float > 0, <= 1e+30, got nan"),
+        ({"train": {"clip": float("inf")}}, "train.clip: must be float > 0, <= 1e+30, got inf"),
+        ({"train": {"lr": 0}}, "train.lr: must be float > 0, <= 1e+30, got 0"),
+        ({"train": {"warmup": 2}}, "train.warmup: must be float >= 0, <= 1, got 2; take 1"),
+        ({"train": {"steps": 1e3}}, "train.steps: must be int >= 1, <= 100000000, got 1000.0; take 1000"),
+        ({"train": {"steps": 30.5}}, "train.steps: must be int >= 1, <= 100000000, got 30.5; take 30 or 31"),
+        ({"train": {"steps": 0.5}}, "train.steps: must be int >= 1, <= 100000000, got 0.5; take 1"),
+        ({"train": {"steps": -0.5}}, "train.steps: must be int >= 1, <= 100000000, got -0.5; take 1"),
+        ({"train": {"steps": [3]}}, "train.steps: must be int >= 1, <= 100000000, got [3]; take 3"),
+        ({"train": {"steps": True}}, "train.steps: must be int >= 1, <= 100000000, got true"),
+        (mixer(segment=0), "model.mixer.segment: must be int >= 1, <= 1048576, got 0; take 1"),
+        (mixer(qk_norm="yes"), 'model.mixer.qk_norm: must be true | false, got "yes"; take true'),
+        (mixer(qk_norm=0), "model.mixer.qk_norm: must be true | false, got 0; take false"),
         (
             mixer(name="attention", window="none"),
-            'model.mixer.window: needs int >= 1, <= 1048576 or null, got "none"; take null',
+            'model.mixer.window: must be int >= 1, <= 1048576 or null, got "none"; take null',
         ),
-        ({"seed": -1}, "seed: needs int >= 0, < 2147483648, got -1; take 0"),
-        ({"task": {"pairs": []}}, "task.pairs: needs at least one value, got []"),
-        ({"task": {"pairs": [4, 4]}}, "task.pairs: lists 4 twice, got [4, 4]"),
-        ({"task": {"pairs": None}}, "task.pairs: needs a whole number or a list of them, got null"),
+        ({"seed": -1}, "seed: must be int >= 0, < 2147483648, got -1; take 0"),
+        ({"task": {"pairs": []}}, "task.pairs: must have at least one value, got []"),
+        ({"task": {"pairs": [4, 4]}}, "task.pairs: 4 is listed twice, got [4, 4]"),
+        ({"task": {"pairs": None}}, "task.pairs: must be a whole number or a list of them, got null"),
     ],
 )
 def test_wrong_values(data: dict[str, Any], message: str):
@@ -196,12 +199,12 @@ def test_typed(path: str, value: Any, result: Any):
 
 
 def test_typed_refuses_as_a_run_does():
-    with pytest.raises(ConfigError, match=r"^x: model\.mixer\.gate: needs none \| "):
+    with pytest.raises(ConfigError, match=r"^x: model\.mixer\.gate: must be none \| "):
         typed("model.mixer.gate", "no", "x")
 
 
 def test_unknown_falls_back_to_the_list():
-    assert unknown("zzzzzz").startswith("unknown key; a run has seed, task, model")
+    assert unknown("zzzzzz").startswith("unknown key; the keys of a run are seed, task, model")
 
 
 def test_messages_stay_on_one_line_and_short():

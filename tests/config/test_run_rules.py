@@ -29,7 +29,7 @@ def test_a_cache_after_training_may_not_move_the_chunks():
     """States kept off the chunks' ends would change what the online memory itself is."""
     keys = {"aggregate": "none", "memory": "titans"}
     with pytest.raises(
-        ConfigError, match=r"eval\.post_segment: 40 is no multiple of model\.mixer\.chunk 16.*take .* 48"
+        ConfigError, match=r"eval\.post_segment: 40 is not a multiple of model\.mixer\.chunk 16.*take .* 48"
     ):
         parse_run({"model": {"mixer": keys}, "eval": {"post_training": 2, "post_segment": 40}})
     for other in ({"memory": "dla", "depth": 1}, {"memory": "swla"}, {"memory": "titans", "chunk": 8}):
@@ -38,7 +38,7 @@ def test_a_cache_after_training_may_not_move_the_chunks():
 
 def test_depths_that_are_one_place_are_told():
     (line,) = warnings_of(parse_run({"task": {"name": "niah", "length": 20}, "model": {"mixer": {"segment": 4}}}))
-    assert line.startswith("task.depth: 25 and 50 are one place of the 3 at task.length 20")
+    assert line.startswith("task.depth: depths 25 and 50 fall on the same one of the 3 places at task.length 20")
 
 
 def test_an_exam_of_ar_that_differs_in_training_alone_is_refused():
@@ -59,13 +59,13 @@ def test_arguments_of_a_module_have_one_form():
     [
         (
             {"connector": "shared"},
-            "model.mixer.pool_of: connector shared compares queries with pools, and inputs are no keys; "
+            "model.mixer.pool_of: connector shared compares queries with pooled keys, but pool_of is inputs; "
             "take pool_of keys or connector own",
         ),
         (
             {"aggregate": "ssc", "gate": "input", "route": "hard"},
-            "model.mixer.pool_of: ssc by route hard with gate input compares queries with pools, and inputs are no "
-            "keys; take pool_of keys, another route, or gate context",
+            "model.mixer.pool_of: aggregate ssc with route hard and gate input compares queries with pooled keys, but "
+            "pool_of is inputs; take pool_of keys, another route, or gate context",
         ),
     ],
 )
@@ -80,8 +80,8 @@ def test_listed_segments_need_their_lengths():
     with pytest.raises(ConfigError) as caught:
         parse_run({"model": {"mixer": {"segmentation": "listed"}}})
     assert str(caught.value) == (
-        "model.mixer.segment_lengths: segmentation listed needs the lengths; give some, as [8, 16, 40], or take "
-        "segmentation constant"
+        "model.mixer.segment_lengths: segmentation listed needs the lengths of the segments; give them, e.g. "
+        "[8, 16, 40], or take segmentation constant"
     )
 
 
@@ -89,8 +89,14 @@ def test_listed_segments_need_their_lengths():
     ("lengths", "line"),
     [
         ([8, 16, 40], None),
-        ([8, 16, 40, 20], "model.mixer.segment_lengths: only the first 3 begin within task.length 64"),
-        ([64, 8], "model.mixer.segment_lengths: 64 is not below task.length 64: nothing is ever cached"),
+        (
+            [8, 16, 40, 20],
+            (
+                "model.mixer.segment_lengths: only the first 3 lengths are used, because later segments begin beyond "
+                "task.length 64"
+            ),
+        ),
+        ([64, 8], "model.mixer.segment_lengths: 64 is not below task.length 64, so that nothing is ever cached"),
     ],
 )
 def test_what_a_list_of_lengths_does_not_reach_is_told(lengths, line):
@@ -119,17 +125,17 @@ def test_where_nothing_is_scored_any_pool_will_do():
     [
         (
             {},
-            "eval.post_training: is for a model trained without a cache, and aggregate is grm; "
+            "eval.post_training: this key is for a model trained without a cache, but aggregate is grm; "
             "take model.mixer.aggregate none",
         ),
         (
             {"mixer": {"aggregate": "ssc"}, "pattern": ["mixer", "titans"]},
-            "eval.post_training: is for a model trained without a cache, and aggregate is ssc; "
+            "eval.post_training: this key is for a model trained without a cache, but aggregate is ssc; "
             "take model.mixer.aggregate none",
         ),
         (
             {"mixer": {"name": "attention"}},
-            "eval.post_training: keeps states of a memory, and mixer attention has none; "
+            "eval.post_training: this key keeps states of a memory, but mixer attention has none; "
             "leave it out or take model.mixer.name memory",
         ),
     ],

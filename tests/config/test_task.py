@@ -75,17 +75,22 @@ def test_the_smallest_length_is_the_smallest(preset: Preset):
 
 def test_words_that_a_key_does_not_take_name_the_near_ones():
     for given, wanted in (
-        ({"haystack": "noize"}, 'task.haystack: needs noise | text | needles | null, got "noize"; did you mean noise?'),
+        (
+            {"haystack": "noize"},
+            'task.haystack: must be noise | text | needles | null, got "noize"; did you mean noise?',
+        ),
         ({"haystack": "needels"}, "did you mean needles?"),
         ({"key": "words"}, "did you mean word?"),
         ({"preset": "nia2"}, "did you mean niah2?"),
-        ({"pairs": 4}, "task.pairs: is a key of task mqar, here it is niah"),
+        ({"pairs": 4}, "task.pairs: is a key of task mqar, but the task here is niah"),
         ({"needels": 4}, "did you mean task.needles?"),
     ):
         with pytest.raises(ConfigError) as caught:
             niah(**given)
         assert wanted in str(caught.value)
-    with pytest.raises(ConfigError, match=r"task\.depth: is a key of task niah, here it is mqar; add name: niah"):
+    with pytest.raises(
+        ConfigError, match=r"task\.depth: is a key of task niah, but the task here is mqar; add name: niah"
+    ):
         parse_run({"task": {"depth": 3}})
 
 

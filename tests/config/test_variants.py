@@ -78,7 +78,7 @@ def test_what_no_variant_can_change_may_be_repeated():
     mixed = parse_run({"task": {"vocab": 48}, "train": {"task": [{"vocab": 48}, {"length": 128, "name": "mqar"}]}})
     assert [part.task for part in mixed.mix] == [plain.task, plain.test_variants[0].task]
     for other in ({"vocab": [48, 64]}, {"name": "ar"}):
-        with pytest.raises(ConfigError, match="cannot change, the model is trained on one vocabulary"):
+        with pytest.raises(ConfigError, match="cannot be changed, because the model is trained on one task"):
             run_of({"length": 128, **other})
 
 
@@ -92,26 +92,32 @@ def test_lists_make_every_combination_with_the_weight_of_each():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({"lenght": 128}, "eval.task: lenght=128: mqar has no key lenght; did you mean length?"),
-        ({"wieght": 2}, "eval.task: wieght=2: mqar has no key wieght; did you mean weight?"),
-        ({"zzz": 1}, "eval.task: zzz=1: mqar has no key zzz; it has length, pairs, filler, distractors, spread"),
-        ({"vocab": 8}, "eval.task: vocab=8: vocab cannot change, the model is trained on one vocabulary"),
+        ({"lenght": 128}, "eval.task: lenght=128: task mqar has no key lenght; did you mean length?"),
+        ({"wieght": 2}, "eval.task: wieght=2: task mqar has no key wieght; did you mean weight?"),
+        (
+            {"zzz": 1},
+            "eval.task: zzz=1: task mqar has no key zzz; its keys are length, pairs, filler, distractors, spread",
+        ),
+        (
+            {"vocab": 8},
+            "eval.task: vocab=8: vocab cannot be changed, because the model is trained on one task and one vocabulary",
+        ),
         ({"length": 12.5}, "eval.task: length=12.5: length: must be a valid integer, got 12.5"),
         ({"length": 2}, "eval.task: length=2: length: must be greater than or equal to 4, got 2"),
-        ({"length": []}, "eval.task: length=[]: length: needs at least one value, got []"),
+        ({"length": []}, "eval.task: length=[]: length: must have at least one value, got []"),
         ({"filler": "zeros"}, "eval.task: filler=zeros: filler: must be 'zero' or 'random', got \"zeros\""),
         (
             {"length": 32, "pairs": 16},
-            "eval.task: length=32 pairs=16: pairs: 16 pairs and their queries need 4 * 16 = 64 tokens, length is 32; "
-            "take length 64 or at most 8 pairs",
+            "eval.task: length=32 pairs=16: pairs: 16 pairs and their queries need 4 * 16 = 64 tokens, but length "
+            "is 32; take length 64 or at most 8 pairs",
         ),
-        ({"weight": 0}, "eval.task: weight=0: weight needs a whole number from 1 to 1000"),
-        ({"weight": True}, "eval.task: weight=true: weight needs a whole number from 1 to 1000"),
-        (3, "eval.task: needs a mapping of the task's keys, or a list of such mappings ([] for none), got 3"),
-        ([3], "eval.task: needs a mapping of the task's keys, or a list of such mappings ([] for none), got [3]"),
-        (None, "eval.task: needs a mapping of the task's keys, or a list of such mappings ([] for none), got null"),
-        ("longer", "eval.task: needs key=value pairs or a mapping of the task's keys, not 'longer', got \"longer\""),
-        ("length=1 length=2", 'eval.task: gives length twice, got "length=1 length=2"'),
+        ({"weight": 0}, "eval.task: weight=0: weight must be a whole number from 1 to 1000"),
+        ({"weight": True}, "eval.task: weight=true: weight must be a whole number from 1 to 1000"),
+        (3, "eval.task: must be a mapping of the task's keys, or a list of such mappings ([] for none), got 3"),
+        ([3], "eval.task: must be a mapping of the task's keys, or a list of such mappings ([] for none), got [3]"),
+        (None, "eval.task: must be a mapping of the task's keys, or a list of such mappings ([] for none), got null"),
+        ("longer", "eval.task: must be key=value pairs or a mapping of the task's keys, not 'longer', got \"longer\""),
+        ("length=1 length=2", 'eval.task: the key length is given twice; keep one, got "length=1 length=2"'),
     ],
 )
 def test_faults_are_one_line(value: Any, message: str):
@@ -123,23 +129,37 @@ def test_faults_are_one_line(value: Any, message: str):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({"pairs": 4}, "pairs=4: is the task's own slice already; leave it out"),
-        ({"pairs": [4, 16]}, "pairs=4: is the task's own slice already; leave it out"),
-        ({}, "pairs=4: is the task's own slice already; leave it out"),
-        ({"length": 64}, "length=64 pairs=4: is the same as pairs=4, the task's own slice already; leave it out"),
+        ({"pairs": 4}, "pairs=4: the test has this slice already (it is the task's own slice); leave it out"),
+        ({"pairs": [4, 16]}, "pairs=4: the test has this slice already (it is the task's own slice); leave it out"),
+        ({}, "pairs=4: the test has this slice already (it is the task's own slice); leave it out"),
+        (
+            {"length": 64},
+            (
+                "length=64 pairs=4: the test has this slice already (it is the same as pairs=4, the task's own slice); "
+                "leave it out"
+            ),
+        ),
         (
             [{"length": 128}, {"length": [256, 128]}],
-            "length=128 pairs=4: is an earlier slice already; leave it out",
+            "length=128 pairs=4: the test has this slice already (it is an earlier slice); leave it out",
         ),
         (
             [{"pairs": 16}, {"length": 64, "pairs": 16}],
-            "length=64 pairs=16: is the same as pairs=16, an earlier slice already; leave it out",
+            (
+                "length=64 pairs=16: the test has this slice already (it is the same as pairs=16, an earlier slice); "
+                "leave it out"
+            ),
         ),
-        ({"length": 128, "weight": 2}, "weight=2: is a share of training, a test has none; leave it out"),
+        (
+            {"length": 128, "weight": 2},
+            "weight=2: a weight is a share of training, and a test has no weight; leave it out",
+        ),
         (
             {"length": 4, "pairs": 1},
-            "length=4: eval.test wants 1024 sequences, but the smallest slice holds 992 different ones and a quarter "
-            "of them is kept for test; take eval.test 248 or a larger task",
+            (
+                "length=4: eval.test asks for 1024 sequences, but the smallest slice has only 992 different ones, and "
+                "the test gets a quarter of these; take eval.test 248 or a larger task"
+            ),
         ),
     ],
 )
@@ -156,9 +176,11 @@ def test_exams_that_add_something():
 def test_a_mix_names_a_task_once():
     check_mix(exams([{}, {"length": 128, "weight": 2}]))
     for twice in ([{"length": 128}, {"length": 128, "weight": 2}], [{"length": 128}, {"length": [256, 128]}]):
-        with pytest.raises(ValueError, match=r"^length=128: is in the mix twice; keep one and give it a weight$"):
+        with pytest.raises(
+            ValueError, match=r"^length=128: this task is in the mix twice; list it once and give it a weight$"
+        ):
             check_mix(exams(twice))
-    with pytest.raises(ValueError, match=r"^pairs=4 pairs=8: is in the mix twice"):
+    with pytest.raises(ValueError, match=r"^pairs=4 pairs=8: this task is in the mix twice"):
         check_mix(exams([{"length": 64}, {}]))
 
 

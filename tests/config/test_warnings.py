@@ -49,11 +49,14 @@ def test_a_warning_names_the_key(keys: dict[str, Any], word: str | None):
 @pytest.mark.parametrize(
     ("keys", "line"),
     [
-        ({"post_training": 1}, "eval.post_training: a state is kept every 64 tokens and the longest test has 64: "),
+        (
+            {"post_training": 1},
+            "eval.post_training: a state is kept every 64 tokens, but the longest test has 64 tokens, ",
+        ),
         ({"post_training": 1, "task": {"length": 128}}, None),
         (
             {"post_training": 1, "post_segment": 200, "task": {"length": 128}},
-            "eval.post_segment: a state is kept every 200 tokens and the longest test has 128: ",
+            "eval.post_segment: a state is kept every 200 tokens, but the longest test has 128 tokens, ",
         ),
         ({"post_training": 1, "post_segment": 63}, None),
         ({"post_segment": 200}, None),

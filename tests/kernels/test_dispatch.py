@@ -26,7 +26,7 @@ def test_torch_computes_what_has_no_kernel_and_says_why() -> None:
     [
         ("cpu", "bf16", 16, "Triton needs a CUDA device, not cpu"),
         ("cuda", "fp64", 16, "its Triton kernel does not compute in fp64"),
-        ("cuda", "bf16", 65, "its Triton kernel takes heads up to 64 wide in bf16, not 65"),
+        ("cuda", "bf16", 65, "its Triton kernel computes heads of at most width 64 in bf16, not 65"),
         ("cuda", "bf16", 64, ""),
     ],
 )
@@ -53,16 +53,16 @@ def test_a_kernel_is_taken_where_it_can_be(monkeypatch, device, precision, width
         ({"gate_activation": "sigmoid"}, "not sigmoid"),
         ({"aggregate": "ssc", "gate": "tests.own.parts.leaky_gate", "gate_activation": "sigmoid"}, ""),
         ({"aggregate": "ssc", "segmentation": "log"}, "not segmentation log"),
-        ({"gate": "tests.own.parts.leaky_gate"}, "no gate and no aggregation of the user's own"),
+        ({"gate": "tests.own.parts.leaky_gate"}, "cannot compute a gate or an aggregation of the user's own"),
         (
             {"aggregate": "tests.own.parts.leaky_aggregate", "gate": "none"},
-            "no gate and no aggregation of the user's own",
+            "cannot compute a gate or an aggregation of the user's own",
         ),
         ({"memory": "titans"}, ""),
         ({"memory": "dla", "memory_norm": "soft", "init": "checkpoint", "segmentation": "log"}, ""),
         ({"memory": "titans", "depth": 3}, "depth 2, not 3"),
         ({"memory": "titans", "aggregate": "soup"}, "aggregate soup mixes their matrices"),
-        ({"memory": "titans", "chunk": 64, "segment": 64}, "chunks up to 32 at this width, not 64"),
+        ({"memory": "titans", "chunk": 64, "segment": 64}, "chunks of at most 32 tokens at this width, not 64"),
         ({"memory": "titans", "chunk": 64, "segment": 8}, ""),
         ({"memory": "delta"}, ""),
         ({"memory": "gated_delta", "aggregate": "ssc", "init": "checkpoint", "segmentation": "log"}, ""),
@@ -112,14 +112,14 @@ def test_a_kernel_that_fails_its_check_is_named_once_and_not_used(monkeypatch, c
     assert not selfcheck.trusted("dla", device, "fp32", 4, lambda: ([one * torch.nan], [one]))
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
-    assert "on cuda:0 torch's form of linear is used: its Triton kernel is off by 1.0e-03" in lines[0]
+    assert "on cuda:0 torch's form of linear is used: its Triton kernel has a relative RMS error of 1.0e-03" in lines[0]
     assert "titans" in lines[1]
-    assert "does not run there (RuntimeError: out of shared memory)" in lines[1]
-    assert "is off by inf" in lines[2]
+    assert "does not run on this device (RuntimeError: out of shared memory)" in lines[1]
+    assert "relative RMS error of inf" in lines[2]
     for kernels in ("auto", "triton"):
         found = choices(run, "cuda", kernels)["linear"]
         assert (found.form, found.failed) == ("torch", True)
-    assert "off by 1.0e-03" in _computed_by("linear", found)
+    assert "relative RMS error of 1.0e-03" in _computed_by("linear", found)
 
 
 def test_what_was_asked_for_holds_in_the_block_alone(monkeypatch) -> None:

@@ -113,7 +113,7 @@ def test_a_new_memory_is_a_word_of_configs(leaky: str) -> None:
     assert run_id(of(mixer={"memory": leaky, "depth": 3, "chunk": 4})) == run_id(run)
     assert "model.mixer.chunk" in inert(run)
     with pytest.raises(
-        ConfigError, match=r'model\.mixer\.memory: needs leaky \| linear .*got "leeky"; did you mean leaky'
+        ConfigError, match=r'model\.mixer\.memory: must be leaky \| linear .*got "leeky"; did you mean leaky'
     ):
         of(mixer={"memory": "leeky"})
     with pytest.raises(ConfigError, match="did you mean leaky"):
@@ -121,7 +121,7 @@ def test_a_new_memory_is_a_word_of_configs(leaky: str) -> None:
 
 
 def test_without_its_row_it_is_none() -> None:
-    with pytest.raises(ConfigError, match=r'model\.mixer\.memory: needs linear \| retnet .*, got "leaky"'):
+    with pytest.raises(ConfigError, match=r'model\.mixer\.memory: must be linear \| retnet .*, got "leaky"'):
         of(mixer={"memory": "leaky"})
 
 

@@ -118,8 +118,10 @@ def test_width_length_and_arguments_reach_the_module(own: Any) -> None:
     [
         (
             "own_mixrs.Mean",
-            "model.mixer.module: there is no module own_mixrs here ({here}) nor among the installed ones; "
-            "did you mean own_mixers?",
+            (
+                "model.mixer.module: there is no module own_mixrs in the current folder ({here}) or among the "
+                "installed packages; did you mean own_mixers?"
+            ),
         ),
         ("own_mixers.Meen", "model.mixer.module: own_mixers ({here}/own_mixers.py) has no Meen; did you mean Mean?"),
         ("torch.nnn.GRU", "model.mixer.module: there is no module nnn in torch; did you mean nn?"),
@@ -164,8 +166,12 @@ def test_what_cannot_be_found_is_a_line(own: Any, tmp_path: Path, path: str, lin
             "mixer own_mixers.Mean cannot be made: TypeError: full()",
         ),
         ("Picky", {}, "mixer own_mixers.Picky cannot be made: ValueError: 8 is odd (own_mixers.py:6)"),
-        ("Number", {}, "model.mixer.module: own_mixers.Number makes no torch module but int"),
-        ("size", {}, "model.mixer.module: own_mixers.size is no class or function"),
+        (
+            "Number",
+            {},
+            "model.mixer.module: own_mixers.Number must make a torch module, but makes an object of type int",
+        ),
+        ("size", {}, "model.mixer.module: own_mixers.size is not a class or function"),
     ],
 )
 def test_what_cannot_be_made_is_a_line(own: Any, mixer: str, args: dict[str, Any], line: str) -> None:

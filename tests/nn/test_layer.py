@@ -87,18 +87,18 @@ def test_gradient_checkpointing_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"dim": 0}, "dim: needs int >= 1"),
+        ({"dim": 0}, "dim: must be int >= 1"),
         ({"dim": 10, "heads": 3}, "heads: 3 heads do not divide dim 10"),
-        ({"memory": "titan"}, "memory: needs titans"),
-        ({"aggregate": "grmm"}, "aggregate: needs grm"),
-        ({"gate": None}, "gate: needs none"),
-        ({"segment": 0}, "segment: needs int >= 1"),
-        ({"k": 1.5}, "k: needs int >= 1"),
+        ({"memory": "titan"}, "memory: must be titans"),
+        ({"aggregate": "grmm"}, "aggregate: must be grm"),
+        ({"gate": None}, "gate: must be none"),
+        ({"segment": 0}, "segment: must be int >= 1"),
+        ({"k": 1.5}, "k: must be int >= 1"),
         ({"segmentation": "listed"}, "segment_lengths: segmentation listed needs the lengths"),
-        ({"memory": "titans", "aggregate": "soup", "gate": "none"}, "gate: soup mixes weights"),
+        ({"memory": "titans", "aggregate": "soup", "gate": "none"}, "gate: aggregate soup sums the weight matrices"),
         ({"dim": 6, "heads": 2, "position": "rotary"}, "position: rotary needs an even head width"),
-        ({"slots": 0}, "slots: needs a whole number from 1 to 1048576, got 0"),
-        ({"gain": 0.0}, "gain: needs a number above 0, got 0.0"),
+        ({"slots": 0}, "slots: must be a whole number from 1 to 1048576, got 0"),
+        ({"gain": 0.0}, "gain: must be a number above 0, got 0.0"),
     ],
 )
 def test_a_wrong_argument_is_named_with_its_range(keys: Row, message: str) -> None:
@@ -111,15 +111,18 @@ def test_what_a_call_cannot_take_is_named() -> None:
     cache = layer.empty_cache(B)
     _, used = layer(x, cache=cache)
     for call, message in (
-        (lambda: layer(x[0]), r"x: needs a shape \[batch, time >= 1, 8\], got \[14, 8\]"),
+        (lambda: layer(x[0]), r"x: must have the shape \[batch, time >= 1, 8\], got \[14, 8\]"),
         (lambda: layer(x[..., :7]), r"x: .* got \[2, 14, 7\]"),
         (lambda: layer(x[:, :0]), r"x: .* got \[2, 0, 8\]"),
-        (lambda: layer(x[:1], cache=used), "cache: is of 2 sequences, x of 1"),
-        (lambda: made(segment=4)(x, cache=used), "cache: is of a layer with other keys"),
-        (lambda: made(memory="delta").load_cache(used.state_dict()), "state: is the cache of a layer with other keys"),
-        (lambda: layer.load_cache({}), "state: is no cache of this layer, 'batch' is missing"),
-        (lambda: layer.empty_cache(0), "batch: needs a whole number from 1 on, got 0"),
-        (lambda: used.cut(-1), "segments: needs a whole number from 0 on, got -1"),
+        (lambda: layer(x[:1], cache=used), "cache: it has 2 sequences, but x has 1"),
+        (lambda: made(segment=4)(x, cache=used), "cache: it is the cache of a layer with other keys"),
+        (
+            lambda: made(memory="delta").load_cache(used.state_dict()),
+            "state: it is the cache of a layer with other keys",
+        ),
+        (lambda: layer.load_cache({}), "state: it is not a cache of this layer, because 'batch' is missing"),
+        (lambda: layer.empty_cache(0), "batch: must be a whole number of at least 1, got 0"),
+        (lambda: used.cut(-1), "segments: must be a whole number of at least 0, got -1"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
@@ -128,9 +131,12 @@ def test_what_a_call_cannot_take_is_named() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("segmnt", "segmnt: is no argument of MemoryCaching; did you mean segment?"),
-        ("xyz", "xyz: is no argument of MemoryCaching; it takes dim, heads, memory, "),
-        ("gate_args", "gate_args: is no argument of MemoryCaching; parts of your own join a grid, not this layer"),
+        ("segmnt", "segmnt: this is not an argument of MemoryCaching; did you mean segment?"),
+        ("xyz", "xyz: this is not an argument of MemoryCaching; its arguments are dim, heads, memory, "),
+        (
+            "gate_args",
+            "gate_args: this is not an argument of MemoryCaching; parts of your own work in a grid, not in this layer",
+        ),
     ],
 )
 def test_a_name_that_is_no_argument_is_told_with_the_nearest(name: str, message: str) -> None:

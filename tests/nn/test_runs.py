@@ -50,6 +50,6 @@ def test_a_stored_runs_weights_give_what_its_mixers_give(mixer: Row, tmp_path: A
 def test_a_layer_that_is_no_memory_is_not_given(tmp_path: Any) -> None:
     run = small_run(model={"layers": 2, "pattern": ["attention", "mixer"]})
     model, config = mclab.load_model(tmp_path, stored(tmp_path, run))
-    for layer, message in ((0, "layer: 0 is attention, not a memory"), (2, "layer: needs .* 0 to 1, got 2")):
+    for layer, message in ((0, "layer: layer 0 is attention, not a memory"), (2, "layer: must be .* 0 to 1, got 2")):
         with pytest.raises(ValueError, match=message):
             MemoryCaching.from_run(model, config, layer)

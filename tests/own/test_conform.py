@@ -67,9 +67,11 @@ def test_a_kind_may_be_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     kinds = {"Rule": "memory", "Ours": "memory", "Gate": "gate", "Task": "task", "Mixer": "mixer"}
     kinds |= {"aggregate": "aggregate", "leaky_aggregate": "aggregate"}
     assert {name: kind_of(f"my_heirs.{name}") for name in kinds} == kinds
-    with pytest.raises(ConfigError, match=r"my_heirs\.Free: does not say what it is called with; give --as memory, "):
+    with pytest.raises(
+        ConfigError, match=r"my_heirs\.Free: its arguments do not show what kind of part it is; give --as memory, "
+    ):
         kind_of("my_heirs.Free")
-    with pytest.raises(ConfigError, match=r"my_heirs\.py: is a file; write my_heirs\.NAME"):
+    with pytest.raises(ConfigError, match=r"my_heirs\.py: this is a file; write my_heirs\.NAME"):
         kind_of("my_heirs.py")
     with pytest.raises(ConfigError, match=r"my_heirs\.Rulle: my_heirs.py has no Rulle; did you mean Rule\?"):
         kind_of("my_heirs.Rulle")

@@ -106,7 +106,10 @@ def faulty(here: Path, key: str, value: Any) -> Any:
     ("overrides", "pieces"),
     [
         (["model.mixer.memory=my_rules.Leeky"], ["model.mixer.memory: my_rules.py has no Leeky; did you mean Leaky?"]),
-        (["model.mixer.memory=my_rule.Leaky"], ["there is no module my_rule here", "did you mean my_rules?"]),
+        (
+            ["model.mixer.memory=my_rule.Leaky"],
+            ["there is no module my_rule in the current folder", "did you mean my_rules?"],
+        ),
         (["model.mixer.memory=my_gates.Younger"], ["Younger (my_gates.py) has no method step, which a rule needs"]),
         (
             ["model.mixer.memory=my_rules.Leaky", "model.mixer.memory_args={strat: 0.5}"],
@@ -116,8 +119,8 @@ def faulty(here: Path, key: str, value: Any) -> Any:
             ["task={name: module, module: my_tasks.copy, args: {size: 3}}"],
             ["task.args: my_tasks.copy (my_tasks.py:", "takes no argument size; it takes vocab, length"],
         ),
-        (["model.mixer.gate=contxt"], ['needs context | input | none, got "contxt"; did you mean context?']),
-        (["task={name: module}"], ["task.module: is missing; name the function or class"]),
+        (["model.mixer.gate=contxt"], ['must be context | input | none, got "contxt"; did you mean context?']),
+        (["task={name: module}"], ["task.module: the function or class is missing; write its dotted path"]),
     ],
 )
 def test_a_wrong_path_or_argument_is_one_line(here: Path, overrides: list[str], pieces: list[str]) -> None:
@@ -142,6 +145,6 @@ def test_a_version_is_read_from_the_source_and_in_the_id(here: Path) -> None:
     assert first.model.mixer.versions == ()  # type: ignore[union-attr]
     (here / "my_rules.py").write_text(source.replace("    def write", "    def wrote"))
     assert (
-        "my_rules.Leaky has no write: it is trained token by token"
+        "my_rules.Leaky has no method write, so that it is trained token by token"
         in fine("ablate", "--grid", "own_parts.yaml", "--dry-run").out
     )

@@ -110,12 +110,12 @@ def test_a_module_that_changes_everything_is_said_in_a_line_and_changes_nothing(
     first, made, called = line.split("; ", 2)
     every = ", ".join(THINGS)
     assert line.startswith("warning: mixer own_mixers.Mixer: importing it changes ")
-    assert line.endswith("; mclab puts it back")
+    assert line.endswith("; mclab undoes this")
     for name in every.split(", "):
         assert name in first
         assert name in made or name == "torch's random numbers"
         assert name in called or name == "torch's grad mode"
-    assert "torch's random seed, so that it starts alike from every seed" in made
+    assert "torch's random seed, so that its start is the same for every seed" in made
 
 
 def test_a_clean_module_is_said_nothing_of(own: Any) -> None:
@@ -155,26 +155,33 @@ def test_what_a_module_draws_while_it_is_imported_is_the_same_everywhere(own: An
         (
             "self.lazy = nn.LazyLinear(dim)",
             "pass",
-            "has lazy.weight without a size, as nn.LazyLinear leaves it to the first input; "
-            "give its sizes: nn.Linear(dim, ...)",
+            "has lazy.weight without a size (as in nn.LazyLinear); give its sizes, as in nn.Linear(dim, ...)",
         ),
         (
             "self.w = nn.Parameter(torch.ones(dim, device='meta'))",
             "pass",
-            "makes w on meta; leave out the device, --device decides",
+            "makes w on meta; leave out the device, because --device decides it",
         ),
         (
             "self.register_buffer('b', torch.ones(dim, device='meta'))",
             "pass",
-            "makes b on meta; leave out the device, --device decides",
+            "makes b on meta; leave out the device, because --device decides it",
         ),
-        ("self.double()", "pass", "makes inner.weight in float64; leave out the dtype, train.precision decides"),
-        ("self.half()", "pass", "makes inner.weight in float16; leave out the dtype, train.precision decides"),
-        ("pass", "x = x.detach()", "passes no gradient on to its input; take out what cuts it (detach?)"),
+        (
+            "self.double()",
+            "pass",
+            "makes inner.weight in float64; leave out the dtype, because train.precision decides it",
+        ),
+        (
+            "self.half()",
+            "pass",
+            "makes inner.weight in float16; leave out the dtype, because train.precision decides it",
+        ),
+        ("pass", "x = x.detach()", "passes no gradient on to its input; remove what cuts it (detach?)"),
         (
             "pass",
             "return x + torch.from_numpy(numpy.random.rand(1)).to(x) * self.inner(x)",
-            "keeps state: the same input again, after another one, gives another output",
+            "keeps state: the same input gives a different output after a call with another input",
         ),
     ],
 )

@@ -48,8 +48,8 @@ def nest(levels: int, first: str, more: str, last: str) -> str:
 @pytest.mark.parametrize("last", ["grid: {{model.dim: {}}}", "base: {}", "question: {}", "exclude: {}", "seeds: {}"])
 def test_aliases_that_multiply(first: str, more: str, last: str) -> None:
     line = grid(nest(10, first, more, last))
-    assert "values with every alias written out; the most is 1,000,000" in line
-    assert "comes to" in line
+    assert "values when every alias is written out, but at most 1,000,000 are allowed" in line
+    assert "there are " in line
 
 
 def test_aliases_of_a_space_and_of_the_command_line() -> None:
@@ -70,13 +70,13 @@ def test_an_alias_used_often_is_no_fault_and_its_keys_have_lines() -> None:
 
 @pytest.mark.parametrize("text", ["[" * 200 + "]" * 200, "{a: " * 200 + "1" + "}" * 200])
 def test_deep_nesting(text: str) -> None:
-    assert "is nested too deeply" in grid(f"base: {{model.mixer: {text}}}")
+    assert "the nesting is too deep" in grid(f"base: {{model.mixer: {text}}}")
 
 
 def test_nesting_through_aliases() -> None:
     ten = "[" * 10 + "{}" + "]" * 10
     lines = [f"a0: &a0 {ten.format(1)}", *(f"a{n}: &a{n} {ten.format(f'*a{n - 1}')}" for n in range(1, 9))]
-    assert f"the most is {MOST_LEVELS} levels" in grid("\n".join(lines))
+    assert f"at most {MOST_LEVELS} levels are allowed" in grid("\n".join(lines))
 
 
 @pytest.mark.parametrize("number", [str(2**63), LONG, f"-{LONG}", "0x" + "f" * 400, "9" * 6000])
@@ -88,9 +88,13 @@ def test_nesting_through_aliases() -> None:
         ("grid: {{train.batch: [8, {}]}}", "grid.train.batch.1", "int >= 1, <= 1048576"),
         ("changes: {{a: {{eval.every: {}}}}}", "changes.a.eval.every", "int >= 1, <= 100000000"),
         ("exclude: [{{model.dim: {}}}]", "exclude.0.model.dim", "int >= 1, <= 65536"),
-        ("base: {{train.lr: {}}}", "base.train.lr", "whole numbers below 9223372036854775808 in size"),
-        ("seeds: [{}]", "seeds.0", "whole numbers below 9223372036854775808 in size"),
-        ("select: {{over: {{train.lr: [0.1]}}, seeds: {}}}", "select.seeds", "whole numbers below 9223372036854775808"),
+        ("base: {{train.lr: {}}}", "base.train.lr", "whole numbers must be below 9223372036854775808 in size"),
+        ("seeds: [{}]", "seeds.0", "whole numbers must be below 9223372036854775808 in size"),
+        (
+            "select: {{over: {{train.lr: [0.1]}}, seeds: {}}}",
+            "select.seeds",
+            "whole numbers must be below 9223372036854775808",
+        ),
     ],
 )
 def test_whole_numbers_that_no_table_holds(text: str, path: str, bound: str, number: str) -> None:
@@ -105,9 +109,9 @@ def test_they_are_refused_in_a_space_an_override_and_seeds() -> None:
     for text in (f"space: {{model.dim: {{low: 8, high: {LONG}}}}}", f"space: {{model.dim: [8]}}\nrepeats: {LONG}"):
         assert "(400 digits)" in refused(lambda text=text: load_space("s.yaml", content=text.encode()))
     line = refused(lambda: parse_overrides([f"model.dim={LONG}"]))
-    assert line.endswith("...: model.dim: needs int >= 1, <= 65536, got 99999999999999999... (400 digits)")
+    assert line.endswith("...: model.dim: must be int >= 1, <= 65536, got 99999999999999999... (400 digits)")
     assert refused(lambda: seeds_from_text(LONG)).startswith("--seeds: ")
-    assert refused(lambda: seeds_from_text(f"0..{'9' * 6000}")).startswith("--seeds: needs a range")
+    assert refused(lambda: seeds_from_text(f"0..{'9' * 6000}")).startswith("--seeds: must be a range")
 
 
 def test_the_largest_whole_number_is_read() -> None:
@@ -120,18 +124,27 @@ VALUES = [number / 10 for number in range(1, 1001)]
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        ({"grid": {"train.lr": VALUES, "train.clip": VALUES}}, "grid: comes to 1000000 cells, the most is 20000"),
-        ({"changes": {str(n): {} for n in range(30_000)}}, "changes: comes to 30000 cells, the most is 20000"),
-        ({"runs": [{}] * 30_000}, "runs: comes to 30000 cells, the most is 20000"),
-        ({"zip": {"train.lr": [1.0] * 30_000}}, "zip.train.lr: comes to 30000 values, the most is 20000"),
-        ({"exclude": [{}] * 30_000}, "exclude: has 30000 conditions, the most is 1000"),
+        (
+            {"grid": {"train.lr": VALUES, "train.clip": VALUES}},
+            "grid: there would be 1000000 cells, but at most 20000 are allowed",
+        ),
+        (
+            {"changes": {str(n): {} for n in range(30_000)}},
+            "changes: there would be 30000 cells, but at most 20000 are allowed",
+        ),
+        ({"runs": [{}] * 30_000}, "runs: there would be 30000 cells, but at most 20000 are allowed"),
+        (
+            {"zip": {"train.lr": [1.0] * 30_000}},
+            "zip.train.lr: there would be 30000 values, but at most 20000 are allowed",
+        ),
+        ({"exclude": [{}] * 30_000}, "exclude: there are 30000 conditions, but at most 1000 are allowed"),
         (
             {"select": {"over": {"train.lr": VALUES, "train.clip": VALUES}}},
-            "select.over: comes to 1000000 candidates, the most is 20000",
+            "select.over: there would be 1000000 candidates, but at most 20000 are allowed",
         ),
         (
             {"grid": {"train.lr": VALUES}, "seeds": "0..999"},
-            "grid: comes to 1000000 runs (1000 cells x 1000 seeds), the most is 200000",
+            "grid: there would be 1000000 runs (1000 cells x 1000 seeds), but at most 200000 are allowed",
         ),
     ],
 )
@@ -141,4 +154,4 @@ def test_more_than_anybody_reads(data: dict[str, Any], told: str) -> None:
 
 def test_steps_finer_than_any_are_refused() -> None:
     text = b"space: {train.lr: {low: 1.0e-3, high: 1.0e+30, step: 1.0e-300}}"
-    assert "makes over 1000000000 steps" in refused(lambda: load_space("s.yaml", content=text))
+    assert "makes more than 1000000000 steps" in refused(lambda: load_space("s.yaml", content=text))

@@ -139,7 +139,7 @@ def test_nothing_to_confirm_is_said(tmp_path):
     path.write_text(f"{BASE}\nspace:\n  train.lr: [0.01]\n")
     space = load_space(path)
     empty = Trials("s", None, tuple(a.spec for a in space.axes), space.objectives, space.seeds, 2, ())
-    with pytest.raises(ConfigError, match="no trial is done"):
+    with pytest.raises(ConfigError, match="no trial is finished"):
         confirmation(space, empty)
-    with pytest.raises(ConfigError, match="every axis has one value there"):
+    with pytest.raises(ConfigError, match="every axis has only one value there"):
         confirmation(space, Trials(**{**vars(empty), "trials": (trial(0, space, {LR: 0.01}, 0.5),)}))

@@ -59,52 +59,64 @@ def test_exams_in_conditions(plan: Make):
     [
         (
             "base:\n  eval:\n    task: {lenght: 128}",
-            "g.yaml:3: eval.task: lenght=128: mqar has no key lenght; did you mean length?",
+            "g.yaml:3: eval.task: lenght=128: task mqar has no key lenght; did you mean length?",
         ),
         (
             "grid:\n  eval.task:\n  - {length: 128}\n  - {pairs: 32}",
-            "g.yaml:4: eval.task: pairs=32: pairs: 32 pairs and their queries need 4 * 32 = 128 tokens, length is 64; "
-            "take length 128 or at most 16 pairs (cell eval.task={pairs: 32})",
+            "g.yaml:4: eval.task: pairs=32: pairs: 32 pairs and their queries need 4 * 32 = 128 tokens, but length is "
+            "64; take length 128 or at most 16 pairs (cell eval.task={pairs: 32})",
         ),
         (
             "base: {eval.task: {pairs: 8}}",
-            "g.yaml:1: eval.task: pairs=8: is the task's own slice already; leave it out",
+            "g.yaml:1: eval.task: pairs=8: the test has this slice already (it is the task's own slice); leave it out",
         ),
         (
             "base: {eval.task: [{length: 128}, {length: 128}]}",
-            "g.yaml:1: eval.task: length=128 pairs=4: is an earlier slice already; leave it out",
+            (
+                "g.yaml:1: eval.task: length=128 pairs=4: the test has this slice already (it is an earlier slice); "
+                "leave it out"
+            ),
         ),
         (
             "base: {eval.task: {length: 4, pairs: 1}}",
-            "g.yaml:1: eval.task: length=4: eval.test wants 1024 sequences, but the smallest slice holds 992 different "
-            "ones and a quarter of them is kept for test; take eval.test 248 or a larger task",
+            "g.yaml:1: eval.task: length=4: eval.test asks for 1024 sequences, but the smallest slice has only 992 "
+            "different ones, and the test gets a quarter of these; take eval.test 248 or a larger task",
         ),
         (
             "base: {train.task: [{length: 128}, {length: 128, weight: 3}]}",
-            "g.yaml:1: train.task: length=128: is in the mix twice; keep one and give it a weight",
+            "g.yaml:1: train.task: length=128: this task is in the mix twice; list it once and give it a weight",
         ),
         (
             "base: {model.position: learned, eval.task: {length: 128}}",
-            "g.yaml:1: eval.task: length 128 is beyond the learned positions of task.length 64; "
+            "g.yaml:1: eval.task: length 128 is longer than the learned positions, which end at task.length 64; "
             "take model.position none or rotary, or a larger task.length",
         ),
         (
             "base: {eval.task.length: 128}",
-            "g.yaml:1: eval.task.length: unknown key; eval.task is a key itself, write eval.task: {length: ...}",
+            (
+                "g.yaml:1: eval.task.length: unknown key; eval.task is itself a key and has no keys inside; write "
+                "eval.task: {length: ...}"
+            ),
         ),
         (
             "grid: {train.task.length: [128]}",
-            "g.yaml:1: grid: train.task.length: unknown key; train.task is a key itself, "
+            "g.yaml:1: grid: train.task.length: unknown key; train.task is itself a key and has no keys inside; "
             "write train.task: {length: ...}",
         ),
-        ("base: {model.dim.x: 3}", "g.yaml:1: model.dim.x: unknown key; model.dim is a key itself"),
+        (
+            "base: {model.dim.x: 3}",
+            "g.yaml:1: model.dim.x: unknown key; model.dim is itself a key and has no keys inside",
+        ),
         (
             "grid: {eval.task: {length: [128, 256]}}",
-            "g.yaml:1: grid: eval.task: needs a list of values, got {length: [128, 256]}; write [...]",
+            "g.yaml:1: grid: eval.task: must be a list of values, got {length: [128, 256]}; write [...]",
         ),
         (
             "base: {eval.task: 3}",
-            "g.yaml:1: eval.task: needs a mapping of the task's keys, or a list of such mappings ([] for none), got 3",
+            (
+                "g.yaml:1: eval.task: must be a mapping of the task's keys, or a list of such mappings ([] for none), "
+                "got 3"
+            ),
         ),
     ],
 )
@@ -132,8 +144,8 @@ def test_cells_that_differ_in_checkpoints_alone_are_one(plan: Make):
     found = plan(BASE + text)
     assert names(found) == ["gate=context", "gate=none"]
     assert found.notes == (
-        "4 cells, 2 distinct: gate=context, checkpoint_every=100 is gate=context, checkpoint_every=50; "
-        "gate=none, checkpoint_every=100 is gate=none, checkpoint_every=50",
+        "4 cells, 2 distinct: gate=context, checkpoint_every=100 is the same as gate=context, checkpoint_every=50; "
+        "gate=none, checkpoint_every=100 is the same as gate=none, checkpoint_every=50",
     )
     assert [run.train.checkpoint_every for run in found.first_runs()] == [50, 50], "it is used all the same"
 

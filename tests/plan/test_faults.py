@@ -12,44 +12,56 @@ ALL = ", ".join(KEYS)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", f"g.yaml: is empty; a grid has {ALL}, e.g. grid: {{model.mixer.gate: [context, none]}}"),
-        ("# nothing\n", f"g.yaml: is empty; a grid has {ALL}, e.g. grid: {{model.mixer.gate: [context, none]}}"),
-        ("- a", f"g.yaml: needs a mapping at the top ({ALL}), got [a]"),
-        ("hello", f'g.yaml: needs a mapping at the top ({ALL}), got "hello"'),
-        ("grid: {}", "g.yaml:1: grid: is empty; give it something to vary, or leave it out"),
-        ("grid:", "g.yaml:1: grid: is empty; give it something to vary, or leave it out"),
-        ("zip: {}", "g.yaml:1: zip: is empty; give it something to vary, or leave it out"),
-        ("runs: []", "g.yaml:1: runs: is empty; give it something to vary, or leave it out"),
-        ("changes: {}", "g.yaml:1: changes: is empty; give it something to vary, or leave it out"),
-        ("grid: {model.mixer.gate: []}", "g.yaml:1: grid: model.mixer.gate: needs at least one value, got []"),
+        (
+            "",
+            (
+                f"g.yaml: the file is empty; the keys of a grid are {ALL}, e.g. grid: {{model.mixer.gate: [context, "
+                "none]}"
+            ),
+        ),
+        (
+            "# nothing\n",
+            (
+                f"g.yaml: the file is empty; the keys of a grid are {ALL}, e.g. grid: {{model.mixer.gate: [context, "
+                "none]}"
+            ),
+        ),
+        ("- a", f"g.yaml: the file must be a mapping with some of the keys {ALL}, got [a]"),
+        ("hello", f'g.yaml: the file must be a mapping with some of the keys {ALL}, got "hello"'),
+        ("grid: {}", "g.yaml:1: grid: this block is empty; give it something to vary, or leave it out"),
+        ("grid:", "g.yaml:1: grid: this block is empty; give it something to vary, or leave it out"),
+        ("zip: {}", "g.yaml:1: zip: this block is empty; give it something to vary, or leave it out"),
+        ("runs: []", "g.yaml:1: runs: this block is empty; give it something to vary, or leave it out"),
+        ("changes: {}", "g.yaml:1: changes: this block is empty; give it something to vary, or leave it out"),
+        ("grid: {model.mixer.gate: []}", "g.yaml:1: grid: model.mixer.gate: must have at least one value, got []"),
         (
             "grid: {model.mixer.gate: none}",
-            'g.yaml:1: grid: model.mixer.gate: needs a list of values, got "none"; write [...]',
+            'g.yaml:1: grid: model.mixer.gate: must be a list of values, got "none"; write [...]',
         ),
-        ("grid: [a]", "g.yaml:1: grid: needs a mapping of keys to lists, got [a]"),
-        ("zip: 3", "g.yaml:1: zip: needs a mapping of keys to lists, got 3"),
-        ("base: 3", "g.yaml:1: base: needs a mapping of keys to values, got 3"),
-        ("base: [a]", "g.yaml:1: base: needs a mapping of keys to values, got [a]"),
-        ("runs: {a: 3}", "g.yaml:1: runs: needs a list of mappings, got {a: 3}"),
-        ("runs:\n- {}\n- 3", "g.yaml:3: runs.1: needs a mapping of keys to values, got 3"),
-        ("changes: [a]", "g.yaml:1: changes: needs a mapping of row names to changes, got [a]"),
-        ("changes:\n  full: {}\n  x: 3", "g.yaml:3: changes.x: needs a mapping of keys to values, got 3"),
-        ("question: [a]", "g.yaml:1: question: needs text, got [a]; put it in quotes"),
+        ("grid: [a]", "g.yaml:1: grid: must be a mapping of keys to lists, got [a]"),
+        ("zip: 3", "g.yaml:1: zip: must be a mapping of keys to lists, got 3"),
+        ("base: 3", "g.yaml:1: base: must be a mapping of keys to values, got 3"),
+        ("base: [a]", "g.yaml:1: base: must be a mapping of keys to values, got [a]"),
+        ("runs: {a: 3}", "g.yaml:1: runs: must be a list of mappings, got {a: 3}"),
+        ("runs:\n- {}\n- 3", "g.yaml:3: runs.1: must be a mapping of keys to values, got 3"),
+        ("changes: [a]", "g.yaml:1: changes: must be a mapping of row names to changes, got [a]"),
+        ("changes:\n  full: {}\n  x: 3", "g.yaml:3: changes.x: must be a mapping of keys to values, got 3"),
+        ("question: [a]", "g.yaml:1: question: must be text, got [a]; put it in quotes"),
         (
             "zip: {task.length: [64, 128], task.pairs: [4]}",
-            "g.yaml:1: zip: needs lists of equal length: task.length has 2, task.pairs has 1",
+            "g.yaml:1: zip: the lists must have equal lengths, but task.length has 2, task.pairs has 1",
         ),
         (
             "grid: {model.dim: [16]}\nzip: {model.dim: [16]}",
-            "g.yaml:2: zip: model.dim: is varied by grid as well; keep one",
+            "g.yaml:2: zip: model.dim: grid varies this key as well; keep one",
         ),
         (
             "grid: {model.dim: [16]}\nchanges:\n  a: {model.dim: 8}",
-            "g.yaml:2: changes: model.dim: is varied by grid or zip as well; keep one",
+            "g.yaml:2: changes: model.dim: grid or zip varies this key as well; keep one",
         ),
         (
             "runs: [{}]\nchanges: {a: {}}",
-            "g.yaml:2: runs and changes exclude each other; keep one",
+            "g.yaml:2: runs and changes cannot be combined; keep one",
         ),
     ],
 )
@@ -65,7 +77,7 @@ def test_shapes(fault: Fault, text: str, message: str):
         ("train.lr: 3", "g.yaml:1: train.lr: unknown key; it belongs under base"),
         ("space: {train.lr: [1.0]}", "g.yaml:1: space: unknown key; it is for mclab sweep --space"),
         ("model: {dim: 3}", "g.yaml:1: model: unknown key; it belongs under base"),
-        ("x-common: 3", f"g.yaml:1: x-common: unknown key; a grid has {ALL}"),
+        ("x-common: 3", f"g.yaml:1: x-common: unknown key; the keys of a grid are {ALL}"),
         (
             "base:\n  model:\n    mixer: {seqment_size: 32}",
             "g.yaml:3: model.mixer.seqment_size: unknown key; did you mean model.mixer.segment?",
@@ -112,7 +124,7 @@ def test_a_typo_anywhere_names_line_and_nearest_key(fault: Fault, text: str, mes
 def test_words_that_yaml_1_1_takes_for_booleans_are_refused_as_what_they_are(fault: Fault):
     lines = fault('grid:\n  model.mixer.gate:\n  - off\n  - none\n  - null\n  - "none"\n  - no\n  - false').splitlines()
     assert [line.partition(" (cell")[0] for line in lines] == [
-        f"g.yaml:{number}: model.mixer.gate: needs none | context | input, got {word}; did you mean none?"
+        f"g.yaml:{number}: model.mixer.gate: must be none | context | input, got {word}; did you mean none?"
         for number, word in ((3, '"off"'), (5, "null"), (7, '"no"'), (8, "false"))
     ]
 
@@ -122,44 +134,47 @@ def test_words_that_yaml_1_1_takes_for_booleans_are_refused_as_what_they_are(fau
     [
         (
             "base:\n  train: {lr: fast}",
-            'g.yaml:2: train.lr: needs float > 0, <= 1e+30, got "fast"',
+            'g.yaml:2: train.lr: must be float > 0, <= 1e+30, got "fast"',
         ),
         (
             "base:\n  train.steps: 1e3\ngrid: {model.dim: [16, 32]}",
-            "g.yaml:2: train.steps: needs int >= 1, <= 100000000, got 1000.0; take 1000",
+            "g.yaml:2: train.steps: must be int >= 1, <= 100000000, got 1000.0; take 1000",
         ),
         (
             "grid:\n  train.lr:\n  - 1e-3\n  - 1e-3x",
-            'g.yaml:4: train.lr: needs float > 0, <= 1e+30, got "1e-3x" (cell lr=1e-3x)',
+            'g.yaml:4: train.lr: must be float > 0, <= 1e+30, got "1e-3x" (cell lr=1e-3x)',
         ),
         (
             "changes:\n  a: {}\n  b: {model.mixer.gate: nothing}",
-            'g.yaml:3: model.mixer.gate: needs context | input | none, got "nothing" (cell b)',
+            'g.yaml:3: model.mixer.gate: must be context | input | none, got "nothing" (cell b)',
         ),
         (
             "grid: {model.mixer: [3]}",
-            "g.yaml:1: model.mixer: needs a mapping, got 3; take {name: memory}",
+            "g.yaml:1: model.mixer: must be a mapping, got 3; take {name: memory}",
         ),
         (
             "base: {model.mixer: titens}\ngrid: {model.mixer: [titans, {name: tranformer++}]}",
-            'g.yaml:2: model.mixer.name: needs memory | attention | log_linear | conv | module, got "tranformer++" '
+            'g.yaml:2: model.mixer.name: must be memory | attention | log_linear | conv | module, got "tranformer++" '
             "(cell mixer={name: tranformer++})",
         ),
         (
             "runs:\n- {}\n- {model.mixer: {name: attention, gate: none}}",
-            "g.yaml:3: model.mixer.gate: is a key of mixer memory, here it is attention; to replace the mixer as "
-            "a whole, write model.mixer: {name: attention} (cell mixer={name: attention, gate: none})",
+            (
+                "g.yaml:3: model.mixer.gate: is a key of mixer memory, but the mixer here is attention; to replace the "
+                "mixer as a whole, write model.mixer: {name: attention} (cell mixer={name: attention, gate: none})"
+            ),
         ),
         (
             "grid: {model.dim: [16]}\nexclude: [{model.mixer.gate: contxt}]",
-            'g.yaml:2: exclude.0: model.mixer.gate: needs context | input | none, got "contxt"; did you mean context?',
+            'g.yaml:2: exclude.0: model.mixer.gate: must be context | input | none, got "contxt"; '
+            "did you mean context?",
         ),
         (
             "grid: {model.dim: [16]}\nwhen: {model.dim: {model.mixer.aggregate: [ssc, sc]}}",
-            "g.yaml:2: when.model.dim: model.mixer.aggregate: needs ssc | none | residual | grm | soup, "
+            "g.yaml:2: when.model.dim: model.mixer.aggregate: must be ssc | none | residual | grm | soup, "
             'got "sc"; did you mean ssc?',
         ),
-        ("base: {seed: x}", 'g.yaml:1: seed: needs int >= 0, < 2147483648, got "x"'),
+        ("base: {seed: x}", 'g.yaml:1: seed: must be int >= 0, < 2147483648, got "x"'),
     ],
 )
 def test_wrong_values(fault: Fault, text: str, message: str):
@@ -197,18 +212,21 @@ def test_many_faults_are_cut(fault: Fault):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("exclude: [{model.dim: 32}]", "g.yaml:1: exclude: leaves no cell"),
-        ("exclude: [{}]", "g.yaml:1: exclude.0: needs a mapping of keys to values, got {}"),
-        ("exclude: {model.dim: 16}", "g.yaml:1: exclude: needs a list of mappings, got {model.dim: 16}"),
+        ("exclude: [{model.dim: 32}]", "g.yaml:1: exclude: every cell is excluded; leave at least one"),
+        ("exclude: [{}]", "g.yaml:1: exclude.0: must be a mapping of keys to values, got {}"),
+        ("exclude: {model.dim: 16}", "g.yaml:1: exclude: must be a list of mappings, got {model.dim: 16}"),
         (
             "exclude: [{model.mixer: attention}]",
-            "g.yaml:1: exclude.0: model.mixer: is no key but a mapping of keys; name the key, e.g. model.mixer.name",
+            (
+                "g.yaml:1: exclude.0: model.mixer: this is not a key but a mapping of keys; name one key in it, e.g. "
+                "model.mixer.name"
+            ),
         ),
-        ("when: [a]", "g.yaml:1: when: needs a mapping of keys to conditions, got [a]"),
-        ("when: {model.dim: 3}", "g.yaml:1: when.model.dim: needs a mapping of keys to values, got 3"),
+        ("when: [a]", "g.yaml:1: when: must be a mapping of keys to conditions, got [a]"),
+        ("when: {model.dim: 3}", "g.yaml:1: when.model.dim: must be a mapping of keys to values, got 3"),
         (
             "select: {over: {train.lr: [1.0, 2.0]}}\nexclude: [{train.lr: 1.0}]",
-            "g.yaml:2: exclude.0: train.lr: is chosen in every cell (select.over), so it cannot exclude cells",
+            "g.yaml:2: exclude.0: train.lr: every cell chooses this key (select.over), so that it cannot exclude cells",
         ),
     ],
 )
@@ -220,14 +238,16 @@ def test_a_product_beyond_reading_is_refused_at_once(fault: Fault):
     axes = ", ".join(
         f"{key}: {list(range(1, 101))}" for key in ("train.steps", "train.batch", "eval.every", "eval.test")
     )
-    assert fault(f"grid: {{{axes}}}") == "g.yaml:1: grid: comes to 100000000 cells, the most is 20000"
+    assert fault(f"grid: {{{axes}}}") == "g.yaml:1: grid: there would be 100000000 cells, but at most 20000 are allowed"
 
 
 def test_the_same_key_nested_and_dotted_is_given_twice(fault: Fault):
     assert fault("base:\n  train: {lr: 1e-3}\n  train.lr: 3.0") == (
-        "g.yaml:3: base.train.lr: given twice, on lines 2 and 3; keep one"
+        "g.yaml:3: base.train.lr: this key is given twice, on lines 2 and 3; keep one"
     )
-    with pytest.raises(ConfigError, match=r"^x: base: train\.lr: given twice, nested and dotted; keep one$"):
+    with pytest.raises(
+        ConfigError, match=r"^x: base: train\.lr: this key is given twice, nested and dotted; keep one$"
+    ):
         plan_from({"base": {"train": {"lr": 1.0}, "train.lr": 2.0}}, "x")
 
 

@@ -196,7 +196,7 @@ def test_a_mapping_without_a_name_is_a_memory_and_a_warning(plan: Make):
     mixer: Any = run_of(found.cells[1]).model.mixer
     assert (mixer.name, mixer.segment, mixer.gate) == ("memory", 8, "input")
     assert len(found.warnings) == 1
-    assert "{gate: input} replaces it as a whole" in found.warnings[0]
+    assert "{gate: input} replaces the whole mapping" in found.warnings[0]
 
 
 def test_a_mapping_for_the_task_replaces_it_as_a_whole(plan: Make):

@@ -40,15 +40,15 @@ def test_cells_that_are_the_same_are_merged_and_noted(plan: Make):
     assert values(found)[2] == {"model.mixer.gate": "none"}
     assert found.listed == 6
     assert found.notes == (
-        "6 cells, 4 distinct: gate=none, connector=shared is gate=none, connector=own; "
-        "gate=input, connector=shared is gate=input, connector=own",
+        "6 cells, 4 distinct: gate=none, connector=shared is the same as gate=none, connector=own; "
+        "gate=input, connector=shared is the same as gate=input, connector=own",
     )
 
 
 def test_excluded_and_merged_cells_are_counted_from_the_same_number(plan: Make):
     text = "grid: {model.mixer.gate: [context, none, input], model.mixer.connector: [own, shared]}\n"
     found = plan(f"{text}exclude: [{{model.mixer.gate: input}}]")
-    merged = "6 cells, 2 excluded, 3 distinct: gate=none, connector=shared is gate=none, connector=own"
+    merged = "6 cells, 2 excluded, 3 distinct: gate=none, connector=shared is the same as gate=none, connector=own"
     assert (found.listed, len(found.cells), found.notes) == (6, 3, (merged,))
 
 
@@ -62,16 +62,16 @@ def test_changes_without_an_empty_one_say_what_the_baseline_is(plan: Make):
 def test_merged_rows_of_changes_are_named(plan: Make):
     found = plan("changes: {full: {}, residual: {model.mixer.aggregate: residual}, no gate: {model.mixer.gate: none}}")
     assert names(found) == ["full", "residual"]
-    assert found.notes == ("3 cells, 2 distinct: no gate is residual",)
+    assert found.notes == ("3 cells, 2 distinct: no gate is the same as residual",)
 
 
 def test_a_long_list_of_merged_cells_is_cut(plan: Make):
     found = plan("base: {model.mixer.gate: none}\ngrid: {model.mixer.k: [1, 2, 3, 4, 5, 6]}")
     assert names(found) == ["k=1"]
-    assert found.notes[0].startswith("6 cells, 1 distinct: k=2 is k=1; ")
+    assert found.notes[0].startswith("6 cells, 1 distinct: k=2 is the same as k=1; ")
     assert found.notes[0].endswith("; and 2 more")
 
 
 def test_oddities_are_warnings_each_once(plan: Make):
     found = plan("grid: {model.mixer.segment: [8, 64], model.dim: [16, 32], train.lr: [1.0, 2.0]}")
-    assert found.warnings == ("model.mixer.segment: 64 is not below task.length 64: nothing is ever cached",)
+    assert found.warnings == ("model.mixer.segment: 64 is not below task.length 64, so that nothing is ever cached",)

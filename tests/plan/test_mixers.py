@@ -74,7 +74,7 @@ def test_a_word_replaces_the_mixer_as_a_whole_and_keys_beside_it_change_it(plan:
     )
     titans, mamba = memory(memory="titans", segment=4), memory(memory="mamba2")
     assert mixers(found) == [titans, mamba]
-    assert "two is one" in found.notes[-1]
+    assert "two is the same as one" in found.notes[-1]
 
 
 def test_a_word_in_the_base_can_be_changed_by_key(plan: Make) -> None:
@@ -97,7 +97,9 @@ def test_words_on_the_command_line() -> None:
     assert of("model.mixer={name: transformer++, window: 4}").window == 4
     assert of("model.mixer=attention", "model.mixer.window=4").window == 4
     assert plan_from({}, "x", ["model.pattern=[mamba2, attention/16]"]).cells[0].name == "base"
-    with pytest.raises(ConfigError, match=r"model\.mixer=titens: model\.mixer: knows no 'titens'; did you mean titans"):
+    with pytest.raises(
+        ConfigError, match=r"model\.mixer=titens: model\.mixer: 'titens' is not a known mixer; did you mean titans"
+    ):
         of("model.mixer=titens")
 
 
@@ -127,7 +129,9 @@ def test_a_grid_of_patterns(plan: Make) -> None:
         "pattern=[titans, attention/16]",
         "pattern=[transformer++]",
     ]
-    with pytest.raises(ConfigError, match=r"g\.yaml:1: model\.pattern: names no mixer.*leave model\.mixer out"):
+    with pytest.raises(
+        ConfigError, match=r"g\.yaml:1: model\.pattern: no layer is named mixer.*leave model\.mixer out"
+    ):
         plan("changes: {a: {}, b: {model.pattern: [titans, attention/16], model.mixer.segment: 4}}")
 
 
@@ -136,22 +140,25 @@ def test_a_grid_of_patterns(plan: Make) -> None:
     [
         (
             "model.mixer: titans, model.mixer.memory: linear",
-            "model.mixer.memory: titans has titans there; write a mapping for another, "
+            "model.mixer.memory: mixer titans sets this key to titans; for another value write a mapping, "
             "model.mixer: {name: memory, memory: linear}",
         ),
         (
             "model.mixer.rotary: false, model.mixer: transformer++",
-            "model.mixer.rotary: transformer++ has true there; write a mapping for another, "
+            "model.mixer.rotary: mixer transformer++ sets this key to true; for another value write a mapping, "
             "model.mixer: {name: attention, rotary: false, conv: 0}",
         ),
         (
             "model: {mixer: attention/16, mixer.window: 8}",
-            "model.mixer.window: attention/16 has 16 there; write a mapping for another, "
+            "model.mixer.window: mixer attention/16 sets this key to 16; for another value write a mapping, "
             "model.mixer: {name: attention, window: 8}",
         ),
         (
             "model.mixer: titans, model.mixer.name: attention",
-            "model.mixer.name: titans has memory there; write a mapping for another, model.mixer: {name: attention}",
+            (
+                "model.mixer.name: mixer titans sets this key to memory; for another value write a mapping, "
+                "model.mixer: {name: attention}"
+            ),
         ),
     ],
 )
@@ -164,16 +171,18 @@ def test_a_key_beside_a_word_may_not_contradict_it(fault: Fault, keys: str, said
 
 
 def test_no_axis_contradicts_the_word_of_another(fault: Fault) -> None:
-    said = "model.mixer.memory: titans has titans there; write a mapping for another"
+    said = "model.mixer.memory: mixer titans sets this key to titans; for another value write a mapping"
     assert said in fault("grid: {model.mixer: [titans], model.mixer.memory: [titans, linear]}")
     assert said in fault("grid: {model: [{mixer: titans, mixer.memory: linear}]}")
     assert said in fault("grid: {model: [{mixer: titans}], model.mixer: [swla]}")
     preset = "{model.mixer: {name: transformer++, window: 8}, model.mixer.conv: 4}"
-    assert "model.mixer.conv: transformer++ has 0 there" in fault(f"runs: [{preset}]")
+    assert "model.mixer.conv: mixer transformer++ sets this key to 0" in fault(f"runs: [{preset}]")
 
 
 def test_one_command_line_does_not_contradict_itself() -> None:
-    with pytest.raises(ConfigError, match=r"^model\.mixer\.conv=2: model\.mixer\.conv: transformer\+\+ has 0 there; "):
+    with pytest.raises(
+        ConfigError, match=r"^model\.mixer\.conv=2: model\.mixer\.conv: mixer transformer\+\+ sets this key to 0; "
+    ):
         plan_from({}, "x", ["model.mixer.conv=2", "model.mixer=transformer++"])
 
 
@@ -187,7 +196,7 @@ def test_what_repeats_a_word_or_comes_from_above_is_no_contradiction(plan: Make)
 
 
 def test_a_wrong_word_is_told_of_before_the_keys_beside_it(fault: Fault) -> None:
-    said = "model.mixer: knows no 'titens'; did you mean titans?"
+    said = "model.mixer: 'titens' is not a known mixer; did you mean titans?"
     assert fault("base: {model.mixer: titens, model.mixer.segment: 4}") == f"g.yaml:1: {said}"
     assert fault("runs: [{model.mixer.segment: 4, model.mixer: titens}]") == f"g.yaml:1: {said}"
 
@@ -198,7 +207,9 @@ def test_no_key_is_lost_in_what_is_no_mapping() -> None:
         {"model.mixer": "titans", "model.mixer.segment": 4},
         {"model.mixer.segment": 4, "model.mixer": "titans"},
     ):
-        with pytest.raises(ConfigError, match=r"^x: model\.mixer\.segment: is no key of model\.mixer: titans; "):
+        with pytest.raises(
+            ConfigError, match=r"^x: model\.mixer\.segment: model\.mixer has no such key, because its value is titans; "
+        ):
             nested(flat, "x")
-    with pytest.raises(ConfigError, match=r"^x: model: needs a mapping, got 3$"):
+    with pytest.raises(ConfigError, match=r"^x: model: must be a mapping, got 3$"):
         nested({"model": 3, "model.dim": 4}, "x")

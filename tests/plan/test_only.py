@@ -52,11 +52,17 @@ def test_without_it_a_stored_plan_is_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("only", "message"),
     [
-        (["gate"], "--only: gate: needs key=value"),
-        (["gate=inputs"], "--only: gate=inputs: no cell has model.mixer.gate inputs; there are context, input, none"),
-        (["gats=none"], "--only: gats is no key of this grid"),
+        (["gate"], "--only: gate: must be key=value"),
+        (
+            ["gate=inputs"],
+            (
+                "--only: gate=inputs: no cell has model.mixer.gate inputs; the values in the cells are context, input, "
+                "none"
+            ),
+        ),
+        (["gats=none"], "--only: gats is not a key of this grid"),
         (["model.mixer.gats=none"], "did you mean model.mixer.gate?"),
-        (["change=full"], "no cell has change full; there are none"),
+        (["change=full"], "no cell has change full; the values in the cells are none"),
     ],
 )
 def test_a_key_or_a_value_that_is_not_there(only: list[str], message: str) -> None:

@@ -22,7 +22,7 @@ def test_a_key_exists_only_where_its_condition_holds(plan: Make):
     )
     assert names(found) == ["aggregate=grm", "aggregate=ssc, segment=4", "aggregate=ssc, segment=16"]
     assert [run_of(c).model.mixer.segment for c in found.cells] == [8, 4, 16]  # type: ignore[union-attr]
-    assert found.notes == ("4 cells, 3 distinct: aggregate=grm, segment=16 is aggregate=grm, segment=4",)
+    assert found.notes == ("4 cells, 3 distinct: aggregate=grm, segment=16 is the same as aggregate=grm, segment=4",)
 
 
 def test_when_makes_room_for_a_mixer_that_lacks_the_key(plan: Make, fault: Fault):
@@ -120,7 +120,7 @@ def test_excluding_the_first_cell_moves_the_baseline_and_says_so(plan: Make):
     found = plan("grid: {model.dim: [16, 32, 64]}\nexclude: [{model.dim: 16}]")
     assert names(found) == ["dim=32", "dim=64"]
     assert found.notes == (
-        "exclude takes the first cell away: the baseline is dim=32",
+        "exclude removes the first cell, so that the baseline is dim=32",
         "3 cells, 1 excluded, 2 distinct",
     )
 
@@ -132,7 +132,10 @@ def test_a_condition_on_a_key_that_nothing_varies_is_a_warning(plan: Make):
 
 def test_a_condition_that_never_holds_is_a_warning(plan: Make):
     when = "when: {model.mixer.k: {model.mixer.aggregate: ssc}}"
-    told = "when: model.mixer.k: {model.mixer.aggregate: ssc} holds in no cell, so model.mixer.k is never varied"
+    told = (
+        "when: model.mixer.k: the condition {model.mixer.aggregate: ssc} holds in no cell, so that model.mixer.k "
+        "is never varied"
+    )
     assert plan(f"grid: {{model.mixer.k: [1, 2], model.dim: [16, 32]}}\n{when}").warnings == (told,)
     assert plan(f"select: {{over: {{model.mixer.k: [1, 2]}}}}\n{when}").warnings == (told,)
     assert plan(f"grid: {{model.mixer.k: [1, 2], model.mixer.aggregate: [grm, ssc]}}\n{when}").warnings == ()
@@ -145,15 +148,21 @@ def test_a_condition_that_never_holds_is_a_warning(plan: Make):
     [
         (
             "train.lr: {train.lr: 0.1}",
-            "train.lr: its condition asks for the key itself; name another key, or use exclude",
+            "train.lr: the condition of this key depends on the key itself; name another key, or use exclude",
         ),
         (
             "train.lr: {model.dim: 16}, model.dim: {train.lr: 0.1}",
-            "train.lr: the conditions go in a circle (train.lr needs model.dim needs train.lr); drop one of them",
+            (
+                "train.lr: the conditions depend on each other in a circle (train.lr needs model.dim needs train.lr); "
+                "remove one of them"
+            ),
         ),
         (
             "train.clip: {train.lr: 0.1}, train.lr: {model.dim: 16}, model.dim: {model.layers: 1, train.lr: 0.1}",
-            "train.lr: the conditions go in a circle (train.lr needs model.dim needs train.lr); drop one of them",
+            (
+                "train.lr: the conditions depend on each other in a circle (train.lr needs model.dim needs train.lr); "
+                "remove one of them"
+            ),
         ),
     ],
 )
@@ -170,7 +179,7 @@ def test_inert_keys_leave_the_cells_values(plan: Make):
 def test_a_cell_in_which_every_varied_key_is_inert_keeps_them(plan: Make):
     found = plan("base: {model.mixer.gate: none}\ngrid: {model.mixer.connector: [shared, own]}")
     assert values(found) == [{"model.mixer.connector": "shared"}]
-    assert found.notes == ("2 cells, 1 distinct: connector=own is connector=shared",)
+    assert found.notes == ("2 cells, 1 distinct: connector=own is the same as connector=shared",)
 
 
 def test_cells_merge_before_they_choose(plan: Make):

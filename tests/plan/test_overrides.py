@@ -54,22 +54,22 @@ def test_a_whole_mixer_then_a_key_of_it_in_any_order():
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("train.lr", "train.lr: is no override; write key=value, e.g. train.steps=50"),
-        ("=3", "=3: is no override; write key=value, e.g. train.steps=50"),
+        ("train.lr", "train.lr: this is not an override; write key=value, e.g. train.steps=50"),
+        ("=3", "=3: this is not an override; write key=value, e.g. train.steps=50"),
         ("seqment_size=3", "seqment_size=3: seqment_size: unknown key; did you mean model.mixer.segment?"),
         ("train.lrr=3", "train.lrr=3: train.lrr: unknown key; did you mean train.lr?"),
         ("gate=none", "gate=none: gate: unknown key; did you mean model.mixer.gate?"),
-        ("train.lr=", "train.lr=: train.lr: needs float > 0, <= 1e+30, got null"),
-        ("train.lr=fast", 'train.lr=fast: train.lr: needs float > 0, <= 1e+30, got "fast"'),
-        ("train.steps=1e3", "train.steps=1e3: train.steps: needs int >= 1, <= 100000000, got 1000.0; take 1000"),
+        ("train.lr=", "train.lr=: train.lr: must be float > 0, <= 1e+30, got null"),
+        ("train.lr=fast", 'train.lr=fast: train.lr: must be float > 0, <= 1e+30, got "fast"'),
+        ("train.steps=1e3", "train.steps=1e3: train.steps: must be int >= 1, <= 100000000, got 1000.0; take 1000"),
         (
             "model.mixer.gate=off",
-            'model.mixer.gate=off: model.mixer.gate: needs none | context | input, got "off"; did you mean none?',
+            'model.mixer.gate=off: model.mixer.gate: must be none | context | input, got "off"; did you mean none?',
         ),
-        ("task.pairs=[4", "task.pairs=[4: task.pairs: is no YAML: while parsing a flow sequence expected"),
-        ("seeds=0..3", "seeds=0..3: seeds is no key of a run; use --seeds 0..3"),
-        ("seed=a", "seed=a: seed: needs a whole number; use --seeds for several"),
-        ("seed=-1", "seed=-1: seed: needs int >= 0, < 2147483648, got -1; take 0"),
+        ("task.pairs=[4", "task.pairs=[4: task.pairs: this is not valid YAML: while parsing a flow sequence expected"),
+        ("seeds=0..3", "seeds=0..3: seeds is not a key of a run; use --seeds 0..3"),
+        ("seed=a", "seed=a: seed: must be a whole number; use --seeds for several seeds"),
+        ("seed=-1", "seed=-1: seed: must be int >= 0, < 2147483648, got -1; take 0"),
         ("model.heads=3", "model.heads=3: model.heads: 3 heads do not divide dim 32"),
     ],
 )
@@ -107,7 +107,8 @@ def test_what_the_grid_varies_cannot_be_overridden(fault: Fault, text: str, over
 
 def test_what_cells_choose_cannot_be_overridden(fault: Fault):
     assert fault(GATING, "train.lr=1") == (
-        "train.lr=1: train.lr: select.over chooses train.lr in every cell; edit the file"
+        "train.lr=1: train.lr: this key cannot be set here, because every cell chooses train.lr (select.over); edit "
+        "the file instead"
     )
 
 
@@ -118,8 +119,8 @@ def test_neighbours_of_varied_keys_can(plan: Make):
 
 def test_seed_beside_seeds(fault: Fault):
     for text, options in (("seeds: 0..1\nbase: {seed: 3}", {}), ("base: {seed: 3}", {"seeds": "0..1"})):
-        assert fault(text, **options).endswith("seed: is given together with seeds; keep seeds")
-    beside = "seed=3: seed: is given together with seeds; "
+        assert fault(text, **options).endswith("seed: both seed and seeds are given; keep seeds")
+    beside = "seed=3: seed: both seed and seeds are given; "
     assert fault("seeds: 0..1", "seed=3") == f"{beside}write --seeds 3..3"
     assert fault("base: {seed: 1}", "seed=3", seeds="0..1") == f"{beside}keep --seeds"
 
@@ -146,7 +147,7 @@ def test_fewer_seeds_on_the_command_line_shrink_the_choice(plan: Make):
         found = plan(text, **options)
         assert found.select is not None
         assert found.select.seeds == 2
-        assert "select.seeds: 3 lowered to the 2 that there are" in found.notes
+        assert "select.seeds: 3 is lowered to 2, which is the number of seeds" in found.notes
 
 
 def test_smoke_limits_what_the_rows_vary_too(plan: Make):

@@ -64,30 +64,49 @@ def test_it_changes_no_run_and_no_stored_plan_without_it(plan: Make) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("Somebody, table 5", "''", "g.yaml:12: paper.source: needs text of at most 200 letters, got "),
-        ("source: Somebody, table 5", "", "g.yaml:11: paper: lacks source; a paper block has source, columns, rows"),
-        ("GRM: {against", "GMR: {against", "g.yaml:18: paper.rows.GMR: is no row of this grid; did you mean GRM?"),
+        ("Somebody, table 5", "''", "g.yaml:12: paper.source: must be text of at most 200 letters, got "),
+        (
+            "source: Somebody, table 5",
+            "",
+            "g.yaml:11: paper: the key source is missing; the keys of a paper block are source, columns, rows",
+        ),
+        ("GRM: {against", "GMR: {against", "g.yaml:18: paper.rows.GMR: the grid has no such row; did you mean GRM?"),
         (
             "against: plain",
             "against: plane",
-            "is no row under paper.rows; did you mean plain?",
+            "is not a row under paper.rows; did you mean plain?",
         ),
-        ("against: plain", "against: GRM", "g.yaml:18: paper.rows.GRM.against: a row cannot be held against itself"),
-        ("[GRM, plain]", "[GRM, GRM]", "paper.rows.GRM - gating.against: lists GRM twice"),
-        ("[31.8, 13.7]", "[31.8]", "g.yaml:17: paper.rows.plain.figures: has 1 figures for 2 columns; null for none"),
-        ("[31.8, 13.7]", "[31.8, .nan]", "needs a number, null (not published) or one of better, worse, even, got nan"),
+        ("against: plain", "against: GRM", "g.yaml:18: paper.rows.GRM.against: a row cannot be compared with itself"),
+        ("[GRM, plain]", "[GRM, GRM]", "paper.rows.GRM - gating.against: GRM is listed twice"),
+        (
+            "[31.8, 13.7]",
+            "[31.8]",
+            (
+                "g.yaml:17: paper.rows.plain.figures: there are 1 figures for 2 columns; write null where no figure is "
+                "published"
+            ),
+        ),
+        (
+            "[31.8, 13.7]",
+            "[31.8, .nan]",
+            "must be a number, null (not published) or one of better, worse, even, got nan",
+        ),
         (
             "{retrieval: 40.5}",
             "{retreival: 40.5}",
-            "retreival: is no column under paper.columns; did you mean retrieval?",
+            "retreival: there is no such column under paper.columns; did you mean retrieval?",
         ),
-        ("[31.8, 13.7]", "[better, 13.7]", "g.yaml:17: paper.rows.plain: better than which row? give against beside"),
-        ("metric: bits", "metric: bit", "paper.columns.language.metric: needs one of accuracy, value_accuracy,"),
-        ("margin: 0.02", "margin: 0", "paper.columns.retrieval.margin: needs a number above 0, in units of the metric"),
+        ("[31.8, 13.7]", "[better, 13.7]", "g.yaml:17: paper.rows.plain: the figure better compares with another row"),
+        ("metric: bits", "metric: bit", "paper.columns.language.metric: must be one of accuracy, value_accuracy,"),
+        (
+            "margin: 0.02",
+            "margin: 0",
+            "paper.columns.retrieval.margin: must be a number above 0, in units of the metric",
+        ),
         ("margin: 0.02", "marign: 2", "g.yaml:14: paper.columns.retrieval.marign: unknown key; did you mean margin?"),
         ("task.name: [mqar, ar]", "task.nam: mqar", "g.yaml:14: paper.columns.retrieval.where: task.nam: unknown key"),
         ("task.name: [mqar, ar]", "task.name: marq", "did you mean mqar?"),
-        ("unit: perplexity", "better: left", "paper.columns.language.better: needs one of up, down, got"),
+        ("unit: perplexity", "better: left", "paper.columns.language.better: must be one of up, down, got"),
     ],
 )
 def test_faults_are_one_line(fault: Fault, old: str, new: str, message: str) -> None:
@@ -98,14 +117,14 @@ def test_faults_are_one_line(fault: Fault, old: str, new: str, message: str) -> 
 
 @pytest.mark.parametrize("block", ["paper: 3", "paper: {}", "paper: {source: x, columns: {}, rows: {plain: {}}}"])
 def test_a_block_that_is_none_is_refused(fault: Fault, block: str) -> None:
-    assert "needs a mapping" in fault(f"{GRID}{block}\n")
+    assert "must be a mapping" in fault(f"{GRID}{block}\n")
 
 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
         ("rows", [{"name": "GRM", "figures": [1.0], "against": []}], "1 figures for 2 columns"),
-        ("rows", [{"name": "GRM", "figures": [1.0, None], "against": ["x"]}], "held against x"),
+        ("rows", [{"name": "GRM", "figures": [1.0, None], "against": ["x"]}], "compared with x"),
         ("columns", [], "paper.columns"),
     ],
 )

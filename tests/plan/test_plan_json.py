@@ -129,7 +129,7 @@ def test_a_spoilt_plan_is_an_error_of_one_line(plan: Make, spoil: Any):
 
 def test_something_else_entirely():
     for data in ({}, [], None, 3):
-        with pytest.raises(ConfigError, match=r"^plan\.json: is no plan"):
+        with pytest.raises(ConfigError, match=r"^plan\.json: this is not a plan"):
             from_dict(data)  # type: ignore[arg-type]
 
 

@@ -44,7 +44,7 @@ def test_the_base_is_laid_over_and_the_rest_replaced(plan: Make):
     run = next(small.first_runs())
     assert (run.train.steps, run.task.length, run.task.pairs) == (100, 64, (8, 16))
     assert (run.model.dim, run.model.mixer.segment, run.train.batch) == (64, 16, 64)
-    assert small.notes == (NOTE, "select.seeds: 2 lowered to the 1 that there are")
+    assert small.notes == (NOTE, "select.seeds: 2 is lowered to 1, which is the number of seeds")
     assert from_dict(as_dict(small)) == small
 
 
@@ -92,13 +92,13 @@ KEYS = "base, grid, zip, changes, runs, when, exclude, select, seeds"
 @pytest.mark.parametrize(
     ("block", "message"),
     [
-        ("quick:", f"g.yaml:12: quick: needs a mapping with some of {KEYS}, got null"),
-        ("quick: {}", f"g.yaml:12: quick: needs a mapping with some of {KEYS}, got {{}}"),
-        ("quick: [a]", f"g.yaml:12: quick: needs a mapping with some of {KEYS}, got [a]"),
+        ("quick:", f"g.yaml:12: quick: must be a mapping with some of the keys {KEYS}, got null"),
+        ("quick: {}", f"g.yaml:12: quick: must be a mapping with some of the keys {KEYS}, got {{}}"),
+        ("quick: [a]", f"g.yaml:12: quick: must be a mapping with some of the keys {KEYS}, got [a]"),
         ("quick:\n  sedes: [0]", "g.yaml:13: quick.sedes: unknown key; did you mean seeds?"),
-        ("quick:\n  question: y", f"g.yaml:13: quick.question: unknown key; quick has {KEYS}"),
+        ("quick:\n  question: y", f"g.yaml:13: quick.question: unknown key; the keys of quick are {KEYS}"),
         ("quick:\n  train: {steps: 3}", "g.yaml:13: quick.train: unknown key; it belongs under quick.base"),
-        ("quick: {base: 3}", "g.yaml:12: quick.base: needs a mapping of keys to values, got 3"),
+        ("quick: {base: 3}", "g.yaml:12: quick.base: must be a mapping of keys to values, got 3"),
         ("quikc: {}", "g.yaml:12: quikc: unknown key; did you mean quick?"),
     ],
 )
@@ -116,13 +116,15 @@ def test_what_may_not_stand_there(fault: Fault, block: str, message: str, quick:
         ("quick:\n  seeds: 3", "g.yaml:13: seeds: 3 could mean seed 3 or 3 seeds; write [3] or 0..2"),
         (
             "quick:\n  grid:\n    model.mixer.gate: [context, inptu]",
-            'g.yaml:14: model.mixer.gate: needs input | context | none, got "inptu"; did you mean input? '
+            'g.yaml:14: model.mixer.gate: must be input | context | none, got "inptu"; did you mean input? '
             "(cell gate=inptu, batch=32, weight_decay=0.1 and 1 more)",
         ),
         (
             "quick: {base: {task.length: 32}}",
-            "g.yaml:4: task.pairs: 16 pairs and their queries need 4 * 16 = 64 tokens, length is 32; take length 64 or "
-            "at most 8 pairs",
+            (
+                "g.yaml:4: task.pairs: 16 pairs and their queries need 4 * 16 = 64 tokens, but length is 32; take "
+                "length 64 or at most 8 pairs"
+            ),
         ),
     ],
 )
@@ -133,4 +135,6 @@ def test_a_fault_in_it_is_found_whether_it_is_chosen_or_not(fault: Fault, block:
 
 def test_a_select_of_its_own_is_held_to_its_own_seeds(fault: Fault):
     block = "quick: {select: {over: {train.lr: [1e-3]}, seeds: 2}, seeds: [0]}"
-    assert fault(GRID + block, quick=True) == ("g.yaml:12: select.seeds: 2, but there are only 1 seeds; take 1")
+    assert fault(GRID + block, quick=True) == (
+        "g.yaml:12: select.seeds: the choice cannot be made on 2 seeds, because the grid has 1; take 1"
+    )

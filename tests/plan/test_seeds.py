@@ -41,19 +41,19 @@ def test_a_seed_in_the_base_is_the_one_seed(plan: Make):
     [
         ("5", "seeds: 5 could mean seed 5 or 5 seeds; write [5] or 0..4"),
         ("1", "seeds: 1 could mean seed 1 or 1 seeds; write [1] or 0..0"),
-        ("-1", "seeds: needs seeds from 0 to 2147483647, got -1"),
-        ("-1..3", "seeds: needs seeds from 0 to 2147483647, got -1"),
-        ("[-1]", "seeds: needs seeds from 0 to 2147483647, got -1"),
-        ("[2147483648]", "seeds: needs seeds from 0 to 2147483647, got 2147483648"),
-        ("[1, 2, 1]", "seeds: lists 1 twice"),
+        ("-1", "seeds: every seed must be from 0 to 2147483647, got -1"),
+        ("-1..3", "seeds: every seed must be from 0 to 2147483647, got -1"),
+        ("[-1]", "seeds: every seed must be from 0 to 2147483647, got -1"),
+        ("[2147483648]", "seeds: every seed must be from 0 to 2147483647, got 2147483648"),
+        ("[1, 2, 1]", "seeds: seed 1 is listed twice"),
         ("4..1", "seeds: 4..1 counts down; write 1..4"),
-        ("0..1000000000000", "seeds: more than 1000 seeds"),
-        ("[]", "seeds: needs at least one seed, got []"),
-        ("[a]", "seeds: needs a range such as 0..4 or a list such as [0, 1, 2], got [a]"),
-        ("[true]", "seeds: needs a range such as 0..4 or a list such as [0, 1, 2], got [true]"),
-        ("1.5", "seeds: needs a range such as 0..4 or a list such as [0, 1, 2], got 1.5"),
-        ("0..x", 'seeds: needs a range such as 0..4 or a list such as [0, 1, 2], got "0..x"'),
-        ("", "seeds: needs a range such as 0..4 or a list such as [0, 1, 2], got null"),
+        ("0..1000000000000", "seeds: at most 1000 seeds are allowed"),
+        ("[]", "seeds: must have at least one seed, got []"),
+        ("[a]", "seeds: must be a range such as 0..4 or a list such as [0, 1, 2], got [a]"),
+        ("[true]", "seeds: must be a range such as 0..4 or a list such as [0, 1, 2], got [true]"),
+        ("1.5", "seeds: must be a range such as 0..4 or a list such as [0, 1, 2], got 1.5"),
+        ("0..x", 'seeds: must be a range such as 0..4 or a list such as [0, 1, 2], got "0..x"'),
+        ("", "seeds: must be a range such as 0..4 or a list such as [0, 1, 2], got null"),
     ],
 )
 def test_what_seeds_cannot_be(fault: Fault, text: str, message: str):
@@ -72,7 +72,7 @@ def test_what_seeds_cannot_be(fault: Fault, text: str, message: str):
     ],
 )
 def test_the_seed_is_no_axis(fault: Fault, text: str):
-    assert fault(text).endswith("seed: is no axis; list the seeds under seeds, e.g. seeds: 0..4")
+    assert fault(text).endswith("seed: the seed is not an axis; list the seeds under seeds, e.g. seeds: 0..4")
 
 
 def test_seed_0_alone_on_the_command_line():

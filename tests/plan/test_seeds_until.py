@@ -41,7 +41,7 @@ def test_looks_at_the_same_parts_spend_the_same():
 def test_a_choice_is_made_before_the_first_look(plan: Make, fault: Fault):
     text = "select: {{over: {{train.lr: [0.01, 0.1]}}, seeds: {}}}\nseeds: {{until: told, looks: [5, 8]}}"
     assert plan(text.format(2)).first_seeds == (0, 1)
-    assert "there are only 5 seeds" in fault(text.format(6))
+    assert "because the grid has 5" in fault(text.format(6))
 
 
 def test_seeds_of_the_command_line_and_a_smoke_test_are_fixed(plan: Make):
@@ -53,23 +53,29 @@ def test_seeds_of_the_command_line_and_a_smoke_test_are_fixed(plan: Make):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{until: tld}", 'seeds.until: needs told, e.g. {until: told}, got "tld"'),
-        ("{looks: [5]}", "seeds.until: needs told, e.g. {until: told}, got null"),
+        ("{until: tld}", 'seeds.until: must be the word told, as in {until: told}, got "tld"'),
+        ("{looks: [5]}", "seeds.until: must be the word told, as in {until: told}, got null"),
         ("{until: told, look: [5]}", "seeds.look: unknown key; did you mean looks?"),
-        ("{until: told, looks: [8, 5]}", "seeds.looks: needs numbers that increase, got [8, 5]"),
+        ("{until: told, looks: [8, 5]}", "seeds.looks: the numbers must increase, got [8, 5]"),
         (
             "{until: told, looks: [2, 5]}",
-            "seeds.looks: a test needs 3 seeds, the first look has 2; begin with 3 or more",
+            "seeds.looks: the first look has 2 seeds, but a test needs 3; begin with 3 or more",
         ),
-        ("{until: told, looks: []}", "seeds.looks: needs numbers of seeds, e.g. [5, 8, 12, 16, 20], got []"),
-        ("{until: told, looks: [5, 2000]}", "seeds.looks: needs at most 20 looks at up to 1000 seeds"),
-        ("{until: told, looks: [5, 8], shares: [0.05]}", "seeds.shares: needs one for each of the 2 looks, got 1"),
+        (
+            "{until: told, looks: []}",
+            "seeds.looks: must be a list of numbers of seeds, e.g. [5, 8, 12, 16, 20], got []",
+        ),
+        ("{until: told, looks: [5, 2000]}", "seeds.looks: must have at most 20 looks, each at no more than 1000 seeds"),
+        (
+            "{until: told, looks: [5, 8], shares: [0.05]}",
+            "seeds.shares: must have one share for each of the 2 looks, got 1",
+        ),
         (
             "{until: told, looks: [5, 8], shares: [0.05, 0.05]}",
-            "seeds.shares: add up to 0.1, which is more than the error of 0.05 that there is to divide",
+            "seeds.shares: the shares add up to 0.1, which is more than the whole error of 0.05",
         ),
-        ("{until: told, even: 2}", "seeds.even: needs a margin above 0 and below 1, e.g. 0.02, got 2"),
-        ("{until: told, from: -1}", "seeds.from: needs the first seed, a whole number from 0, got -1"),
+        ("{until: told, even: 2}", "seeds.even: must be a margin above 0 and below 1, e.g. 0.02, got 2"),
+        ("{until: told, from: -1}", "seeds.from: must be the first seed, a whole number from 0, got -1"),
     ],
 )
 def test_what_it_cannot_be(fault: Fault, text: str, message: str):

@@ -197,32 +197,41 @@ def test_a_stored_candidate_goes_by_its_stored_ids():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("3", "select: needs a mapping with over, by and seeds, got 3"),
-        ("{}", "select.over: is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}"),
-        ("{over: {}}", "select.over: is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}"),
-        ("{over: {train.lr: []}}", "select.over: train.lr: needs at least one value, got []"),
-        ("{over: [a]}", "select.over: needs a mapping of keys to lists, got [a]"),
-        ("{over: {model.mixer: [{}]}}", "select.over: model.mixer: is a mapping of keys; choose among values of one"),
+        ("3", "select: must be a mapping with over, by and seeds, got 3"),
+        ("{}", "select.over: this block is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}"),
+        ("{over: {}}", "select.over: this block is empty; list values to choose from, e.g. {train.lr: [1e-3, 1e-2]}"),
+        ("{over: {train.lr: []}}", "select.over: train.lr: must have at least one value, got []"),
+        ("{over: [a]}", "select.over: must be a mapping of keys to lists, got [a]"),
+        (
+            "{over: {model.mixer: [{}]}}",
+            "select.over: model.mixer: this is a mapping of keys; choose among the values of one key",
+        ),
         *(
             (
                 f"{{over: {{{path}: [{values}]}}}}",
-                f"select.over: {path}: changes the test, so every cell would choose the easiest; vary it under grid",
+                (
+                    f"select.over: {path}: this key changes the test, so that every cell would choose the easiest "
+                    "test; vary it under grid"
+                ),
             )
             for path, values in (("task.pairs", "4, 8"), ("task.name", "mqar"), ("task", "{}"), ("eval.test", "8, 16"))
         ),
         (
             "{over: {train.lr: [1.0]}, by: test.accuracy}",
-            'select.by: needs valid.accuracy or valid.loss, got "test.accuracy"; '
-            "test is for the table, choose on valid",
+            'select.by: must be valid.accuracy or valid.loss, got "test.accuracy"; '
+            "test is for the table, so choose on valid",
         ),
         (
             "{over: {train.lr: [1.0]}, by: accuracy}",
-            'select.by: needs valid.accuracy or valid.loss, got "accuracy"; did you mean valid.accuracy?',
+            'select.by: must be valid.accuracy or valid.loss, got "accuracy"; did you mean valid.accuracy?',
         ),
-        ("{over: {train.lr: [1.0]}, by: 3}", "select.by: needs valid.accuracy or valid.loss, got 3"),
-        ("{over: {train.lr: [1.0]}, seeds: 0}", "select.seeds: needs a number of seeds, at least 1, got 0"),
-        ("{over: {train.lr: [1.0]}, seeds: 0..1}", 'select.seeds: needs a number of seeds, at least 1, got "0..1"'),
-        ("{over: {train.lr: [1.0]}, seeds: 4}", "select.seeds: 4, but there are only 3 seeds; take 3"),
+        ("{over: {train.lr: [1.0]}, by: 3}", "select.by: must be valid.accuracy or valid.loss, got 3"),
+        ("{over: {train.lr: [1.0]}, seeds: 0}", "select.seeds: must be a number of seeds, at least 1, got 0"),
+        ("{over: {train.lr: [1.0]}, seeds: 0..1}", 'select.seeds: must be a number of seeds, at least 1, got "0..1"'),
+        (
+            "{over: {train.lr: [1.0]}, seeds: 4}",
+            "select.seeds: the choice cannot be made on 4 seeds, because the grid has 3; take 3",
+        ),
     ],
 )
 def test_a_wrong_select_is_a_line(fault: Fault, text: str, message: str):
@@ -241,4 +250,4 @@ def test_a_wrong_select_is_a_line(fault: Fault, text: str, message: str):
 )
 def test_a_key_cannot_be_chosen_and_varied(fault: Fault, rows: str):
     message = fault(f"select: {{over: {{train.lr: [1.0, 2.0]}}}}\n{rows}")
-    assert message == "g.yaml:1: select.over: train.lr: is varied as well (g.yaml:2); keep one"
+    assert message == "g.yaml:1: select.over: train.lr: this key is varied as well (g.yaml:2); keep one"

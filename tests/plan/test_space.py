@@ -112,7 +112,9 @@ def test_lists_and_mappings_are_choices_by_their_text(space) -> None:
         "model.mixer": texts, "model.pattern": ("[mixer, attention]", "[attention]"), "train.stop_at": (None, 0.9),
     }  # fmt: skip
     assert found.point({"model.mixer": texts[1]}).runs[0].model.mixer.name == "attention"
-    assert "trial 0 is the base except for model.mixer: the axis does not have the base's value" in found.notes
+    assert (
+        "trial 0 is the base except for model.mixer, because this axis does not contain the base's value" in found.notes
+    )
 
 
 def test_equal_values_are_one_and_noted(space) -> None:
@@ -131,14 +133,14 @@ def test_seeds_and_overrides(space) -> None:
 def test_a_point_that_breaks_a_rule_says_which(space) -> None:
     axes = "{model.mixer.gate: [context, none], model.mixer.aggregate: [grm, soup]}"
     found = space(f"base: {{model.mixer.memory: dla}}\nspace: {axes}")
-    with pytest.raises(ConfigError, match="soup mixes weights, and without a gate"):
+    with pytest.raises(ConfigError, match="soup sums the weight matrices of memories, and with gate none"):
         found.point({"model.mixer.gate": "none", "model.mixer.aggregate": "soup"})
     assert len(found.listed()) == 3
 
 
 def test_excluded_points_are_refused_and_not_listed(space) -> None:
     found = space("space: {model.dim: [8, 16], train.lr: [1e-3, 1e-2]}\nexclude: [{model.dim: 8, train.lr: 1e-3}]")
-    with pytest.raises(ConfigError, match="exclude: leaves no cell"):
+    with pytest.raises(ConfigError, match="exclude: every cell is excluded; leave at least one"):
         found.point({"model.dim": 8, "train.lr": 0.001})
     assert len(found.listed()) == 3
 
@@ -149,36 +151,39 @@ def test_what_two_searches_differ_in(space) -> None:
     assert changes(first, space(MC, sampler="random", pruner="median").describe()) == []
     other = space(MC.replace("[linear, titans]", "[linear]").replace("dim: 16", "dim: 8"), repeats=2).describe()
     assert changes(first, other) == [
-        "seeds was [0], is [0, 1]",
-        "space model.mixer.memory was [linear, titans], is [linear]",
-        "base model.dim was 16, is 8",
+        "seeds was [0], now it is [0, 1]",
+        "space model.mixer.memory was [linear, titans], now it is [linear]",
+        "base model.dim was 16, now it is 8",
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "s.yaml: is empty; a space has question, base, space"),
-        ("- a", "s.yaml: needs a mapping at the top, got [a]"),
-        ("space: {}", "s.yaml:1: space: is empty"),
-        ("base: {}", "space: is empty; give it something to search"),
+        ("", "s.yaml: the file is empty; the keys of a space are question, base, space"),
+        ("- a", "s.yaml: the file must be a mapping, got [a]"),
+        ("space: {}", "s.yaml:1: space: this block is empty"),
+        ("base: {}", "space: this block is empty; give it a key to search"),
         ("spaces: {train.lr: [1]}", "s.yaml:1: spaces: unknown key; did you mean space?"),
-        ("grid: {train.lr: [1]}", "s.yaml:1: grid: unknown key; it is for mclab ablate --grid; a search has space"),
+        (
+            "grid: {train.lr: [1]}",
+            "s.yaml:1: grid: unknown key; it is for mclab ablate --grid; a search has the key space",
+        ),
         ("seeds: 0..3", "s.yaml:1: seeds: unknown key; write repeats: N, and seed under base"),
         ("train.lr: [1]", "s.yaml:1: train.lr: unknown key; it belongs under base, or under space to be searched"),
-        ("space: [1]", "s.yaml:1: space: needs a mapping of keys to values, got [1]"),
+        ("space: [1]", "s.yaml:1: space: must be a mapping of keys to values, got [1]"),
         ("space: {train.lrr: [1]}", "s.yaml:1: space: train.lrr: unknown key; did you mean train.lr?"),
         ("space: {train.lrr: {low: 1, high: 2}}", "s.yaml:1: space: train.lrr: unknown key; did you mean train.lr?"),
         (
             "space:\n  train.lr: 0.1",
-            "s.yaml:2: space: train.lr: needs a list of values or {low: ..., high: ...}, got 0.1",
+            "s.yaml:2: space: train.lr: must be a list of values or {low: ..., high: ...}, got 0.1",
         ),
-        ("space:\n  train.lr: []", "s.yaml:2: space: train.lr: needs at least one value, got []"),
-        ("space:\n  train.lr: {low: 1}", "s.yaml:2: space: train.lr: has no high"),
+        ("space:\n  train.lr: []", "s.yaml:2: space: train.lr: must have at least one value, got []"),
+        ("space:\n  train.lr: {low: 1}", "s.yaml:2: space: train.lr: high is missing"),
         ("space:\n  train.lr: {low: 1, high: 2, lgo: true}", "space.train.lr.lgo: unknown key; did you mean log?"),
         (
             "space: {train.lr: [1]}\npruner: median\nrepeats: 3",
-            "pruner: median judges one run, and a trial has 3 seeds; take none, or repeats 1",
+            "pruner: median can judge only one run, but a trial has 3 seeds; take none, or repeats 1",
         ),
         ("space:\n  train.lr: {low: 1, hgih: 2}", "s.yaml:2: space.train.lr.hgih: unknown key; did you mean high?"),
         (
@@ -187,46 +192,61 @@ def test_what_two_searches_differ_in(space) -> None:
         ),
         (
             "space:\n  train.lr:\n    low: -1\n    high: 1",
-            "s.yaml:3: space: train.lr: needs float > 0, <= 1e+30, got -1",
+            "s.yaml:3: space: train.lr: must be float > 0, <= 1e+30, got -1",
         ),
         ("space: {train.weight_decay: {low: 0, high: 1, log: true}}", "low 0.0 has no logarithm; take one above 0"),
-        ("space: {train.lr: {low: 1, high: 2, log: yes}}", 'log: needs true or false, got "yes"'),
-        ("space: {model.dim: {low: 8, high: 16, log: true, step: 4}}", "has log and step, which exclude each other"),
-        ("space: {model.dim: {low: 8, high: 30, step: 8}}", "high 30 is on no step of 8 from 8; take 24 or 32"),
-        ("space: {model.dim: {low: 8, high: 16, step: 0.5}}", "step: needs a whole number above 0, got 0.5"),
-        ("space: {model.dim: {low: 8.5, high: 16}}", "model.dim: needs int >= 1, <= 65536, got 8.5"),
-        ("space: {model.mixer.gate: {low: a, high: b}}", "model.mixer.gate: needs context | input | none"),
+        ("space: {train.lr: {low: 1, high: 2, log: yes}}", 'log: must be true or false, got "yes"'),
+        ("space: {model.dim: {low: 8, high: 16, log: true, step: 4}}", "a range cannot have both log and step"),
+        (
+            "space: {model.dim: {low: 8, high: 30, step: 8}}",
+            "high 30 cannot be reached from 8 in steps of 8; take 24 or 32",
+        ),
+        ("space: {model.dim: {low: 8, high: 16, step: 0.5}}", "step: must be a whole number above 0, got 0.5"),
+        ("space: {model.dim: {low: 8.5, high: 16}}", "model.dim: must be int >= 1, <= 65536, got 8.5"),
+        ("space: {model.mixer.gate: {low: a, high: b}}", "model.mixer.gate: must be context | input | none"),
         (
             "space:\n  model.mixer.gate: [context, inptu]",
-            'needs input | context | none, got "inptu"; did you mean input?',
+            'must be input | context | none, got "inptu"; did you mean input?',
         ),
-        ("space: {task.length: [16, 32]}", "s.yaml:1: space: task.length: changes the test, so the easiest would win"),
+        (
+            "space: {task.length: [16, 32]}",
+            "s.yaml:1: space: task.length: this key changes the test, so that the easiest test would win",
+        ),
         ("space: {eval.every: [16, 32]}", "changes the test"),
-        ("space: {seed: [0, 1]}", "s.yaml:1: space: seed: is no axis; write repeats: N, and seed under base"),
+        (
+            "space: {seed: [0, 1]}",
+            "s.yaml:1: space: seed: the seed is not an axis; write repeats: N, and seed under base",
+        ),
         ("space: {train.lr: [1, 2], train.lr: [3]}", "given twice, on line 1"),
         (
             "space: {model.mixer: [{gate: input}], model.mixer.gate: [context]}",
-            "model.mixer.gate: is set by model.mixer and",
+            "model.mixer.gate: both model.mixer and",
         ),
-        ("space: {train.lr: [1]}\nobjective: test.accuracy", "s.yaml:2: objective: needs one of valid.accuracy"),
+        ("space: {train.lr: [1]}\nobjective: test.accuracy", "s.yaml:2: objective: must be one of valid.accuracy"),
         ("space: {train.lr: [1]}\nobjective: valid.acuracy", "did you mean valid.accuracy?"),
-        ("space: {train.lr: [1]}\nobjective: params", "the first must be valid.accuracy or valid.loss, got params"),
-        ("space: {train.lr: [1]}\nobjective: [valid.loss, valid.accuracy]", "the second is a cost"),
-        ("space: {train.lr: [1]}\nobjective: []", "objective: needs one metric or two, got []"),
-        ("space: {train.lr: [1]}\nrepeats: 0", "s.yaml:2: repeats: needs a number of seeds from 1 to 100, got 0"),
+        (
+            "space: {train.lr: [1]}\nobjective: params",
+            "the first metric must be valid.accuracy or valid.loss, got params",
+        ),
+        ("space: {train.lr: [1]}\nobjective: [valid.loss, valid.accuracy]", "the second metric must be a cost"),
+        ("space: {train.lr: [1]}\nobjective: []", "objective: must be one metric or two, got []"),
+        ("space: {train.lr: [1]}\nrepeats: 0", "s.yaml:2: repeats: must be a number of seeds from 1 to 100, got 0"),
         (
             "space: {train.lr: [1]}\nsampler: tpr",
-            's.yaml:2: sampler: needs one of tpe, random, gp, cmaes, qmc, grid, got "tpr"',
+            's.yaml:2: sampler: must be one of tpe, random, gp, cmaes, qmc, grid, got "tpr"',
         ),
-        ("space: {train.lr: [1]}\nquestion: 3", "question: needs text, got 3"),
+        ("space: {train.lr: [1]}\nquestion: 3", "question: must be text, got 3"),
         ("space: {train.lr: [1]}\nbase: {model.dim: 3, model.heads: 2}", "model.heads"),
         ("space: {train.lr: [1]}\nbase:\n  model.dmi: 3", "s.yaml:3: model.dmi: unknown key"),
         (
             "space: {train.lr: [1]}\nbase:\n  model.mixer: titans\n  model.mixer.memory: dla",
-            "s.yaml:4: model.mixer.memory: titans has titans there; write a mapping for another",
+            "s.yaml:4: model.mixer.memory: mixer titans sets this key to titans; for another value write a mapping",
         ),
-        ("space: {train.lr: [1]}\nwhen: {train.lr: {train.lr: 1}}", "its condition asks for the key itself"),
-        ("space: {train.lr: {low: 1, high: 2}}\nsampler: grid", "grid needs a list or steps for train.lr"),
+        (
+            "space: {train.lr: [1]}\nwhen: {train.lr: {train.lr: 1}}",
+            "the condition of this key depends on the key itself",
+        ),
+        ("space: {train.lr: {low: 1, high: 2}}\nsampler: grid", "grid needs a list of values or a step for train.lr"),
     ],
 )
 def test_a_fault_is_a_line_with_its_place(fault, text: str, said: str) -> None:
@@ -236,7 +256,9 @@ def test_a_fault_is_a_line_with_its_place(fault, text: str, said: str) -> None:
 
 
 def test_an_override_of_an_axis_is_refused(fault) -> None:
-    assert fault(MC, "train.lr=0.1") == "train.lr=0.1: train.lr: s.yaml:13 varies train.lr; edit the file instead"
+    assert fault(MC, "train.lr=0.1") == (
+        "train.lr=0.1: train.lr: this key cannot be set here, because s.yaml:13 varies train.lr; edit the file instead"
+    )
 
 
 def test_a_condition_that_nothing_varies_is_warned_of(space) -> None:
@@ -257,13 +279,16 @@ def test_a_condition_that_never_holds_and_rules_that_leave_nothing_are_warned_of
     found = space(f"{text}\nwhen: {{model.mixer.k: {{model.mixer.aggregate: ssc}}}}")
     assert found.warnings == ("when: the condition of model.mixer.k holds at no point of the space",)
     found = space("space: {train.lr: [1e-3, 1e-2]}\nexclude: [{train.lr: [1e-3, 1e-2]}]")
-    assert found.warnings == ("the rules between keys leave no point at all",)
+    assert found.warnings == ("the rules between keys allow no point of the space",)
 
 
 def test_a_pruner_that_has_nothing_to_look_at_is_warned_of(space) -> None:
     text = "space: {train.lr: [1e-3, 1e-2]}\npruner: median\nbase: {train.steps: 100}"
     assert space(text).warnings == ()
-    line = "pruner: the first evaluation on valid is after eval.every 100 of train.steps 100: nothing is pruned"
+    line = (
+        "pruner: nothing is pruned, because the first evaluation on valid is at step 100 (eval.every) of train.steps "
+        "100"
+    )
     assert space(text, "eval.every=100").warnings == (line,)
     assert space(text.replace("median", "none"), "eval.every=100").warnings == ()
 
@@ -279,7 +304,7 @@ def test_trials_as_plain_data_and_back() -> None:
         "s", None, axes, (Objective("valid.accuracy", "maximize"),), (0,), 4, (trial(0, 0.5), failed), {"a": {"b": 1.0}}
     )
     assert from_dict(as_dict(found)) == found
-    with pytest.raises(ConfigError, match=r"x\.json: holds no trials of mclab"):
+    with pytest.raises(ConfigError, match=r"x\.json: these are not trials of mclab"):
         from_dict({}, "x.json")
 
 

@@ -47,5 +47,5 @@ def test_spoilt_trials_are_an_error_of_one_line(part: str | None, changes: dict[
     )
     assert from_dict(data).trials
     (data[part][0] if part else data).update(changes)
-    with pytest.raises(ConfigError, match=r"^x\.json: holds no trials of mclab \(.*\)$"):
+    with pytest.raises(ConfigError, match=r"^x\.json: these are not trials of mclab \(.*\)$"):
         from_dict(data, "x.json")

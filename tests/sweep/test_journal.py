@@ -83,7 +83,7 @@ def test_what_no_search_writes_beside_a_trial_is_a_line(here: Path, training: Fa
     fine(*words)
     path = here / "o" / "journal.log"
     path.write_text(re.sub(r'"test.accuracy": ?[0-9.]+', '"test.accuracy": "much"', path.read_text()))
-    one_line(mclab(*words), "trial 0 of the study: is no trial of mclab (metrics.test.accuracy: ")
+    one_line(mclab(*words), "trial 0 of the study: this is not a trial of mclab (metrics.test.accuracy: ")
 
 
 def test_a_place_that_cannot_be_written_is_a_line(tmp_path: Path) -> None:

@@ -58,12 +58,12 @@ def test_a_missing_driver_is_said_before_the_first_trial(here: Path, monkeypatch
     [
         (
             ("--sampler", "tpee"),
-            '--sampler: needs one of tpe, random, gp, cmaes, qmc, grid, got "tpee"; did you mean tpe?',
+            '--sampler: must be one of tpe, random, gp, cmaes, qmc, grid, got "tpee"; did you mean tpe?',
         ),
-        (("--pruner", "wilcoxon"), '--pruner: needs one of none, median, got "wilcoxon"'),
+        (("--pruner", "wilcoxon"), '--pruner: must be one of none, median, got "wilcoxon"'),
         (("--storage", "mysql://x/y"), "--storage: 'mysql://x/y' names no storage; write postgresql://"),
         (("--storage", "postgresql://u:secret@127.0.0.1:1/db"), "--storage: postgresql://u:***@127.0.0.1:1/db: "),
-        (("--sampler", "grid"), "sampler: grid needs a list or steps for train.lr"),
+        (("--sampler", "grid"), "sampler: grid needs a list of values or a step for train.lr"),
     ],
 )
 def test_what_is_asked_for_wrongly_is_a_line(
@@ -76,8 +76,8 @@ def test_what_is_asked_for_wrongly_is_a_line(
 def test_one_objective_is_all_that_some_can_do(here: Path, training: FakeTraining) -> None:
     text = f"{BASE}\nspace:\n  train.lr: [1.0e-3, 1.0e-2]\nobjective: [valid.accuracy, params]\n"
     path = space_file(here, text)
-    one_line(mclab(*words(path, "--trials", 3, "--sampler", "cmaes")), "cmaes searches for one objective")
-    one_line(mclab(*words(path, "--trials", 3, "--pruner", "median")), "median judges one objective")
+    one_line(mclab(*words(path, "--trials", 3, "--sampler", "cmaes")), "cmaes can search for only one objective")
+    one_line(mclab(*words(path, "--trials", 3, "--pruner", "median")), "median can judge only one objective")
     for name in ("gp", "random", "qmc"):
         fine(*words(path, "--trials", 3, "--sampler", name, "--study", name))
 

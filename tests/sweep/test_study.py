@@ -166,9 +166,9 @@ def test_another_space_is_told_apart_and_a_new_study_is_offered(where: Where, tm
         shared(where(), a_space(tmp_path, other))
     text = str(caught.value)
     assert "study s searches another space: " in text
-    assert "space train.lr was 0.001 to 0.1 (log), is 0.001 to 1.0 (log)" in text
-    assert "space model.mixer.aggregate was [grm, ssc], is [ssc]" in text
-    assert "base task.length was 16, is 32" in text
+    assert "space train.lr was 0.001 to 0.1 (log), now it is 0.001 to 1.0 (log)" in text
+    assert "space model.mixer.aggregate was [grm, ssc], now it is [ssc]" in text
+    assert "base task.length was 16, now it is 32" in text
     assert text.endswith("--study s-2")
     shared(where(), a_space(tmp_path, other), name="s-2")
     shared(where(), a_space(tmp_path, sampler="tpe", pruner="median"))  # how one searches is no part of it
@@ -197,7 +197,7 @@ def test_a_changed_base_under_a_conditional_axis_is_noticed(tmp_path: Path) -> N
     text = f"{BASE}\nspace:\n  model.mixer.gate: [context, none]\n  train.lr: [1.0e-3, 1.0e-2]\n"
     text += "when: {train.lr: {model.mixer.gate: none}}\n"
     shared(journal(tmp_path), a_space(tmp_path, text))
-    with pytest.raises(ConfigError, match=r"base train\.lr was [0-9.]+, is 0\.02"):
+    with pytest.raises(ConfigError, match=r"base train\.lr was [0-9.]+, now it is 0\.02"):
         shared(journal(tmp_path), a_space(tmp_path, text.replace("steps: 4", "steps: 4, lr: 0.02")))
 
 

@@ -53,5 +53,5 @@ def test_a_space_without_a_sequence_for_the_split_is_refused():
         return (torch.zeros_like(rows),)  # 0 belongs to train
 
     assert settle(stuck, 3, 1, "train", CPU)[0].tolist() == [0, 0, 0]
-    with pytest.raises(ValueError, match="3 test samples found no sequence of their own in 256 attempts"):
+    with pytest.raises(ValueError, match="for 3 samples of test no new sequence was found in 256 attempts"):
         settle(stuck, 3, 1, "test", CPU)

@@ -90,5 +90,5 @@ def test_domains_seeds_samples_and_forks_never_share_a_key():
 
 @pytest.mark.parametrize(("seeds", "start", "count"), [([], 0, 1), ([0], -1, 1), ([0], 0, 0)])
 def test_an_empty_range_is_refused(seeds, start, count):
-    with pytest.raises(ValueError, match="needs seeds"):
+    with pytest.raises(ValueError, match="there must be seeds"):
         sample_keys("a", seeds, start, count, CPU)

@@ -57,7 +57,7 @@ def test_the_hash_is_a_key_and_another_text_is_another_run(folder: Path) -> None
     files.cache_clear()
     assert run_id(run(folder)) != run_id(first)
     text._text.cache_clear()
-    with pytest.raises(ValueError, match=r"sha256: corpus .* has the hash [0-9a-f]{12}…, the run was planned with"):
+    with pytest.raises(ValueError, match=r"sha256: corpus .* has the hash [0-9a-f]{12}…, but the run was planned with"):
         text.batch(first.task, [0], "train", 0, 1, "cpu")
 
 
@@ -79,8 +79,8 @@ def test_by_default_it_is_this_pythons_standard_library() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"corpus": "nowhere"}, "task.corpus: nowhere: there is no such file or folder"),
-        ({"length": 3000}, "bytes, and its smallest part 1,200, where length 3000 needs 3,001; take more text"),
+        ({"corpus": "nowhere"}, "task.corpus: there is no file or folder nowhere"),
+        ({"length": 3000}, "bytes, and its smallest part has 1,200, but length 3000 needs 3,001; take more text"),
         ({"vocab": 300}, "task.vocab"),
         ({"corpus": 3}, "task.corpus"),
         ({"sha256": "abc"}, "task.sha256"),
@@ -94,7 +94,7 @@ def test_what_is_wrong_is_one_line(folder: Path, keys: dict[str, object], messag
 
 def test_an_empty_folder_holds_no_text(tmp_path: Path) -> None:
     files.cache_clear()
-    with pytest.raises(ConfigError, match="holds no text"):
+    with pytest.raises(ConfigError, match="contains no text"):
         run(tmp_path)
 
 

@@ -148,16 +148,18 @@ def spoilt(path: Path, how: str) -> None:
 CHANGED = "does not match its checksum (sha256): something in it has changed since it was written"
 REASONS = {
     **dict.fromkeys(("another value", "another step, unsigned", "no checksum"), CHANGED),
-    **dict.fromkeys(("empty", "torn", "torn at the end", "no safetensors"), "is torn or no safetensors file"),
-    "another run's": "is of run_id 0000000000000000, not ",
-    "of another science": "is of science 0, not ",
-    "of another mclab": f"is of mclab 0.0.1, not {mclab.__version__}",
-    "of another step": "is of step 14, not 7",
-    "of another torch": "is of torch 1.0, not ",
-    "of another device": "is of device cuda, not cpu",
-    **dict.fromkeys(("no curve",), "is not mclab's"),
-    "no facts": "is of run_id None, not ",
-    **dict.fromkeys(("another shape", "no moments"), "holds other mean than this model's"),
+    **dict.fromkeys(
+        ("empty", "torn", "torn at the end", "no safetensors"), "it is incomplete, or not a safetensors file"
+    ),
+    "another run's": "it was written with run_id 0000000000000000, but this run has ",
+    "of another science": "it was written with science 0, but this run has ",
+    "of another mclab": f"it was written with mclab 0.0.1, but this run has {mclab.__version__}",
+    "of another step": "it was written with step 14, but this run has 7",
+    "of another torch": "it was written with torch 1.0, but this run has ",
+    "of another device": "it was written with device cuda, but this run has cpu",
+    **dict.fromkeys(("no curve",), "it is not a checkpoint of mclab"),
+    "no facts": "it was written with run_id None, but this run has ",
+    **dict.fromkeys(("another shape", "no moments"), "its tensor mean does not fit this model"),
 }
 
 
@@ -172,8 +174,7 @@ def test_what_does_not_fit_is_told_and_the_run_starts_over(
     found = trained(runs, tmp_path)
     assert_same(found, trained(runs, None))
     (remark,) = found[0].provenance["remarks"]
-    assert remark.startswith(f"{path}: {REASONS[how]}")
-    assert remark.endswith("; started over")
+    assert remark.startswith(f"training started over, because {path} cannot be used: {REASONS[how]}")
     assert "resumed_at" not in found[0].provenance
     (good,) = tmp_path.iterdir()  # stands in its place
     assert read(good)[1]["step"] == 14
@@ -184,7 +185,9 @@ def test_a_foreign_safetensors_file_is_not_taken(tmp_path: Path) -> None:
     path = checkpoint(tmp_path, run_id(runs[0]), 3)
     save_file({"values": torch.zeros(3)}, path)
     (found,) = trained(runs, tmp_path)
-    assert found.provenance["remarks"] == [f"{path}: is not mclab's; started over"]
+    assert found.provenance["remarks"] == [
+        f"training started over, because {path} cannot be used: it was not written by mclab"
+    ]
     assert load_file(path)["values"].shape == (3,)
 
 
@@ -198,12 +201,14 @@ def test_a_pack_resumes_together_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     checkpoint(tmp_path, run_id(runs[0]), 4).write_bytes(early)
     found = trained(runs, tmp_path)
     assert_same(found, whole)
-    told = "the checkpoints of the runs that train together are of different steps; started over"
+    told = "training started over, because the checkpoints of the runs that train together are of different steps"
     assert [outcome.provenance["remarks"] for outcome in found] == [[told]] * 2
     checkpoint(tmp_path, run_id(runs[0]), 20).unlink()
     found = trained(runs, tmp_path)
     assert_same(found, whole)
-    assert found[0].provenance["remarks"] == ["1 of the 2 runs that train together have no checkpoint; started over"]
+    assert found[0].provenance["remarks"] == [
+        "training started over, because 1 of the 2 runs that train together have no checkpoint"
+    ]
 
 
 def test_a_kill_in_the_middle_of_a_write_leaves_the_checkpoint_before(
@@ -265,7 +270,9 @@ def test_a_disk_that_is_full_costs_the_checkpoint_and_not_the_run(
         patched.setattr(os, "replace", full)
         found = trained(runs, tmp_path)
     assert_same(found, trained(runs, None))
-    assert found[0].provenance["remarks"] == [f"no checkpoint in {tmp_path}: No space left on device"]
+    assert found[0].provenance["remarks"] == [f"no checkpoint was written to {tmp_path}: No space left on device"]
     assert list(tmp_path.iterdir()) == []
     found = trained(runs, tmp_path / "not" / "there")
-    assert found[0].provenance["remarks"] == [f"no checkpoint in {tmp_path}/not/there: No such file or directory"]
+    assert found[0].provenance["remarks"] == [
+        f"no checkpoint was written to {tmp_path}/not/there: No such file or directory"
+    ]

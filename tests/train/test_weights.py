@@ -80,12 +80,20 @@ def test_what_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
     torn.write_bytes((tmp_path / "two/weights" / f"{names[0]}.safetensors").read_bytes()[:99])
     assert run_id(load_model(tmp_path / "two", f"{names[1][:12].upper()}.json")[1]) == names[1]
     for path, run, told in (
-        (tmp_path / "nowhere", None, "no such file of weights and no such run folder"),
-        (tmp_path / "none", None, "holds no weights; --save-weights keeps them; "),
-        (tmp_path / "two", "x", f"holds no weights of a run that begins with 'x'; e.g. {names[0]}, {names[1]}; --save"),
-        (tmp_path / "two", None, f"holds the weights of 2 runs; give a run id, e.g. {names[0]}"),
-        (torn, None, "is torn or no safetensors file"),
-        (tmp_path / "two/weights" / f"{names[0]}.safetensors", names[1], f"holds the weights of run {names[0]}, not "),
+        (tmp_path / "nowhere", None, "there is no such file of weights and no such run folder"),
+        (tmp_path / "none", None, "this folder has no weights; --save-weights keeps weights; "),
+        (
+            tmp_path / "two",
+            "x",
+            f"no run with weights has an id that begins with 'x'; e.g. {names[0]}, {names[1]}; --save",
+        ),
+        (tmp_path / "two", None, f"this folder has the weights of 2 runs; give a run id, e.g. {names[0]}"),
+        (torn, None, "it is incomplete, or not a safetensors file"),
+        (
+            tmp_path / "two/weights" / f"{names[0]}.safetensors",
+            names[1],
+            f"this file has the weights of run {names[0]}, not ",
+        ),
     ):
         with pytest.raises(ConfigError, match=r"^\S+: ") as caught:
             load_model(path, run)

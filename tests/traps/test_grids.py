@@ -38,7 +38,7 @@ def test_cells_that_differ_in_nothing_are_one_and_said_to_be(here: Path) -> None
     grid = "grid: {model.mixer.gate: [context, input, none], model.mixer.connector: [own, shared]}"
     grid_file(here, with_grid(grid), "g.yaml")
     done = fine("ablate", "--grid", "g.yaml", "--dry-run")
-    assert "6 cells, 4 distinct: gate=input, connector=shared is gate=input, connector=own" in done.out
+    assert "6 cells, 4 distinct: gate=input, connector=shared is the same as gate=input, connector=own" in done.out
     assert "6 cells, 4 distinct; 8 runs; seeds 0, 1" in done.out
 
 

@@ -31,10 +31,16 @@ def test_impossible_tasks_are_refused_with_the_rule_before_anything_is_written(h
     """zoology's bare asserts, mad-lab's numpy error."""
     before = snapshot(here)
     for given, message in (
-        ("task.vocab=8 task.pairs=4", "4 pairs need 4 different keys, vocab 8 has 3; take vocab 10 or at most 3 pairs"),
-        ("task.pairs=17 task.length=64", "need 4 * 17 = 68 tokens, length is 64; take length 68 or at most 16 pairs"),
+        (
+            "task.vocab=8 task.pairs=4",
+            "4 pairs need 4 different keys, but vocab 8 has only 3; take vocab 10 or at most 3 pairs",
+        ),
+        (
+            "task.pairs=17 task.length=64",
+            "need 4 * 17 = 68 tokens, but length is 64; take length 68 or at most 16 pairs",
+        ),
         ("task.length=63", "mqar needs an even length, got 63; take 64"),
-        ("task.distractors=true", "needs filler random, filler is zero"),
+        ("task.distractors=true", "true needs filler random, but filler is zero"),
         ("task.vocab=4 task.length=4 task.pairs=1", "smallest slice holds 2 different ones"),
         ("model.dim=30 model.heads=4", "heads"),
     ):

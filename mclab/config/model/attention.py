@@ -18,11 +18,17 @@ class AttentionMixer(MixerConfig):
 
     name: Literal["attention"] = "attention"
     window: int | None = Field(
-        None, ge=1, le=2**20, description="tokens that a token sees, itself included; null: all before it"
+        None,
+        ge=1,
+        le=2**20,
+        description="number of tokens that a token attends to, itself included; null: all tokens before it",
     )
     rotary: bool | None = Field(None, description="rotate queries and keys; null: as model.position says")
     conv: int | None = Field(
-        None, ge=0, le=4096, description="kernel size of its convolution on q, k and v, 0: none; null: model.conv"
+        None,
+        ge=0,
+        le=4096,
+        description="kernel size of the mixer's own convolution on q, k and v; 0: none; null: as model.conv says",
     )
 
     @property

@@ -27,22 +27,24 @@ class ModelConfig(Strict):
     output head is tied to the embedding."""
 
     dim: int = Field(32, ge=1, le=2**16, description="model width D")
-    layers: int = Field(2, ge=1, le=MOST_NAMES, description="blocks")
-    heads: int = Field(1, ge=1, le=4096, description="heads; K = V = dim / heads")
+    layers: int = Field(2, ge=1, le=MOST_NAMES, description="number of blocks")
+    heads: int = Field(1, ge=1, le=4096, description="number of heads; K = V = dim / heads")
     mlp: int = Field(2, ge=0, le=256, description="hidden width of the SwiGLU MLP in units of dim; 0 leaves it out")
-    position: Position = Field("none", description="rotary on q and k, a learned table on the embedding, or none")
+    position: Position = Field(
+        "none", description="rotary: rotate q and k; learned: add a learned table to the embedding; none: no position"
+    )
     conv: int = Field(
         4, ge=0, le=4096, description="kernel size of the causal depthwise convolution on q, k and v; 0: none"
     )
     mixer: Mixer = Field(
         default_factory=MemoryMixer,
-        description="the sequence mixer, a mapping or a name: a mixer, transformer++, a memory such as titans, or your "
-        "own my_mixers.Mixer",
+        description="the sequence mixer: a name alone (a mixer, transformer++, a memory such as titans, or your own "
+        "my_mixers.Mixer), or a mapping of its keys",
     )
     pattern: Pattern = Field(
         (),
-        description=f"mixer of each layer, cycled, null: mixer in all; names: mixer, {', '.join(forms(layer_heads()))} "
-        "(a memory without caching)",
+        description="names of the layers' mixers, repeated from the start for more layers; null: mixer in all layers; "
+        f"names: mixer, {', '.join(forms(layer_heads()))} (a memory without caching)",
     )
 
     @model_validator(mode="after")
@@ -61,8 +63,8 @@ class ModelConfig(Strict):
         rotated = [name for name, mixer in layers if mixer.rotates(self.position)]
         if rotated and self.head_dim % 2:
             raise ValueError(
-                f"{self._rotated_by(rotated[0])} needs an even head width, dim / heads is {self.head_dim}; "
-                f"take dim {self.dim + self.heads}"
+                f"{self._rotated_by(rotated[0])} needs an even head width, but dim / heads is {self.head_dim}; take "
+                f"dim {self.dim + self.heads}"
             )
         return self
 
@@ -78,13 +80,13 @@ class ModelConfig(Strict):
     @model_validator(mode="after")
     def _mixer_is_used(self) -> "ModelConfig":
         if isinstance(self.mixer, ModuleMixer) and not self.mixer.module:
-            raise ValueError("mixer.module: is missing; name the class, e.g. my_mixers.Mixer")
+            raise ValueError("mixer.module: the class is missing; write its dotted path, e.g. my_mixers.Mixer")
         if MIXER not in self.layer_names and "mixer" in self.model_fields_set:
-            beyond = " but beyond the last layer" if MIXER in self.pattern else ""
+            beyond = " (only names after the last layer are mixer)" if MIXER in self.pattern else ""
             better = ", ".join((*self.pattern[: max(0, self.layers - 1)], MIXER))
             raise ValueError(
-                f"pattern: names no mixer{beyond}, so model.mixer would change nothing; "
-                f"write e.g. [{better}], or leave model.mixer out"
+                f"pattern: no layer is named mixer{beyond}, so that model.mixer would change nothing; write e.g. "
+                f"[{better}], or leave model.mixer out"
             )
         return self
 

@@ -41,67 +41,75 @@ class MemoryMixer(MixerConfig):
 
     name: Literal["memory"] = "memory"
     memory: Memory = Field("linear", description="the update rule; or your own, my_file.Rule")
-    depth: int = Field(2, ge=1, le=8, description=f"{_DEEP}: matrices in the memory, 1 is linear; hidden width 4 K")
+    depth: int = Field(
+        2, ge=1, le=8, description=f"for {_DEEP}: number of matrices in the memory, 1 is linear; hidden width 4 K"
+    )
     chunk: int = Field(
-        16, ge=1, le=2**20, description=f"{_DESCENDING}: tokens that share the state at which gradients are taken"
+        16, ge=1, le=2**20, description=f"for {_DESCENDING}: tokens that share the state at which gradients are taken"
     )
     max_lr: float = Field(
-        1.0, gt=0, le=LARGEST, description=f"{_DESCENDING}: bound on the sum of the step sizes in a chunk"
+        1.0, gt=0, le=LARGEST, description=f"for {_DESCENDING}: upper bound on the sum of the step sizes in a chunk"
     )
     decay_to: DecayTo = Field(
-        "init", description=f"{_DEEP_AND_DECAYING}, depth 2 and more: the weights towards which it decays"
+        "init", description=f"for {_DEEP_AND_DECAYING} of depth 2 and more: the weights towards which the memory decays"
     )
     memory_norm: MemoryNorm = Field(
         "rms",
-        description=f"{_DEEP}, depth 2 and more: rms x + g RMS(MLP(x)), soft g RMS(MLP(x)) with a floor, none MLP(x), "
-        "residual x + MLP(x)",
+        description=f"for {_DEEP} of depth 2 and more: the memory's output; rms: x + g RMS(MLP(x)), "
+        "soft: g RMS(MLP(x)) with a floor, none: MLP(x), residual: x + MLP(x)",
     )
-    segment: int = Field(8, ge=1, le=2**20, description="tokens in a segment")
+    segment: int = Field(8, ge=1, le=2**20, description="number of tokens in a segment")
     segmentation: Segmentation = Field(
-        "constant", description="keep every segment, or buckets of 1, 2, 4, ... segments, or segments of listed lengths"
+        "constant",
+        description="constant: keep the memory of every segment; log: keep one memory for each bucket of 1, 2, 4, ... "
+        "segments; listed: as constant, with segments of the lengths in segment_lengths",
     )
     segment_lengths: SegmentLengths = Field(
         (),
         max_length=2**10,
-        description="segmentation listed: tokens in each segment, in their order; the last repeats",
+        description="for segmentation listed: number of tokens in each segment, in order; the last number repeats",
     )
     aggregate: Annotated[str, OneOf(get_args(Aggregate), or_path=True)] = Field(
-        "grm", description="how a token reads the kept memories and the online one; or your own, my_file.function"
+        "grm", description="how a token reads the kept memories and the online memory; or your own, my_file.function"
     )
     gate: Annotated[str, OneOf(get_args(Gate), or_path=True)] = Field(
         "context",
-        description="what the read weights depend on: token and segment, the token, nothing; or your own, my_file.Gate",
+        description="what the read weights depend on; context: the token and the segment; input: the token; "
+        "none: nothing; or your own, my_file.Gate",
     )
     gate_activation: GateActivation = Field(
         "softmax",
-        description="gate context, input: weights are the softmax or the sigmoid of the logits, or the logits",
+        description="for gate context and input: how logits become weights; identity: the weights are the logits",
     )
     connector: Connector = Field(
-        "own", description="u and q from separate or tied projections; u is what scores segments"
+        "own", description="own: u, which scores segments, has its own projection; shared: u has the projection of q"
     )
     init: Init = Field(
         "restart", description="a segment starts from the initial memory, or from the end of the last segment"
     )
     pool: Pool = Field("mean", description="how a segment's keys become one vector for the context score")
-    pool_of: PoolOf = Field("keys", description="what is pooled: a segment's keys, or the layer's inputs")
+    pool_of: PoolOf = Field("keys", description="what is pooled: the keys of a segment, or the layer's inputs")
     scale: float | None = Field(
-        None, gt=0, le=LARGEST, description="factor on context scores; null: sqrt(K) for the mean of keys, else 1"
+        None, gt=0, le=LARGEST, description="factor on the context scores; null: sqrt(K) for the mean of keys, else 1"
     )
-    k: int = Field(2, ge=1, le=2**20, description="ssc: kept memories that a token reads, besides the online one")
-    renormalise: bool = Field(True, description="ssc: softmax over the chosen memories only")
-    route: Route = Field("annealed", description="ssc: which memories give the choice its gradient in training")
+    k: int = Field(
+        2, ge=1, le=2**20, description="for ssc: number of kept memories that a token reads, besides the online one"
+    )
+    renormalise: bool = Field(True, description="for ssc: compute the softmax over the chosen memories only")
+    route: Route = Field("annealed", description="for ssc: which memories give the choice its gradient in training")
     qk_norm: bool = Field(True, description="L2-normalise queries and keys")
     out_gate: bool = Field(False, description="multiply the output by SiLU of a projection of the input")
-    hybrid: Hybrid = Field("none", description="mal: window attention reads the memory's output; mag: memory gates it")
-    window: int = Field(
-        16, ge=1, le=2**20, description="mal, mag: tokens that the attention sees, the current one included"
+    hybrid: Hybrid = Field(
+        "none", description="mal: window attention reads the memory's output; mag: that output gates the attention"
     )
-    memory_args: Args = Field((), description="a memory of your own: its arguments, e.g. {start: 0.9}")
-    gate_args: Args = Field((), description="a gate of your own: its arguments")
-    aggregate_args: Args = Field((), description="an aggregation of your own: its arguments")
+    window: int = Field(
+        16, ge=1, le=2**20, description="for mal and mag: tokens that the attention sees, the current one included"
+    )
+    memory_args: Args = Field((), description="for a memory of your own: its arguments, e.g. {start: 0.9}")
+    gate_args: Args = Field((), description="for a gate of your own: its arguments")
+    aggregate_args: Args = Field((), description="for an aggregation of your own: its arguments")
     versions: Args = Field(
-        (),
-        description="of your own parts: their `version` where it is not 1, e.g. {memory: 2}; filled in by the plan",
+        (), description="the versions of your own parts that are not 1, e.g. {memory: 2}; filled in by the plan"
     )
 
     @property
@@ -247,8 +255,9 @@ class MemoryMixer(MixerConfig):
     def _soup_is_defined(self) -> "MemoryMixer":
         if self.deep and self.aggregate == "soup" and self.gate == "none":
             raise ValueError(
-                "gate: soup mixes weights, and without a gate their sum over segments is no memory of depth "
-                f"{self.depth}; take gate context or input, aggregate grm, or depth 1"
+                "gate: aggregate soup sums the weight matrices of memories, and with gate none their sum over "
+                f"segments is not a memory of depth {self.depth}; take gate context or input, aggregate grm, or "
+                "depth 1"
             )
         return self
 
@@ -256,8 +265,8 @@ class MemoryMixer(MixerConfig):
     def _listed_lengths_are_given(self) -> "MemoryMixer":
         if self.segmentation == "listed" and not self.segment_lengths:
             raise ValueError(
-                "segment_lengths: segmentation listed needs the lengths; give some, as [8, 16, 40], or take "
-                "segmentation constant"
+                "segment_lengths: segmentation listed needs the lengths of the segments; give them, e.g. "
+                "[8, 16, 40], or take segmentation constant"
             )
         return self
 
@@ -267,12 +276,12 @@ class MemoryMixer(MixerConfig):
             return self
         if not self.trained_scores:
             raise ValueError(
-                f"pool_of: ssc by route hard with gate {self.gate} compares queries with pools, and inputs are no "
-                f"keys; take pool_of keys, another route, or gate context"
+                f"pool_of: aggregate ssc with route hard and gate {self.gate} compares queries with pooled keys, but "
+                "pool_of is inputs; take pool_of keys, another route, or gate context"
             )
         if self.connector == "shared":
             raise ValueError(
-                "pool_of: connector shared compares queries with pools, and inputs are no keys; "
-                "take pool_of keys or connector own"
+                "pool_of: connector shared compares queries with pooled keys, but pool_of is inputs; take pool_of "
+                "keys or connector own"
             )
         return self

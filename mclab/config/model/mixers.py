@@ -31,7 +31,10 @@ def with_name(value: Any) -> Any:
         return value
     name = value.get("name", "memory")
     if isinstance(name, str) and name in RULES:
-        raise ValueError(f"name: {name} is a memory; write {{name: memory, memory: {name}}} or, alone, mixer: {name}")
+        raise ValueError(
+            f"name: {name} is a memory, not a mixer; write {{name: memory, memory: {name}}}, or mixer: {name} if it "
+            "has no other keys"
+        )
     return _from_preset(value) if isinstance(name, str) and name in PRESETS else {**value, "name": name}
 
 
@@ -58,7 +61,10 @@ def _from_preset(value: Mapping[str, Any]) -> dict[str, Any]:
     for key, given in value.items():
         if key != "name" and key in preset and repr(given) != repr(preset[key]):
             right = str(preset[key]).lower()
-            raise ValueError(f"{key}: {value['name']} has {right} there; write name: {preset['name']} for another")
+            raise ValueError(
+                f"{key}: must be {right}, because name is {value['name']}; write name: {preset['name']} for another "
+                "value"
+            )
     return {**value, **preset}
 
 
@@ -70,12 +76,14 @@ def from_name(name: str) -> dict[str, Any]:
     """
     head, slash, number = name.partition("/")
     if head not in _heads():
-        raise ValueError(f"knows no {cut(name)!r}; {_probably(head, tuple(_heads()))}")
+        raise ValueError(f"{cut(name)!r} is not a known mixer; {_probably(head, tuple(_heads()))}")
     key = _number(head)
     if slash and key is None:
-        raise ValueError(f"knows no {cut(name)!r}; {head} takes no number")
+        raise ValueError(f"{cut(name)!r} is not a known mixer; {head} takes no number")
     if slash and not _counts(number, most := _most(head)):
-        raise ValueError(f"knows no {cut(name)!r}; {head}/ wants a whole number from 1 to {most}")
+        raise ValueError(
+            f"{cut(name)!r} is not a known mixer; the number after {head}/ must be a whole number from 1 to {most}"
+        )
     return {**_heads()[head], **({str(key): int(number)} if slash else {})}
 
 
@@ -92,7 +100,7 @@ def _counts(digits: str, most: int) -> bool:
 
 
 def _probably(head: str, heads: tuple[str, ...]) -> str:
-    return did_you_mean(head, heads) or f"it is one of {', '.join(forms(heads))}"
+    return did_you_mean(head, heads) or f"the known ones are {', '.join(forms(heads))}"
 
 
 def _heads() -> Mapping[str, Mapping[str, Any]]:
@@ -150,9 +158,11 @@ def _as_pattern(value: Any) -> Any:
         return ()
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"needs a list of names, one per layer: {', '.join(forms((MIXER, *layer_heads())))}")
+        raise ValueError(f"must be a list of names, one per layer: {', '.join(forms((MIXER, *layer_heads())))}")
     if len(names) > MOST_NAMES:
-        raise ValueError(f"needs at most {MOST_NAMES} names, the most layers that a model has, has {len(names)}")
+        raise ValueError(
+            f"must have at most {MOST_NAMES} names, because a model has at most as many layers, but has {len(names)}"
+        )
     return tuple(map(_checked, names))
 
 
@@ -163,9 +173,11 @@ def _checked(name: str) -> str:
     if name == MIXER:
         return name
     if head in _NOT_IN_PATTERNS:
-        raise ValueError(f"knows no {cut(name)!r}; put {MIXER} and set model.mixer: {{name: {head}}}")
+        raise ValueError(
+            f"{cut(name)!r} cannot be in a pattern; write {MIXER} there and set model.mixer: {{name: {head}}}"
+        )
     if head not in layer_heads():
-        raise ValueError(f"knows no {cut(name)!r}; {_probably(head, (MIXER, *layer_heads()))}")
+        raise ValueError(f"{cut(name)!r} is not a known mixer; {_probably(head, (MIXER, *layer_heads()))}")
     return name_of(layer_mixer(name)) or name
 
 

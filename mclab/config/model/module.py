@@ -18,9 +18,14 @@ class ModuleMixer(MixerConfig):
     module: Path = Field(
         "", description="dotted path of a torch module's class, e.g. my_mixers.Mixer, from the current directory"
     )
-    args: Args = Field((), description="its arguments; dim (or d_model) and length are given where it takes them")
+    args: Args = Field(
+        (), description="arguments of the class; dim (or d_model) and length are added if the class takes them"
+    )
     version: int = Field(
-        1, ge=1, le=10**9, description="raise it when the module's code changes: the run id cannot see code"
+        1,
+        ge=1,
+        le=10**9,
+        description="raise it when the module's code changes, because the run id does not depend on the code",
     )
 
     @property

@@ -20,9 +20,9 @@ class ArTask(TaskConfig):
     vocab: int = Field(
         20, ge=4, le=2**20, description="tokens: 0 separator, keys 1 to vocab/2 - 1, values vocab/2 to vocab - 1"
     )
-    length: int = Field(40, ge=4, le=2**16, description="tokens in a sequence; even, (length - 2) / 2 pairs")
+    length: int = Field(40, ge=4, le=2**16, description="number of tokens in a sequence; even; (length - 2) / 2 pairs")
     loss: Literal["all", "answer"] = Field(
-        "all", description="train on every next token, the answer included, or on the answer only; tests: answer"
+        "all", description="all: train on every next token, also the answer; answer: on the answer only, as tests do"
     )
 
     @model_validator(mode="after")

@@ -19,8 +19,10 @@ class FactsTask(TaskConfig):
     vocab: int = Field(
         64, ge=4, le=2**20, description="tokens: two alphabets of ceil(sqrt(facts)) for keys, then values"
     )
-    length: int = Field(64, ge=2, le=2**16, description="tokens in a sequence; even, a key each two")
-    facts: int = Field(256, ge=2, le=2**24, description="keys of the map, each with its value")
+    length: int = Field(
+        64, ge=2, le=2**16, description="number of tokens in a sequence; even, because each key has two tokens"
+    )
+    facts: int = Field(256, ge=2, le=2**24, description="number of keys in the map, each with its value")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -29,8 +31,8 @@ class FactsTask(TaskConfig):
         if self.values < 2:
             most = ((self.vocab - 2) // 2) ** 2
             raise ValueError(
-                f"facts: {self.facts} keys take {2 * self.base} tokens and two values 2 more, vocab is {self.vocab}; "
-                f"take vocab {2 * self.base + 2} or at most {most} facts"
+                f"facts: {self.facts} keys need {2 * self.base} tokens and two values need 2 more, but vocab is "
+                f"{self.vocab}; take vocab {2 * self.base + 2} or at most {most} facts"
             )
         return self
 

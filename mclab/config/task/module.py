@@ -16,11 +16,16 @@ class ModuleTask(TaskConfig):
 
     name: Literal["module"] = "module"
     vocab: int = Field(64, ge=2, le=2**20, description="tokens: 0 to vocab - 1")
-    length: int = Field(64, ge=1, le=2**16, description="tokens in a sequence")
+    length: int = Field(64, ge=1, le=2**16, description="number of tokens in a sequence")
     module: Path = Field("", description="dotted path of a function or class, e.g. my_tasks.copy")
-    args: Args = Field((), description="its arguments; vocab and length are given where it takes them")
+    args: Args = Field(
+        (), description="arguments of the function or class; vocab and length are added if it takes them"
+    )
     version: int = Field(
-        1, ge=1, le=10**9, description="its `version`, filled in by the plan: the run id cannot see code"
+        1,
+        ge=1,
+        le=10**9,
+        description="the task's `version`, filled in by the plan, because the run id does not depend on the code",
     )
 
     @property

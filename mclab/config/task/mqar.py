@@ -19,14 +19,17 @@ class MqarTask(TaskConfig):
     vocab: int = Field(
         64, ge=4, le=2**20, description="tokens: 0 filler, keys 1 to vocab/2 - 1, values vocab/2 to vocab - 1"
     )
-    length: int = Field(64, ge=4, le=2**20, description="tokens in a sequence; even")
+    length: int = Field(64, ge=4, le=2**20, description="number of tokens in a sequence; even")
     pairs: Annotated[IntMix, Each(1, 2**18)] = Field(
-        (4, 8, 16), description="key-value pairs; a list is a mix, drawn per sequence, each value a slice"
+        (4, 8, 16),
+        description="number of key-value pairs; with a list, each sequence draws one value; each value is a slice",
     )
-    filler: Filler = Field("zero", description="what is between the queries: token 0, or random tokens")
-    distractors: bool = Field(False, description="random filler may repeat a live key (as the original does)")
+    filler: Filler = Field("zero", description="what is between the queries: token 0 (zero), or random tokens")
+    distractors: bool = Field(
+        False, description="random filler may repeat a key of the sequence (as the original does)"
+    )
     spread: Spread = Field(
-        "power", description="where queries are: near the pairs (power law) or anywhere with equal probability"
+        "power", description="where queries are: near the pairs (power law), or anywhere with equal probability"
     )
 
     @model_validator(mode="after")
@@ -36,16 +39,18 @@ class MqarTask(TaskConfig):
         most = self.pairs[-1]
         if 4 * most > self.length:
             raise ValueError(
-                f"pairs: {most} pairs and their queries need 4 * {most} = {4 * most} tokens, length is {self.length}; "
-                f"take length {4 * most} or at most {self.length // 4} pairs"
+                f"pairs: {most} pairs and their queries need 4 * {most} = {4 * most} tokens, but length is "
+                f"{self.length}; take length {4 * most} or at most {self.length // 4} pairs"
             )
         if most > self.vocab // 2 - 1:
             raise ValueError(
-                f"pairs: {most} pairs need {most} different keys, vocab {self.vocab} has {self.vocab // 2 - 1}; "
-                f"take vocab {2 * (most + 1)} or at most {self.vocab // 2 - 1} pairs"
+                f"pairs: {most} pairs need {most} different keys, but vocab {self.vocab} has only "
+                f"{self.vocab // 2 - 1}; take vocab {2 * (most + 1)} or at most {self.vocab // 2 - 1} pairs"
             )
         if self.distractors and self.filler == "zero":
-            raise ValueError("distractors: needs filler random, filler is zero")
+            raise ValueError(
+                "distractors: true needs filler random, but filler is zero; take filler random, or distractors false"
+            )
         return self
 
     @property

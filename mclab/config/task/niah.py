@@ -62,41 +62,49 @@ class NiahTask(TaskConfig):
     """
 
     name: Literal["niah"] = "niah"
-    preset: Preset = Field("niah1", description="gives the keys below that are null")
+    preset: Preset = Field("niah1", description="a task of RULER by its name; it sets those keys below that are null")
     vocab: int = Field(
         64, ge=43, le=2**16, description="tokens: 3 marks, 16 digits; a third of the rest haystack words, then keys"
     )
-    length: int = Field(128, ge=1, le=2**20, description="tokens in a sequence, question and fed answer included")
+    length: int = Field(
+        128, ge=1, le=2**20, description="number of tokens in a sequence, question and fed answer included"
+    )
     depth: Annotated[IntMix, Each(0, 100)] = Field(
         (0, 25, 50, 75, 100),
-        description="place of the asked needle on valid and test, in percent, each a slice; in training anywhere",
+        description="place of the asked needle in valid and test, in percent of the haystack; each depth is a slice; "
+        "in training the place is random",
     )
-    haystack: Haystack | None = Field(None, description="a repeated sentence, a Markov language, or further needles")
-    key: KeyKind | None = Field(None, description="one word, or 32 hexadecimal digits")
-    value: ValueKind | None = Field(None, description="7 decimal digits, or 32 hexadecimal ones")
+    haystack: Haystack | None = Field(
+        None, description="what the haystack is made of: a repeated sentence, a Markov language, or further needles"
+    )
+    key: KeyKind | None = Field(None, description="what a key is: one word, or 32 hexadecimal digits")
+    value: ValueKind | None = Field(None, description="what a value is: 7 decimal digits, or 32 hexadecimal ones")
     needles: int | None = Field(
-        None, ge=1, le=2**16, description="keys in the haystack; the least number where further needles fill it"
+        None, ge=1, le=2**16, description="number of keys in the haystack; with haystack needles, the smallest number"
     )
     values: int | None = Field(
-        None, ge=1, le=2**16, description="values of each key, wanted in the order of their appearance"
+        None,
+        ge=1,
+        le=2**16,
+        description="number of values of each key; all are asked for, in the order of their appearance",
     )
-    asked: int | None = Field(None, ge=1, le=2**16, description="keys that are asked, one after another")
+    asked: int | None = Field(None, ge=1, le=2**16, description="number of keys that are asked, one after another")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         shape = self.shape
         if shape.asked > shape.needles:
             raise ValueError(
-                f"asked: {shape.asked} keys asked, the haystack holds {shape.needles}; "
-                f"take asked {shape.needles} or needles {shape.asked}"
+                f"asked: {shape.asked} keys are asked, but the haystack has only {shape.needles}; take asked "
+                f"{shape.needles} or needles {shape.asked}"
             )
         self._check_length(shape)
         words = key_words(self.vocab)
         if shape.key == "word" and self.keys > words:
             fewer = "a smaller length" if shape.haystack == "needles" else f"at most {words} needles"
             raise ValueError(
-                f"needles: {self.keys} needles need {self.keys} different keys, vocab {self.vocab} has {words}; "
-                f"take vocab {_least_vocab(self.keys)} or {fewer}"
+                f"needles: {self.keys} needles need {self.keys} different keys, but vocab {self.vocab} has only "
+                f"{words}; take vocab {_least_vocab(self.keys)} or {fewer}"
             )
         return self
 
@@ -108,8 +116,8 @@ class NiahTask(TaskConfig):
         fewer = f" or at most {fitting} needles" if fitting >= shape.asked else ""
         total = shape.needles * shape.values
         raise ValueError(
-            f"length: {total} needle{'s' * (total > 1)} of {self.needle_tokens} tokens and {self.question_tokens} of "
-            f"question and fed answer need {least}, got {self.length}; take {least}{fewer}"
+            f"length: {total} needle{'s' * (total > 1)} of {self.needle_tokens} tokens, with {self.question_tokens} "
+            f"tokens of question and fed answer, need length {least}, got {self.length}; take {least}{fewer}"
         )
 
     @property
@@ -185,8 +193,10 @@ class NiahTask(TaskConfig):
             return []
         first, other = twice[0]
         return [
-            f"task.depth: {first} and {other} are one place of the {self.places} at task.length {self.length}, so that "
-            f"their slices are the same; take a larger length or fewer depths"
+            (
+                f"task.depth: depths {first} and {other} fall on the same one of the {self.places} places at "
+                f"task.length {self.length}, so that their slices are the same; take a larger length or fewer depths"
+            )
         ]
 
     @property

@@ -29,7 +29,7 @@ class TextTask(TaskConfig):
 
     name: Literal["text"] = "text"
     vocab: int = Field(256, ge=256, le=256, description="tokens: the 256 bytes")
-    length: int = Field(128, ge=2, le=LONGEST, description="bytes in a sequence")
+    length: int = Field(128, ge=2, le=LONGEST, description="number of bytes in a sequence")
     corpus: str | None = Field(
         None, description="a file, or a folder of files; null: the modules of Python's standard library"
     )
@@ -84,12 +84,12 @@ def files(corpus: str | None) -> tuple[bytes, ...]:
     paths = _modules() if corpus is None else _below(corpus)
     try:
         if (size := sum(path.stat().st_size for path in paths)) > MOST_BYTES:
-            raise ValueError(f"corpus: {corpus} has {size:,} bytes, the most is {MOST_BYTES:,}")
+            raise ValueError(f"corpus: {corpus} has {size:,} bytes, but at most {MOST_BYTES:,} are allowed")
         found = tuple(path.read_bytes() for path in paths)
     except OSError as error:
-        raise ValueError(f"corpus: {corpus}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise ValueError(f"corpus: {corpus} cannot be read: {(error.strerror or str(error)).lower()}") from None
     if not any(found):
-        raise ValueError(f"corpus: {corpus or 'the standard library'}: holds no text")
+        raise ValueError(f"corpus: {corpus or 'the standard library'} contains no text")
     return found
 
 
@@ -103,7 +103,7 @@ def _below(corpus: str) -> list[Path]:
     """The file itself, or every file in the folder and the folders in it; none that is hidden."""
     root = Path(corpus)
     if not root.exists():
-        raise ValueError(f"corpus: {corpus}: there is no such file or folder")
+        raise ValueError(f"corpus: there is no file or folder {corpus}")
     if not root.is_dir():
         return [root]
     known = (path for path in sorted(root.rglob("*")) if path.is_file())
@@ -116,6 +116,6 @@ def _check_size(corpus: str | None, length: int) -> None:
     if least <= length:
         whole = sum(map(len, files(corpus)))
         raise ValueError(
-            f"corpus: {corpus or 'the standard library'} has {whole:,} bytes, and its smallest part {least:,}, where "
-            f"length {length} needs {length + 1:,}; take more text or a smaller length"
+            f"corpus: {corpus or 'the standard library'} has {whole:,} bytes, and its smallest part has {least:,}, "
+            f"but length {length} needs {length + 1:,}; take more text or a smaller length"
         )

@@ -17,7 +17,7 @@ from mclab.tasks.predictors import TrainingSet, predictors
 TESTED = 1024
 Row = Mapping[str, Any]
 #: The error message of a run config whose task is too small for its evaluation sets.
-_TOO_SMALL = re.compile(r"smallest slice holds (\d+) different")
+_TOO_SMALL = re.compile(r"smallest slice has only (\d+) different")
 
 
 def sampled(task: str, overrides: Sequence[str], *, seed: int, split: str, count: int) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ def test_a_slice_that_the_tables_show_beside_the_tasks_own():
         (["lenght=32"], None, "mqar has no key lenght; did you mean length"),
         (["train.steps=3"], None, "train.steps=3: with --run keys of the task alone can be changed"),
         (["weight=3"], None, "weight=3: mqar has no key weight"),
-        (["length"], None, "length: is no override; write key=value"),
+        (["length"], None, "length: this is not an override; write key=value"),
         (["pairs=9"], None, "take length 36 or at most 4 pairs"),
         (["length=[32, 64]"], None, "makes 2 tasks; give each key one value"),
         ([], "pairs=3", "--slice: 'pairs=3' is not one of pairs=1, pairs=2; did you mean pairs="),

@@ -131,7 +131,7 @@ def test_keys_with_and_without_their_room(given: list[str]) -> None:
     [
         (
             {"task": "mqarr"},
-            r"task.name: needs mqar \| ar \| niah \| text \| facts \| module, got .*did you mean mqar?",
+            r"task.name: must be mqar \| ar \| niah \| text \| facts \| module, got .*did you mean mqar?",
         ),
         ({"split": "trian"}, "split: 'trian' is none of train, valid, test"),
         ({"overrides": ["paris=4"]}, "task.paris: unknown key; did you mean task.pairs?"),
