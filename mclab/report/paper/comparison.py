@@ -166,9 +166,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _mark(found: Sequence[tuple[Row, Sequence[str]]], column: Column, scored: bool) -> str | None:
-    """Return the marks of an entry, the most serious first, each with the tasks that it concerns; `None` without
-    any.
-    """
+    """Return the marks of an entry, the most serious first, each with the tasks that it concerns; `None` if none."""
     if not found or not scored:
         return NO_RESULT
     if column.metric in COSTS:

@@ -48,9 +48,7 @@ class Summary:
 
     @property
     def crossed(self) -> bool:
-        """True if changes are crossed with other axes; each combination of the other values then has its own
-        baseline.
-        """
+        """True if changes are crossed with other axes; then each combination of other values has its own baseline."""
         return CHANGE in self.plan.axes
 
     @property
