@@ -39,7 +39,7 @@ def load(folder: str | Path) -> "pl.DataFrame":
     """Return a frame with one row per stored run of a folder: the content of `tables/runs.csv`, read from the records.
 
     If the folder has no plan, the frame holds every record with its keys; the runs of a sweep also have the number of
-    their trial. Raises `ConfigError` where there is no such folder.
+    their trial. Raises `ConfigError` if there is no such folder.
     """
     from importlib import import_module
 
@@ -53,7 +53,7 @@ def load_curves(folder: str | Path) -> "pl.DataFrame":
 
     Columns: `run_id` (as in `load`), `seed` and `step`; `loss`, `grad_norm` and `lr` of training; `valid_accuracy` and
     `valid_loss` over all slices, and again for each slice, with its name in brackets. A curve that is damaged or
-    missing is left out and named on standard error. Raises `ConfigError` where there is no such folder.
+    missing is left out and named on standard error. Raises `ConfigError` if there is no such folder.
     """
     from importlib import import_module
 

@@ -48,7 +48,7 @@ def require_file(path: Path) -> None:
 
 
 def read_whole(path: Path) -> bytes:
-    """The file's bytes. Raises as `require_file` does."""
+    """Return the file's bytes. Raises as `require_file` does."""
     require_file(path)
     return path.read_bytes()
 

@@ -66,14 +66,16 @@ def once(make: Callable[P, Tensor]) -> Callable[P, Tensor]:
 
 
 def holdings() -> list[Tensor]:
-    """All tensors that are kept now. A captured CUDA graph reads these tensors at their addresses, so the code that
-    replays the graph must hold references to them."""
+    """Return all tensors that are kept now. A captured CUDA graph reads these tensors at their addresses, so the code
+    that replays the graph must hold references to them.
+    """
     return list(_store.tensors.values())
 
 
 def _lasts(made: Tensor) -> bool:
-    """Whether the tensor `made` can be kept for later calls. It cannot if it is too large, if it was made during the
-    capture of a CUDA graph (whose memory belongs to the graph), or if torch only traces shapes."""
+    """Return whether the tensor `made` can be kept for later calls. It cannot if it is too large, if it was made during
+    the capture of a CUDA graph (whose memory belongs to the graph), or if torch only traces shapes.
+    """
     if type(made) is not Tensor or made.numel() > LARGEST:
         return False
     return not (made.is_cuda and torch.cuda.is_current_stream_capturing())
@@ -99,7 +101,7 @@ def identity(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 @once
 def ones(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A tensor of the given shape, filled with 1."""
+    """Return a tensor of the given shape, filled with 1."""
     return torch.ones(shape, dtype=dtype, device=device)
 
 

@@ -163,7 +163,8 @@ class MemoryCaching(Module):
     def forward(self, x: Tensor, cache: Cache) -> tuple[Tensor, Cache]: ...
 
     def forward(self, x: Tensor, cache: Cache | None = None) -> Tensor | tuple[Tensor, Cache]:
-        """The outputs [B, T, D] for the inputs `x` [B, T, D]; with `cache`, also the cache after the last token of `x`.
+        """Return the outputs [B, T, D] for the inputs `x` [B, T, D]; with `cache`, also the cache after the last token
+        of `x`.
 
         With `cache`, the tokens of `x` continue the sequences that `cache` holds. The outputs of a whole sequence, of
         the sequence in pieces, and token by token are equal up to rounding. Raises `ValueError` if `x` has a wrong
@@ -182,7 +183,10 @@ class MemoryCaching(Module):
         return y.squeeze(0), replace(cache, past=past)
 
     def empty_cache(self, batch: int) -> Cache:
-        """The cache before the first token. Raises `ValueError` unless `batch` is a whole number of at least 1."""
+        """Return the cache before the first token.
+
+        Raises `ValueError` unless `batch` is a whole number of at least 1.
+        """
         whole("batch", batch, 1)
         return Cache(batch, self.key, HybridPast() if self._hybrid else MemoryPast())
 
@@ -202,7 +206,7 @@ class MemoryCaching(Module):
         initialise(self.mixer, [int(torch.randint(2**62, (), generator=generator, device=place))])
 
     def extra_repr(self) -> str:
-        """The main keys of the layer, without those that have no effect."""
+        """Return the main keys of the layer, without those that have no effect."""
         mixer = self._mixer.canonical()
         told = {"dim": self.config.dim, "heads": self.config.heads, "conv": self.config.conv}
         of_memory = [key for key in ("memory", "aggregate", "gate", "segment") if key not in mixer.inert]
@@ -248,8 +252,9 @@ def _refuse(unknown: Iterable[str]) -> None:
 
 
 def _checked(model: dict[str, Any]) -> ModelConfig:
-    """The checked config of a model with these keys. Raises `ConfigError` (a `ValueError`); each line begins with the
-    argument."""
+    """Return the checked config of a model with these keys. Raises `ConfigError` (a `ValueError`); each line begins
+    with the argument.
+    """
     try:
         return parse_run({"model": model}).model
     except ConfigError as error:

@@ -34,7 +34,7 @@ def without_passwords(text: str) -> str:
 
 
 def _query(found: re.Match[str]) -> str:
-    """The query of an address without its password parameters, whose names may be percent-encoded."""
+    """Return the query of an address without its password parameters, whose names may be percent-encoded."""
     kept = [part for part in found[2].split("&") if not _NAME.fullmatch(unquote(part.partition("=")[0]))]
     return f"{found[1]}?{'&'.join(kept)}" if kept else found[1]
 
@@ -45,5 +45,5 @@ def without_password(word: str) -> str:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """A command as a shell reads it, without passwords."""
+    """Return a command as a shell reads it, without passwords."""
     return shlex.join(map(without_password, words))

@@ -36,7 +36,7 @@ class Inputs(NamedTuple):
 
 
 def advance(layer: CachingLayer, inputs: Inputs, rotary: bool, past: DecodingState) -> tuple[Tensor, DecodingState]:
-    """The outputs [1, B, T, D] of `layer` for tokens that follow `past`, and the decoding state after them.
+    """Return the outputs [1, B, T, D] of `layer` for tokens that follow `past`, and the decoding state after them.
 
     The layer reads the first tokens of a sequence at once, as a whole sequence; it reads later tokens one by one.
     """
@@ -109,7 +109,7 @@ class _Piece:
         return Writer(block, 0, self.memory.begin(state), total)
 
     def _opened(self, now: DecodingState) -> DecodingState:
-        """`now` with an open segment that is not full: a full segment is kept, and the next segment begins."""
+        """Return `now` with an open segment that is not full: a full segment is kept, and the next segment begins."""
         if not now.writers:
             return replace(now, writers=(self._writer(0, self.initial),))
         online = now.writers[-1]
@@ -132,7 +132,7 @@ class _Piece:
         return DecodingState(now.tokens, block, (*growing, begun), kept)
 
     def _kept(self, now: DecodingState, writer: Writer, block: int) -> KeptMemories:
-        """The kept memories and the memory of `writer`, which ends before segment `block`.
+        """Return the kept memories and the memory of `writer`, which ends before segment `block`.
 
         With log segments this memory replaces the smaller buckets that it contains.
         """
@@ -150,7 +150,7 @@ class _Piece:
         return total * factor
 
     def _written(self, now: DecodingState, t: int) -> DecodingState:
-        """`now` after token t of the piece is written into every open memory."""
+        """Return `now` after token t of the piece is written into every open memory."""
         token, writers = self.tokens.at(t), []
         for each in now.writers:
             state = None if each.state is None else self.memory.step(each.state, token)
@@ -184,7 +184,7 @@ class _Piece:
         return AGGREGATES[mixer.aggregate](seen, self.q[:, t : t + 1], gated)
 
     def _scores(self, pools_NGK: Tensor | None, online: Writer, t: int) -> Tensor | None:
-        """The context scores of token t, [G, 1, n]; None where the layer needs no scores."""
+        """Return the context scores of token t, [G, 1, n]; `None` if the layer needs no scores."""
         if self.u is None or online.total is None:
             return None
         own_1GK = self._pool(online.total, online.tokens).unsqueeze(0)
@@ -211,7 +211,7 @@ def _segments(x: Tensor, count: int, tokens: int) -> Tensor:
 
 
 def _end(mixer: MemoryMixer, block: int) -> float:
-    """The position of the first token after segment `block`."""
+    """Return the position of the first token after segment `block`."""
     if mixer.aggregate == "none":
         return float("inf")
     if mixer.segmentation != "listed":

@@ -42,7 +42,7 @@ class TokenRead:
         return self.memory.read(mixed, q_GTK[:, 0]).unsqueeze(1)
 
     def _reads(self, kept: tuple[Tensor, ...], q_GTK: Tensor) -> Tensor | None:
-        """The output of each memory in `kept` for the one query, [N, G, V]; None where there is none."""
+        """Return the output of each memory in `kept` for the one query, [N, G, V]; `None` if there is none."""
         if not kept:
             return None
         count = len(kept[0])

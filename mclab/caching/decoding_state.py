@@ -64,7 +64,7 @@ class KeptMemories:
         return KeptMemories.of(*(each[self.count - count :].clone() for each in self.rows)) if count else KeptMemories()
 
     def without_last(self, count: int) -> "KeptMemories":
-        """All memories but the newest `count`."""
+        """Return all memories but the newest `count`."""
         left = max(0, self.count - count)
         return KeptMemories(self.buffer, left) if left else KeptMemories()
 
@@ -98,7 +98,7 @@ class Writer:
     state: State | None
     """None for a bucket that only sums what is pooled, because it is not written as a separate memory."""
     total: Tensor | None
-    """[G, K]: the sum of the keys or inputs that are pooled; None where there are no scores."""
+    """[G, K]: the sum of the keys or inputs that are pooled; `None` if there are no scores."""
 
 
 @dataclass(frozen=True)

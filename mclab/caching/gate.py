@@ -47,7 +47,7 @@ def _earlier_of_run(segments: Segments, dtype: torch.dtype, device: torch.device
 
 @once
 def _held(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[N, kept]: 1 where a kept memory holds a block, else 0."""
+    """[N, kept]: 1 if a kept memory holds a block, else 0."""
     return segments.holds(True, device).to(dtype).T.contiguous()
 
 
@@ -66,10 +66,10 @@ def _factors(segments: Segments, pool: str, scale: float, dtype: torch.dtype, de
 
 
 def default_scale(pool: str, pool_of: str, width: int) -> float:
-    """The scale of the context score where `model.mixer.scale` is null (docs/equations.md#context-score).
+    """Return the scale of the context score where `model.mixer.scale` is null (docs/equations.md#context-score).
 
-    The mean of n random unit keys has a length of about 1 / sqrt(n), hence sqrt(K). Inputs are normed to length
-    sqrt(K) already.
+    The mean of n random unit keys has a length of about 1 / sqrt(n), hence sqrt(K). Inputs are normed to length sqrt(K)
+    already.
     """
     return math.sqrt(width) if (pool, pool_of) == ("mean", "keys") else 1.0
 

@@ -15,7 +15,7 @@ class RouteStep(NamedTuple):
     early: bool
     """Whether `route: annealed` still reads all memories that a token sees."""
     draws_GT: Tensor | None
-    """[G, T] int32, below 2^31: a random number for every token and head; None where the route does not draw."""
+    """[G, T] int32, below 2^31: a random number for every token and head; `None` if the route does not draw."""
 
 
 class GateOutput(NamedTuple):
@@ -39,5 +39,5 @@ class GateOutput(NamedTuple):
     step: RouteStep | None
 
     def weights(self) -> Tensor | None:
-        """gamma over everything that t sees, [G, T, N]; None where every weight is 1."""
+        """gamma over everything that t sees, [G, T, N]; `None` if every weight is 1."""
         return None if self.logits_GTN is None else self.activation(self.logits_GTN, self.visible_TN)

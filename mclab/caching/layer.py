@@ -134,14 +134,14 @@ class CachingLayer(nn.Module):
         return segments_of(self.mixer, length)
 
     def _compared(self, x: Tensor, q: Tensor, k_GTK: Tensor) -> tuple[Tensor, Tensor, float]:
-        """The inputs of the context scores: u [G, T, K], the vectors to pool [G, T, K], and the scale."""
+        """Return the inputs of the context scores: u [G, T, K], the vectors to pool [G, T, K], and the scale."""
         u_GTK, scale = self._fold(self.connector(x, q)), self.mixer.scale
         if scale is None:
             scale = default_scale(self.mixer.pool, self.mixer.pool_of, u_GTK.shape[-1])
         return u_GTK, k_GTK if self.mixer.pool_of == "keys" else self._fold(x), scale
 
     def _kernel_gate(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> Gate:
-        """The inputs of a kernel that makes the weights gamma itself (kernels/linear/flash_grm.py)."""
+        """Return the inputs of a kernel that makes the weights gamma itself (kernels/linear/flash_grm.py)."""
         if self.mixer.read_gate == "context":
             u_GTK, pooled_GTK, scale = self._compared(x, q, k_GTK)
             return Gate(u_GTK, pooled_GTK, scale, self.mixer.pool == "mean")

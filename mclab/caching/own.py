@@ -22,8 +22,9 @@ from mclab.replicas.stacked import stacked
 
 
 def ages(segments: Segments, device: torch.device) -> Tensor:
-    """[T, N]: how many segments before t's segment each memory ends (1 where it ends with the segment before); 0 for
-    the online memory and for memories that do not end before t's segment."""
+    """[T, N]: how many segments before t's segment each memory ends (1 if it ends with the segment before); 0 for the
+    online memory and for memories that do not end before t's segment.
+    """
     run_N = segments.run_of_block(device)
     run_T = run_N.unsqueeze(1).expand(-1, segments.segment).flatten()
     last_n = run_N[integers(tuple(end - 1 for _, end in segments.spans), device).long()]
@@ -45,10 +46,10 @@ class _Called(nn.Module):
         self.names = only_named(self.part.template, KINDS[self.axis].called)
 
     def _call(self, given: Mapping[str, Tensor | None], by_head: tuple[str, ...], by_row: tuple[str, ...]) -> Tensor:
-        """The results of the part for all replicas, [G, ...].
+        """Return the results of the part for all replicas, [G, ...].
 
-        The part gets the values of `given` that it names, cut to one replica: a value `by_head` from [G, ...] to
-        [B, H, ...], a value `by_row` from [R, B, ...] to [B, ...]; all other values as they are.
+        The part gets the values of `given` that it names, cut to one replica: a value `by_head` from [G, ...] to [B, H,
+        ...], a value `by_row` from [R, B, ...] to [B, ...]; all other values as they are.
         """
 
         def of(name: str, replica: int) -> Tensor | None:

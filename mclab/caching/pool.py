@@ -10,12 +10,12 @@ from torch import Tensor
 
 
 def mean(counts: Tensor) -> Tensor:
-    """The factor of the mean: 1 / count."""
+    """Return the factor of the mean: 1 / count."""
     return 1 / counts
 
 
 def total(counts: Tensor) -> Tensor:
-    """The factor of the sum (the paper's eq. 16): 1."""
+    """Return the factor of the sum (the paper's eq. 16): 1."""
     return counts.new_ones(counts.shape)
 
 

@@ -23,7 +23,7 @@ def hard(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
 
 
 def straight_through(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """The output of `hard`; the scores get the gradient of the weights `soft`, which leave no memory out.
+    """Return the output of `hard`; the scores get the gradient of the weights `soft`, which leave no memory out.
 
     Where gradients are wanted, a token reads all memories that it sees, those that were not chosen with weight zero.
     """
@@ -46,7 +46,8 @@ def annealed(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
 
 
 def explore(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """The output of `hard`; the mean gradient is that of `straight_through`, but one unchosen memory is read, not all.
+    """Return the output of `hard`; the mean gradient is that of `straight_through`, but one unchosen memory is read,
+    not all.
 
     This memory is drawn for each token and head and represents all that were not chosen: its gradient is multiplied by
     their number. Outside of a training step, where nothing is drawn, this is `straight_through`.
@@ -96,7 +97,7 @@ def select(scores_GTN: Tensor, past_TN: Tensor, own_TN: Tensor, k: int) -> Tenso
 
 
 def draw(draws_GT: Tensor, past_TN: Tensor, columns_GTJ: Tensor) -> tuple[Tensor, Tensor]:
-    """One drawn column for each token, and the number of columns it was drawn from, each [G, T, 1].
+    """Return one drawn column for each token, and the number of columns it was drawn from, each [G, T, 1].
 
     It is drawn from the columns of the token's past that are not in `columns_GTJ`: number ⌊draw · count / 2^31⌋ of them
     in their order. Where there are none, it is the token's own column.
@@ -116,7 +117,7 @@ def _selected(gated: GateOutput) -> Tensor:
 
 
 def _counts(columns_GTJ: Tensor) -> Tensor:
-    """[G, T, J]: True where a column is to be read, False where it only fills up."""
+    """[G, T, J]: True if a column is to be read, False where it only fills up."""
     counts_GTJ = columns_GTJ != columns_GTJ[..., -1:]
     counts_GTJ[..., -1] = True
     return counts_GTJ
@@ -136,7 +137,7 @@ def _sharp(gated: GateOutput, columns_GTJ: Tensor) -> Tensor:
 
 
 def _with_soft_gradient(gated: GateOutput, sharp: Tensor, soft: Tensor) -> Tensor:
-    """The values of `sharp`, to the last bit; the scores get the gradient of `soft`.
+    """Return the values of `sharp`, to the last bit; the scores get the gradient of `soft`.
 
     The logits of another gate than `context` keep the gradient of `sharp`.
     """

@@ -65,7 +65,7 @@ class Segments(ABC):
     @property
     @abstractmethod
     def single(self) -> bool:
-        """True where every kept memory holds one block, and column n belongs to block n."""
+        """True if every kept memory holds one block, and column n belongs to block n."""
 
     @property
     @abstractmethod
@@ -100,7 +100,7 @@ class Segments(ABC):
 
     @once
     def holds(self, restarts: bool, device: torch.device) -> Tensor:
-        """[kept, N]: True where a kept memory holds a block's writes; without restarts it holds earlier ones too."""
+        """[kept, N]: True if a kept memory holds a block's writes; without restarts it holds earlier ones too."""
         block = counting(self.count, device)
         bounds = integers(tuple(chain(*self.spans)), device).view(-1, 2)
         return (block >= (bounds[:, :1] if restarts else 0)) & (block < bounds[:, 1:])
@@ -250,7 +250,7 @@ class LogSegments(Segments):
 
 @cache
 def _buckets(blocks: int) -> tuple[tuple[Span, Span], ...]:
-    """Every bucket that some block reads, with the blocks that read it; sorted by size, then by position.
+    """Return every bucket that some block reads, with the blocks that read it; sorted by size, then by position.
 
     A bucket of 2^l blocks starts at block i 2^l with an even i. The 2^l blocks after it read it: in binary, digit l of
     their index is 1 and the digits above are i / 2.
@@ -269,7 +269,7 @@ SEGMENTS: dict[str, type[Segments]] = {"constant": ConstantSegments, "log": LogS
 
 
 def segments_of(mixer: MemoryMixer, length: int) -> Segments:
-    """The segments into which the keys of `mixer` cut a sequence of `length` tokens."""
+    """Return the segments into which the keys of `mixer` cut a sequence of `length` tokens."""
     if mixer.segmentation == "listed":
         return ListedSegments(length, mixer.block, mixer.segment_lengths)
     return SEGMENTS[mixer.segmentation](length, mixer.segment)

@@ -96,7 +96,7 @@ def main() -> NoReturn:
 
 
 def _to_continue(words: list[str]) -> str:
-    """How to continue, in words: the same command, without a database's password, since this may be logged."""
+    """Return how to continue, in words: the same command, without a database's password, since this may be logged."""
     shown = command_line(["mclab", *words])
     hint = "" if shown == shlex.join(["mclab", *words]) else ", the password in PGPASSWORD or ~/.pgpass"
     return f"to continue{hint}: {shown}"
@@ -140,7 +140,7 @@ def _run(words: list[str], debug: bool) -> int:
 
 
 def _usage(error: Any) -> str:
-    """One line that says what is wrong with the command line; the help text where no command was given."""
+    """Return one line that says what is wrong with the command line; the help text where no command was given."""
     text, context = error.format_message(), error.ctx
     if context is None or (context.command.no_args_is_help and "Usage:" in text):
         return str(text)

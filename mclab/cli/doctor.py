@@ -33,7 +33,10 @@ def doctor(as_json: of.Json = False) -> None:
 
 
 def doctor_text(found: Sequence["Finding"]) -> str:
-    """The findings as text, a block for each subject. `-` marks a note, e.g. a missing optional part, `!` a fault."""
+    """Return the findings as text, a block for each subject.
+
+    `-` marks a note, e.g. a missing optional part, `!` a fault.
+    """
     blocks = []
     for about, group in groupby(found, key=lambda finding: finding.about):
         rows = [(_MARKS[each.state], each.name, each.value, each.cost) for each in group]

@@ -50,7 +50,7 @@ def keys(
 
 
 def _lines(key: "Key", columns: int) -> Iterator[str]:
-    """The wrapped lines for one key: name, type and default, then the meaning below, indented."""
+    """Yield the wrapped lines for one key: name, type and default, then the meaning below, indented."""
     from mclab.config.keys import shown
 
     owner = f" (of {key.of})" if key.of else ""

@@ -57,7 +57,7 @@ def _folders(as_json: bool) -> None:
 
 
 def listing_text(rows: Sequence[dict[str, Any]]) -> str:
-    """One line for each run; empty columns are omitted."""
+    """Return one line for each run; empty columns are omitted."""
     if not rows:
         return "no runs stored"
     keys = [key for key in rows[0] if key not in _JSON_ONLY and any(row[key] is not None for row in rows)]

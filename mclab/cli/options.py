@@ -61,7 +61,7 @@ def _usable(text: str, beside: int = 0) -> Path:
 
 
 def default_out(name: str, smoke: bool = False, named_after: str = "grid") -> Path:
-    """The default run folder of a plan or a space with this name."""
+    """Return the default run folder of a plan or a space with this name."""
     from mclab.store.files import usable
 
     return usable(Path("runs") / (f"{name}-smoke" if smoke else name), f"the run folder, named after the {named_after}")
@@ -158,10 +158,10 @@ def one_of(what: str, given: str, known: Sequence[str]) -> str:
 def file_and_overrides(
     verb: str, option: str, given: Sequence[Path] | None, words: Sequence[str]
 ) -> tuple[Path, list[str]]:
-    """The file that a command runs, and its overrides.
+    """Return the file that a command runs, and its overrides.
 
     The file is the one `given` by the option, or the one argument in `words` without `=`; the other arguments are the
-    overrides. Raises `ConfigError` where there is no file, or more than one.
+    overrides. Raises `ConfigError` if there is no file, or more than one.
     """
     files = [word for word in words if "=" not in word]
     overrides = [word for word in words if "=" in word]

@@ -23,7 +23,7 @@ _LONGEST = 60
 
 
 def result(text: str) -> None:
-    """Print a result for people. Raises `ConfigError` where it cannot be written; a closed pipe is not an error."""
+    """Print a result for people. Raises `ConfigError` if it cannot be written; a closed pipe is not an error."""
     _write(sys.stdout, printable(without_passwords(text)))
 
 
@@ -81,13 +81,13 @@ def _drop(stream: TextIO) -> None:
 
 
 def width(default: int = 120) -> int:
-    """The number of columns of the terminal or in the variable COLUMNS; `default` where there is neither."""
+    """Return the number of columns of the terminal or in the variable COLUMNS; `default` where there is neither."""
     at_terminal = sys.stdout is not None and sys.stdout.isatty()
     return get_terminal_size().columns if at_terminal or "COLUMNS" in os.environ else default
 
 
 def in_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """The rows as aligned text, one line each. Long texts are cut, except in the last column.
+    """Return the rows as aligned text, one line each. Long texts are cut, except in the last column.
 
     The columns whose numbers are in `right` are aligned to the right.
     """
@@ -96,12 +96,12 @@ def in_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
 
 
 def section(head: str, rows: Sequence[Sequence[str]]) -> str:
-    """A heading, and aligned rows indented below it; `none` where there is no row."""
+    """Return a heading, and aligned rows indented below it; `none` where there is no row."""
     return f"{head}\n{indent(in_columns(rows or [('none', '')]), '  ')}"
 
 
 def written(paths: Sequence[Path]) -> list[str]:
-    """`wrote into runs/gating/tables: table.csv, table.md`, one line for each folder."""
+    """Return `wrote into runs/gating/tables: table.csv, table.md`, one line for each folder."""
     folders = dict.fromkeys(path.parent for path in paths)
     names = {folder: [path.name for path in paths if path.parent == folder] for folder in folders}
     return [f"wrote into {folder}: {', '.join(inside)}" for folder, inside in names.items()]

@@ -78,7 +78,7 @@ def _refuse_others(asked: Sequence[str], known: Sequence[str], reason: str) -> N
 
 
 def _layout(width: str | None, title: str | None) -> "Layout":
-    """The layout for the options `--width` and `--title`."""
+    """Return the layout for the options `--width` and `--title`."""
     from dataclasses import replace
 
     from mclab.report.plot.layout import Layout, inches, printed

@@ -140,7 +140,8 @@ class _Drawn:
 
 
 def _size() -> dict[str, int]:
-    """The size to give to tqdm for a terminal that reports 0 rows or columns, where it would otherwise show nothing.
+    """Return the size to give to tqdm for a terminal that reports 0 rows or columns, where it would otherwise show
+    nothing.
 
     Terminals in containers and under `script` do so. Empty for any other terminal, whose size tqdm finds itself.
     """

@@ -43,7 +43,7 @@ def show(
 
 
 def run_text(found: "Found", every: bool) -> str:
-    """A record as text, in sections: head, keys, scores, cost, provenance, curve."""
+    """Return a record as text, in sections: head, keys, scores, cost, provenance, curve."""
     sections = [_head(found), _keys(found.record, every), _scores(found.record), _figures(found.record)]
     sections += [_provenance(found.record), _curves(found.curve)]
     return "\n\n".join(section for section in sections if section)
@@ -124,7 +124,8 @@ def _curves(curve: Sequence[Mapping[str, Any]]) -> str:
 
 
 def sparkline(values: Sequence[float], top: float | None = None) -> str:
-    """A small plot of `values` with one character each, on a scale from 0 to `top` (by default the largest value).
+    """Return a small plot of `values` with one character each, on a scale from 0 to `top` (by default the largest
+    value).
 
     Of more than 60 values, 60 evenly spaced ones are drawn.
     """

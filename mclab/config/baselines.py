@@ -105,7 +105,7 @@ _OWN_TASK = "module task"
 
 
 def baseline(of: str, key: str) -> Any:
-    """The baseline of the key `key` of the section, task or mixer `of`."""
+    """Return the baseline of the key `key` of the section, task or mixer `of`."""
     return BASELINES[of][key]
 
 

@@ -39,7 +39,7 @@ CUTOFF = 0.6
 
 
 def nearest(word: str, known: Iterable[str], most: int = 1) -> list[str]:
-    """The entries of `known` that the user probably meant by `word`: at most `most`, the likeliest first.
+    """Return the entries of `known` that the user probably meant by `word`: at most `most`, the likeliest first.
 
     First come entries with the same letters in another order (`lgo` is `log`, not `low`), then similar words. If there
     are none, entries that are the initials of its parts (`learning_rate` is `lr`).
@@ -52,11 +52,11 @@ def nearest(word: str, known: Iterable[str], most: int = 1) -> list[str]:
 
 
 def suggestion(words: Sequence[str]) -> str:
-    """`did you mean gate?` for the words `gate`; the empty text if `words` is empty."""
+    """Return `did you mean gate?` for the words `gate`; the empty text if `words` is empty."""
     return f"did you mean {' or '.join(words)}?" if words else ""
 
 
 def did_you_mean(word: str, known: Iterable[str], before: str = "") -> str:
-    """`before` followed by `did you mean gate?`; the empty text if no entry of `known` is similar to `word`."""
+    """Return `before` followed by `did you mean gate?`; the empty text if no entry of `known` is similar to `word`."""
     near = suggestion(nearest(word, known))
     return f"{before}{near}" if near else ""

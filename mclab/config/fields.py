@@ -13,7 +13,7 @@ from mclab.config.strict import as_texts, refuse_large
 
 
 def is_path(word: object) -> bool:
-    """Whether `word` is the dotted path of the user's own class or function, such as `my_rules.Leaky`."""
+    """Return whether `word` is the dotted path of the user's own class or function, such as `my_rules.Leaky`."""
     parts = word.split(".") if isinstance(word, str) else []
     return len(parts) > 1 and all(part.isidentifier() for part in parts)
 
@@ -58,7 +58,7 @@ Args = Annotated[tuple[str, ...], BeforeValidator(_as_args), WithJsonSchema({"ty
 
 
 def keywords(args: tuple[str, ...]) -> dict[str, Any]:
-    """The arguments as values: JSON where it is JSON, else text."""
+    """Return the arguments as values: JSON where it is JSON, else text."""
     return {name: _json(value) for name, _, value in (text.partition("=") for text in args)}
 
 

@@ -40,7 +40,7 @@ _FIRST = ("conv", "attention", MIXER)
 
 
 def inert(run: RunConfig) -> frozenset[str]:
-    """Dotted paths of the keys that change nothing in this run, given its other keys."""
+    """Return the dotted paths of the keys that change nothing in this run, given its other keys."""
     dead = frozenset(f"model.{key}" for key in inert_keys(run.model))
     return dead | {"eval.post_segment", "eval.post_mix"} if run.eval.post_training is None else dead
 
@@ -66,8 +66,9 @@ def _canonical(run: RunConfig, length: int | None) -> RunConfig:
 
 
 def _canonical_eval(run: RunConfig) -> EvalConfig:
-    """The canonical form of the eval section. If `post_training` is null, `post_segment` and `post_mix` have their
-    baselines; `post_segment` also has its baseline if it equals the training length."""
+    """Return the canonical form of the eval section. If `post_training` is null, `post_segment` and `post_mix` have
+    their baselines; `post_segment` also has its baseline if it equals the training length.
+    """
     unused = run.eval.post_training is None
     changes: dict[str, Leaf] = {}
     if unused or run.cached_after == run.task.length:
@@ -78,7 +79,8 @@ def _canonical_eval(run: RunConfig) -> EvalConfig:
 
 
 def science(run: RunConfig) -> dict[str, Leaf]:
-    """The keys that decide this run's result, with their values: they have an effect and differ from their baselines.
+    """Return the keys that decide this run's result, with their values: they have an effect and differ from their
+    baselines.
 
     A name in the pattern stands for keys at their defaults. If the default of such a key is no longer its baseline, the
     key is included under a path such as `model.pattern.titans.depth`.
@@ -99,18 +101,18 @@ def _named(run: RunConfig) -> dict[str, Leaf]:
 
 @cache
 def _layout(task: str, mixer: str) -> tuple[tuple[str, Callable[[RunConfig], Leaf], Leaf], ...]:
-    """Path, getter and baseline of every key of a run with this task and mixer, sorted by path."""
+    """Return the path, getter and baseline of every key of a run with this task and mixer, sorted by path."""
     return tuple((path, attrgetter(path), default) for path, default in sorted(all_baselines(task, mixer).items()))
 
 
 def run_id(run: RunConfig) -> str:
-    """Sixteen hexadecimal digits, equal for runs with the same result. Floats count by their exact value."""
+    """Return sixteen hexadecimal digits, equal for runs with the same result. Floats count by their exact value."""
     run = canonical(run)
     return _hashed(_named(run), versions(run))
 
 
 def written(run: RunConfig) -> dict[str, Leaf]:
-    """The keys to write in a grid to get this run: all that differ from their defaults and have an effect."""
+    """Return the keys to write in a grid to get this run: all that differ from their defaults and have an effect."""
     run = canonical(run)
     dead = inert(run) | UNSCIENTIFIC
     bare = RunConfig.model_construct(
@@ -125,11 +127,13 @@ def written(run: RunConfig) -> dict[str, Leaf]:
 
 
 def id_as_of(run: RunConfig, past: Mapping[str, int], words: Mapping[str, Leaf]) -> str:
-    """The id that the run had in an earlier mclab, when its parts had the versions `past` (version 1 for parts that are
-    not in `past`) and when the names of its pattern stood for the defaults `words` (in the form of `moved_defaults`).
+    """Return the id that the run had in an earlier mclab, when its parts had the versions `past` (version 1 for parts
+    that are not in `past`) and when the names of its pattern stood for the defaults `words` (in the form of
+    `moved_defaults`).
 
     A stored run is in the canonical form of its time. A chunk longer than the sequences is therefore kept in the id: it
-    was stored before the canonical form limited the chunk to the sequence length."""
+    was stored before the canonical form limited the chunk to the sequence length.
+    """
     keys = {path: value for path, value in _named(_canonical(run, None)).items() if not path.startswith(WORDS)}
     return _hashed({**keys, **{f"{WORDS}{key}": value for key, value in words.items()}}, past)
 
@@ -154,7 +158,7 @@ def shape_key(run: RunConfig) -> str:
 
 
 def canonical_model(model: ModelConfig, length: int | None = None) -> ModelConfig:
-    """The canonical form of a model with these layers, for sequences of `length` tokens if `length` is given.
+    """Return the canonical form of a model with these layers, for sequences of `length` tokens if `length` is given.
 
     If all layers agree on `rotary` and `conv`, the values move from the attention mixers to the model's `position` and
     `conv`. In the pattern, `mixer` stands for one kind of layer, which is `model.mixer`; all other kinds have names.
@@ -173,14 +177,15 @@ def canonical_model(model: ModelConfig, length: int | None = None) -> ModelConfi
 
 
 def inert_keys(model: ModelConfig) -> frozenset[str]:
-    """Dotted paths (relative to `model`) of the keys that have no effect in this model."""
+    """Return the dotted paths (relative to `model`) of the keys that have no effect in this model."""
     unused = {key for key in ("heads", "conv") if not _used(model.mixers, key)}
     return frozenset(f"mixer.{key}" for key in model.mixer.inert) | unused
 
 
 def moved_defaults(model: ModelConfig) -> dict[str, Leaf]:
-    """The defaults that are no longer baselines, for each name in the pattern: a key such as `titans.depth` -> its
-    default."""
+    """Return the defaults that are no longer baselines, for each name in the pattern: a key such as `titans.depth` ->
+    its default.
+    """
     found: dict[str, Leaf] = {}
     for name in sorted({*model.layer_names} - {MIXER}):
         mixer = layer_mixer(name)
@@ -196,7 +201,10 @@ def _used(mixers: tuple[Mixer, ...], key: str) -> bool:
 
 
 def _explicit(mixer: Mixer, model: ModelConfig) -> Mixer:
-    """The canonical mixer. In an attention, `rotary` and `conv` are explicit also if it takes them from `model`."""
+    """Return the canonical mixer.
+
+    In an attention, `rotary` and `conv` are explicit also if it takes them from `model`.
+    """
     if not isinstance(mixer, AttentionMixer):
         return mixer.canonical()
     return mixer.model_copy(update={"rotary": mixer.rotates(model.position), "conv": mixer.kernel_size(model.conv)})
@@ -231,7 +239,10 @@ def _model_keys(model: ModelConfig, layers: tuple[Mixer, ...]) -> Iterator[tuple
 
 
 def _nameless(mixers: tuple[Mixer, ...]) -> int:
-    """The number of different layers without a name. A config can express at most one of them, as `model.mixer`."""
+    """Return the number of different layers without a name.
+
+    A config can express at most one of them, as `model.mixer`.
+    """
     return len({mixer for mixer in mixers if name_of(mixer) is None})
 
 

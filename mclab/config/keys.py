@@ -37,7 +37,7 @@ class Key:
         return self.field.description or ""
 
     def as_json(self) -> dict[str, Any]:
-        """Path, type, default, meaning and `of` as a JSON mapping, for other programs."""
+        """Return the path, type, default, meaning and `of` as a JSON mapping, for other programs."""
         facts = {"path": self.path, "type": self.type, "default": self.default, "meaning": self.meaning}
         return {**facts, "of": self.of}
 
@@ -74,19 +74,19 @@ def _models(annotation: Any) -> Iterator[type[Strict]]:
 
 @cache
 def named_sections() -> frozenset[str]:
-    """Paths of the sections whose `name` decides which keys they have: the mixer and the task."""
+    """Return the paths of the sections whose `name` decides which keys they have: the mixer and the task."""
     return frozenset(path for path, models in sections().items() if None not in models)
 
 
 @cache
 def plain_sections() -> frozenset[str]:
-    """Paths of the sections that only group keys: model, train, eval."""
+    """Return the paths of the sections that only group keys: model, train, eval."""
     return frozenset(sections()) - named_sections() - {""}
 
 
 @cache
 def default_name(path: str) -> str:
-    """The default `name` of the section at `path`, which is one of `named_sections`."""
+    """Return the default `name` of the section at `path`, which is one of `named_sections`."""
     parent, _, key = path.rpartition(".")
     (model,) = sections()[parent].values()
     return str(model.model_fields[key].get_default(call_default_factory=True).name)
@@ -94,7 +94,10 @@ def default_name(path: str) -> str:
 
 @cache
 def all_keys() -> tuple[Key, ...]:
-    """Every key in the order of declaration. A key that several mixers or tasks have appears once for each of them."""
+    """Return every key in the order of declaration.
+
+    A key that several mixers or tasks have appears once for each of them.
+    """
     return tuple(_keys_of(""))
 
 
@@ -129,7 +132,7 @@ def by_path() -> Mapping[str, dict[str | None, Key]]:
 
 
 def type_text(info: FieldInfo) -> str:
-    """A field's type as people write it: `context | input | none`, `int >= 1`, `float > 0 or null`."""
+    """Return a field's type as people write it: `context | input | none`, `int >= 1`, `float > 0 or null`."""
     parts = get_args(info.annotation)
     if holds_variants(info.metadata):
         return TYPE_TEXT
@@ -162,7 +165,7 @@ def _type_name(kind: Any) -> str:
 
 @cache
 def adapter(path: str, of: str | None) -> TypeAdapter[Any]:
-    """A pydantic adapter that checks the value of one key alone, without the rules between several keys."""
+    """Return a pydantic adapter that checks the value of one key alone, without the rules between several keys."""
     section, _, word = path.rpartition(".")
     if word == "name":
         kind: Any = Literal[tuple(sections()[section])]
@@ -173,7 +176,7 @@ def adapter(path: str, of: str | None) -> TypeAdapter[Any]:
 
 
 def bounds(path: str, of: str | None) -> tuple[float | None, float | None]:
-    """The least and the greatest value that a key takes; `None` where it has none."""
+    """Return the least and the greatest value that a key takes; `None` where it has none."""
     section, _, word = path.rpartition(".")
     marks = sections()[section][of].model_fields[word].metadata if word != "name" else []
     least, greatest = ([getattr(m, name) for m in marks if hasattr(m, name)] for name in ("ge", "le"))
@@ -181,7 +184,7 @@ def bounds(path: str, of: str | None) -> tuple[float | None, float | None]:
 
 
 def shown(value: Any) -> str:
-    """A value as a grid's author would write it: `null`, `true`, `0.001`, `[4, 8]`, `{name: attention}`."""
+    """Return a value as a grid's author would write it: `null`, `true`, `0.001`, `[4, 8]`, `{name: attention}`."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list | tuple):

@@ -21,7 +21,7 @@ class Lengths:
 
     @classmethod
     def of(cls, run: RunConfig) -> "Lengths":
-        """The lengths of `run` in training, validation and test."""
+        """Return the lengths of `run` in training, validation and test."""
         trained = [part.task.length for part in run.mix]
         every = [run.task.length, *trained, *(variant.task.length for variant in run.test_variants)]
         return cls(run.task.length, max(trained), min(every), max(every))

@@ -92,13 +92,14 @@ class Keep:
 
 
 def checkpoint(folder: Path, run: str, step: int) -> Path:
-    """The path in `folder` of the checkpoint of the run with id `run` after `step` steps."""
+    """Return the path in `folder` of the checkpoint of the run with id `run` after `step` steps."""
     return folder / f"{run}.{step}.safetensors"
 
 
 def checkpoints(folder: Path) -> dict[str, dict[int, Path]]:
-    """The checkpoint files in `folder`, found by their names: run id -> step -> file. Empty if there is no such folder.
-    Raises `OSError`."""
+    """Return the checkpoint files in `folder`, found by their names: run id -> step -> file. Empty if there is no such
+    folder. Raises `OSError`.
+    """
     found: dict[str, dict[int, Path]] = defaultdict(dict)
     for path in folder.iterdir() if folder.is_dir() else ():
         if name := _NAME.fullmatch(path.name):

@@ -54,7 +54,7 @@ class Part(NamedTuple):
 
 
 def parts_of(run: RunConfig) -> list[Part]:
-    """Every part of the user's own in a run."""
+    """Return every part of the user's own in a run."""
     found = []
     if isinstance(task := run.task, ModuleTask):
         found.append(Part("task", "task.module", "task.args", task.module, task.keywords))
@@ -134,7 +134,7 @@ def _check_arguments(part: Part, node: ast.FunctionDef, file: str, given: tuple[
 
 
 def uses_weights(path: str) -> bool:
-    """Whether the aggregation at `path` takes the gate's weights. True also if its source does not tell."""
+    """Return whether the aggregation at `path` takes the gate's weights. True also if its source does not tell."""
     source = source_of(path)
     names = source.called(path.rpartition(".")[2]) if source else None
     return names is None or "weights" in names

@@ -84,7 +84,7 @@ def unknown(path: str, of: str | None = None) -> str:
 
 
 def _foreign(path: str, of: str | None) -> str:
-    """The message for a key that only other mixers or tasks than `of` have."""
+    """Return the message for a key that only other mixers or tasks than `of` have."""
     section = path.rpartition(".")[0]
     noun, owners = section.rpartition(".")[2], " and ".join(map(str, by_path()[path]))
     if of == default_name(section):
@@ -95,7 +95,7 @@ def _foreign(path: str, of: str | None) -> str:
 
 
 def _inside(path: str, word: str) -> str:
-    """A hint how to write the task key `word` in a variant, if the key `path` holds variants; else empty."""
+    """Return a hint how to write the task key `word` in a variant, if the key `path` holds variants; else empty."""
     (key, *_) = by_path()[path].values()
     return f", write {path}: {{{word}: ...}}" if key.type == TYPE_TEXT else ""
 
@@ -105,8 +105,9 @@ def _elsewhere(word: str) -> list[str]:
 
 
 def _far(path: str) -> list[str]:
-    """The most similar key in all sections, compared by the last part; if none is similar and there is no such section,
-    compared by the whole path."""
+    """Return the most similar key in all sections, compared by the last part; if none is similar and there is no such
+    section, compared by the whole path.
+    """
     known = {each.rpartition(".")[2]: each for each in by_path()}
     section, _, last = path.rpartition(".")
     near = [known[each] for each in nearest(last, known)]
@@ -124,7 +125,7 @@ def _line(path: str, text: str, where: Where) -> str:
 
 
 def _problem(detail: Any) -> tuple[str, str]:
-    """The dotted path and the message of one fault; `detail` is pydantic's description of the fault."""
+    """Return the dotted path and the message of one fault; `detail` is pydantic's description of the fault."""
     path, of = _place(detail["loc"])
     kind, value = detail["type"], detail["input"]
     if kind in ("extra_forbidden", "invalid_key"):
@@ -143,8 +144,9 @@ def _is_rule(detail: Any) -> bool:
 
 
 def _place(loc: tuple[int | str, ...]) -> tuple[str, str | None]:
-    """The dotted path of a fault at pydantic's `loc`, without the names of union members, and the name of the mixer or
-    task of its section."""
+    """Return the dotted path of a fault at pydantic's `loc`, without the names of union members, and the name of the
+    mixer or task of its section.
+    """
     path, of, parts = "", None, list(map(str, loc))
     while parts and path not in by_path():  # what follows a key is an index into a list
         path = f"{path}.{parts.pop(0)}".lstrip(".")
@@ -155,7 +157,7 @@ def _place(loc: tuple[int | str, ...]) -> tuple[str, str | None]:
 
 
 def _rule(path: str, message: str) -> tuple[str, str]:
-    """The key that a rule's message begins with, as a dotted path, and the rest of the message."""
+    """Return the key that a rule's message begins with, as a dotted path, and the rest of the message."""
     key, colon, rest = message.partition(": ")
     full = f"{path}.{key}".lstrip(".")
     return (full, rest) if colon and full in by_path() else (path, message)
@@ -182,7 +184,7 @@ def _type_of(path: str, of: str | None) -> str:
 
 
 def _values_text(path: str, of: str | None, value: Any) -> str:
-    """The message with the values that a key allows, the ones most similar to `value` first."""
+    """Return the message with the values that a key allows, the ones most similar to `value` first."""
     kind = _type_of(path, of)
     words = [*kind.removesuffix(" or null").split(" | "), *["null"] * kind.endswith(" or null")]
     near = ["none"] if "none" in words and value in _NOTHING else nearest(quoted(value).strip('"'), words)
@@ -231,7 +233,7 @@ def _guesses(path: str, of: str | None, value: Any) -> Iterator[Any]:
 
 
 def quoted(value: Any) -> str:
-    """A value in a message: on one line, text in quotes, long ones cut."""
+    """Return a value in a message: on one line, text in quotes, long ones cut."""
     text = ""
     for piece in _pieces(value, '"'):
         text += piece
@@ -241,7 +243,7 @@ def quoted(value: Any) -> str:
 
 
 def _pieces(value: Any, quote: str = "") -> Iterator[str]:
-    """The text of `shown`, yielded piece by piece, so that a large value need not be written completely."""
+    """Yield the text of `shown`, yielded piece by piece, so that a large value need not be written completely."""
     if isinstance(value, str):
         yield f"{quote}{value[:_ENOUGH]}{quote}"
     elif isinstance(value, int) and value.bit_length() > _LONG:

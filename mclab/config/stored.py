@@ -95,13 +95,17 @@ class StoredRun:
         return {**known, **{f"pattern {key}": str(value) for key, value in self.words.items()}}
 
     def fact(self, *names: str) -> str | None:
-        """The value of the first entry of `names` that the provenance has, as text; `None` if it has none of them."""
+        """Return the value of the first entry of `names` that the provenance has, as text.
+
+        `None` if it has none of them.
+        """
         known = self.provenance or {}
         return next((str(known[name]) for name in names if known.get(name) is not None), None)
 
 
 def restored(keys: Mapping[str, object]) -> RunConfig:
-    """The run that the dotted keys of a record describe. Keys that are newer than the record have their baselines.
+    """Return the run that the dotted keys of a record describe. Keys that are newer than the record have their
+    baselines.
 
     Raises `ValueError`, `TypeError` or `AttributeError` if the keys describe no run.
     """

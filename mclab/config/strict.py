@@ -67,7 +67,7 @@ class Each:
 
 
 def leaves(config: BaseModel, prefix: str = "") -> Iterator[tuple[str, Leaf]]:
-    """Every key of `config` under its dotted path, in the order of declaration."""
+    """Yield every key of `config` under its dotted path, in the order of declaration."""
     for name in type(config).model_fields:
         value = getattr(config, name)
         if isinstance(value, BaseModel):

@@ -66,7 +66,7 @@ def _parsed(line: str) -> Iterator[tuple[str, Any]]:
 
 
 def _value(line: str, at: int) -> tuple[Any, int]:
-    """The value that begins at `at`, and where it ends."""
+    """Return the value that begins at `at`, and where it ends."""
     end = (line + " ").index(" ", at)
     try:
         value, stop = _JSON.raw_decode(line, at)
@@ -88,7 +88,7 @@ Variants = Annotated[
 
 
 def holds_variants(metadata: Sequence[Any]) -> bool:
-    """Whether the metadata of a config field say that its values are variants."""
+    """Return whether the metadata of a config field say that its values are variants."""
     return any(isinstance(mark, _Lines) for mark in metadata)
 
 
@@ -106,7 +106,8 @@ class Variant(NamedTuple):
 
 
 def variants(task: TaskConfig, lines: tuple[str, ...]) -> tuple[Variant, ...]:
-    """The variants of `task` that `lines` describe. A list for a key that takes one value makes one variant per item.
+    """Return the variants of `task` that `lines` describe. A list for a key that takes one value makes one variant per
+    item.
 
     Raises `ValueError` for unknown keys and wrong values; the message is one line that begins with the variant.
     """
@@ -114,7 +115,7 @@ def variants(task: TaskConfig, lines: tuple[str, ...]) -> tuple[Variant, ...]:
 
 
 def without_repeats(task: TaskConfig, lines: tuple[str, ...]) -> tuple[str, ...]:
-    """The lines without keys that no variant can change, if these keys repeat the value that `task` has."""
+    """Return the lines without keys that no variant can change, if these keys repeat the value that `task` has."""
     return tuple(line if (own := _changes(task, line)) == dict(_parsed(line)) else _as_line(own) for line in lines)
 
 

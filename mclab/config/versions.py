@@ -42,19 +42,19 @@ def _parts(run: "RunConfig") -> Iterator[str]:
 
 
 def versions(run: "RunConfig") -> dict[str, int]:
-    """The versions of the parts of the run, except parts at version 1."""
+    """Return the versions of the parts of the run, except parts at version 1."""
     known = {part: version_of(part) for part in sorted(parts(run))}
     return {part: version for part, version in known.items() if version != 1}
 
 
 def moved_parts() -> dict[str, int]:
-    """The versions of all parts in this mclab, except parts at version 1."""
+    """Return the versions of all parts in this mclab, except parts at version 1."""
     rules = {f"memory.{word}": rule.version for word, rule in RULES.items() if rule.version != 1}
     return dict(sorted({**VERSIONS, **rules}.items()))
 
 
 def version_of(part: str) -> int:
-    """The version of a part's formula in this mclab; 1 if the formula has never changed."""
+    """Return the version of a part's formula in this mclab; 1 if the formula has never changed."""
     axis, _, word = part.partition(".")
     return RULES[word].version if axis == "memory" and word in RULES else VERSIONS.get(part, 1)
 

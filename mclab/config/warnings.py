@@ -13,7 +13,7 @@ _MOST_TURNS = 100_000
 
 
 def warnings_of(run: RunConfig) -> list[str]:
-    """One line per warning; each line begins with the dotted path of the key."""
+    """Return one line per warning; each line begins with the dotted path of the key."""
     lengths = Lengths.of(run)
     return [
         *run.task.warnings,
@@ -129,7 +129,7 @@ def _segments_are(mixer: MemoryMixer) -> str:
 
 
 def _most_kept(mixer: MemoryMixer, segments: int) -> int:
-    """The largest number of kept memories that a token sees in a sequence with `segments` segments."""
+    """Return the largest number of kept memories that a token sees in a sequence with `segments` segments."""
     return segments - 1 if mixer.segmentation != "log" else max(n.bit_count() for n in range(segments))
 
 

@@ -45,7 +45,7 @@ class Case:
     mixer: MemoryMixer
 
     def layer(self, replicas: int = REPLICAS, seeds: tuple[int, ...] = (0, 1), **changes: Any) -> CachingLayer:
-        """A layer in fp64 with one replica per seed, and with the keys of the mixer changed by `changes`.
+        """Return a layer in fp64 with one replica per seed, and with the keys of the mixer changed by `changes`.
 
         Noise is added to every initial parameter, since some initial values (such as zero) hide faults behind them.
         """
@@ -73,7 +73,10 @@ def inputs(seed: int = 0, length: int = LENGTH, replicas: int = REPLICAS) -> lis
 
 
 def differs(found: Tensor, wanted: Tensor, least: float = SAME) -> bool:
-    """Whether two tensors differ by more than rounding (`least`, relative to the largest value). NaN always differs."""
+    """Return whether two tensors differ by more than rounding (`least`, relative to the largest value).
+
+    NaN always differs.
+    """
     return not bool(((found - wanted).abs() <= least * (1 + wanted.abs().max())).all())
 
 
@@ -175,8 +178,9 @@ def state_passing(case: Case) -> str:
 
 
 def _stepped(case: Case, given: list[Tensor], cuts: tuple[int, ...]) -> Tensor:
-    """The reads of all tokens from a rule, step by step, stacked along axis 1. At each token in `cuts` the rule is made
-    anew and continues from the state alone."""
+    """Return the reads of all tokens from a rule, step by step, stacked along axis 1. At each token in `cuts` the rule
+    is made anew and continues from the state alone.
+    """
     layer = case.layer(aggregate="none")
     q, k, v = (layer._fold(z) for z in given[1:])
     memory, reads = layer.memory, []
@@ -241,7 +245,7 @@ def bf16(case: Case) -> str:
 
 
 def run_of(case: Case, seed: int, precision: str) -> RunConfig:
-    """The config of a run of three steps with the mixer of `case`."""
+    """Return the config of a run of three steps with the mixer of `case`."""
     task = {"vocab": 16, "length": 14, "pairs": [2]}
     model = {"dim": DIM, "layers": 1, "heads": HEADS}
     train = {"steps": 3, "batch": 4, "precision": precision, "warmup": 0.0}

@@ -149,7 +149,10 @@ class _Look:
         self._check_gradients()
 
     def output(self, x: Tensor | None = None) -> Tensor:
-        """The output for `x` (by default `self.x`). Raises `ConfigError` if the module raises or returns no tensor."""
+        """Return the output for `x` (by default `self.x`).
+
+        Raises `ConfigError` if the module raises or returns no tensor.
+        """
         given = self.x if x is None else x
         seed, changed = torch.initial_seed(), list[str]()
         try:
@@ -213,14 +216,15 @@ class _Look:
         raise ConfigError(f"{self.name} is not causal: changing {changed} changed its output at token {place}")
 
     def _ahead(self, y: Tensor, tokens: Sequence[int]) -> int | None:
-        """The first token before `tokens` whose output differs from `y` if the inputs at `tokens` change; `None` if no
-        output does."""
+        """Return the first token before `tokens` whose output differs from `y` if the inputs at `tokens` change; `None`
+        if no output does.
+        """
         x = self.x.clone()
         x[:, list(tokens)] = self.other[:, list(tokens)]
         return self._differs(self.output(x)[:, : tokens[0]], y[:, : tokens[0]])
 
     def _differs(self, y: Tensor, expected: Tensor) -> int | None:
-        """The first token at which two outputs differ by more than rounding."""
+        """Return the first token at which two outputs differ by more than rounding."""
         least = _SAME[y.dtype] * (1 + expected.abs().max().item())
         places = ((y - expected).abs() > least).any(-1).any(0).nonzero()
         return int(places[0]) if len(places) else None

@@ -82,7 +82,7 @@ def _properties(axis: str, run: RunConfig, trained: bool) -> Iterator[Property]:
 
 
 def _asked(name: str, holds: Any) -> Property:
-    """The result of the test `holds`. If the test raises an exception, the property does not hold."""
+    """Return the result of the test `holds`. If the test raises an exception, the property does not hold."""
     try:
         return Property(name, holds())
     except ConfigError as error:
@@ -120,8 +120,10 @@ def _check_part(part: Part, run: RunConfig) -> None:
 
 
 def kind_of(word: str) -> str:
-    """The axis of a part (memory, gate, ...). For a name it is looked up in `WORDS`. For a dotted path it follows from
-    the method `step` or from the argument names of its calls, inherited or not. Raises `ConfigError` if unclear."""
+    """Return the axis of a part (memory, gate, ...). For a name it is looked up in `WORDS`. For a dotted path it
+    follows from the method `step` or from the argument names of its calls, inherited or not. Raises `ConfigError` if
+    unclear.
+    """
     if not is_path(word):
         for axis, words in WORDS.items():
             if word in words:
@@ -146,8 +148,9 @@ def kind_of(word: str) -> str:
 
 
 def _called(thing: Any) -> set[str] | None:
-    """The argument names of a function, or of the calls of a class's objects; None if unknown or if `**kwargs` is among
-    them."""
+    """Return the argument names of a function, or of the calls of a class's objects; `None` if unknown or if `**kwargs`
+    is among them.
+    """
     if inspect.isclass(thing):
         own = [vars(base) for base in thing.__mro__]
         thing = getattr(thing, "forward", None) or next((each["__call__"] for each in own if "__call__" in each), None)

@@ -20,17 +20,17 @@ COUNT = 24
 def made(
     task: TaskConfig, seeds: tuple[int, ...] = (0,), split: str = "train", start: int = 0, count: int = COUNT
 ) -> Batch:
-    """A batch of samples `start` to `start + count` for each seed, on the CPU."""
+    """Return a batch of samples `start` to `start + count` for each seed, on the CPU."""
     return TASKS[task.name].batch(task, seeds, split, start, count, "cpu")
 
 
 def alike(one: Batch, other: Batch) -> bool:
-    """Whether all tensors of two batches are equal."""
+    """Return whether all tensors of two batches are equal."""
     return all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def rows(batch: Batch, first: int, end: int) -> Batch:
-    """The sequences `first` to `end` (exclusive) of a batch."""
+    """Return the sequences `first` to `end` (exclusive) of a batch."""
     return Batch(*(field[:, first:end] for field in batch))
 
 
@@ -114,7 +114,7 @@ def trains(task: TaskConfig) -> str:
 
 
 def run_of(task: TaskConfig) -> RunConfig:
-    """The config of a run of three steps on this task."""
+    """Return the config of a run of three steps on this task."""
     run = parse_run({
         "model": {"dim": 8, "layers": 1},
         "train": {"steps": 3, "batch": 4},

@@ -129,7 +129,7 @@ def using(kernels: str) -> Iterator[None]:
 
 
 def asked() -> str:
-    """The kernels that `using` has set: auto, torch or triton."""
+    """Return the kernels that `using` has set: auto, torch or triton."""
     return _asked
 
 
@@ -168,7 +168,7 @@ def _numbered(device: str) -> str:
 
 
 def _lacks(kernel: Kernel | None, device: str, precision: str, shape: Shape, kernels: str) -> str:
-    """Why a Triton kernel cannot be used; empty where it can."""
+    """Why a Triton kernel cannot be used; empty if it can."""
     if kernel is None:
         return "mclab has no Triton kernel for it"
     simulated = kernels == "triton" and device == "cpu" and interpreted()
@@ -237,12 +237,15 @@ _CUDA = Costs(
 
 
 def costs(device: str) -> Costs:
-    """The costs on a device of type `device`. Every device but a CPU counts as CUDA: its calls are launches too."""
+    """Return the costs on a device of type `device`.
+
+    Every device but a CPU counts as CUDA: its calls are launches too.
+    """
     return _CPU if device == "cpu" else _CUDA
 
 
 def choices(run: "RunConfig", device: str, kernels: str | None = None) -> dict[str, Choice]:
-    """The `Choice` for each rule of a run's model, by the name of the rule.
+    """Return the `Choice` for each rule of a run's model, by the name of the rule.
 
     If a pattern has different layers of one rule, and Triton cannot compute one of them, the choice for that layer is
     returned for the rule.
@@ -256,7 +259,7 @@ def choices(run: "RunConfig", device: str, kernels: str | None = None) -> dict[s
 
 
 def rules_of(run: "RunConfig") -> list[str]:
-    """The names of the rules that the layers compute, each once, in the order of the layers.
+    """Return the names of the rules that the layers compute, each once, in the order of the layers.
 
     A memory mixer has the name of its memory, another mixer its own name; a hybrid computes attention too.
     """

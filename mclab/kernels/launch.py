@@ -32,5 +32,5 @@ def _run(kernel: Any, grid: tuple[int, ...], tensors: tuple[Any, ...], options: 
 
 
 def power_of_two(number: int, least: int = 1) -> int:
-    """The smallest power of two that is at least `number` and at least `least`."""
+    """Return the smallest power of two that is at least `number` and at least `least`."""
     return max(least, 1 << (number - 1).bit_length())

@@ -46,7 +46,7 @@ class _Scores(torch.autograd.Function):
 
 
 def _gradients(u: Tensor, sums_GNSK: Tensor, running_GT1: Tensor, whole_GTN: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of u and k from those of the running and the whole products."""
+    """Return the gradients of u and k from those of the running and the whole products."""
     grad_u = (whole_GTN @ sums_GNSK[:, :, -1]).addcmul_(running_GT1, sums_GNSK.flatten(1, 2))
     # A key is part of the running sums from its own token on, so its gradient is the sum from there to the segment's
     # end.

@@ -23,7 +23,10 @@ _seen: dict[Hashable, bool] = {}
 
 
 def trusted(rule: str, device: torch.device, precision: str, of: Hashable, compare: Compare) -> bool:
-    """Whether the kernel of `rule` may be used. `of` says what it is compiled for. Only the first call compares."""
+    """Return whether the kernel of `rule` may be used.
+
+    `of` says what it is compiled for. Only the first call compares.
+    """
     key = (rule, str(device), precision, of)
     if key not in _seen:
         reason = _wrong(precision, compare)
@@ -35,7 +38,7 @@ def trusted(rule: str, device: torch.device, precision: str, of: Hashable, compa
 
 
 def _wrong(precision: str, compare: Compare) -> str:
-    """What is wrong with the kernel; empty if nothing is."""
+    """Return what is wrong with the kernel; empty if nothing is."""
     try:
         with torch.enable_grad(), torch.random.fork_rng(devices=[]):
             found, right = compare()
@@ -47,7 +50,7 @@ def _wrong(precision: str, compare: Compare) -> str:
 
 
 def relative_rms(found: Tensor, right: Tensor) -> float:
-    """The root mean square of `found - right` over that of `right`, in fp64; infinite if it is NaN."""
+    """Return the root mean square of `found - right` over that of `right`, in fp64; infinite if it is NaN."""
     found, right = found.detach().double(), right.detach().double()
     off, size = (found - right).square().mean().sqrt().item(), right.square().mean().sqrt().item()
     if off != off:

@@ -21,7 +21,7 @@ LEAST, MOST = 8, 64
 
 
 def rows_in_block(pairs: int, memories: int) -> int:
-    """The rows of a block: a power of two, from a quarter to half of the reads per memory.
+    """Return the rows of a block: a power of two, from a quarter to half of the reads per memory.
 
     So few rows are filled up with zeros, and there are few blocks.
     """
@@ -30,7 +30,7 @@ def rows_in_block(pairs: int, memories: int) -> int:
 
 
 def blocks_at_most(pairs: int, memories: int, rows: int) -> int:
-    """The number of blocks that holds `pairs` reads, however they are shared among the memories."""
+    """Return the number of blocks that holds `pairs` reads, however they are shared among the memories."""
     return (pairs + memories * (rows - 1)) // rows
 
 
@@ -130,7 +130,7 @@ class _ApplyBlocks(torch.autograd.Function):
 
 
 def _turned(weights: Tensor) -> bool:
-    """Whether the matrices are stored transposed."""
+    """Return whether the matrices are stored transposed."""
     return weights.stride(-1) != 1
 
 

@@ -69,6 +69,6 @@ def products(logs, CP: tl.constexpr):
 
 @triton.jit
 def products_backward(grad, made, more):
-    """The gradient of the logarithms, from `grad`, that of L, and `more`, that of the running sum."""
+    """Return the gradient of the logarithms, from `grad`, that of L, and `more`, that of the running sum."""
     own = grad * made
     return tl.cumsum(tl.sum(own, 1) - tl.sum(own, 0) + more, 0, reverse=True)

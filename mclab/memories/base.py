@@ -75,7 +75,7 @@ class Segments(Protocol):
 
     @property
     def single(self) -> bool:
-        """True where every kept memory holds one block, and column n belongs to block n."""
+        """True if every kept memory holds one block, and column n belongs to block n."""
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -95,7 +95,7 @@ class Segments(Protocol):
         """[T, columns]: True for the memories that t sees."""
 
     def holds(self, restarts: bool, device: torch.device) -> Tensor:
-        """[kept, N]: True where a kept memory holds the writes of a block."""
+        """[kept, N]: True if a kept memory holds the writes of a block."""
 
 
 class Init(Protocol):
@@ -103,10 +103,10 @@ class Init(Protocol):
 
     @property
     def restarts(self) -> bool:
-        """True where segments do not depend on each other."""
+        """True if segments do not depend on each other."""
 
     def start(self, initial: State, last: State) -> State:
-        """The state that a new segment starts from."""
+        """Return the state that a new segment starts from."""
 
 
 class Written(Protocol):
@@ -155,14 +155,14 @@ class Memory(nn.Module, ABC):
 
     @abstractmethod
     def step(self, state: State, token: Tokens) -> State:
-        """The state after one more token."""
+        """Return the state after one more token."""
 
     def carried(self, state: State) -> State:
-        """`state` without the parts that need not be stored for the next token; `resumed` restores them."""
+        """Return `state` without the parts that need not be stored for the next token; `resumed` restores them."""
         return replace(state, origin=())
 
     def resumed(self, carried: State, initial: State) -> State:
-        """The full state from the part that `carried` returned; `initial` is W^0."""
+        """Return the full state from the part that `carried` returned; `initial` is W^0."""
         return replace(carried, origin=initial.origin)
 
     @abstractmethod
@@ -170,7 +170,7 @@ class Memory(nn.Module, ABC):
         """M(q): [G, V]."""
 
     def mix(self, states: list[State], weights: list[Tensor]) -> State:
-        """The weighted sum of `states`, layer by layer; each weight is [G]."""
+        """Return the weighted sum of `states`, layer by layer; each weight is [G]."""
         layers = zip(*(state.weights for state in states), strict=True)
         return State(tuple(_weighted_sum(layer, weights) for layer in layers))
 

@@ -33,7 +33,7 @@ class DecayedMemory(Memory):
 
     @abstractmethod
     def coefficients(self, tokens: Tokens, chunks: Chunks) -> Coefficients:
-        """The coefficients of the chunk form."""
+        """Return the coefficients of the chunk form."""
 
     def writes(self, tokens: Tokens, chunks: Chunks) -> tuple[Tensor, Tensor]:
         """Keys [M, X, J, K] and values [M, X, J, V] of the writes that the tokens of each chunk see."""

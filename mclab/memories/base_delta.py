@@ -22,7 +22,7 @@ from mclab.memories.kernel_choice import triton_precision
 
 
 class DeltaRuleMemory(Memory):
-    """`chunk` is the largest length of a chunk, None where the device decides. The result does not depend on it."""
+    """`chunk` is the largest length of a chunk, None if the device decides. The result does not depend on it."""
 
     chunk: int | None = None
 

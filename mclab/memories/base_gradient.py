@@ -119,7 +119,7 @@ class GradientMemory(Memory):
         return write_in_chunks(tokens, segments, init, self.chunk, source, net, fold)
 
     def _source(self, net: Net, tokens: Tokens, chunks: Chunks, loop: Loop) -> Source:
-        """The source that writes `tokens` in `chunks`; `net` is the net of whole sequences."""
+        """Return the source that writes `tokens` in `chunks`; `net` is the net of whole sequences."""
         k, v = chunks.cut(tokens.k), chunks.cut(tokens.v)
         if net.gain is not None:
             each = net.gain.expand(-1, k.shape[1] // net.gain.shape[0], -1)
@@ -152,7 +152,7 @@ class GradientMemory(Memory):
         return parameter_RH.unsqueeze(1).expand(-1, folded // (R * H), *parameter_RH.shape[1:]).flatten(0, 2)
 
     def _side_by_side(self, sequences: int) -> Net:
-        """The net with a gain for each of the G `sequences`, in the order of `Fold`."""
+        """Return the net with a gain for each of the G `sequences`, in the order of `Fold`."""
         if self.gain is None:
             return Net(None, self.objective, self.adds, self.floor)
         R, H, V = self.gain.shape

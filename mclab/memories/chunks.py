@@ -118,13 +118,13 @@ class Bucket:
     chunks: Chunks
 
     def take(self, x: Tensor) -> Tensor:
-        """The bucket's tokens of x [G, T] or [G, T, D], concatenated memory by memory along T."""
+        """Return the bucket's tokens of x [G, T] or [G, T, D], concatenated memory by memory along T."""
         if self.bounds is None:
             return x
         return ranges.gathered(x, self.bounds) if x.dim() == 3 else self.take(x.unsqueeze(-1)).squeeze(-1)
 
     def tokens(self, tokens: Tokens) -> Tokens:
-        """The bucket's tokens of keys, values and rates, as `take` gives them."""
+        """Return the bucket's tokens of keys, values and rates, as `take` gives them."""
         return Tokens(self.take(tokens.k), self.take(tokens.v), tuple(self.take(rate) for rate in tokens.rates))
 
 
@@ -168,7 +168,7 @@ def _side_by_side(spans: Sequence[tuple[int, int]], numbers: tuple[int, ...], S:
 
 
 def _running(segments: Segments, chunk: int) -> Bucket:
-    """The bucket of runs of different lengths, each of which starts where the run before ended."""
+    """Return the bucket of runs of different lengths, each of which starts where the run before ended."""
     S = segments.segment
     bounds: list[tuple[int, int]] = []
     keep: list[int] = []

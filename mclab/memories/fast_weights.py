@@ -75,7 +75,7 @@ class FastWritten:
         return self.fold.undo(y)
 
     def _sparse_is_cheaper(self, layers: Sequence[Tensor], columns_GTJ: Tensor) -> bool:
-        """Whether it costs less to read the chosen kept memories than to read all kept memories."""
+        """Return whether it costs less to read the chosen kept memories than to read all kept memories."""
         if not layers:
             return False
         G, k, Q = columns_GTJ.shape[0], columns_GTJ.shape[2] - 1, layers[0].shape[1]
@@ -166,7 +166,7 @@ class FastWritten:
         return torch.cat([torch.bmm(x, w.mT) for x, w in zip(parts, kept, strict=True)], 1)
 
     def _own(self, y_GTV: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        """The outputs of the online memories, times their weights."""
+        """Return the outputs of the online memories, times their weights."""
         if weights_GTN is None:
             return y_GTV
         column = self.segments.own_column(y_GTV.device)

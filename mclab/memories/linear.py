@@ -47,7 +47,7 @@ class LinearWritten:
         )
 
     def _sparse_is_cheaper(self, k: int) -> bool:
-        """Whether it costs less to form the states and read k of them than to read all in the cheaper form."""
+        """Return whether it costs less to form the states and read k of them than to read all in the cheaper form."""
         (G, T, K), V, S = self.k_GTK.shape, self.v_GTV.shape[-1], self.segments.segment
         if self.segments.count == 1:
             return False
@@ -57,9 +57,9 @@ class LinearWritten:
         return some < min(chunkwise.weighted_costs(G, T, K, V, S, on))
 
     def _states(self) -> tuple[Tensor | None, Tensor, list[int]]:
-        """The state before each block, the kept states, and the index among these of each kept memory.
+        """Return the state before each block, the kept states, and the index among these of each kept memory.
 
-        The first is [G, N, V, K], or None where every block begins at zero; the kept states are [G, Q, V, K].
+        The first is [G, N, V, K], or None if every block begins at zero; the kept states are [G, Q, V, K].
         """
         blocks_GNVK = chunkwise.segment_states(self.k_GTK, self.v_GTV, self.segments.segment)
         ends = [end - 1 for _, end in self.segments.spans]

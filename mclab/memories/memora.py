@@ -67,7 +67,7 @@ class MemoraMemory(Memory):
         return replace(state, weights=(weights,), logits=(logits,), anchor=(anchor,), place=state.place + 1)
 
     def carried(self, state: State) -> State:
-        """`state` without its weights, which `resumed` computes from the logits."""
+        """Return `state` without its weights, which `resumed` computes from the logits."""
         return replace(state, weights=(), anchor=state.anchor * (self.chunk > 1))
 
     def resumed(self, carried: State, initial: State) -> State:

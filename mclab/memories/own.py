@@ -78,7 +78,7 @@ class OwnMemory(Memory):
         return Token(k, v, token.rates[0].unflatten(0, (self.replicas, -1))[replica])
 
     def _row(self, tokens: Tokens, replica: int) -> Token:
-        """All tokens of one replica: k, v [B, T, H, ...], x [B, T, D]."""
+        """Return all tokens of one replica: k, v [B, T, H, ...], x [B, T, D]."""
         token = self._token(tokens, replica)
         return Token(token.k.transpose(1, 2), token.v.transpose(1, 2), token.x)
 
@@ -94,7 +94,7 @@ def first(rule: Any, token: Token) -> States:
 
 
 def read(rule: Any, state: States, q_BHK: Tensor) -> Tensor:
-    """The read of a query, [B, H, V]: by the rule's own `read`, else M q."""
+    """Return the read of a query, [B, H, V]: by the rule's own `read`, else M q."""
     if hasattr(rule, "read"):
         found: Tensor = rule.read(_one(state), q_BHK)
         return found
@@ -116,7 +116,7 @@ def chunks_up_to(tokens: int) -> Iterator[None]:
 
 
 def over(rule: Any, state: States, tokens: Token) -> States:
-    """The states after each of L tokens, [B, L, H, ...].
+    """Return the states after each of L tokens, [B, L, H, ...].
 
     The rule's `write` computes them, chunk by chunk, if it has one, else its `step`, token by token.
     """
@@ -139,7 +139,7 @@ def _all(state: Tensor | Sequence[Tensor]) -> States:
 
 
 def _one(state: States) -> Tensor | States:
-    """The state in the form that a rule uses: a single tensor, or a tuple of several."""
+    """Return the state in the form that a rule uses: a single tensor, or a tuple of several."""
     return state[0] if len(state) == 1 else state
 
 

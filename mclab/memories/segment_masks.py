@@ -12,7 +12,7 @@ from mclab.memories.base import Segments
 
 @once
 def holds(segments: Segments, restarts: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[kept, N]: 1 where a kept memory holds a block's writes; without restarts it holds earlier ones too."""
+    """[kept, N]: 1 if a kept memory holds a block's writes; without restarts it holds earlier ones too."""
     return segments.holds(restarts, device).to(dtype)
 
 

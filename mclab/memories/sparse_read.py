@@ -26,7 +26,7 @@ def spread(weights_GTJ: Tensor, columns_GTJ: Tensor, columns: int) -> Tensor:
 
 
 def chosen_reads(segments: Segments, k: int) -> int:
-    """How many kept memories the tokens of one sequence read in all, each at most k of those that it sees."""
+    """Return how many kept memories the tokens of one sequence read in all, each at most k of those that it sees."""
     change = [0] * (segments.count + 1)
     for first, end in segments.readers:
         change[first] += 1
@@ -35,12 +35,12 @@ def chosen_reads(segments: Segments, k: int) -> int:
 
 
 def all_reads(segments: Segments) -> int:
-    """How many kept memories the tokens of one sequence see in all."""
+    """Return how many kept memories the tokens of one sequence see in all."""
     return segments.segment * sum(end - first for first, end in segments.readers)
 
 
 def cost_of_chosen(segments: Segments, sequences: int, k: int, states: int, size: int, on: Costs) -> int:
-    """The cost of reading k kept memories for each token, in multiply-adds or what takes as long as one.
+    """Return the cost of reading k kept memories for each token, in multiply-adds or what takes as long as one.
 
     Each sequence has `states` states of `size` entries.
     """
@@ -52,7 +52,7 @@ def cost_of_chosen(segments: Segments, sequences: int, k: int, states: int, size
 
 
 def cost_of_all(segments: Segments, sequences: int, size: int, on: Costs) -> int:
-    """The cost, in the same unit as `cost_of_chosen`, of reading every kept memory that a token sees."""
+    """Return the cost, in the same unit as `cost_of_chosen`, of reading every kept memory that a token sees."""
     return on.folded(sequences) * all_reads(segments) * (size + on.row)
 
 

@@ -61,7 +61,7 @@ class Cache:
         return sum(each.numel() for each in rows if each.is_floating_point()) // self.batch
 
     def cut(self, segments: int) -> "Cache":
-        """A cache with the newest `segments` kept memories only, so that the others can be freed.
+        """Return a cache with the newest `segments` kept memories only, so that the others can be freed.
 
         It has all kept memories where there are no more. With `segmentation="log"` a bucket that becomes complete later
         contains the dropped segments again. Raises `ValueError` if `segments` is not a whole number from 0 on.
@@ -73,15 +73,15 @@ class Cache:
         return replace(self, past=past)
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> "Cache":
-        """The cache on another device, or with floating-point tensors of another dtype."""
+        """Return the cache on another device, or with floating-point tensors of another dtype."""
         return self._mapped(lambda x: x.to(device=device, dtype=dtype if x.is_floating_point() else None))
 
     def detach(self) -> "Cache":
-        """The cache without the autograd graph of earlier tokens."""
+        """Return the cache without the autograd graph of earlier tokens."""
         return self._mapped(Tensor.detach)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The cache as named tensors, for `torch.save` and `MemoryCaching.load_cache`."""
+        """Return the cache as named tensors, for `torch.save` and `MemoryCaching.load_cache`."""
         return {"batch": torch.tensor(self.batch), "key": torch.tensor(self.key), **to_tensors(self.past)}
 
     def _mapped(self, change: Callable[[Tensor], Tensor]) -> "Cache":
@@ -90,12 +90,12 @@ class Cache:
 
 
 def to_tensors(past: Past) -> dict[str, Tensor]:
-    """All tensors of `past` by their dotted field names; a whole number becomes a tensor of one number."""
+    """Return all tensors of `past` by their dotted field names; a whole number becomes a tensor of one number."""
     return dict(_flat("", past))
 
 
 def from_tensors(found: Mapping[str, Tensor], hybrid: bool) -> Past:
-    """Make the `past` from which `to_tensors` made `found`. Raises `KeyError` where a tensor is missing."""
+    """Make the `past` from which `to_tensors` made `found`. Raises `KeyError` if a tensor is missing."""
     if not hybrid:
         return _memory(found, "")
     tokens, taps = int(found["attention.tokens"]), found.get("attention.taps")

@@ -75,7 +75,7 @@ class LogLinearRead(nn.Module):
         return y_GTV.unflatten(0, (R, -1, self.heads)).transpose(2, 3).flatten(-2)
 
     def _weights(self, x_RBTD: Tensor) -> Tensor:
-        """The weights lambda of the levels, [G, T, L]."""
+        """Return the weights lambda of the levels, [G, T, L]."""
         logits_RBTHL = linear(x_RBTD, self.project).unflatten(-1, (self.heads, -1)) * self.level[:, None, None]
         return F.softplus(logits_RBTHL).transpose(2, 3).flatten(0, 2)
 

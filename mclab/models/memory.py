@@ -53,7 +53,7 @@ class Projected(nn.Module):
         return (self._unit(q), self._unit(k), v) if self.qk_norm else (q, k, v)
 
     def _output(self, x_RBTD: Tensor, read_RBTD: Tensor) -> Tensor:
-        """The mixer's output, from the core's output, which is fp32 even where all else is bf16."""
+        """Return the mixer's output, from the core's output, which is fp32 even where all else is bf16."""
         y = self.norm(read_RBTD).to(x_RBTD.dtype)
         if self.out_gate is not None:
             y = y * F.silu(self.out_gate(x_RBTD))
@@ -83,7 +83,7 @@ class CachedMemory(Projected):
         super().__init__(replicas, model, mixer, core, gain)
 
     def after(self, past: MemoryPast, x_RBTD: Tensor) -> tuple[Tensor, MemoryPast]:
-        """The output of `forward` for tokens that follow `past`, and the state after these tokens. R is 1."""
+        """Return the output of `forward` for tokens that follow `past`, and the state after these tokens. R is 1."""
         assert isinstance(self.caching, CachingLayer)
         mixed, taps = self.qkv(x_RBTD), past.taps
         if isinstance(self.conv, ShortConv):

@@ -20,7 +20,7 @@ class MixerType(Protocol):
 
 
 def memory(replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> nn.Module:
-    """A cached memory, alone or with the attention of its hybrid."""
+    """Return a cached memory, alone or with the attention of its hybrid."""
     assert isinstance(mixer, MemoryMixer)
     kind: MixerType = CachedMemory if mixer.hybrid == "none" else HYBRIDS[mixer.hybrid]
     return kind(replicas, model, mixer, length, gain)

@@ -83,7 +83,7 @@ def _made(part: Part, build: Factory, given: Mapping[str, Any], first: tuple[int
 
 
 def _noun(part: Part) -> str:
-    """The beginning of messages about a part, such as `rule my_rules.Leaky`."""
+    """Return the beginning of messages about a part, such as `rule my_rules.Leaky`."""
     return f"{KINDS[part.axis].noun} {part.path}"
 
 
@@ -174,7 +174,7 @@ def _missing(key: str, name: str) -> str:
 
 
 def _names(build: Factory) -> list[str] | None:
-    """The names of the arguments that `build` takes; None where it has no signature."""
+    """Return the names of the arguments that `build` takes; `None` if it has no signature."""
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     try:
         return [name for name, each in inspect.signature(build).parameters.items() if each.kind in by_name]
@@ -185,7 +185,7 @@ def _names(build: Factory) -> list[str] | None:
 def _bound(
     part: Part, build: Factory, given: Mapping[str, Any], later: Collection[str] = (), first: tuple[int, ...] = ()
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
-    """The positional and the keyword arguments for a call of `build`.
+    """Return the positional and the keyword arguments for a call of `build`.
 
     `later` are names of arguments that it gets only when it is used. Raises `ConfigError` if the arguments do not fit.
     """
@@ -205,6 +205,6 @@ def _bound(
 
 
 def only_named(call: Factory, names: Collection[str]) -> tuple[str, ...]:
-    """Those of `names` that `call`, a function or a callable object, takes as arguments."""
+    """Return those of `names` that `call`, a function or a callable object, takes as arguments."""
     taken = _names(call.forward if isinstance(call, nn.Module) else call) or ()
     return tuple(name for name in names if name in taken)

@@ -135,7 +135,7 @@ def _put_handlers(before: dict[str, Any]) -> None:
 
 
 def _numpy_state() -> Any:
-    """The state of numpy's generator; arrays as bytes, which can be compared with `==`. None without numpy."""
+    """Return the state of numpy's generator; arrays as bytes, which can be compared with `==`. None without numpy."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return None

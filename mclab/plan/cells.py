@@ -107,7 +107,7 @@ def _unmet(rows: Rows, slims: Sequence[Draft], ground: Ground) -> Iterator[str]:
 
 
 def _excluded(draft: Draft, ground: Ground) -> set[int]:
-    """Numbers of the conditions under `exclude` that the draft meets."""
+    """Return the numbers of the conditions under `exclude` that the draft meets."""
     if not ground.exclude:
         return set()
     flat = overlaid(ground.base, draft.settings)

@@ -95,11 +95,11 @@ def begun(found: Trials) -> tuple[int, int] | None:
 
 
 def recalls(accuracy: float, without_recall: float) -> bool:
-    """Whether an accuracy on valid is above the score without recall by more than chance explains."""
+    """Return whether an accuracy on valid is above the score without recall by more than chance explains."""
     return accuracy > without_recall + BEGUN
 
 
 def meaningless(found: Trials) -> bool:
-    """Whether so few trials have begun to recall that the good ones may be good by luck."""
+    """Return whether so few trials have begun to recall that the good ones may be good by luck."""
     known = begun(found)
     return known is not None and known[0] < min(FEWEST_GOOD, known[1])

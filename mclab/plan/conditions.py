@@ -22,7 +22,7 @@ class Condition:
     text: str
 
     def holds(self, flat: Flat) -> bool:
-        """True if the run has every key, each with an allowed value."""
+        """Return `True` if the run has every key, each with an allowed value."""
         return all(
             (value := value_at(flat, path)) is not ABSENT and value in values for path, values in self.allowed.items()
         )

@@ -58,7 +58,7 @@ class Confirmation:
         return "\n".join(lines) + "\n"
 
     def axis_of(self, name: str) -> str | None:
-        """The axis that the row of this name changes."""
+        """Return the axis that the row of this name changes."""
         return next((change.axis for change in self.changes if change.name == name), None)
 
 

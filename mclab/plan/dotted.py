@@ -45,12 +45,12 @@ class Setting:
         return (*self.clears, *self.flat)
 
     def covers(self, path: str) -> bool:
-        """True where this setting decides the value of `path`."""
+        """Return `True` if this setting decides the value of `path`."""
         return path in self.flat or any(within(path, gone) for gone in (self.path, *self.clears))
 
 
 def within(path: str, other: str) -> bool:
-    """True where `path` is `other` or below it."""
+    """Return `True` if `path` is `other` or below it."""
     return path == other or path.startswith(f"{other}.")
 
 
@@ -87,7 +87,7 @@ def refuse_contradictions(items: Sequence[Setting]) -> None:
 
 
 def settings(data: Any, source: Source, at: str) -> tuple[Setting, ...]:
-    """The settings of a row: `{model.dim: 16, train: {lr: 1e-3}}`. `at` is its place in the grid."""
+    """Return the settings of a row: `{model.dim: 16, train: {lr: 1e-3}}`. `at` is its place in the grid."""
     if data is None:
         return ()
     if not isinstance(data, Mapping):
@@ -262,7 +262,7 @@ def _contradiction(path: str, name: str, keys: Mapping[str, Any], value: Any) ->
 
 
 def differ(path: str, one: Any, other: Any) -> bool:
-    """Whether two values of a key make different runs."""
+    """Return whether two values of a key make different runs."""
     return repr(normalised(path, one)) != repr(normalised(path, other))
 
 

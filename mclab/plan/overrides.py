@@ -33,7 +33,7 @@ class CommandLine:
 
     @property
     def about_seeds(self) -> bool:
-        """True where there may be fewer seeds than the grid's author expected."""
+        """True if there may be fewer seeds than the grid's author expected."""
         return self.smoke or self.fewer or self.seeds is not None
 
 
@@ -79,7 +79,7 @@ def _seed(text: str, value: Any) -> int:
 
 
 def seeds_from_text(text: str) -> tuple[int, ...]:
-    """The seeds of the command line's `--seeds`: `0..4`, `0,2,5` or `[0, 2, 5]`. Raises `ConfigError`."""
+    """Return the seeds of the command line's `--seeds`: `0..4`, `0,2,5` or `[0, 2, 5]`. Raises `ConfigError`."""
 
     def error(message: str) -> ConfigError:
         return ConfigError(f"--{message}")

@@ -80,7 +80,7 @@ def _plain(where: Mapping[str, Sequence[Leaf]]) -> dict[str, list[Any]]:
 
 
 def from_dict(data: Mapping[str, Any]) -> Paper:
-    """The inverse of `as_dict`, for data of the right shape (`mclab.plan.plan_json`)."""
+    """Return the inverse of `as_dict`, for data of the right shape (`mclab.plan.plan_json`)."""
     return Paper(
         data["source"],
         tuple(Column(**{**column, "where": _values(column["where"])}) for column in data["columns"]),

@@ -50,7 +50,7 @@ class PlanDiff:
         return self.needs_extend or self.planned or bool(self.seeds_added or self.seeds_removed)
 
     def __str__(self) -> str:
-        """`+2 −2 cells (train.steps 50 → 40), +3 seeds, another select`."""
+        """Return `+2 −2 cells (train.steps 50 → 40), +3 seeds, another select`."""
         parts = [
             f"{_count(len(self.added), len(self.removed), 'cells')}{self._keys()}",
             _count(len(self.seeds_added), len(self.seeds_removed), "seeds"),

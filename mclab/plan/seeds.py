@@ -22,7 +22,7 @@ _RANGE = re.compile(r"\s*(-?\d{1,19})\s*\.\.\s*(-?\d{1,19})\s*")
 
 
 def seeds_from(value: Any, error: Callable[[str], ConfigError]) -> tuple[int, ...]:
-    """The seeds that a grid's `seeds` lists, in its order. `error` turns a message into an error."""
+    """Return the seeds that a grid's `seeds` lists, in its order. `error` turns a message into an error."""
     if isinstance(value, str) and (found := _RANGE.fullmatch(value)):
         first, last = map(int, found.groups())
         if last < first:

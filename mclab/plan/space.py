@@ -69,7 +69,7 @@ class Space:
         return self.ground.seeds
 
     def asked(self, axis: Axis, params: Params) -> bool:
-        """Whether the axis exists, given the values that are chosen already. Call it in the order of `axes`."""
+        """Return whether the axis exists, given the values that are chosen already. Call it in the order of `axes`."""
         rule = self.ground.when.rules.get(axis.path)
         return rule is None or rule.holds(overlaid(self.ground.base, self._settings(params)))
 
@@ -187,7 +187,7 @@ class Space:
         }
 
     def _versions(self) -> dict[str, int]:
-        """The versions of all formulas that the base, or the base with one axis changed, depends on."""
+        """Return the versions of all formulas that the base, or the base with one axis changed, depends on."""
         found = versions(self.base_point().runs[0])
         for axis in self.axes:
             for value in axis.listed():

@@ -40,7 +40,7 @@ class Axis:
         return self.spec.path
 
     def setting(self, value: Scalar) -> Setting:
-        """The setting for one of the axis's values."""
+        """Return the setting for one of the axis's values."""
         if self.spec.kind == "choice":
             return self.settings[value]
         exact = self.exact(value)
@@ -58,7 +58,7 @@ class Axis:
         return float(low + round((Decimal(repr(value)) - low) / step) * step)
 
     def touches(self) -> tuple[str, ...]:
-        """The mappings and keys that some value sets."""
+        """Return the mappings and keys that some value sets."""
         if self.spec.kind != "choice":
             return (self.path,)
         return tuple(dict.fromkeys(path for item in self.settings.values() for path in item.touches))

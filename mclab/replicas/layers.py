@@ -58,7 +58,8 @@ class ShortConv(nn.Module):
         return causal_conv(x_RBTC, self.weight)
 
     def after(self, last_RBJC: Tensor | None, x_RBTC: Tensor) -> tuple[Tensor, Tensor]:
-        """The convolution of tokens that follow the inputs `last_RBJC`, and the last inputs for the tokens after them.
+        """Return the convolution of tokens that follow the inputs `last_RBJC`, and the last inputs for the tokens after
+        them.
 
         `last_RBJC` is None before the first token.
         """
@@ -83,7 +84,7 @@ class SwiGLU(nn.Module):
 
 
 def autocast(device: torch.device, enabled: bool) -> AbstractContextManager[object]:
-    """A context of torch's autocast: bf16 if `enabled`, else fp32 everywhere.
+    """Return a context of torch's autocast: bf16 if `enabled`, else fp32 everywhere.
 
     It has no effect on a device without autocast.
     """
@@ -93,7 +94,7 @@ def autocast(device: torch.device, enabled: bool) -> AbstractContextManager[obje
 
 
 def widened(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """All `tensors` in fp32 if any of them is bf16 or fp16, else unchanged.
+    """Return all `tensors` in fp32 if any of them is bf16 or fp16, else unchanged.
 
     Memories and gates sum over whole sequences, for which bf16 and fp16 have too few bits.
     """
@@ -111,7 +112,7 @@ def rotate(x: Tensor, start: int = 0) -> Tensor:
 
 @once
 def _turns(T: int, K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The result of `_turns_from` for start 0, which is computed once and stored."""
+    """Return the result of `_turns_from` for start 0, which is computed once and stored."""
     return _turns_from(0, T, K, dtype, device)
 
 

@@ -69,7 +69,7 @@ class StartsItself(nn.Module, ABC):
 def parameter(
     replicas: int, *shape: int, init: Start, decays: bool | None = None, dtype: torch.dtype | None = None
 ) -> ReplicaParameter:
-    """An uninitialised parameter [R, *shape]; `initialise` fills it.
+    """Return an uninitialised parameter [R, *shape]; `initialise` fills it.
 
     By default weight decay acts on matrices and not on vectors.
     """
@@ -95,7 +95,7 @@ def initialise(module: nn.Module, seeds: Sequence[int]) -> None:
 
 
 def seed_of(seed: int, name: str) -> int:
-    """The seed of torch's generator for the initial values of one parameter or module, from its `name`."""
+    """Return the seed of torch's generator for the initial values of one parameter or module, from its `name`."""
     digest = hashlib.sha256(f"init/{seed}/{name}".encode()).digest()
     return int.from_bytes(digest[:8], "little", signed=True)
 

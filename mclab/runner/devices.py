@@ -13,7 +13,7 @@ from mclab.workers import device_at
 
 
 def resolved(options: RunOptions) -> RunOptions:
-    """The options with the actual device in place of `auto`: CUDA where it exists, else the CPU.
+    """Return the options with the actual device in place of `auto`: CUDA where it exists, else the CPU.
 
     With a scheduler the device is that of its workers, otherwise of this machine. Raises `ConfigError` for a device
     that this machine does not have, and for a scheduler that does not answer.
@@ -25,7 +25,10 @@ def resolved(options: RunOptions) -> RunOptions:
 
 
 def here(options: RunOptions) -> str:
-    """The device for checks in this process itself. With a scheduler it may differ from the device of the workers."""
+    """Return the device for checks in this process itself.
+
+    With a scheduler it may differ from the device of the workers.
+    """
     return options.device if options.scheduler is None else _local(AUTO)
 
 

@@ -41,7 +41,7 @@ def seconds(runs: Iterable[RunConfig]) -> float:
 
 
 def after_training(run: RunConfig) -> float:
-    """The share of a run's seconds that the test takes, which comes after the last step."""
+    """Return the share of a run's seconds that the test takes, which comes after the last step."""
     return _test(run) / _seconds(run)
 
 
@@ -118,7 +118,7 @@ def _calls(mixer: Mixer, length: int) -> float:
 
 
 def _chunk(mixer: MemoryMixer, length: int) -> int:
-    """Tokens per chunk of a memory. Memories that only decay have long chunks."""
+    """Return the number of tokens per chunk of a memory. Memories that only decay have long chunks."""
     segment = length if mixer.aggregate == "none" else min(length, mixer.longest_segment)
     own = ERASED if mixer.rule.erases else DECAYED
     return min(segment, mixer.chunk if mixer.rule.descends else own)
@@ -130,7 +130,7 @@ def _reading(run: RunConfig, sequences: float) -> float:
 
 
 def duration(seconds: float) -> str:
-    """A length of time as people say it: `40 s`, `12 min`, `3.5 h`, at most `> 1000 h`."""
+    """Return a length of time as people say it: `40 s`, `12 min`, `3.5 h`, at most `> 1000 h`."""
     if seconds > 3600 * 1000:
         return "> 1000 h"
     if seconds < 90:

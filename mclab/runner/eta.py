@@ -104,7 +104,7 @@ class Eta:
                 _note(self._seen, job.kind, taken, cost)
 
     def ahead(self, later: Iterable[tuple[Sequence[Job], int]] = ()) -> Ahead | None:
-        """The share of the work that is done and the time left; `None` while nothing is measured.
+        """Return the share of the work that is done and the time left; `None` while nothing is measured.
 
         `later` are jobs that will be added when others are over, as groups (jobs, count): `count` jobs, each with the
         mean time of `jobs`, once no job of the kinds of `jobs` is left.
@@ -131,7 +131,7 @@ class Eta:
         return max(0.0, job.cost * factor * (1 - share) - (now - at))
 
     def _factors(self) -> Callable[[str], float] | None:
-        """A function from a kind to measured / predicted seconds; `None` while nothing is measured.
+        """Return a function from a kind to measured / predicted seconds; `None` while nothing is measured.
 
         In the mean of the factors, kinds that were measured long enough count equally, whatever they cost.
         """
@@ -179,7 +179,7 @@ class _Group:
 
     @classmethod
     def of(cls, jobs: Sequence[Job], count: int, factor: Callable[[str], float]) -> "_Group":
-        """`count` tasks, each with the mean time and the mean priority of `jobs`."""
+        """Return `count` tasks, each with the mean time and the mean priority of `jobs`."""
         seconds = sum(job.cost * factor(job.kind) for job in jobs) / len(jobs)
         priority = sum(job.priority for job in jobs) / len(jobs)
         return cls(frozenset(job.kind for job in jobs), (_Task(priority, seconds, jobs[0].kind),) * count)

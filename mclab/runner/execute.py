@@ -100,7 +100,7 @@ def execute(
     `options.device` must not be `auto` (see `mclab.runner.devices.resolved`). An interrupt ends the command: outcomes
     so far are stored, and the running packs are lost. `train` is by default `mclab.train.train_pack`; it keeps its
     checkpoints in the store. `begin` is called once before the first run, and not at all if there is nothing to run.
-    `wanted` says how many seeds each cell needs, where the plan does not fix this. Raises `StoreError` where a record
+    `wanted` says how many seeds each cell needs, where the plan does not fix this. Raises `StoreError` if a record
     cannot be written, and `ConfigError` where no scheduler answers.
     """
     began, pending = time.monotonic(), PendingRuns(plan, store.lookup, retry_failed=options.retry_failed, wanted=wanted)
@@ -188,7 +188,7 @@ class _Execution:
         return self.pending.given + self.pending.expected
 
     def _time(self, first: list[Pack], processes: int, after: float = 0.0) -> TimeRange | None:
-        """The predicted time of all runs, with the start of the processes and `after` seconds at the end.
+        """Return the predicted time of all runs, with the start of the processes and `after` seconds at the end.
 
         `None` where it is unknown, and with a cluster.
         """
@@ -238,7 +238,8 @@ class _Execution:
             self.echo(f"{self.pending.label(run)}: {_why(outcome)}")
 
     def _sound(self, runs: Sequence[RunConfig]) -> list[RunConfig]:
-        """The runs that may be trained. A run during which the process has died too often is stored as failed instead.
+        """Return the runs that may be trained. A run during which the process has died too often is stored as failed
+        instead.
 
         Runs that are needed because of such a failure are added.
         """
@@ -278,12 +279,12 @@ class _Execution:
 
 
 def ids(runs: Iterable[RunConfig]) -> list[str]:
-    """The runs' ids, in order."""
+    """Return the runs' ids, in order."""
     return [run_id(run) for run in runs]
 
 
 def before_runs(processes: int) -> str:
-    """What must be done before the first run can begin, in words; `processes` is 0 for a cluster."""
+    """Return what must be done before the first run can begin, in words; `processes` is 0 for a cluster."""
     if processes == 1:
         return ""
     return f"starting {processes} workers" if processes else "waiting for a worker of the cluster"

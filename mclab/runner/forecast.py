@@ -39,7 +39,7 @@ class Forecast:
         self._eta.end(pack, done)
 
     def ahead(self) -> Ahead | None:
-        """The share of the work that is done and the time left, at this moment."""
+        """Return the share of the work that is done and the time left, at this moment."""
         return self._eta.ahead(self._later()) or self._predicted.ahead()
 
     def _later(self) -> Iterator[tuple[Sequence[Job], int]]:

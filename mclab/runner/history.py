@@ -75,18 +75,18 @@ class History:
         return self.device == "cpu" or self.runs > 0
 
     def seconds(self, run: RunConfig) -> float:
-        """The predicted seconds of `run` in a process of its own."""
+        """Return the predicted seconds of `run` in a process of its own."""
         return self._cost(run)[0]
 
     def work(self, runs: Iterable[RunConfig], total: float | None = None) -> Work:
-        """The predicted work of `runs`; with `total`, that of `total` runs which cost as much on average."""
+        """Return the predicted work of `runs`; with `total`, that of `total` runs which cost as much on average."""
         costs = [self._cost(run) for run in runs]
         share = 1.0 if total is None or not costs else total / len(costs)
         low, high = (share * fsum(cost * exp(way * off) for cost, off in costs) for way in (-1, 1))
         return Work(share * fsum(cost for cost, _ in costs), low, high, max((cost for cost, _ in costs), default=0.0))
 
     def _cost(self, run: RunConfig) -> tuple[float, float]:
-        """The predicted seconds, and the logarithm of the factor by which they may be wrong."""
+        """Return the predicted seconds, and the logarithm of the factor by which they may be wrong."""
         key = _key(run)
         if key not in self._costs:
             known = self._medians.get(self._kind(run, key)) if self._medians else None
@@ -103,14 +103,14 @@ class History:
 
 
 def _tells(run: StoredRun) -> bool:
-    """Whether the run has a time and trained to its last step, or may have stopped early as configured."""
+    """Return whether the run has a time and trained to its last step, or may have stopped early as configured."""
     if run.status != "done" or run.config is None or run.science != SCIENCE or not run.wall_s:
         return False
     return run.steps == run.config.train.steps or run.config.train.stop_at is not None
 
 
 def _fits(run: StoredRun, device: str, threads: int | None) -> bool:
-    """Whether the run was trained on this device with these threads; facts that its record lacks are ignored."""
+    """Return whether the run was trained on this device with these threads; facts that its record lacks are ignored."""
     name, used = run.fact("device_name"), run.fact("threads")
     if (run.fact("device") or "cpu") != device:
         return False
@@ -127,7 +127,7 @@ def _key(run: RunConfig) -> Hashable:
 
 
 def _spread(off: Iterable[float], count: int, default: float) -> float:
-    """The logarithm of the factor by which a prediction may be wrong (see above).
+    """Return the logarithm of the factor by which a prediction may be wrong (see above).
 
     `off` are the deviations, of which `count` are independent; `default` is the added term.
     """

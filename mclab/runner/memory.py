@@ -69,7 +69,7 @@ def memory(run: RunConfig, replicas: int = 1) -> Memory:
 
 
 def _asked(task: TaskConfig) -> int:
-    """The number of scored positions in a training sequence."""
+    """Return the number of scored positions in a training sequence."""
     if isinstance(task, MqarTask):
         return max(task.pairs)
     if isinstance(task, ArTask):
@@ -78,12 +78,12 @@ def _asked(task: TaskConfig) -> int:
 
 
 def _step(run: RunConfig, task: TaskConfig) -> float:
-    """Floats that all layers together keep of one training step on `task`."""
+    """Return the number of floats that all layers together keep of one training step on `task`."""
     return sum(_layers(run.model, task.length, run.train.batch))
 
 
 def _scored(run: RunConfig) -> float:
-    """Floats that the largest layer holds while a slice is scored."""
+    """Return the number of floats that the largest layer holds while a slice is scored."""
     most = 0.0
     tokens = SCORED * run.train.batch * run.task.length
     for task, count in _slices(run):
@@ -106,14 +106,14 @@ def _data(run: RunConfig) -> int:
 
 
 def _layers(model: ModelConfig, length: int, sequences: int) -> Iterable[float]:
-    """Floats that each layer keeps of `sequences` sequences."""
+    """Return the floats that each layer keeps of `sequences` sequences."""
     mlp = MLP * model.mlp * model.dim
     sizes = {mixer: _mixer(model, mixer, length) for mixer in set(model.mixers)}
     return [sequences * (length * (MIXER * model.dim + mlp) + sizes[mixer]) for mixer in model.mixers]
 
 
 def _mixer(model: ModelConfig, mixer: Mixer, length: int) -> float:
-    """Floats that this mixer keeps of one sequence, in addition to what every mixer keeps."""
+    """Return the number of floats that this mixer keeps of one sequence, in addition to what every mixer keeps."""
     if isinstance(mixer, AttentionMixer):
         return _window(model, mixer.window or 0, length)
     if isinstance(mixer, LogLinearMixer):
@@ -135,12 +135,12 @@ def _window(model: ModelConfig, window: int, length: int) -> float:
 
 
 def _columns(mixer: MemoryMixer, length: int) -> int:
-    """The number of memories of a sequence, the online memory included."""
+    """Return the number of memories of a sequence, the online memory included."""
     return mixer.segments(length) + 1
 
 
 def _attention(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
-    """Floats that the read of a linear memory keeps for one head.
+    """Return the number of floats that the read of a linear memory keeps for one head.
 
     They are scores of all pairs of tokens, or scores within segments and states, whichever is cheaper to compute.
     """
@@ -153,7 +153,7 @@ def _attention(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
 
 
 def _fast(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
-    """Floats of one head's fast weights, and of what is read from kept memories."""
+    """Return the number of floats of one head's fast weights, and of what is read from kept memories."""
     size, past = matrices(model, mixer), mixer.segments(length) - 1
     log = mixer.segmentation == "log" and past > 0
     restarts = log and mixer.init == "restart"

@@ -39,7 +39,7 @@ class Need(NamedTuple):
 
 
 def machine() -> Machine | None:
-    """The memory of this machine; `None` where the system does not say."""
+    """Return the memory of this machine; `None` where the system does not say."""
     try:
         lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
         free, whole = (int(lines[key].split()[0]) * 1024 for key in ("MemAvailable", "MemTotal"))
@@ -55,18 +55,21 @@ def machine() -> Machine | None:
 
 
 def trains_here(device: str, scheduler: str | None) -> bool:
-    """Whether runs train on this machine's CPU and thus in its memory, as far as can be known without torch."""
+    """Return whether runs train on this machine's CPU and thus in its memory, as far as can be known without torch."""
     return scheduler is None and (device == "cpu" or (device == "auto" and not _DRIVER.exists()))
 
 
 def needs(runs: Iterable[tuple[str, RunConfig]], replicas: int = 1) -> list[Need]:
-    """The need of each cell for `replicas` runs in a pack, the largest first. `runs` has (cell name, run) pairs."""
+    """Return the need of each cell for `replicas` runs in a pack, the largest first.
+
+    `runs` has (cell name, run) pairs.
+    """
     found = [Need(name, run, memory(run, replicas), replicas) for name, run in runs]
     return sorted(found, key=lambda need: -need.memory.total)
 
 
 def memory_text(need: Need, processes: int) -> str:
-    """One line that says how much memory a process takes, and for what."""
+    """Return one line that says how much memory a process takes, and for what."""
     parts = zip(("parameters and optimiser", "activations", "logits", "sequences"), need.memory, strict=True)
     of = ", ".join(f"{name} {bytes_text(number)}" for name, number in parts if number > need.process // 100)
     several = f" and {processes} of them {bytes_text(processes * need.process)}" * (processes > 1)
@@ -108,7 +111,7 @@ def refuse(need: Need, here: Machine | None) -> None:
 
 
 def _largest(need: Need) -> str:
-    """The cell, how much memory it needs, and the largest part of that, in words."""
+    """Return the cell, how much memory it needs, and the largest part of that, in words."""
     parts = dict(zip(("its parameters", "its activations", "its logits", "its sequences"), need.memory, strict=True))
     most = max(parts, key=lambda name: parts[name])
     together = f" for {need.replicas} runs together" if need.replicas > 1 else ""
@@ -116,7 +119,7 @@ def _largest(need: Need) -> str:
 
 
 def _fix(need: Need, room: int) -> str:
-    """The smallest change of one key with which the runs fit into `room` bytes, in words."""
+    """Return the smallest change of one key with which the runs fit into `room` bytes, in words."""
     if need.replicas > 1 and memory(need.run).total + PROCESS <= room:
         return "a smaller --pack"
     for text, run in _smaller(need.run):
@@ -144,7 +147,7 @@ def _smaller(run: RunConfig) -> Iterator[tuple[str, RunConfig]]:
 
 
 def bytes_text(number: float) -> str:
-    """A number of bytes in words: `250 MiB`, `1.2 GiB`, `35 TiB`."""
+    """Return a number of bytes in words: `250 MiB`, `1.2 GiB`, `35 TiB`."""
     for unit in ("MiB", "GiB", "TiB"):
         number /= 2**20 if unit == "MiB" else 1024
         if number < 1000 or unit == "TiB":

@@ -50,13 +50,16 @@ def _auto(runs: Sequence[RunConfig], device: str, workers: int, room: int | None
 
 
 def halves(pack: Pack) -> tuple[Pack, Pack]:
-    """The two halves of a pack of at least two runs."""
+    """Return the two halves of a pack of at least two runs."""
     middle = len(pack) // 2
     return pack[:middle], pack[middle:]
 
 
 def cost(pack: Pack) -> float:
-    """The training tokens of a pack times its parameters. Costly packs start first, so that workers end together."""
+    """Return the training tokens of a pack times its parameters.
+
+    Costly packs start first, so that workers end together.
+    """
     return float(len(pack) * tokens(pack[0]) * rough_parameters(pack[0]))
 
 
@@ -79,7 +82,7 @@ def free(options: RunOptions, workers: int) -> int | None:
 
 
 def fitting(run: RunConfig, room: int | None) -> int:
-    """How many runs of this shape can train together in `room` bytes, at least 1."""
+    """Return how many runs of this shape can train together in `room` bytes, at least 1."""
     if room is None:
         return UNSEEN
     return max(1, int(SHARE * room) // memory(run).total)

@@ -34,7 +34,7 @@ class PendingRuns:
         self._open = {n for n, cell in enumerate(plan.cells) if plan.select and not choose(plan, cell, self.known)}
 
     def known(self, name: str) -> StoredRun | None:
-        """The record of the run `name`, if it counts in this command; else `None`."""
+        """Return the record of the run `name`, if it counts in this command; else `None`."""
         record = self._lookup(name)
         if record and self._retry_failed and name not in self._over and record.status not in FINAL:
             return None
@@ -45,7 +45,7 @@ class PendingRuns:
         return list(self._missing(range(len(self._plan.cells))))
 
     def done_with(self, run: RunConfig) -> list[RunConfig]:
-        """The further runs that are needed, now that the outcome of `run` is stored.
+        """Return the further runs that are needed, now that the outcome of `run` is stored.
 
         They are the other seeds of the cells that could choose because of it, or the next seeds where the plan's seeds
         are not fixed.
@@ -88,7 +88,7 @@ class PendingRuns:
         return {number: found[number] for number in sorted(found) if found[number]}
 
     def candidates(self, number: int) -> list[RunConfig]:
-        """One run of each candidate of the cell with this number; the cell continues with one of them."""
+        """Return one run of each candidate of the cell with this number; the cell continues with one of them."""
         return [next(iter(each.runs.values())) for each in self._plan.cells[number].candidates]
 
     @property
@@ -97,16 +97,16 @@ class PendingRuns:
         return len(self._given)
 
     def label(self, run: RunConfig) -> str:
-        """A name of the run for messages: its cell, its seed, its id."""
+        """Return a name of the run for messages: its cell, its seed, its id."""
         name = run_id(run)
         return f"{self._plan.cells[self._cells[name][0]].name}, seed {run.seed} (run {name})"
 
     def needed(self) -> list[RunConfig]:
-        """All runs that the plan needs, given the stored results; runs that are stored are included."""
+        """Return all runs that the plan needs, given the stored results; runs that are stored are included."""
         return runs_needed(self._plan, self._lookup, self._wanted(self._lookup))
 
     def statuses(self) -> tuple[Counter[str], int]:
-        """How many of the needed runs are stored, by status, and how many are not stored."""
+        """Return how many of the needed runs are stored, by status, and how many are not stored."""
         records = [self._lookup(run_id(run)) for run in self.needed()]
         stored = Counter[str](record.status for record in records if record)
         return stored, len(records) - stored.total()

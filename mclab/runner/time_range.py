@@ -44,7 +44,7 @@ class TimeRange:
     busy: bool = False
 
     def text(self) -> str:
-        """The range in words: `about 40 s to 2 min`."""
+        """Return the range in words: `about 40 s to 2 min`."""
         return f"about {range_text(self.low, self.high)}"
 
     @property
@@ -57,7 +57,7 @@ class TimeRange:
 def time_range(
     work: Work, history: History, workers: int, threads: int, here: Processors, overhead: float = 0.0
 ) -> TimeRange:
-    """The time that `workers` workers with `threads` threads each take for `work`, plus `overhead` seconds."""
+    """Return the time that `workers` workers with `threads` threads each take for `work`, plus `overhead` seconds."""
     own = max(1, min(workers, here.cores // threads)) if history.device == "cpu" else workers
     slower = here.slower(workers * threads)
     down, up = (end / work.seconds if work.seconds else 1.0 for end in (work.low, work.high))
@@ -74,20 +74,20 @@ def starting(workers: int, here: Processors) -> float:
 
 
 def planned_device(options: RunOptions) -> str:
-    """The device that a command will train on, as far as can be known without torch."""
+    """Return the device that a command will train on, as far as can be known without torch."""
     auto = "cpu" if trains_here(options.device, options.scheduler) else "cuda"
     return auto if options.device == AUTO else options.device
 
 
 def planned_workers(options: RunOptions, runs: int) -> int:
-    """The number of processes for `runs` runs. `auto` is taken as 1 unless runs train on this machine's CPU."""
+    """Return the number of processes for `runs` runs. `auto` is taken as 1 unless runs train on this machine's CPU."""
     if options.workers == AUTO and not trains_here(options.device, options.scheduler):
         return 1
     return max(1, min(worker_count(replace(options, device="cpu")), runs))
 
 
 def whole_command(work: Work, history: History, workers: int, options: RunOptions) -> TimeRange | None:
-    """The time of a whole command, from loading torch to writing tables.
+    """Return the time of a whole command, from loading torch to writing tables.
 
     `None` with a cluster, and where there is nothing to predict it from.
     """
@@ -98,7 +98,7 @@ def whole_command(work: Work, history: History, workers: int, options: RunOption
 
 
 def time_text(whole: TimeRange | None, device: str, workers: int) -> str:
-    """The time in words for a dry run: `about 40 s to 2 min on 2 CPU workers (from 24 stored runs)`."""
+    """Return the time in words for a dry run: `about 40 s to 2 min on 2 CPU workers (from 24 stored runs)`."""
     if whole is None:
         return "how long that takes is unknown: no stored run of this device"
     kind = "CPU" if device == "cpu" else "GPU"
@@ -106,7 +106,7 @@ def time_text(whole: TimeRange | None, device: str, workers: int) -> str:
 
 
 def range_text(low: float, high: float) -> str:
-    """A range in words, with rounded ends: `40 s to 2 min`; a single time where both ends are equal in words."""
+    """Return a range in words, with rounded ends: `40 s to 2 min`; a single time where both ends are equal in words."""
     ends = [duration(_rounded(end)) for end in (low, high)]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
@@ -124,7 +124,7 @@ class Countdown:
         self._began = clock()
 
     def ahead(self) -> Ahead | None:
-        """What is left of the range at this moment; `None` without a range, and when its time is over."""
+        """Return what is left of the range at this moment; `None` without a range, and when its time is over."""
         gone = self._clock() - self._began
         if self._whole is None or gone >= self._whole.high:
             return None

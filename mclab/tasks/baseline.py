@@ -22,7 +22,7 @@ Scores = dict[str, dict[str, float]]
 
 
 def without_recall(run: RunConfig, seed: int) -> Scores:
-    """The share of whole answers that each predictor gets right, on every slice of the run's test.
+    """Return the share of whole answers that each predictor gets right, on every slice of the run's test.
 
     The entry `ALL` is the mean over the task's own slices. The result depends only on the tasks, the number of test
     sequences and the seed; it is computed once for all runs that share these.

@@ -69,6 +69,6 @@ def roles(config: FactsTask, batch: Batch) -> Tensor:
 
 
 def token_name(config: FactsTask, token: int) -> str:
-    """The name of a token: a or b for the two tokens of a key, v for a value, then its number: a3, b12, v7."""
+    """Return the name of a token: a or b for the two tokens of a key, v for a value, then its number: a3, b12, v7."""
     alphabet = min(token // config.base, 2)
     return f"{'abv'[alphabet]}{token - alphabet * config.base}"

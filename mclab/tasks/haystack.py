@@ -42,13 +42,13 @@ class Language(NamedTuple):
 
 
 def frequencies(vocab: int) -> tuple[int, ...]:
-    """How often each of `vocab` words occurs in a text: 2 * vocab / rank, rounded up (Zipf)."""
+    """Return how often each of `vocab` words occurs in a text: 2 * vocab / rank, rounded up (Zipf)."""
     return tuple(-(-2 * vocab // rank) for rank in range(1, vocab + 1))
 
 
 @lru_cache(maxsize=16)
 def language(domain: str, seeds: tuple[int, ...], vocab: int, device: torch.device) -> Language:
-    """The language of each seed: the bigrams of a circular text whose words are in random order.
+    """Return the language of each seed: the bigrams of a circular text whose words are in random order.
 
     A word has as many followers as it has occurrences, so a random walk visits words with exactly the frequencies of
     the text. As the text is a circle, a walk can reach every word from every other word.

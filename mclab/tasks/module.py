@@ -66,14 +66,14 @@ def roles(config: ModuleTask, batch: Batch) -> Tensor:
 
 
 def token_name(config: ModuleTask, token: int) -> str:
-    """What the task's own method `word(token)` returns, if it has one; else the number of the token."""
+    """Return what the task's own method `word(token)` returns, if it has one; else the number of the token."""
     part = made(config)
     return str(part.word(token)) if hasattr(part, "word") else str(token)
 
 
 @lru_cache(maxsize=64)
 def made(config: ModuleTask) -> Made:
-    """The user's function with its arguments, or the object of the user's class. Raises `ConfigError`."""
+    """Return the user's function with its arguments, or the object of the user's class. Raises `ConfigError`."""
     part = Part("task", "task.module", "task.args", config.module, config.keywords)
     found: Made = make_part(part, {"vocab": config.vocab, "length": config.length})
     if not callable(found):
@@ -86,7 +86,7 @@ def made(config: ModuleTask) -> Made:
 def _settled(config: ModuleTask, samples: Tensor, split: str) -> _Drawn:
     """For each sample, the sequence of its first attempt whose hash belongs to `split`.
 
-    Raises `ConfigError` where a sample finds none.
+    Raises `ConfigError` if a sample finds none.
     """
     pending = torch.arange(len(samples), device=samples.device)
     settled: _Drawn | None = None
@@ -106,9 +106,9 @@ def _settled(config: ModuleTask, samples: Tensor, split: str) -> _Drawn:
 
 
 def draw(config: ModuleTask, keys_N: Tensor) -> _Drawn:
-    """The sequences that the user's function makes from `keys_N`.
+    """Return the sequences that the user's function makes from `keys_N`.
 
-    Raises `ConfigError` where the function fails, or where its result has a wrong shape or wrong tokens.
+    Raises `ConfigError` if the function fails, or where its result has a wrong shape or wrong tokens.
     """
     part = made(config)
     try:

@@ -96,7 +96,7 @@ def _core(config: MqarTask, samples: Tensor, pairs: Tensor, attempts: Tensor) ->
 
 
 def _live(config: MqarTask, pairs: Tensor) -> Tensor | None:
-    """[N, P] bool: which of the P pairs each sequence has; None if every sequence has all of them."""
+    """[N, P] bool: which of the P pairs each sequence has; `None` if every sequence has all of them."""
     if len(config.pairs) == 1:
         return None
     return torch.arange(config.pairs[-1], device=pairs.device) < pairs

@@ -32,7 +32,7 @@ _MUL3 = 0x297A2D39
 
 @lru_cache(maxsize=256)
 def scalar(value: int, dtype: torch.dtype) -> Tensor:
-    """`value` as a tensor on the CPU, which operations on every device accept.
+    """Return `value` as a tensor on the CPU, which operations on every device accept.
 
     An operation with a Python number wraps it anew each time, which costs 2 microseconds: more than the operation
     itself on a few thousand elements.
@@ -85,7 +85,7 @@ def fork(samples: Tensor, ids: Tensor) -> Tensor:
 
 @once
 def numbers(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The numbers 0 to count - 1 as a tensor. It is made once and shared: do not write to it."""
+    """Return the numbers 0 to count - 1 as a tensor. It is made once and shared: do not write to it."""
     return torch.arange(count, dtype=dtype, device=device)
 
 

@@ -49,7 +49,7 @@ def roles(config: TextTask, batch: Batch) -> Tensor:
 
 
 def token_name(config: TextTask, token: int) -> str:
-    r"""The name of a byte: letters and signs of ASCII as they are, other bytes as `\x0a`."""
+    r"""Return the name of a byte: letters and signs of ASCII as they are, other bytes as `\x0a`."""
     return chr(token) if 33 <= token <= 126 else f"\\x{token:02x}"
 
 

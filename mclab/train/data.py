@@ -74,7 +74,8 @@ class TrainData:
 
 
 def shares(examples: int | None, weights: Sequence[int]) -> list[int | None]:
-    """How many of `examples` fixed training sequences each part of a mix gets; None for each if there is no limit.
+    """Return how many of `examples` fixed training sequences each part of a mix gets; None for each if there is no
+    limit.
 
     The numbers are by weight, at least 1, and except for this minimum add up to `examples`.
     """

@@ -187,7 +187,10 @@ class _Training:
     def _outcome(
         self, r: int, last_step: int, diverged: int, log: Log, test: dict[str, Score], overlap: float
     ) -> Outcome:
-        """The outcome of replica `r`. Times are the pack's, divided by the number of replicas: what one run cost."""
+        """Return the outcome of replica `r`.
+
+        Times are the pack's, divided by the number of replicas: what one run cost.
+        """
         healthy, replicas = diverged < 0 and log.pruned_at is None, len(self.seeds)
         fixed, cached = state_floats(self.config)
         return Outcome(

@@ -60,7 +60,7 @@ class Step:
         return self.loss_R.clone(), self.norm_R.clone()
 
     def autocast(self) -> AbstractContextManager[object]:
-        """The autocast context for the model's forward pass."""
+        """Return the autocast context for the model's forward pass."""
         return autocast(self.device, self.precision == "bf16")
 
     @property
@@ -120,7 +120,7 @@ class _Static:
 
 
 def why_not(run: RunConfig) -> str | None:
-    """Why the steps of `run` are not captured on CUDA; None if they are."""
+    """Why the steps of `run` are not captured on CUDA; `None` if they are."""
     if any(isinstance(mixer, ModuleMixer) or getattr(mixer, "own", None) for mixer in run.model.mixers):
         return "a module of the user's own may ask the device for values"
     return None

@@ -26,7 +26,10 @@ class DamagedError(ValueError):
 
 
 def to_bytes(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
-    """The bytes of the file. `facts` must be JSON values; floats are restored exactly, NaN and infinities too."""
+    """Return the bytes of the file.
+
+    `facts` must be JSON values; floats are restored exactly, NaN and infinities too.
+    """
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     known = {**facts, **_SIGNED}
     return save(plain, {_KEY: json.dumps({**known, digest.KEY: _digest(plain, known)})})
@@ -56,7 +59,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _checked(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts without the checksum. Raises `DamagedError` if the checksum is wrong."""
+    """Return the facts without the checksum. Raises `DamagedError` if the checksum is wrong."""
     if _SIGNED.keys().isdisjoint(facts) and digest.KEY not in facts:
         return facts
     known = {key: value for key, value in facts.items() if key != digest.KEY}

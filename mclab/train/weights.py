@@ -102,7 +102,7 @@ def _flat(data: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _of_model(made: dict[str, int]) -> dict[str, int]:
-    """The versions of the parts that change what the weights compute, which the task and the training do not."""
+    """Return the versions of the parts that change what the weights compute, which the task and the training do not."""
     return {part: version for part, version in made.items() if not part.startswith(("task.", "train"))}
 
 

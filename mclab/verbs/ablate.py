@@ -55,7 +55,7 @@ class Report:
         return DONE if self.summary.clean else FAILED
 
     def summary_line(self) -> str:
-        """One line that says what this command did and which runs are still missing."""
+        """Return one line that says what this command did and which runs are still missing."""
         summary = self.summary
         ran = ", ".join(f"{number} {status}" for status, number in sorted(summary.ran.items()))
         parts = [f"this command: {ran or 'nothing run'}", f"{summary.skipped} stored before", f"{summary.wall_s:.0f} s"]
@@ -69,7 +69,7 @@ class Report:
         return "; ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """The cells with the columns of the tables, and the counts of the summary, for JSON. Imports polars."""
+        """Return the cells with the columns of the tables, and the counts of the summary, for JSON. Imports polars."""
         from mclab.report.table.frames import cells_frame
 
         return {
@@ -127,7 +127,7 @@ def _ablated(
     progress: Callable[[Progress], None],
     baseline: str | None,
 ) -> Report:
-    """`ablate`, given the absolute path of the run folder."""
+    """Return `ablate`, given the absolute path of the run folder."""
     with Store(out, say=say) as store:
         plan = store.adopt(plan, grid, extend=options.extend)
         for line in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
@@ -152,7 +152,7 @@ def _ablated(
 
 
 def _begins(plan: Plan, out: Path, start: Start, store: Store) -> str:
-    """One line that says how many runs will be trained, where, and how long that takes."""
+    """Return one line that says how many runs will be trained, where, and how long that takes."""
     stored = sum(store.lookup(run_id(run)) is not None for run in needed(plan, store.lookup, store.curve))
     where = f"{start.processes} process{'es' * (start.processes != 1)}" if start.processes else "on the cluster"
     guess = f"; {start.time.text()} ({start.time.basis})" if start.time else ""
@@ -161,7 +161,7 @@ def _begins(plan: Plan, out: Path, start: Start, store: Store) -> str:
 
 
 def _without_weights(plan: Plan, store: Store) -> int:
-    """How many of the plan's runs are done and have no weights."""
+    """Return how many of the plan's runs are done and have no weights."""
     names = [run_id(run) for run in needed(plan, store.lookup, store.curve)]
     done = [name for name in names if (record := store.lookup(name)) and record.status == "done"]
     return sum(not store.weights(name).exists() for name in done)
@@ -186,7 +186,7 @@ def _written(plan: Plan, records: Records, out: Path) -> tuple[list[Path], list[
 
 
 def _over(record: StoredRun | None, retry_failed: bool) -> bool:
-    """Whether a run has a stored record and this command will not run it again."""
+    """Return whether a run has a stored record and this command will not run it again."""
     return record is not None and (record.status in FINAL or not retry_failed)
 
 

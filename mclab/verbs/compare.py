@@ -84,7 +84,7 @@ class Comparison:
     also: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The comparison for JSON. The interval of a difference is that of the mean, not clipped."""
+        """Return the comparison for JSON. The interval of a difference is that of the mean, not clipped."""
         sides = {
             word: {"folder": str(group.folder), "rows": [row.label for row in group.rows]}
             for word, group in (("first", self.first), ("second", self.second))
@@ -98,7 +98,7 @@ class Comparison:
 
 
 def comparisons(words: Sequence[str], say: Callable[[str], None]) -> list[Comparison]:
-    """The comparisons that the arguments `words` of `mclab compare` ask for.
+    """Return the comparisons that the arguments `words` of `mclab compare` ask for.
 
     `FOLDER A B` compares two rows of one folder, `FOLDER:A FOLDER:B` rows of two folders, and `FOLDER FOLDER` each row
     with the row of the same name in the other folder. Raises `ConfigError` for anything else, and for unknown rows.
@@ -118,7 +118,7 @@ def comparisons(words: Sequence[str], say: Callable[[str], None]) -> list[Compar
 
 
 def _same(sides: Sequence[tuple[Path, str | None]], summaries: Sequence[Summary], place: int) -> str:
-    """The row to take of a folder that was given without a row.
+    """Return the row to take of a folder that was given without a row.
 
     This is its only row, or else the row with the name that was given for the other folder.
     """
@@ -161,7 +161,7 @@ def _row_by_row(summaries: Sequence[Summary], folders: Sequence[Path]) -> Iterat
 
 
 def _group(summary: Summary, folder: Path, text: str) -> Group:
-    """The row with the name `text`, or all rows that match `text` as `key=value,key=value`."""
+    """Return the row with the name `text`, or all rows that match `text` as `key=value,key=value`."""
     named = [row for row in summary.rows if text in _names(row, summary)]
     if len(named) == 1:
         return Group(named[0].label, folder, (named[0],))
@@ -255,7 +255,7 @@ def _keys(group: Group) -> dict[str, list[str]]:
 
 
 def _meant(path: str, first: Group, second: Group) -> bool:
-    """True for a key that is meant to differ: the tables of the rows vary it, alone or as part of a mapping.
+    """Return `True` for a key that is meant to differ: the tables of the rows vary it, alone or as part of a mapping.
 
     Within one folder every key is meant to differ, except those that each row chose for itself (`select`). The varied
     keys alone would not do: `gate: none` is stored as aggregate residual, so the rows differ in another key than the
@@ -268,7 +268,7 @@ def _meant(path: str, first: Group, second: Group) -> bool:
 
 
 def _other_differences(first: Group, second: Group, same_slices: bool) -> Iterator[str]:
-    """A line for each of seeds, slices, machine facts and versions that is not equal on both sides."""
+    """Yield a line for each of seeds, slices, machine facts and versions that is not equal on both sides."""
     one, other = set(first.by_seed(ALL)), set(second.by_seed(ALL))
     if one != other:
         both = seeds_text(sorted(one & other)) if one & other else "none"

@@ -43,7 +43,7 @@ _LITTLE_DISK, _LITTLE_MEMORY = 1.0, 1.0
 
 @dataclass(frozen=True)
 class Finding:
-    """One printed line. `cost` says what a note or a broken part means for the user; empty where `state` is ok."""
+    """One printed line. `cost` says what a note or a broken part means for the user; empty if `state` is ok."""
 
     about: str
     name: str
@@ -53,7 +53,7 @@ class Finding:
 
 
 def examine(folder: Path) -> list[Finding]:
-    """All findings; free space and `runs/` are looked up in `folder`.
+    """Return all findings; free space and `runs/` are looked up in `folder`.
 
     Imports torch. A package that cannot be imported is a finding and raises nothing.
     """
@@ -61,7 +61,7 @@ def examine(folder: Path) -> list[Finding]:
 
 
 def broken(findings: list[Finding]) -> bool:
-    """True where something that mclab needs is missing or does not work."""
+    """Return `True` if something that mclab needs is missing or does not work."""
     return any(finding.state == "broken" for finding in findings)
 
 
@@ -95,7 +95,7 @@ def _package(line: str) -> Finding:
 
 
 def _applies(line: str) -> bool:
-    """Whether the marker of a requirement (e.g. `; python_version < "3.12"`) applies to this machine."""
+    """Return whether the marker of a requirement (e.g. `; python_version < "3.12"`) applies to this machine."""
     try:
         from packaging.requirements import Requirement
     except ImportError:  # then nobody can tell
@@ -130,7 +130,7 @@ def _devices() -> Iterator[Finding]:
 
 
 def _processor() -> str:
-    """The processor's model name where Linux gives it, else what Python knows of it."""
+    """Return the processor's model name where Linux gives it, else what Python knows of it."""
     try:
         found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     except OSError:

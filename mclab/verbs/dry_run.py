@@ -65,7 +65,7 @@ class Preview:
         return max(0, self.size.runs - self.stored)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plan as in `plan.json`, but without the command line; each cell with its size, and the totals."""
+        """Return the plan as in `plan.json`, but without the command line; each cell with its size, and the totals."""
         plan = plan_json.as_dict(self.plan)
         del plan["given"], plan["written"]
         cells = [{**asdict(own), **cell} for own, cell in zip(self.cells, plan.pop("cells"), strict=True)]
@@ -95,8 +95,8 @@ def preview(
     """Predict the work, time, memory and power of a plan with these `options` in the run folder `out`.
 
     The power is that for a difference of `effect`, where paired differences have the standard deviation `sd`; without
-    `sd` it is computed from the folder's records. Raises `ConfigError` where `out` is a file, and for runs that fit
-    into no machine's memory.
+    `sd` it is computed from the folder's records. Raises `ConfigError` if `out` is a file, and for runs that fit into
+    no machine's memory.
     """
     counts, first = workload(plan), list(set(plan.first_runs()))
     missing = first
@@ -137,9 +137,9 @@ def preview(
 
 
 def _power(plan: Plan, records: Records | None, effect: float | None, sd: float | None) -> "Power | None":
-    """The power of the plan, `None` where it cannot be computed. Imports scipy.
+    """Return the power of the plan, `None` where it cannot be computed. Imports scipy.
 
-    Raises `ConfigError` where `effect` or `sd` asks for a power that cannot be computed.
+    Raises `ConfigError` if `effect` or `sd` asks for a power that cannot be computed.
     """
     asked = effect is not None or sd is not None
     if len(plan.cells) < 2 or not (asked or records):

@@ -6,9 +6,9 @@ from mclab.config.strict import ConfigError, cut
 
 
 def matching(word: str) -> list[Key]:
-    """All keys whose path or meaning contains `word`; upper and lower case are the same.
+    """Return all keys whose path or meaning contains `word`; upper and lower case are the same.
 
-    Raises `ConfigError`, with the nearest names, where there is no such key.
+    Raises `ConfigError`, with the nearest names if there is no such key.
     """
     wanted = word.casefold()
     found = [key for key in all_keys() if wanted in key.path.casefold() or wanted in key.meaning.casefold()]

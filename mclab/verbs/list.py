@@ -50,7 +50,7 @@ class _Run:
 
 
 def listing(records: Records, plan: Plan | None, study: Trials | None = None) -> list[dict[str, Any]]:
-    """A row for each stored run: id, status, seed, the keys that vary, the metrics.
+    """Return a row for each stored run: id, status, seed, the keys that vary, the metrics.
 
     The runs of the plan or of the study come first, in its order, then all other records. A key is named by the last
     part of its path, as in the tables; what a run does not have is `None`. The runs of a study have the number of their
@@ -65,8 +65,9 @@ def listing(records: Records, plan: Plan | None, study: Trials | None = None) ->
 
 
 def folders(runs: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """All run folders below `runs`, sorted by name: kind, question, how many of the planned runs or trials are stored,
-    and the day of the last record. A field that cannot be read is `None`, and the reason is passed to `say`."""
+    """Return all run folders below `runs`, sorted by name: kind, question, how many of the planned runs or trials are
+    stored, and the day of the last record. A field that cannot be read is `None`, and the reason is passed to `say`.
+    """
     found = []
     for place, names, files in os.walk(runs):
         if not {"plan.json", "trials.json", SPACE}.isdisjoint(files) or "records" in names:
@@ -107,7 +108,7 @@ def _kind(path: Path) -> str:
 
 
 def readable(records: Records, say: Callable[[str], None]) -> tuple[Plan | None, Trials | None]:
-    """The plan and the study that the records belong to; each `None` where the folder has none.
+    """Return the plan and the study that the records belong to; each `None` where the folder has none.
 
     Where one cannot be read both are `None` and `say` gets the reason: the records can be listed without them.
     """
@@ -119,7 +120,7 @@ def readable(records: Records, say: Callable[[str], None]) -> tuple[Plan | None,
 
 
 def _planned(plan: Plan, stored: Mapping[str, StoredRun]) -> Iterator[_Run]:
-    """Every stored run of the plan once, under the first cell that has it."""
+    """Yield every stored run of the plan once, under the first cell that has it."""
     seen: set[str] = set()
     for cell in plan.cells:
         for candidate in cell.candidates:
@@ -131,7 +132,7 @@ def _planned(plan: Plan, stored: Mapping[str, StoredRun]) -> Iterator[_Run]:
 
 
 def _searched(study: Trials, stored: Mapping[str, StoredRun]) -> Iterator[_Run]:
-    """Every stored run of the study once, under the trial that it was trained for."""
+    """Yield every stored run of the study once, under the trial that it was trained for."""
     of = trial_of(study)
     for trial in study.trials:
         for name in trial.run_ids:
@@ -153,14 +154,14 @@ def _live(run: RunConfig) -> dict[str, Any]:
 
 
 def _axes(plan: Plan | None, study: Trials | None) -> list[str]:
-    """The paths of the keys that the plan varies or chooses (`select`), or that the study searches."""
+    """Return the paths of the keys that the plan varies or chooses (`select`), or that the study searches."""
     if plan is None:
         return [axis.path for axis in study.axes] if study else []
     return [*plan.axes, *(plan.select.over if plan.select else ())]
 
 
 def _varied(own: Sequence[str], runs: Sequence[_Run]) -> list[str]:
-    """The paths in `own`, then those of all other keys that differ among `runs`."""
+    """Return the paths in `own`, then those of all other keys that differ among `runs`."""
     paths = dict.fromkeys(path for run in runs for path in run.keys)
     return [*own, *(path for path in paths if path not in own and _differs(path, runs))]
 

@@ -23,10 +23,11 @@ _MOST_NAMED = 3
 
 
 def frame(folder: str | Path) -> "pl.DataFrame":
-    """A frame with one row per stored run: that of `runs.csv` if the folder has a plan, else each record with its keys.
+    """Return a frame with one row per stored run: that of `runs.csv` if the folder has a plan, else each record with
+    its keys.
 
-    For a sweep the column `trial` has the number of each run's trial. Raises `ConfigError` where the folder does not
-    exist or holds no records, and where its plan or its trials are damaged.
+    For a sweep the column `trial` has the number of each run's trial. Raises `ConfigError` if the folder does not exist
+    or holds no records, and where its plan or its trials are damaged.
     """
     records = opened(Path(folder), "records")
     plan = records.plan()
@@ -38,9 +39,10 @@ def frame(folder: str | Path) -> "pl.DataFrame":
 
 
 def curves(folder: str | Path) -> "pl.DataFrame":
-    """A frame with one row per evaluation of each stored run, in the order of the run ids (see `mclab.load_curves`).
+    """Return a frame with one row per evaluation of each stored run, in the order of the run ids (see
+    `mclab.load_curves`).
 
-    Raises `ConfigError` where the folder does not exist or holds no records.
+    Raises `ConfigError` if the folder does not exist or holds no records.
     """
     import polars as pl
 
@@ -61,9 +63,9 @@ def _columns(look: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def opened(folder: Path, *needed: str, say: Callable[[str], None] = to_stderr) -> Records:
-    """The records of a run folder. It must hold at least one of the files or folders `needed`.
+    """Return the records of a run folder. It must hold at least one of the files or folders `needed`.
 
-    Raises `ConfigError` where it holds none of them, and suggests a folder below that does.
+    Raises `ConfigError` if it holds none of them, and suggests a folder below that does.
     """
     records = Records(folder, say=say)
     if any((folder / name).exists() for name in needed):
@@ -76,7 +78,7 @@ def opened(folder: Path, *needed: str, say: Callable[[str], None] = to_stderr) -
 
 
 def planned(folder: Path, say: Callable[[str], None]) -> tuple[Plan, Records]:
-    """The plan and the records of a grid's run folder; call it only where `trials` returns `None`.
+    """Return the plan and the records of a grid's run folder; call it only where `trials` returns `None`.
 
     Raises `ConfigError` for a folder that holds neither a grid nor a sweep.
     """
@@ -97,9 +99,9 @@ def _with_trials(found: "pl.DataFrame", study: Trials | None) -> "pl.DataFrame":
 
 
 def trials(folder: Path) -> Trials | None:
-    """The trials of a sweep's run folder, as its last command stored them; `None` for any other folder.
+    """Return the trials of a sweep's run folder, as its last command stored them; `None` for any other folder.
 
-    Raises `ConfigError` where `trials.json` is damaged.
+    Raises `ConfigError` if `trials.json` is damaged.
     """
     path = folder / "trials.json"
     if (folder / "plan.json").exists() or not path.exists():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def write_plots(plan: Plan, records: Records, out: Path) -> list[Path]:
     """Draw the default plots of a grid into `out`/plots, and return the files.
 
-    Raises `ConfigError` where they cannot be written.
+    Raises `ConfigError` if they cannot be written.
     """
     from mclab.report.plot import kinds
 

@@ -20,7 +20,8 @@ PLACES = ("ablations", ".", "ablations/paper")
 
 
 def command(folder: Path, plan: Plan) -> str | None:
-    """The command that continues `folder`, e.g. `mclab ablate --grid ablations/gating.yaml`; `--seeds 0..9` can follow.
+    """Return the command that continues `folder`, e.g. `mclab ablate --grid ablations/gating.yaml`; `--seeds 0..9` can
+    follow.
 
     The grid is the user's own file if its content is still that of the folder's copy `grid.yaml`, else the copy.
     Returns `None` where no command continues the folder: it holds no grid, it is a smoke test, or its grid gives other
@@ -52,7 +53,7 @@ def _seeds(plan: Plan) -> str:
 
 
 def _original(paths: Iterable[str], copy: Path) -> Path:
-    """The first file in `paths` with the same content as `copy`, else `copy`.
+    """Return the first file in `paths` with the same content as `copy`, else `copy`.
 
     Only regular files are read: a path may be a pipe by now.
     """
@@ -61,7 +62,7 @@ def _original(paths: Iterable[str], copy: Path) -> Path:
 
 
 def _before(plan: Plan, copy: Path) -> Given:
-    """A guess at the command-line arguments of a plan that was stored without them (`plan.given` is None).
+    """Return a guess at the command-line arguments of a plan that was stored without them (`plan.given` is None).
 
     Every key whose value in all cells differs from the grid file's is taken as an override.
     """

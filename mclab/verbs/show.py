@@ -26,7 +26,7 @@ class Found:
 
 
 def find(run: str, folder: Path | None, say: Callable[[str], None]) -> Found:
-    """The one run whose id begins with `run` (see `mclab.store.find.find_run`). Raises `ConfigError`."""
+    """Return the one run whose id begins with `run` (see `mclab.store.find.find_run`). Raises `ConfigError`."""
     stored = find_run(run, folder, say)
     records = Records(stored.folder, say=say)
     record = records.lookup(stored.run_id)
@@ -78,7 +78,7 @@ def keys_of(record: StoredRun) -> tuple[dict[str, object], dict[str, object]]:
 
 
 def idle_keys(record: StoredRun) -> frozenset[str]:
-    """The paths of the keys that have no effect in this run."""
+    """Return the paths of the keys that have no effect in this run."""
     return inert(record.config) if record.config else frozenset()
 
 

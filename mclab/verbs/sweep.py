@@ -35,7 +35,7 @@ PAGE = "confirm.md"
 
 
 def dry_run(space: Space, out: Path, trials: int, options: RunOptions, study: str | None) -> tuple[dict[str, Any], str]:
-    """The facts of a search for JSON, and the time that it takes in words. Writes nothing.
+    """Return the facts of a search for JSON, and the time that it takes in words. Writes nothing.
 
     The finished trials in `out`/trials.json count as done if they are those of the study `study`; `None` for a study
     that is stored elsewhere.
@@ -89,7 +89,7 @@ class ConfirmingGrid:
 def best_point_grid(space: Space, found: Trials, out: Path) -> ConfirmingGrid:
     """Write a grid whose rows each change one choice of the best trial, and return it.
 
-    Raises `ConfigError` where there is no best trial.
+    Raises `ConfigError` if there is no best trial.
     """
     if meaningless(found):
         raise ConfigError("--confirm: too few trials have begun to recall for a best point to mean anything; see above")
@@ -128,7 +128,7 @@ def confirmed(found: Trials, grid: ConfirmingGrid, report: "Report", out: Path) 
 
 
 def verdicts(both: "Confirmed") -> list[dict[str, Any]]:
-    """A dictionary for each row of the confirmation, for JSON."""
+    """Return a dictionary for each row of the confirmation, for JSON."""
     from mclab.report.sweeps.confirmation import verdict_of
 
     return [

@@ -8,7 +8,7 @@ from mclab.store import Records
 
 
 def takes_more(out: Path, name: str, say: Callable[[str], None]) -> bool:
-    """True for a folder of earlier `mclab train` commands, which accepts further runs with any other keys."""
+    """Return `True` for a folder of earlier `mclab train` commands, which accepts further runs with any other keys."""
     if not out.is_dir() or (out / "grid.yaml").exists():
         return False
     try:

@@ -125,7 +125,8 @@ class DaskPool:
             yield pack, result
 
     def _judge(self, number: int, error: BaseException) -> Failure | None:
-        """The result for an error that did not come from the training; `None` where the pack is to be tried again.
+        """Return the result for an error that did not come from the training; `None` where the pack is to be tried
+        again.
 
         Raises `ConfigError` for an error that ends the command.
         """
@@ -165,7 +166,8 @@ def remote(
     keep: Keep | None = None,
     say: Say | None = None,
 ) -> Iterator[DaskPool]:
-    """A pool on the cluster whose scheduler listens at `address`. `say` gets a warning for each costly setting of it.
+    """Yield a pool on the cluster whose scheduler listens at `address`. `say` gets a warning for each costly setting of
+    it.
 
     Raises `ConfigError` when no scheduler answers, and for workers that cannot run mclab.
     """
@@ -176,7 +178,7 @@ def remote(
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client of the scheduler at `address`, closed at the end even if the scheduler is lost.
+    """Yield a client of the scheduler at `address`, closed at the end even if the scheduler is lost.
 
     For a `tls://` address it uses the certificates that Dask's configuration names. Raises `ConfigError` when no
     scheduler answers.

@@ -55,9 +55,9 @@ def check_cluster(client: Client, address: str, say: Say) -> None:
 
 
 def device_of(client: Client, address: str) -> str:
-    """`cuda` where every worker of the scheduler at `address` sees a GPU, `cpu` where no worker does.
+    """Return `cuda` where every worker of the scheduler at `address` sees a GPU, `cpu` where no worker does.
 
-    Raises `ConfigError` where only some workers see one, where no worker answers, and for workers that cannot import
+    Raises `ConfigError` if only some workers see one, where no worker answers, and for workers that cannot import
     mclab.
     """
     threads = client.nthreads()
@@ -72,12 +72,13 @@ def device_of(client: Client, address: str) -> str:
 
 
 def size_of(client: Client) -> int:
-    """The number of workers of the client's scheduler."""
+    """Return the number of workers of the client's scheduler."""
     return len(client.nthreads())
 
 
 async def facts(gpus: bool) -> Facts:
-    """The host and the versions of the worker that runs this; with `gpus` also its number of GPUs, which imports torch.
+    """Return the host and the versions of the worker that runs this; with `gpus` also its number of GPUs, which imports
+    torch.
 
     They are found in a thread, so that the worker's heartbeat continues.
     """
@@ -141,13 +142,13 @@ def _refuse(found: Mapping[str, Facts | Exception], workers: int) -> None:
 
 
 def cannot_import(worker: str, error: BaseException) -> str:
-    """One line that says why a worker cannot run a pack."""
+    """Return one line that says why a worker cannot run a pack."""
     reason = " ".join(str(error).split())
     return f"{worker} says {reason!r}; install mclab {mclab.__version__} in the environment that it is started from"
 
 
 def _open(address: str) -> Iterator[str]:
-    """A warning where everyone on a network can use the scheduler: without TLS, Dask asks for no credentials."""
+    """Yield a warning where everyone on a network can use the scheduler: without TLS, Dask asks for no credentials."""
     if re.match(r"(tcp|ws)://", address) and not _loopback(address):
         yield f"{address} has no password: whoever reaches it can run code as you; start it with TLS ({_GUIDE})"
 
@@ -167,7 +168,7 @@ def _silent(found: Mapping[str, Facts | Exception]) -> Iterator[str]:
 
 
 def _versions(found: Mapping[str, Facts | Exception]) -> Iterator[str]:
-    """A warning for each version that differs on some workers. Records store it, and tables say what is mixed."""
+    """Yield a warning for each version that differs on some workers. Records store it, and tables say what is mixed."""
     here, told = _facts(False), [got for got in found.values() if isinstance(got, dict)]
     for name in ("mclab", "torch", "Python"):
         others = Counter(got[name] for got in told if got[name] != here[name])
@@ -188,7 +189,7 @@ def _threads(threads: Mapping[str, int]) -> Iterator[str]:
 
 
 def _settings(client: Client) -> Iterator[str]:
-    """A warning for each setting of the scheduler that is worse than mclab's setting for its own scheduler."""
+    """Yield a warning for each setting of the scheduler that is worse than mclab's setting for its own scheduler."""
     ttl = _seconds(_setting(client, "worker-ttl"))
     if ttl is None:
         cost = "a worker that hangs holds its pack for ever"

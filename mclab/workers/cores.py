@@ -34,24 +34,24 @@ class Processors:
 
 
 def processors() -> Processors:
-    """The processors of this machine and their load now."""
+    """Return the processors of this machine and their load now."""
     return Processors(os.cpu_count() or 1, min(cores(), _separate()), os.getloadavg()[0])
 
 
 def cores() -> int:
-    """How many processors this process may use, within its CPU affinity and the limits of control groups."""
+    """Return how many processors this process may use, within its CPU affinity and the limits of control groups."""
     quota = min((math.ceil(share) for share in _quotas()), default=None)
     mine = len(_allowed())
     return mine if quota is None else max(1, min(mine, quota))
 
 
 def _allowed() -> Collection[int]:
-    """The numbers of the processors that this process may run on; all of them where the system does not say."""
+    """Return the numbers of the processors that this process may run on; all of them where the system does not say."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
 
 
 def _separate() -> int:
-    """How many different cores the processors of this process belong to; hardware threads may share a core."""
+    """Return how many different cores the processors of this process belong to; hardware threads may share a core."""
     found: set[str] = set()
     for number in _allowed():
         path = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
@@ -63,7 +63,7 @@ def _separate() -> int:
 
 
 def _quotas() -> Iterator[float]:
-    """The limits of the control groups (versions 1 and 2), in processors: processor time per time."""
+    """Yield the limits of the control groups (versions 1 and 2), in processors: processor time per time."""
     for folder in ("cpuacct,cpu", "cpu,cpuacct"):
         with suppress(OSError, ValueError):
             at = f"/sys/fs/cgroup/{folder}/cpu.cfs_"

@@ -77,7 +77,8 @@ def local(
     progress: PackProgress | None = None,
     keep: Keep | None = None,
 ) -> Iterator[DaskPool]:
-    """A pool of `workers` processes on this machine, each with `options.threads` threads and, on CUDA, one visible GPU.
+    """Yield a pool of `workers` processes on this machine, each with `options.threads` threads and, on CUDA, one
+    visible GPU.
 
     The processes import mclab, but never the caller's script, and they end with this process, however it ends. Raises
     `ConfigError` where they do not start, also after three tries if a worker dies during the start.
@@ -96,7 +97,7 @@ def local(
 
 
 def _check_files(workers: int) -> None:
-    """Increase the limit of open files to what `workers` workers need. Raises `ConfigError` where this is not allowed.
+    """Increase the limit of open files to what `workers` workers need. Raises `ConfigError` if this is not allowed.
 
     With too low a limit, Dask would log refused connections without end.
     """
@@ -129,7 +130,7 @@ def _started(workers: int, options: RunOptions, stack: ExitStack) -> SpecCluster
 
 
 def _root(error: BaseException) -> BaseException:
-    """The error at the start of a chain of causes."""
+    """Return the error at the start of a chain of causes."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error
@@ -156,7 +157,8 @@ def _environments(workers: int, options: RunOptions) -> list[dict[str, str]]:
 
 
 def gpus(device: str) -> list[str]:
-    """The GPUs that `device` means, as CUDA_VISIBLE_DEVICES names them: `cuda` all visible ones, `cuda:N` one of these.
+    """Return the GPUs that `device` means, as CUDA_VISIBLE_DEVICES names them: `cuda` all visible ones, `cuda:N` one of
+    these.
 
     Raises `ConfigError` for a GPU that does not exist.
     """

@@ -97,7 +97,7 @@ def _threads(options: RunOptions) -> Iterator[None]:
 
 
 def _is_oom(error: BaseException) -> bool:
-    """Whether the error means that memory ran out.
+    """Return whether the error means that memory ran out.
 
     Torch's error class is compared by name, since torch may not be loaded. Its CPU allocator raises a plain
     RuntimeError.

@@ -34,7 +34,7 @@ class AttentionMixer(MixerConfig):
         return position == "rotary" if self.rotary is None else self.rotary
 
     def kernel_size(self, conv: int) -> int:
-        """The kernel size of its convolution in a model whose key `conv` is `conv`."""
+        """Return the kernel size of its convolution in a model whose key `conv` is `conv`."""
         return conv if self.conv is None else self.conv
 
     def relative_to(self, position: str, conv: int) -> Self:
@@ -50,12 +50,13 @@ class AttentionMixer(MixerConfig):
         return self.model_copy(update=dict.fromkeys(same))
 
     def parameters(self, model: Around, length: int) -> int:
-        """The number of parameters: projections of q, k, v and the output; the convolution."""
+        """Return the number of parameters: projections of q, k, v and the output; the convolution."""
         return 4 * model.dim**2 + 3 * self.kernel_size(model.conv) * model.dim
 
     def state(self, model: Around, length: int) -> tuple[int, int]:
-        """Floats (fixed, cached): the last inputs of the convolution are fixed; keys and values are fixed if there is a
-        window, else cached."""
+        """Return the floats (fixed, cached): the last inputs of the convolution are fixed; keys and values are fixed if
+        there is a window, else cached.
+        """
         inputs = max(0, self.kernel_size(model.conv) - 1) * 3 * model.dim
         kept = 2 * min(self.window or length, length) * model.dim
         return (inputs, kept) if self.window is None else (inputs + kept, 0)

@@ -36,7 +36,7 @@ class MixerConfig(Strict):
         return frozenset({"heads", "conv", "position"})
 
     def rotates(self, position: str) -> bool:
-        """Whether queries and keys are rotated in a model with this position."""
+        """Return whether queries and keys are rotated in a model with this position."""
         return position == "rotary" and "position" in self.model_keys
 
     @property
@@ -50,7 +50,7 @@ class MixerConfig(Strict):
         return frozenset({f"mixer.{self.name}"})
 
     def canonical(self) -> Self:
-        """The canonical form of this mixer: keys without effect have their baselines."""
+        """Return the canonical form of this mixer: keys without effect have their baselines."""
         return self
 
     def fitted(self, length: int) -> Self:

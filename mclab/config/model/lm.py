@@ -16,7 +16,7 @@ _NEAR = 1000
 
 
 def _divisors_beside(number: int, whole: int) -> list[int]:
-    """The nearest divisors of `whole` below and above `number`, up to `_NEAR` away."""
+    """Return the nearest divisors of `whole` below and above `number`, up to `_NEAR` away."""
     below = (each for each in range(number - 1, max(0, number - _NEAR), -1) if whole % each == 0)
     above = (each for each in range(number + 1, min(whole, number + _NEAR) + 1) if whole % each == 0)
     return [each for each in (next(below, None), next(above, None)) if each is not None]
@@ -67,7 +67,7 @@ class ModelConfig(Strict):
         return self
 
     def _rotated_by(self, name: str) -> str:
-        """The key, with its value, that makes the layer `name` of the pattern rotate queries and keys."""
+        """Return the key, with its value, that makes the layer `name` of the pattern rotate queries and keys."""
         mixer = mixer_of(name, self.mixer)
         if self.position == "rotary" and "position" in mixer.model_keys:
             return "position: rotary"

@@ -28,15 +28,17 @@ class LogLinearMixer(MixerConfig):
         return (length - 1).bit_length() + 1
 
     def parameters(self, model: Around, length: int) -> int:
-        """The number of parameters: projections, convolution, norm, the rule's rates, and the projections of the level
-        weights for sequences of `length` tokens (the training length)."""
+        """Return the number of parameters: projections, convolution, norm, the rule's rates, and the projections of the
+        level weights for sequences of `length` tokens (the training length).
+        """
         dim, heads = model.dim, model.heads
         rule = RULES[self.rule].parameters(dim, heads)
         weights = heads * self.levels(length) * (dim + 1)
         return (4 + self.out_gate) * dim**2 + (3 * model.conv + 1) * dim + rule + weights
 
     def state(self, model: Around, length: int) -> tuple[int, int]:
-        """Floats (fixed, cached): the last inputs of the convolution and one matrix are fixed; a matrix for each other
-        level that the last token reads is cached."""
+        """Return the floats (fixed, cached): the last inputs of the convolution and one matrix are fixed; a matrix for
+        each other level that the last token reads is cached.
+        """
         size = model.dim**2 // model.heads
         return max(0, model.conv - 1) * 3 * model.dim + size, (length - 1).bit_count() * size

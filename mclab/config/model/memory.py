@@ -179,7 +179,7 @@ class MemoryMixer(MixerConfig):
         return gcd(*self.segment_lengths) if self.segmentation == "listed" else self.segment
 
     def segments(self, length: int) -> int:
-        """Segments of a sequence of `length` tokens; one without caching."""
+        """Return the number of segments of a sequence of `length` tokens; one without caching."""
         if self.aggregate == "none":
             return 1
         if self.segmentation != "listed":
@@ -217,7 +217,7 @@ class MemoryMixer(MixerConfig):
         return super().parts | rule | cached | alone
 
     def canonical(self) -> "MemoryMixer":
-        """The canonical form of this mixer: keys without effect have their baselines.
+        """Return the canonical form of this mixer: keys without effect have their baselines.
 
         GRM without a gate becomes Residual: gamma = 1 for every visible memory (docs/equations.md#no-gate). Listed
         segments that are all equally long become constant segments.

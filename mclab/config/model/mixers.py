@@ -63,8 +63,8 @@ def _from_preset(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_name(name: str) -> dict[str, Any]:
-    """The mapping that a name alone stands for under `model.mixer`: `attention/16` is {name: attention, window: 16},
-    `titans` is {name: memory, memory: titans}.
+    """Return the mapping that a name alone stands for under `model.mixer`: `attention/16` is {name: attention, window:
+    16}, `titans` is {name: memory, memory: titans}.
 
     Raises `ValueError` with the nearest right name.
     """
@@ -80,13 +80,13 @@ def from_name(name: str) -> dict[str, Any]:
 
 
 def _most(head: str) -> int:
-    """The largest N that `head/N` accepts, which is the upper bound of the key that N sets."""
+    """Return the largest N that `head/N` accepts, which is the upper bound of the key that N sets."""
     field = MIXERS[_heads()[head]["name"]].model_fields[str(_number(head))]
     return next(int(mark.le) for mark in field.metadata if hasattr(mark, "le"))
 
 
 def _counts(digits: str, most: int) -> bool:
-    """True for a whole number from 1 to `most`."""
+    """Return `True` for a whole number from 1 to `most`."""
     plain = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) <= len(str(most))
     return plain and 1 <= int(digits.lstrip("0") or "0") <= most
 
@@ -103,7 +103,7 @@ def _heads() -> Mapping[str, Mapping[str, Any]]:
 
 
 def layer_heads() -> tuple[str, ...]:
-    """The beginnings (see `_heads`) of names that may be in a pattern."""
+    """Return the beginnings (see `_heads`) of names that may be in a pattern."""
     return tuple(head for head in _heads() if head not in _NOT_IN_PATTERNS)
 
 
@@ -121,13 +121,13 @@ def forms(heads: tuple[str, ...]) -> Iterator[str]:
 
 
 def _number(head: str) -> str | None:
-    """The key that N sets in `head/N`; `None` if `head` takes no number."""
+    """Return the key that N sets in `head/N`; `None` if `head` takes no number."""
     return MIXERS[_heads()[head]["name"]].number if head in _heads() else None
 
 
 @cache
 def layer_mixer(name: str) -> Mixer:
-    """The mixer that `name` stands for in a pattern: keys have their defaults, and a memory is without caching.
+    """Return the mixer that `name` stands for in a pattern: keys have their defaults, and a memory is without caching.
 
     Raises `ValueError` as `from_name` does.
     """
@@ -138,7 +138,7 @@ def layer_mixer(name: str) -> Mixer:
 
 @cache
 def name_of(mixer: Mixer) -> str | None:
-    """The canonical name of this mixer in a pattern; None if no name stands for it."""
+    """Return the canonical name of this mixer in a pattern; `None` if no name stands for it."""
     number = getattr(mixer, mixer.number) if mixer.number else None
     tail = "" if number is None else f"/{number}"
     names = (f"{head}{tail}" for head in layer_heads() if _heads()[head]["name"] == mixer.name)
@@ -157,8 +157,9 @@ def _as_pattern(value: Any) -> Any:
 
 
 def _checked(name: str) -> str:
-    """The canonical spelling of a name in a pattern: `conv` becomes `conv/3`. Raises `ValueError` for an unknown name,
-    with the nearest right one."""
+    """Return the canonical spelling of a name in a pattern: `conv` becomes `conv/3`. Raises `ValueError` for an unknown
+    name, with the nearest right one.
+    """
     head = name.partition("/")[0]
     if name == MIXER:
         return name
@@ -170,7 +171,7 @@ def _checked(name: str) -> str:
 
 
 def names_schema(heads: tuple[str, ...]) -> dict[str, Any]:
-    """The JSON schema (for editors) of the names with these beginnings."""
+    """Return the JSON schema (for editors) of the names with these beginnings."""
     numbered = "|".join(head for head in heads if _number(head)).replace("+", r"\+")
     return {"anyOf": [{"enum": list(heads)}, {"type": "string", "pattern": f"^({numbered})/0*[1-9][0-9]{{0,6}}$"}]}
 
@@ -193,12 +194,12 @@ def cycled(pattern: tuple[str, ...], layers: int) -> tuple[str, ...]:
 
 
 def mixer_of(name: str, mixer: Mixer) -> Mixer:
-    """The mixer that a name in a pattern stands for where `model.mixer` is `mixer`."""
+    """Return the mixer that a name in a pattern stands for where `model.mixer` is `mixer`."""
     return mixer if name == MIXER else layer_mixer(name)
 
 
 def as_pattern(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The shortest pattern that gives the layers these `names`; `()` if every layer has `model.mixer`."""
+    """Return the shortest pattern that gives the layers these `names`; `()` if every layer has `model.mixer`."""
     layers = len(names)
     period = next(size for size in range(1, layers + 1) if cycled(names[:size], layers) == names)
     return () if names[:period] == (MIXER,) else names[:period]

@@ -68,18 +68,19 @@ class Rule:
         return not (self.descends or self.decays or self.erases)
 
     def parameters(self, dim: int, heads: int) -> int:
-        """Parameters of the rule in a model of width `dim`, with one matrix or vector per head."""
+        """Return the number of parameters of the rule in a model of width `dim`, with one matrix or vector per head."""
         of_heads = self.rates * (dim + 1) + self.constants
         of_channels = self.channel_rates * (2 * low_rank(dim) + 1) + self.channel_constants
         return heads * of_heads + dim * of_channels
 
     def size(self, head: int, depth: int) -> int:
-        """Entries of the memory of a head of this width, with `depth` matrices."""
+        """Return the number of entries of the memory of a head of this width, with `depth` matrices."""
         return head if self.shape == "vector" else sum(out * into for out, into in layers(head, depth))
 
     def inert(self, depth: int) -> frozenset[str]:
-        """The keys that have no effect on this rule at this `depth`. A memory of one matrix has no norm, and it starts
-        at zero and decays to zero."""
+        """Return the keys that have no effect on this rule at this `depth`. A memory of one matrix has no norm, and it
+        starts at zero and decays to zero.
+        """
         dead = set[str]()
         if not self.may_be_deep:
             dead |= {"depth"}
@@ -93,7 +94,7 @@ class Rule:
 
 
 def low_rank(dim: int) -> int:
-    """Rank of the maps that give rates per channel."""
+    """Return the rank of the maps that give rates per channel."""
     return max(1, dim // 4)
 
 
@@ -124,10 +125,13 @@ OWN = Rule(decays=True)
 
 
 def rule_of(word: str) -> Rule:
-    """The properties of a memory's rule. `word` is a name in `RULES`, or the dotted path of the user's own rule."""
+    """Return the properties of a memory's rule.
+
+    `word` is a name in `RULES`, or the dotted path of the user's own rule.
+    """
     return RULES.get(word, OWN)
 
 
 def names_of(has: Callable[[Rule], bool]) -> str:
-    """The names of the memories whose rule fulfils the condition `has`, as text: `dla, titans`."""
+    """Return the names of the memories whose rule fulfils the condition `has`, as text: `dla, titans`."""
     return ", ".join(word for word, rule in RULES.items() if has(rule))

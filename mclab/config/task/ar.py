@@ -51,14 +51,15 @@ class ArTask(TaskConfig):
         return (f"pairs={self.pairs}",)
 
     def space(self) -> int:
-        """How many different sequences there are; 2**64 where there are more."""
+        """Return how many different sequences there are; 2**64 where there are more."""
         return _space(self.vocab // 2 - 1, self.vocab - self.vocab // 2, self.pairs)
 
 
 @cache
 def _space(keys: int, values: int, pairs: int) -> int:
-    """The number of different sequences, at most 2**64: a sum over the number d of different keys. For each d it counts
-    the choices of the keys, their arrangements in the pairs, their values, and the key that is asked."""
+    """Return the number of different sequences, at most 2**64: a sum over the number d of different keys. For each d it
+    counts the choices of the keys, their arrangements in the pairs, their values, and the key that is asked.
+    """
     if pairs * (keys.bit_length() - 1) >= 64:
         return MANY
     total = 0

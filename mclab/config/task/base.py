@@ -39,10 +39,10 @@ class TaskConfig(Strict):
 
     @abstractmethod
     def space(self) -> int:
-        """How many different sequences the smallest slice holds, filler left out."""
+        """Return how many different sequences the smallest slice holds, filler left out."""
 
     def canonical(self) -> Self:
-        """The canonical form of this task; it is the same for all configs that make the same sequences."""
+        """Return the canonical form of this task; it is the same for all configs that make the same sequences."""
         return self
 
     @property
@@ -71,9 +71,9 @@ class TaskConfig(Strict):
         return []
 
     def as_tested(self) -> Self:
-        """The task as a test sees it: without what changes only the training."""
+        """Return the task as a test sees it: without what changes only the training."""
         return self.canonical()
 
     def as_trained(self) -> Self:
-        """The task as training sees it: without what changes only the tests."""
+        """Return the task as training sees it: without what changes only the tests."""
         return self.canonical()

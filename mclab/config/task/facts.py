@@ -50,7 +50,7 @@ class FactsTask(TaskConfig):
         return (f"facts={self.facts}",)
 
     def space(self) -> int:
-        """How many different sequences of keys there are; 2**64 where there are more."""
+        """Return how many different sequences of keys there are; 2**64 where there are more."""
         asked = self.length // 2
         return MANY if asked * (self.facts.bit_length() - 1) >= 64 else min(MANY, self.facts**asked)
 

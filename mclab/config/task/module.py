@@ -29,8 +29,9 @@ class ModuleTask(TaskConfig):
         return keywords(self.args)
 
     def space(self) -> int:
-        """`MANY`, since the number of sequences is not known. The hash of a sequence decides which split may have it. A
-        task with too few sequences is refused when it runs out of them."""
+        """Return `MANY`, since the number of sequences is not known. The hash of a sequence decides which split may
+        have it. A task with too few sequences is refused when it runs out of them.
+        """
         return MANY
 
     @property

@@ -69,7 +69,7 @@ class MqarTask(TaskConfig):
         return self.model_copy(update={"pairs": (pairs,)})
 
     def space(self) -> int:
-        """How many different sequences the smallest slice holds, filler left out (keys x values x slots)."""
+        """Return how many different sequences the smallest slice holds, filler left out (keys x values x slots)."""
         keys, values = self.vocab // 2 - 1, self.vocab - self.vocab // 2
         kinds = ([(keys, p), (values, p), ((self.length - 2 * p) // 2, p)] for p in self.pairs)
         return min(prod(arrangements(*each) for each in kind) for kind in kinds)

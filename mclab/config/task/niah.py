@@ -171,7 +171,7 @@ class NiahTask(TaskConfig):
         return self.keys * self.shape.values + self.filler_tokens
 
     def place(self, depth: int) -> int:
-        """The place nearest to `depth` percent, counted from 0."""
+        """Return the place nearest to `depth` percent, counted from 0."""
         return (depth * (self.places - 1) + 50) // 100
 
     @property
@@ -200,16 +200,18 @@ class NiahTask(TaskConfig):
         return self.model_copy(update={"depth": (depth,)})
 
     def space(self) -> int:
-        """The number of different sequences at one depth: choices of keys, values, places and question. Sequences that
-        differ only in filler count once."""
+        """Return the number of different sequences at one depth: choices of keys, values, places and question.
+        Sequences that differ only in filler count once.
+        """
         shape = self.shape
         keys = key_words(self.vocab) if shape.key == "word" else 16**UUID_TOKENS
         values = 10**NUMBER_TOKENS if shape.value == "number" else 16**UUID_TOKENS
         return sequences(keys, values, self.places, (self.keys, shape.values, shape.asked))
 
     def canonical(self) -> Self:
-        """The canonical form: the preset that agrees in most keys (the first such preset), with null for all keys that
-        agree, and with a fixed value of `needles` if it has no effect."""
+        """Return the canonical form: the preset that agrees in most keys (the first such preset), with null for all
+        keys that agree, and with a fixed value of `needles` if it has no effect.
+        """
         shape = self._least_shape()
         preset = max(PRESETS, key=lambda name: sum(map(eq, shape, PRESETS[name])))
         rest = {
@@ -219,12 +221,13 @@ class NiahTask(TaskConfig):
         return self.model_copy(update=changes) if changes else self
 
     def as_trained(self) -> Self:
-        """The task as training sees it: with a fixed `depth`, since needles are placed anywhere in training."""
+        """Return the task as training sees it: with a fixed `depth`, since needles are placed anywhere in training."""
         return self.model_copy(update={"depth": (0,)}).canonical()
 
     def _least_shape(self) -> Shape:
-        """`shape`, with a fixed value of `needles` if further needles fill the haystack, since `needles` then has no
-        effect. The value is the presets' 4 if possible, else `asked`."""
+        """Return `shape`, with a fixed value of `needles` if further needles fill the haystack, since `needles` then
+        has no effect. The value is the presets' 4 if possible, else `asked`.
+        """
         if self.shape.haystack != "needles":
             return self.shape
         usual = PRESETS["mk2"].needles
@@ -232,24 +235,24 @@ class NiahTask(TaskConfig):
 
 
 def haystack_words(vocab: int) -> int:
-    """Tokens that only filler has, from `WORDS` on."""
+    """Return the number of tokens that only filler has, from `WORDS` on."""
     return (vocab - WORDS) // 3
 
 
 def key_words(vocab: int) -> int:
-    """Tokens that only keys have: the last of the vocabulary."""
+    """Return the number of tokens that only keys have: the last of the vocabulary."""
     return vocab - WORDS - haystack_words(vocab)
 
 
 def _least_vocab(keys: int) -> int:
-    """The smallest vocabulary with so many keys."""
+    """Return the smallest vocabulary with so many keys."""
     return next(vocab for vocab in count(WORDS + keys) if key_words(vocab) >= keys)
 
 
 @cache
 def sequences(keys: int, values: int, places: int, counts: tuple[int, int, int]) -> int:
-    """The number of sequences that differ in needles or question. `counts` is (n, m, a): n keys with m values each, of
-    which a keys are asked in order.
+    """Return the number of sequences that differ in needles or question. `counts` is (n, m, a): n keys with m values
+    each, of which a keys are asked in order.
 
     All values of a sequence are different. The place of the first needle is given by the depth. Ordered draws of all
     other choices count each sequence several times: once for every order of the needles of each key (the needle at the

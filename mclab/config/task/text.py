@@ -49,8 +49,9 @@ class TextTask(TaskConfig):
         return {**data, "sha256": corpus_hash(corpus)}
 
     def space(self) -> int:
-        """`MANY`, since sequences are not counted: splits are different parts of the files, and have no text in common
-        unless the files repeat it."""
+        """Return `MANY`, since sequences are not counted: splits are different parts of the files, and have no text in
+        common unless the files repeat it.
+        """
         return MANY
 
     @property
@@ -73,14 +74,17 @@ def corpus_hash(corpus: str | None) -> str:
 
 
 def part(corpus: str | None, split: str) -> bytes:
-    """The bytes of a split: its tenths of every file, joined. Raises `ValueError` as `files` does."""
+    """Return the bytes of a split: its tenths of every file, joined. Raises `ValueError` as `files` does."""
     first, last = TENTHS[split]
     return b"".join(each[len(each) * first // 10 : len(each) * last // 10] for each in files(corpus))
 
 
 @lru_cache(maxsize=4)
 def files(corpus: str | None) -> tuple[bytes, ...]:
-    """The contents of the corpus's files, by path. Raises `ValueError` where there are none, or they are too many."""
+    """Return the contents of the corpus's files, by path.
+
+    Raises `ValueError` if there are none, or they are too many.
+    """
     paths = _modules() if corpus is None else _below(corpus)
     try:
         if (size := sum(path.stat().st_size for path in paths)) > MOST_BYTES:
@@ -94,13 +98,13 @@ def files(corpus: str | None) -> tuple[bytes, ...]:
 
 
 def _modules() -> list[Path]:
-    """The standard library's single-file modules, without those that are made for one machine."""
+    """Return the standard library's single-file modules, without those that are made for one machine."""
     folder = Path(sysconfig.get_path("stdlib"))
     return [path for path in sorted(folder.glob("*.py")) if path.stem in sys.stdlib_module_names - {"_sysconfigdata"}]
 
 
 def _below(corpus: str) -> list[Path]:
-    """The file itself, or every file in the folder and the folders in it; none that is hidden."""
+    """Return the file itself, or every file in the folder and the folders in it; none that is hidden."""
     root = Path(corpus)
     if not root.exists():
         raise ValueError(f"corpus: {corpus}: there is no such file or folder")

@@ -22,7 +22,7 @@ KERNEL_CHUNK = 16
 def written(
     rule: str, precision: str | None, keys: Tensor, values: Tensor, rates: Rates, keep: Sequence[int]
 ) -> Source:
-    """The `Source` of a sequence that is written with `rates`, beta and log alpha.
+    """Return the `Source` of a sequence that is written with `rates`, beta and log alpha.
 
     If `precision` is None, it is a `Scalar`. Else `precision` is that of the training, and the Triton kernel of `rule`
     reads the sequence where it is trusted.
@@ -57,7 +57,7 @@ class _Checked(OneLayer):
 
 
 def _compared(like: Tensor, V: int, gated: bool, low: bool) -> tuple[list[Tensor], list[Tensor]]:
-    """The results of the kernel and of torch's form in fp64, for two chunks of two sequences.
+    """Return the results of the kernel and of torch's form in fp64, for two chunks of two sequences.
 
     Each list has the outputs, the last state and the gradients.
     """

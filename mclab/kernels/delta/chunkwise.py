@@ -106,7 +106,7 @@ class Channels(OneLayer):
 
 @once
 def _seen(C: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[C, 2C]: in each half, 1 where the token of the row sees the write of the column, else 0."""
+    """[C, 2C]: in each half, 1 if the token of the row sees the write of the column, else 0."""
     return torch.ones(C, C, dtype=dtype, device=device).tril().repeat(1, 2)
 
 

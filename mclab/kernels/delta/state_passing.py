@@ -14,8 +14,8 @@ from torch import Tensor
 class Passed(NamedTuple):
     """The updates of all chunks, and the states between them.
 
-    `updates` z is [M, X, J, V]. `states` [M, X, K, V] are the H carried into each chunk; None if there is a single
-    chunk that starts from zero. `kept` [X, len(keep), K, V] are the H after the chunks in `keep`; None if there are
+    `updates` z is [M, X, J, V]. `states` [M, X, K, V] are the H carried into each chunk; `None` if there is a single
+    chunk that starts from zero. `kept` [X, len(keep), K, V] are the H after the chunks in `keep`; `None` if there are
     none.
     """
 
@@ -101,5 +101,5 @@ class _PassStates(torch.autograd.Function):
 
 
 def _first(updates: Tensor, count: int) -> Tensor:
-    """The first `count` updates of a chunk, from which the reads r H are subtracted."""
+    """Return the first `count` updates of a chunk, from which the reads r H are subtracted."""
     return updates.narrow(-2, 0, count)

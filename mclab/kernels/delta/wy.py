@@ -96,7 +96,7 @@ class EffectiveChunk(NamedTuple):
 
 
 def effective(q: Tensor, k: Tensor, coefficients: Coefficients) -> EffectiveChunk:
-    """The `EffectiveChunk` of q and k [..., C, K] and the `coefficients` of Rates(beta, log alpha).
+    """Return the `EffectiveChunk` of q and k [..., C, K] and the `coefficients` of Rates(beta, log alpha).
 
     Log alpha may be None. With c_tj = L_tj beta_j, L and A the products of decays (chunkwise.py), U = (I + tril(c * K
     K^T, -1))^-1 and P = (c * Q K^T) U: K~ = U^T (c_C K), Q~ = A Q - P A K, T = A_C I - (A K)^T K~.

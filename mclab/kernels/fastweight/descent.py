@@ -140,10 +140,10 @@ def _last(net: Net, h: Tensor | None, k: Tensor, v: Tensor) -> tuple[Tensor, Las
 def _last_backward(
     net: Net, last: Last | None, grad: Tensor
 ) -> tuple[Tensor | None, Tensor | None, Tensor, Tensor | None]:
-    """The gradients of h, k, v and gain from that of u_d.
+    """Return the gradients of h, k, v and gain from that of u_d.
 
-    Through u = P s, s = gain e: ds = P du and, with p, m, q the means of du h_hat, s h_hat, s du,
-    dh = ((3 p m - q) h_hat - m du - p s) / rms^2; then through M(k) in e, dh += P dh_hat.
+    Through u = P s, s = gain e: ds = P du and, with p, m, q the means of du h_hat, s h_hat, s du, dh = ((3 p m - q)
+    h_hat - m du - p s) / rms^2; then through M(k) in e, dh += P dh_hat.
     """
     if net.gain is None or last is None:
         if net.objective == "dot":

@@ -190,5 +190,5 @@ class _Run:
 
 
 def _chunks(x: Tensor | None, count: int) -> Sequence[Any]:
-    """The chunks of `x`, or None for each of `count` chunks."""
+    """Return the chunks of `x`, or None for each of `count` chunks."""
     return [None] * count if x is None else x.unbind()

@@ -30,7 +30,7 @@ class Loop:
     precision: str | None = None
 
     def steps(self, rates: Rates, ends: Sequence[int]) -> Steps:
-        """The `Steps` of `rates` [M, X, C]; `ends` as in `steps.steps`."""
+        """Return the `Steps` of `rates` [M, X, C]; `ends` as in `steps.steps`."""
         if self.precision is None or rates.log_alpha is None or rates.log_beta is None:
             return steps.steps(coefficients(rates), ends)
         from mclab.kernels.fastweight.triton import steps as kernel
@@ -76,7 +76,7 @@ BY_TORCH = Loop()
 
 
 def _compared_steps(like: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """The results of the kernel and of torch's form in fp64, for two chunks of two sequences.
+    """Return the results of the kernel and of torch's form in fp64, for two chunks of two sequences.
 
     Each list has the results and the gradients.
     """
@@ -99,7 +99,7 @@ def _compared_steps(like: Tensor) -> tuple[list[Tensor], list[Tensor]]:
 
 
 def _compared(plan: Plan, net: Net, like: Tensor, scaled: bool, low: bool) -> tuple[list[Tensor], list[Tensor]]:
-    """The results of the kernel and of torch's form in fp64, for two chunks of two sequences.
+    """Return the results of the kernel and of torch's form in fp64, for two chunks of two sequences.
 
     Each list has the outputs and the gradients.
     """

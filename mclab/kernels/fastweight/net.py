@@ -52,7 +52,7 @@ class Net:
         return torch.rsqrt(h.square().mean(-1, keepdim=True) + self.floor)
 
     def writes(self, weights: Sequence[Tensor], k: Tensor, v: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """One step of descent as rank-1 updates: the inputs a of each layer, and its updates u = -dL/d(output).
+        """Return one step of descent as rank-1 updates: the inputs a of each layer, and its updates u = -dL/d(output).
 
         The gradient of the layer's matrix at token j is -u_j a_j^T.
         """

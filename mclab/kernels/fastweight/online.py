@@ -83,7 +83,7 @@ class _Online(torch.autograd.Function):
 
 
 def _spans(x: Tensor, slots: Tensor | None, live: int) -> list[slice]:
-    """The ranges of chunks that are computed at once.
+    """Return the ranges of chunks that are computed at once.
 
     The first chunk is alone if some of its slots are zero; then follow as many chunks at once as is best for the
     device.
@@ -97,7 +97,7 @@ def _spans(x: Tensor, slots: Tensor | None, live: int) -> list[slice]:
 def _carried(
     slots: Tensor | None, factors: Tensor | None, span: slice, live: int
 ) -> tuple[Tensor | None, Tensor | None]:
-    """The slots of the chunks in `span` that are not zero, [X, s * n, w], and their factors [X, C, s]."""
+    """Return the slots of the chunks in `span` that are not zero, [X, s * n, w], and their factors [X, C, s]."""
     if slots is None or (span.start == 0 and live == 0):
         return None, None
     count = live if span.start == 0 else slots.shape[2]

@@ -37,7 +37,7 @@ class Plan:
         return self.to_start or (m == 0 and self.live > 0 and not scaled)
 
     def count(self, m: int) -> int:
-        """How many of the slots carried into chunk m are not zero."""
+        """Return how many of the slots carried into chunk m are not zero."""
         return self.slots if m else self.live
 
 
@@ -204,7 +204,7 @@ def outer(narrow: Tensor, wide: Tensor, into: Tensor) -> None:
 
 
 def shared(start: Tensor, each: Tensor) -> Tensor:
-    """`each` [X, ...] as [F, X / F, ...], where F is the first size of `start`."""
+    """Return `each` [X, ...] as [F, X / F, ...], where F is the first size of `start`."""
     return each.unflatten(0, (start.shape[0], -1))
 
 
@@ -231,6 +231,6 @@ def dots(t: Tensor, x: Tensor, slots: int) -> Tensor:
 
 
 def stacked(forths: Sequence[Forth]) -> list[Tensor]:
-    """The kept weights of each layer, [X, len(keep), n, w]; layers that keep none are left out."""
+    """Return the kept weights of each layer, [X, len(keep), n, w]; layers that keep none are left out."""
     kept = [forth.kept for forth in forths if forth.kept]
     return [each[0].unsqueeze(1) if len(each) == 1 else torch.stack(each, 1) for each in kept]

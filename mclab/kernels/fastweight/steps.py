@@ -25,7 +25,7 @@ class Steps:
 
 
 def steps(c: Coefficients, ends: Sequence[int]) -> Steps:
-    """The `Steps` of coefficients `c`; `ends` has the index of each chunk's last token."""
+    """Return the `Steps` of coefficients `c`; `ends` has the index of each chunk's last token."""
     written = [at_ends(c.writes, ends)]
     if c.decay is None and c.carry is None:
         return Steps(c.writes, 1, None, None, written[0].unsqueeze(-1))

@@ -48,13 +48,13 @@ def weighted_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, 
 
 
 def weighted_costs(G: int, T: int, K: int, V: int, segment: int, on: Costs) -> tuple[int, int]:
-    """The costs of the quadratic and of the cached-state form, in multiply-adds or what takes the same time."""
+    """Return the costs of the quadratic and of the cached-state form, in multiply-adds or what takes the same time."""
     G = on.folded(G)
     return G * quadratic_flops(T, K, V), G * cached_flops(T, K, V, segment) + (T // segment - 1) * on.turn
 
 
 def quadratic_flops(T: int, K: int, V: int) -> int:
-    """Multiply-adds of the quadratic form's two products, for one sequence and head."""
+    """Return the number of multiply-adds of the quadratic form's two products, for one sequence and head."""
     return T * T * (K + V)
 
 

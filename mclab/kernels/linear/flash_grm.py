@@ -17,7 +17,7 @@ CHECKED = 700
 
 
 def gated_read(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int, precision: str) -> Tensor | None:
-    """[G, T, V]: the gated read by Flash-GRM; None if its kernels fail on this device."""
+    """[G, T, V]: the gated read by Flash-GRM; `None` if its kernels fail on this device."""
     from mclab.kernels.linear.triton import grm
 
     low = precision == "bf16"
@@ -69,5 +69,5 @@ def _compared(like: Tensor, V: int, gate: Gate, segment: int, low: bool) -> tupl
 
 
 def padded(x: Tensor, segment: int) -> Tensor:
-    """`x` [G, T, .] with zeros appended up to a multiple of the segment."""
+    """Return `x` [G, T, .] with zeros appended up to a multiple of the segment."""
     return F.pad(x, (0, 0, 0, -x.shape[1] % segment))

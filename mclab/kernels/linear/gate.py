@@ -26,11 +26,11 @@ class Gate:
         return 1 if self.u is not None else 2 if self.logits is not None else 0
 
     def tensors(self) -> list[Tensor]:
-        """Those of `u`, `pooled` and `logits` that the gate has."""
+        """Return those of `u`, `pooled` and `logits` that the gate has."""
         return [x for x in (self.u, self.pooled, self.logits) if x is not None]
 
     def given(self, tensors: list[Tensor]) -> "Gate":
-        """The same gate with other `tensors`, in the order in which `tensors()` returns them."""
+        """Return the same gate with other `tensors`, in the order in which `tensors()` returns them."""
         each = iter(tensors)
         u, pooled, logits = (None if x is None else next(each) for x in (self.u, self.pooled, self.logits))
         return Gate(u, pooled, self.scale, self.mean, logits)

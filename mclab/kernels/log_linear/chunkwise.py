@@ -23,12 +23,12 @@ from mclab.kernels.fastweight.rates import Coefficients
 
 
 def count_levels(length: int) -> int:
-    """The number of levels of a sequence of T = `length` tokens, ceil(log2 T) + 1."""
+    """Return the number of levels of a sequence of T = `length` tokens, ceil(log2 T) + 1."""
     return (length - 1).bit_length() + 1
 
 
 def level(t: int, s: int) -> int:
-    """The level that token s belongs to for token t, s <= t."""
+    """Return the level that token s belongs to for token t, s <= t."""
     if s == t:
         return 0
     digit = t.bit_length() - 1
@@ -63,7 +63,7 @@ class Parts(NamedTuple):
 
 
 def decayed(q: Tensor, k: Tensor, v: Tensor, coefficients: Coefficients) -> Parts:
-    """The `Parts` of S_t = alpha_t S_{t-1} + eta_t v_t k_t^T, with the `coefficients` of Rates(eta, log alpha).
+    """Return the `Parts` of S_t = alpha_t S_{t-1} + eta_t v_t k_t^T, with the `coefficients` of Rates(eta, log alpha).
 
     q and k are [M, X, C, K], v [M, X, C, V].
     """

@@ -136,7 +136,7 @@ class _Formed:
         return self._sinh * self._scale
 
     def backward(self, grad: Tensor) -> Tensor:
-        """The gradient of Z from that of W: dZ = (K cosh Z dW - sinh Z sum_j dW W) / sum cosh Z."""
+        """Return the gradient of Z from that of W: dZ = (K cosh Z dW - sinh Z sum_j dW W) / sum cosh Z."""
         pulled = (grad * self._sinh).sum(-1, keepdim=True) * (self._scale / grad.shape[-1])
         return (self._cosh * grad).addcmul_(self._sinh, pulled, value=-1).mul_(self._scale)
 
@@ -241,7 +241,7 @@ def _parts(mixed: Tensor, k: Tensor, updates: Tensor) -> Iterator[tuple[slice, _
 
 
 def _are_safe(starts: Tensor | None, decay: Tensor, writes: Tensor, k: Tensor, updates: Tensor) -> bool:
-    """Whether all logits are known to be smaller than SAFE, without waiting for a device.
+    """Return whether all logits are known to be smaller than SAFE, without waiting for a device.
 
     A sequence with infinite values or NaN is lost in both cases, and must not decide for the other sequences.
     """

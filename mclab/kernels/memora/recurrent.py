@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def formed(logits: Tensor) -> Tensor:
-    """The weights W = K sinh Z / sum cosh Z.
+    """Return the weights W = K sinh Z / sum cosh Z.
 
     That is K (P+ - P-), where [P+, P-] is the softmax of [Z, -Z] over a row's 2 K inputs.
     """

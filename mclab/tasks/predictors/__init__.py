@@ -43,7 +43,7 @@ BLIND: dict[str, Predictor] = {"bigram": bigram}
 
 
 def predictors(config: TaskConfig) -> dict[str, Predictor]:
-    """The predictors that count for the task `config`, by name."""
+    """Return the predictors that count for the task `config`, by name."""
     return {**(COPYING[config.name] if config.keys > 1 else {}), **BLIND}
 
 

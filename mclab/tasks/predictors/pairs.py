@@ -59,7 +59,7 @@ def by_position(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]
 
 
 def _pairs(config: TaskConfig, batch: Batch) -> _Pairs:
-    """The values of each sequence and the number of its pairs.
+    """Return the values of each sequence and the number of its pairs.
 
     In mqar each pair is asked once, so there are as many pairs as questions; in ar the pairs fill the sequence.
     """

@@ -29,7 +29,7 @@ class Table(NamedTuple):
     outcomes: Tensor
 
     def of(self, contexts: Tensor) -> Tensor:
-        """The most frequent outcome of each of `contexts`.
+        """Return the most frequent outcome of each of `contexts`.
 
         For a context that was never seen it is that of the next larger context in the table, or else of the largest.
         """

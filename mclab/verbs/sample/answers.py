@@ -43,13 +43,13 @@ class Query(NamedTuple):
     wanted: int
     predicted: int
     needs: tuple[int, ...]
-    """Positions of the wanted value token after the asked key; empty where the sequence does not hold it."""
+    """Positions of the wanted value token after the asked key; empty if the sequence does not hold it."""
     strips: Mapping[Head, Strip]
     """For each head, the gate's weights at this position; empty without a gate."""
 
     @property
     def right(self) -> bool:
-        """True where the predicted token is the wanted one."""
+        """True if the predicted token is the wanted one."""
         return self.wanted == self.predicted
 
 
@@ -93,7 +93,7 @@ class Predicted:
         return sum(answers) / len(answers)
 
     def known(self, *heads: Head) -> list[Strip]:
-        """The strips of `heads` for those queries whose answer was found in a memory that the query sees."""
+        """Return the strips of `heads` for those queries whose answer was found in a memory that the query sees."""
         return [
             query.strips[head]
             for sample in self.samples
@@ -106,7 +106,8 @@ class Predicted:
 def predicted(
     model: LM, run: RunConfig, task: TaskConfig, split: str, count: int, *, layer: int | None, head: int | None
 ) -> Predicted:
-    """The first `count` sequences of `split` under the run's seed, with the model's answers and its gates' weights.
+    """Return the first `count` sequences of `split` under the run's seed, with the model's answers and its gates'
+    weights.
 
     `layer` and `head` choose the gates that are kept; None keeps all. Raises `ConfigError` for a layer or head without
     a gate, for an unknown split, and for a task too small for the split.
@@ -153,12 +154,12 @@ def _kept(run: RunConfig, layer: int | None, head: int | None) -> list[Head]:
 
 
 def _gated(run: RunConfig) -> list[int]:
-    """The layers that have `model.mixer`; a pattern may have other mixers between them."""
+    """Return the layers that have `model.mixer`; a pattern may have other mixers between them."""
     return [place for place, mixer in enumerate(run.model.mixers) if mixer == run.model.mixer]
 
 
 def _watched(run: RunConfig) -> list[int]:
-    """The layers that `recording` records, in its order: all that have a memory."""
+    """Return the layers that `recording` records, in its order: all that have a memory."""
     return [place for place, mixer in enumerate(run.model.mixers) if isinstance(mixer, MemoryMixer)]
 
 

@@ -22,7 +22,10 @@ class Pair(NamedTuple):
 
 
 def pairs(tokens: Sequence[int], roles: Sequence[str]) -> list[Pair]:
-    """All pairs of a sequence, in order. Marks are skipped; the next token that is not a value token ends the pair."""
+    """Return all pairs of a sequence, in order.
+
+    Marks are skipped; the next token that is not a value token ends the pair.
+    """
     found: list[Pair] = []
     key: list[int] = []
     value: list[int] = []
@@ -57,7 +60,7 @@ def needed(tokens: Sequence[int], roles: Sequence[str], asked: Sequence[tuple[in
 
 
 def _asked_key(tokens: Sequence[int], roles: Sequence[str], place: int) -> tuple[int, ...]:
-    """The tokens of the last run of query tokens at or before `place`; they may be several keys."""
+    """Return the tokens of the last run of query tokens at or before `place`; they may be several keys."""
     return tuple(reversed([*_back(tokens, roles, place)]))
 
 
@@ -80,7 +83,8 @@ def _begins(wanted: tuple[int, ...], value: tuple[int, ...]) -> bool:
 
 
 def strip(mixer: MemoryMixer, length: int, weights: Sequence[float], at: int, needs: Sequence[int]) -> Strip:
-    """The weights with which the query at position `at` reads: a cell for each memory that it sees, oldest first.
+    """Return the weights with which the query at position `at` reads: a cell for each memory that it sees, oldest
+    first.
 
     The last of these cells is the online memory. `weights` [columns] is the row for this query that
     `caching/record_weights.py` recorded in a sequence of `length` tokens. `Strip.held` has the cells whose memory was
@@ -106,5 +110,5 @@ def _kept(segments: Segments, block: int) -> list[tuple[tuple[int, int], int]]:
 
 
 def _most(segments: Segments) -> int:
-    """The most memories that any query sees with buckets, the online memory included."""
+    """Return the most memories that any query sees with buckets, the online memory included."""
     return max(n.bit_count() for n in range(segments.count)) + 1

@@ -15,9 +15,10 @@ from mclab.store.find import Stored, find_run
 
 
 def find(digits: str, folder: Path | None, say: Callable[[str], None]) -> Stored:
-    """The one run whose id begins with `digits` and that is stored with weights (see `mclab.store.find.find_run`).
+    """Return the one run whose id begins with `digits` and that is stored with weights (see
+    `mclab.store.find.find_run`).
 
-    Raises `ConfigError` where there is no such run or more than one, and for a run without weights.
+    Raises `ConfigError` if there is no such run or more than one, and for a run without weights.
     """
     stored = find_run(digits, folder, say, weights=True)
     if stored.weights.is_file():
@@ -45,7 +46,8 @@ def training(run: RunConfig) -> str:
 
 
 def chosen(run: RunConfig, overrides: Sequence[str] = (), slice_name: str | None = None) -> TaskConfig:
-    """The run's task with the keys in `overrides` changed (`length=128` or `task.length=128`), or one slice of it.
+    """Return the run's task with the keys in `overrides` changed (`length=128` or `task.length=128`), or one slice of
+    it.
 
     `slice_name` is the name of a slice in the tables: one of the task's own or, without overrides, one of a test
     variant in `eval.task`. Raises `ConfigError` for a key that is not one of the task, for a change of the vocabulary,
@@ -65,7 +67,7 @@ def chosen(run: RunConfig, overrides: Sequence[str] = (), slice_name: str | None
 
 
 def _own(run: RunConfig, text: str) -> str:
-    """The override without the prefix `task.`. Raises `ConfigError` where it is not an override of the task."""
+    """Return the override without the prefix `task.`. Raises `ConfigError` if it is not an override of the task."""
     key, equals, value = text.partition("=")
     if not equals:
         raise ConfigError(f"{text}: is no override; write key=value, e.g. length=128")

@@ -21,7 +21,7 @@ _TOO_SMALL = re.compile(r"smallest slice holds (\d+) different")
 
 
 def sampled(task: str, overrides: Sequence[str], *, seed: int, split: str, count: int) -> list[dict[str, Any]]:
-    """The first `count` sequences of a split as `rows_of` returns them, with one more key, `without_recall`.
+    """Return the first `count` sequences of a split as `rows_of` returns them, with one more key, `without_recall`.
 
     `without_recall` maps each predictor that does not recall to its answers by scored position. `overrides` are the
     task's keys (`pairs=4` or `task.pairs=4`); other keys of a run are allowed and change nothing. Raises `ConfigError`
@@ -53,7 +53,7 @@ def _guesses(
 
 
 def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[str, dict[str, float]]:
-    """The share of right answers of predictors that do not read the key: part -> predictor -> share.
+    """Return the share of right answers of predictors that do not read the key: part -> predictor -> share.
 
     The parts are `train`, with other sequences than those that the predictors were fitted on, and each slice of the
     test. Raises `ConfigError` as `sampled` does.
@@ -70,7 +70,7 @@ def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[st
 
 
 def _config(task: str, overrides: Sequence[str]) -> RunConfig:
-    """The run config of `task` with `overrides`.
+    """Return the run config of `task` with `overrides`.
 
     Its evaluation sets have one sequence, so that a task too small for the default sets can still be shown.
     """
@@ -89,7 +89,7 @@ def _config(task: str, overrides: Sequence[str]) -> RunConfig:
 
 
 def rows_of(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[str, Any]]:
-    """The first `count` sequences of a split: the tokens, the role and the name of each token, and the answers.
+    """Yield the first `count` sequences of a split: the tokens, the role and the name of each token, and the answers.
 
     `answers` maps each scored position to the token that is wanted there, `wanted` to the name of that token.
     `contradicted` counts the queries whose key also occurs earlier as filler, followed by another token than the
@@ -118,7 +118,7 @@ def rows_of(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[
 
 
 def words(task: TaskConfig, tokens: Iterable[int]) -> list[str]:
-    """The names that the task gives to `tokens`, e.g. `k2`, `KEY`, `7`."""
+    """Return the names that the task gives to `tokens`, e.g. `k2`, `KEY`, `7`."""
     return [TASKS[task.name].token_name(task, token) for token in tokens]
 
 

@@ -20,7 +20,7 @@ def forward(
 ):  # fmt: skip
     """Read q and k [M, X, C, K], v [M, X, C, V], beta and logs [M, X, C], start [X, K, V]; write y and states.
 
-    y is [M, X, C, V]; states [M (+ 1 where `LAST`), X, K, V] are those carried into each chunk.
+    y is [M, X, C, V]; states [M (+ 1 if `LAST`), X, K, V] are those carried into each chunk.
     """
     x = tl.program_id(0).to(tl.int64)
     h = tl.zeros([KP, VP], SUM)

@@ -32,7 +32,7 @@ def read(
 
 
 def constants(K: int, V: int, C: int, gated: bool, start: bool, low: bool, double: bool) -> dict[str, Any]:
-    """The compile-time arguments that both kernels have."""
+    """Return the compile-time arguments that both kernels have."""
     import triton.language as tl
 
     return {
@@ -42,7 +42,7 @@ def constants(K: int, V: int, C: int, gated: bool, start: bool, low: bool, doubl
 
 
 def schedule(K: int, V: int) -> dict[str, int]:
-    """The launch options of a program: its warps and its stages."""
+    """Return the launch options of a program: its warps and its stages."""
     warps, stages = SCHEDULE[power_of_two(max(K, V), 16)]
     return {"num_warps": warps, "num_stages": stages}
 
@@ -84,5 +84,5 @@ class _Read(torch.autograd.Function):
 
 
 def _or(x: Tensor | None, other: Tensor) -> Tensor:
-    """`x`, or `other` as a placeholder where `x` is None; the kernel does not read it."""
+    """Return `x`, or `other` as a placeholder where `x` is None; the kernel does not read it."""
     return other if x is None else x

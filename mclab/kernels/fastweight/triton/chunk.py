@@ -24,7 +24,7 @@ def phi(z):
 
 @triton.jit
 def mean(x, y, K: tl.constexpr):
-    """The mean of x y over the last axis, [CP, 1]."""
+    """Return the mean of x y over the last axis, [CP, 1]."""
     return (tl.sum(x * y, 1) / K)[:, None]
 
 

@@ -36,7 +36,7 @@ def descend_and_read(
 def constants(
     net: Net, plan: Plan, K: int, C: int, scaled: bool, normed: bool, low: bool, double: bool
 ) -> dict[str, Any]:
-    """The compile-time arguments that both kernels have."""
+    """Return the compile-time arguments that both kernels have."""
     import triton.language as tl
 
     return {
@@ -99,5 +99,5 @@ def _kept(states: Tensor, after: Tensor, start: Tensor, to_start: bool) -> Tenso
 
 
 def _or(x: Tensor | None, other: Tensor) -> Tensor:
-    """`x`, or `other` as a placeholder where `x` is None; the kernel does not read it."""
+    """Return `x`, or `other` as a placeholder where `x` is None; the kernel does not read it."""
     return other if x is None else x

@@ -23,7 +23,7 @@ def forward(
     """Read q, k and v [M, X, C, K], writes [M, X, C, C], factors and ends [M, X, C, s], mix [M, X, s, s], gain [X, K]
     and start [X / each, K, E]; write y [M, X, C, K] and states.
 
-    states [M (+ 1 where `LAST`), X, s, K, E] are those carried into each chunk.
+    states [M (+ 1 if `LAST`), X, s, K, E] are those carried into each chunk.
     """
     E: tl.constexpr = 4 * K
     EP: tl.constexpr = 4 * KP

@@ -20,13 +20,16 @@ WARPS = {16: 1, 32: 4}
 
 
 def steps(rates: Rates, ends: Sequence[int]) -> Steps:
-    """The `Steps` of `rates` [M, X, C], none of which may be None. Products are exact in every training precision."""
+    """Return the `Steps` of `rates` [M, X, C], none of which may be None.
+
+    Products are exact in every training precision.
+    """
     writes, factors, at_end, mix = _Steps.apply(*rates, tuple(ends))  # type: ignore[no-untyped-call]
     return Steps(writes, 2, factors, mix, at_end)
 
 
 def constants(C: int, double: bool) -> dict[str, Any]:
-    """The compile-time arguments of both kernels."""
+    """Return the compile-time arguments of both kernels."""
     import triton.language as tl
 
     return {"CP": power_of_two(C, 16), "SUM": tl.float64 if double else tl.float32}

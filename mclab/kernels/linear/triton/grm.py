@@ -30,7 +30,7 @@ BF16 = {16: Tile(32, 32, 4, 2), 32: Tile(32, 32, 4, 1), 64: Tile(32, 32, 4, 2), 
 
 
 def tile(width: int, low: bool) -> Tile:
-    """The tile for a head of this width."""
+    """Return the tile for a head of this width."""
     return (BF16 if low else FP32)[power_of_two(width, 16)]
 
 
@@ -47,7 +47,7 @@ def gated_read(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int, low: b
 
 
 def constants(K: int, V: int, segment: int, kind: int, mean: bool, low: bool, double: bool) -> dict[str, Any]:
-    """The compile-time arguments of all three kernels; `kind` is NONE, CONTEXT or INPUT of tiles.py."""
+    """Return the compile-time arguments of all three kernels; `kind` is NONE, CONTEXT or INPUT of tiles.py."""
     import triton.language as tl
 
     KP, VP = power_of_two(K, 16), power_of_two(V, 16)
@@ -109,7 +109,7 @@ class _GatedRead(torch.autograd.Function):
 
 
 def tiles_of_columns(T: int, S: int, known: dict[str, Any]) -> int:
-    """The number of programs of the backward pass by columns, for one sequence and head."""
+    """Return the number of programs of the backward pass by columns, for one sequence and head."""
     segments, BN = -(-T // S), known["BN"]
     return -(-segments // (BN // known["SP"])) if known["MANY"] else segments * -(-S // BN)
 

@@ -48,8 +48,9 @@ def store(base, rows, known, x, W: tl.constexpr, WP: tl.constexpr):
 def opened(
     q, k, v, u, p, T, S, K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, BT: tl.constexpr, GATE: tl.constexpr
 ):  # fmt: skip
-    """What a program by rows begins with: its sequence g, its rows, their segments and the last row; k, v and p of that
-    sequence; q and u of the rows."""
+    """Return what a program by rows begins with: its sequence g, its rows, their segments and the last row; k, v and p
+    of that sequence; q and u of the rows.
+    """
     g = tl.program_id(0).to(tl.int64)
     rows = tl.program_id(1) * BT + tl.arange(0, BT)
     last = tl.minimum(tl.program_id(1) * BT + BT, T) - 1
