@@ -1,4 +1,7 @@
-"""Every key of a run: dotted path, type as people write it, default, meaning; all read from the config models."""
+"""List every key of a run: dotted path, type as people write it, default, meaning.
+
+All are read from the config models.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +22,7 @@ _SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 @dataclass(frozen=True)
 class Key:
-    """One key. `of` is the name of the mixer or task that it belongs to, `None` for a key that every run has."""
+    """One key. `of` is the mixer or task that has the key, `None` for a key that every run has."""
 
     path: str
     field: FieldInfo
@@ -28,7 +31,10 @@ class Key:
 
     @property
     def type(self) -> str:
-        """The type in readable form (`type_text`). For a registry it lists the names registered at this moment."""
+        """The type in readable form (`type_text`).
+
+        For a registry, it lists the names that are registered at this moment.
+        """
         return type_text(self.field)
 
     @property
@@ -44,10 +50,10 @@ class Key:
 
 @cache
 def sections() -> dict[str, dict[str | None, type[Strict]]]:
-    """Map the dotted path of every section of a run ("" is the run itself) to the config models of the section.
+    """Return {dotted path of a section: {name: config model}} for a run; the path "" is the run itself.
 
-    A section that always has the same keys has one model, under `None`. A section with a `name` (mixer, task) has one
-    model for each name.
+    A section that always has the same keys has one model, under the name `None`. A section with a `name` (mixer, task)
+    has one model for each name.
     """
     found: dict[str, dict[str | None, type[Strict]]] = {}
     _collect(RunConfig, "", found)
@@ -124,7 +130,7 @@ def _name_key(path: str) -> Key:
 
 @cache
 def by_path() -> Mapping[str, dict[str | None, Key]]:
-    """Map each path to the keys with this path, by the name of the mixer or task that has the key (`Key.of`)."""
+    """Return {path: {mixer or task that has the key (`Key.of`): key}}."""
     found: dict[str, dict[str | None, Key]] = {}
     for key in all_keys():
         found.setdefault(key.path, {})[key.of] = key
@@ -165,7 +171,7 @@ def _type_name(kind: Any) -> str:
 
 @cache
 def adapter(path: str, of: str | None) -> TypeAdapter[Any]:
-    """Return a pydantic adapter that checks the value of one key alone, without the rules between several keys."""
+    """Return a pydantic adapter that checks the value of one key, without the rules between several keys."""
     section, _, word = path.rpartition(".")
     if word == "name":
         kind: Any = Literal[tuple(sections()[section])]

@@ -5,7 +5,7 @@ from typing import Any
 
 from mclab.config.run import Status
 
-#: The name of the mean over all slices, next to the slices' own names.
+#: The name of the mean over all of the task's own slices; it stands next to the names of the slices.
 ALL = "all"
 #: Runs with these statuses never run again; `oom` and `failed` run again with --retry-failed.
 FINAL: tuple[Status, ...] = ("done", "diverged", "pruned")

@@ -19,7 +19,10 @@ def parameters(run: RunConfig) -> int | None:
 
 
 def rough_parameters(run: RunConfig) -> int:
-    """As `parameters`, but a mixer with an unknown number counts as four matrices [D, D]; for estimates of cost."""
+    """Return `parameters`, where a mixer with an unknown number counts as four matrices [D, D].
+
+    For estimates of cost.
+    """
     guess = 4 * run.model.dim**2
     found = (_mixer(mixer, run.model, run.task.length) for mixer in run.model.mixers)
     return _around(run) + sum(guess if number is None else number for number in found)
@@ -57,8 +60,9 @@ def _hybrid(mixer: MemoryMixer, model: ModelConfig, length: int) -> int:
 
 
 def _memory(model: ModelConfig, mixer: MemoryMixer) -> int:
-    """Return the number of parameters of the memory itself: those of its rule; for a deep memory also W^0 and the gain
-    of its norm.
+    """Return the number of parameters of the memory itself.
+
+    These are the parameters of its rule; a deep memory also has W^0 and the gain of its norm.
     """
     rule = mixer.rule.parameters(model.dim, model.heads)
     if not mixer.deep:
@@ -72,7 +76,10 @@ def matrices(model: ModelConfig, mixer: MemoryMixer) -> int:
 
 
 def _slots(mixer: MemoryMixer, length: int) -> int:
-    """Slots of the input gate: one per segment, or one for the online memory and one per bucket size."""
+    """Return the number of slots of the input gate.
+
+    There is one per segment; with buckets, one per bucket size and one for the online memory.
+    """
     count = mixer.segments(length)
     return count if mixer.segmentation != "log" else (count - 1).bit_length() + 1
 
@@ -110,15 +117,16 @@ def _state(mixer: Mixer, run: RunConfig) -> tuple[int | None, int | None]:
 
 
 def _online(model: ModelConfig, mixer: MemoryMixer) -> int:
-    """Return the number of floats of one head's memory and of all else that its next write needs: the momentum; the
-    weights at the start of the chunk, if gradients are taken there; the last keys and values.
+    """Return the number of floats of one head's online memory and of all else that its next write needs.
+
+    That is the momentum; the weights at the start of the chunk, if gradients are taken there; the last keys and values.
     """
     copies = 1 + mixer.rule.momentum + (mixer.anchored and mixer.tokens_a_chunk > 1)
     return copies * matrices(model, mixer) + mixer.rule.lookback * 2 * model.head_dim
 
 
 def _kept(mixer: MemoryMixer, run: RunConfig) -> int:
-    """Return the number of kept memories that the last token reads, on test."""
+    """Return how many kept memories the last token reads in the test."""
     if run.eval.post_training is not None:
         return min(run.eval.post_training, -(-run.task.length // run.cached_after) - 1)
     past = mixer.segments(run.task.length) - 1
@@ -145,10 +153,11 @@ _DESCENDING: dict[str, tuple[float, Callable[[float, float], float]]] = {
 
 
 def multiply_adds(run: RunConfig) -> float | None:
-    """Return the number of multiply-adds per token of the forward pass of the whole model, as in docs/axes.md.
+    """Return the multiply-adds per token of the model's forward pass, as in docs/axes.md.
 
     This is the mean over a sequence of the task's length. Only leading terms count: norms, activations, convolutions
-    and the additional work of writing in chunks are left out. `None` if the model has a mixer that is not counted here.
+    and the additional work of writing in chunks are left out. `None` if the model has a mixer whose cost is not known
+    here.
     """
     model, length = run.model, run.task.length
     mixers = [_mixer_cost(mixer, model, length) for mixer in model.mixers]
@@ -188,7 +197,10 @@ def _memory_cost(mixer: MemoryMixer, model: ModelConfig) -> float | None:
 
 
 def _read_cost(mixer: MemoryMixer, model: ModelConfig, length: int) -> float:
-    """Multiply-adds per token to score and read one head's kept memories, half of which a token sees on average."""
+    """Return the multiply-adds per token to score and read one head's kept memories.
+
+    A token sees half of them on average.
+    """
     past = (mixer.segments(length) - 1) / 2
     read = min(mixer.k, past) if mixer.aggregate == "ssc" else past
     scored = past + 1 if mixer.aggregate == "ssc" or mixer.read_gate == "context" else 0

@@ -24,5 +24,5 @@ class ConvMixer(MixerConfig):
         return model.dim**2 + (self.kernel + 2) * model.dim
 
     def state(self, model: Around, length: int) -> tuple[int, int]:
-        """Return the floats (fixed, cached): the last inputs, which the filter still reaches from the next token."""
+        """Return the state size in floats, (fixed, cached): the last inputs, which the filter still reaches."""
         return (self.kernel - 1) * model.dim, 0

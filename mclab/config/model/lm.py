@@ -16,7 +16,7 @@ _NEAR = 1000
 
 
 def _divisors_beside(number: int, whole: int) -> list[int]:
-    """Return the nearest divisors of `whole` below and above `number`, up to `_NEAR` away."""
+    """Return the nearest divisors of `whole` below and above `number`, at most `_NEAR` away from it."""
     below = (each for each in range(number - 1, max(0, number - _NEAR), -1) if whole % each == 0)
     above = (each for each in range(number + 1, min(whole, number + _NEAR) + 1) if whole % each == 0)
     return [each for each in (next(below, None), next(above, None)) if each is not None]
