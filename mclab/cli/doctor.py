@@ -1,4 +1,4 @@
-"""`mclab doctor`: print what this machine offers, and what a missing part costs."""
+"""`mclab doctor`: print what this machine offers, and what does not work without missing parts."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -35,7 +35,7 @@ def doctor(as_json: of.Json = False) -> None:
 def doctor_text(found: Sequence["Finding"]) -> str:
     """Return the findings as text, a block for each subject.
 
-    `-` marks a note, e.g. a missing optional part, `!` a fault.
+    `-` is printed before a note, e.g. on a missing optional part, and `!` before something broken.
     """
     blocks = []
     for about, group in groupby(found, key=lambda finding: finding.about):

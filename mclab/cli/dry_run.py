@@ -1,4 +1,4 @@
-"""Print what `--dry-run` says of a plan: its cells, and how much work they are."""
+"""Print the result of `--dry-run`: the cells of a plan, and how much work they are."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mclab.report.power import Power
     from mclab.verbs.dry_run import Preview
 
-#: How many cells are listed at most; of the others only their number is printed.
+#: The most cells that are listed; the others are only counted.
 MOST_CELLS = 40
 
 
@@ -25,7 +25,7 @@ def show_preview(
     effect: float | None = None,
     sd: float | None = None,
 ) -> None:
-    """Print a plan's dry run."""
+    """Print the dry run of a plan."""
     from mclab.verbs.dry_run import preview
 
     found = preview(plan, out, options, effect, sd)
@@ -98,7 +98,7 @@ def _power(power: "Power", seeds: int, sequential: bool) -> str:
 def _cells(found: "Preview") -> str:
     """Return the number of cells, e.g. `6 cells, 4 distinct`.
 
-    Where the plan has a note with these numbers it is used, since it also counts excluded cells.
+    If a note of the plan has these numbers, it is used, since it also counts excluded cells.
     """
     listed = _count(found.size.listed, "cell")
     told = [note.partition(":")[0] for note in found.plan.notes if note.startswith(f"{listed}, ")]

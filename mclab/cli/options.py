@@ -21,7 +21,7 @@ GridAndOverrides = Annotated[
         show_default=False,
     ),
 ]
-#: A list, so that a second one is refused and not taken silently.
+#: A list, so that a second --grid is reported instead of replacing the first.
 Grid = Annotated[list[Path] | None, typer.Option("--grid", metavar="FILE", help="The grid, as an option.")]
 Only = Annotated[
     list[str] | None,
@@ -56,7 +56,7 @@ def _usable(text: str, beside: int = 0) -> Path:
 
     try:
         return usable(Path(text), "given", beside)
-    except ConfigError as error:  # Typer would report it, a `ValueError`, as a text that is no path
+    except ConfigError as error:  # Typer would report a `ValueError` as a text that is no path
         raise typer.BadParameter(str(error).partition(": ")[2]) from None
 
 
@@ -177,6 +177,6 @@ def file_and_overrides(
 
 
 def only_for_grids(baseline: str | None, folder: Path) -> None:
-    """Raise `ConfigError` where `--baseline` was given for the folder of a sweep."""
+    """Raise `ConfigError` if `--baseline` was given for the folder of a sweep."""
     if baseline is not None:
         raise ConfigError(f"--baseline: is for a grid; {folder} holds a sweep")

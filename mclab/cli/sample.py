@@ -91,7 +91,7 @@ def _of_task(task: str, overrides: list[str], seed: int, split: str, count: int,
 
 
 def _no_options(overrides: list[str]) -> None:
-    """Raise `ConfigError` where an option of the command was written as an override, e.g. `count=5`."""
+    """Raise `ConfigError` if an option of the command was written as an override, e.g. `count=5`."""
     from mclab.config.strict import ConfigError
 
     for text in overrides:
@@ -115,7 +115,7 @@ def _no_seed(seed: int | None) -> None:
 
 
 def _form(plot: Path | None) -> str:
-    """Return the format of the picture from its file name, empty for None.
+    """Return the format of the picture from the name of its file; "" if `plot` is `None`.
 
     Raises `ConfigError` for an unknown format.
     """

@@ -1,6 +1,4 @@
-"""A resolved grid: its cells, the candidates of each cell, the run of each candidate and seed, and how much work
-it is.
-"""
+"""A resolved grid: its cells, their candidates, the run of each candidate and seed, and how much work it is."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

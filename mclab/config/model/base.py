@@ -54,7 +54,5 @@ class MixerConfig(Strict):
         return self
 
     def fitted(self, length: int) -> Self:
-        """Return this mixer for sequences of `length` tokens, where a key that the length limits has its effective
-        value.
-        """
+        """Return this mixer for sequences of `length` tokens: keys that the length limits have the limited values."""
         return self

@@ -1,4 +1,4 @@
-"""Choose the stored run that is shown, and the sequences: its own task, one slice of it, or a variant of it."""
+"""Choose the stored run to show, and its sequences: those of its task, of one slice, or of a variant of the task."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -15,8 +15,7 @@ from mclab.store.find import Stored, find_run
 
 
 def find(digits: str, folder: Path | None, say: Callable[[str], None]) -> Stored:
-    """Return the one run whose id begins with `digits` and that is stored with weights (see
-    `mclab.store.find.find_run`).
+    """Return the one run whose id begins with `digits` and whose weights are stored (see `mclab.store.find.find_run`).
 
     Raises `ConfigError` if there is no such run or more than one, and for a run without weights.
     """
@@ -40,7 +39,7 @@ def _without_weights(stored: Stored) -> str:
 
 
 def training(run: RunConfig) -> str:
-    """The command that trains this run again; the id is the same unless a formula of the run has changed since."""
+    """Return the command that trains this run again. The id is the same unless a formula has changed since."""
     keys = {path: value for path, value in written(run).items() if path != "seed"}
     return shlex.join(["mclab", "train", *as_texts({**keys, "seed": run.seed})])
 
