@@ -1,9 +1,9 @@
 """Memory Caching by its definition: one token at a time, with a separate tensor for every kept memory.
 
 Everything fast in this package is tested against these loops, outputs and gradients, in fp64. The loops are slow on
-purpose. Every value of an axis is compared by name: a name that is not known here raises an error and is never
-treated as another one. A part of the user's own is its own definition: it is called for one token at a time.
-Shapes as in caching/layer.py; a state is a tuple of matrices [G, V, K].
+purpose. Every value of an axis is compared by name: an unknown name raises an error and is never treated as another
+value. A part of the user's own is its own definition: it is called for one token at a time. Shapes as in
+caching/layer.py; a state is a tuple of matrices [G, V, K].
 
 See docs/equations.md#caching.
 """
@@ -28,7 +28,7 @@ Span = tuple[int, int]
 
 
 def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
-    """Return what `layer(x, q, k, v, rotary)` has to return, by definition.
+    """Return the output of `layer(x, q, k, v, rotary)` as it is defined.
 
     All tensors and the result are [R, B, T, D].
     """
@@ -109,7 +109,7 @@ def prefix(block: int, segments: str) -> list[Span]:
 
 
 def _alone(memory: Memory, tokens: Tokens, cuts: list[Span], span: Span) -> State:
-    """The state of a separate memory that starts from W^0 and is written over the tokens of the blocks in `span`."""
+    """Return the state of a memory that starts from W^0 and is written over the tokens of the blocks in `span`."""
     state = memory.begin(memory.initial(tokens))
     for t in range(cuts[span[0]][0], cuts[span[1] - 1][1]):
         state = memory.step(state, tokens.at(t))
@@ -117,7 +117,7 @@ def _alone(memory: Memory, tokens: Tokens, cuts: list[Span], span: Span) -> Stat
 
 
 def _slots(spans: list[Span], block: int, segments: str, logits_GTL: Tensor) -> list[int]:
-    """Return the input gate's slot of each memory that `block` reads, and last of the online one.
+    """Return the input gate's slots of the memories that `block` reads; the last slot is that of the online memory.
 
     With constant or listed segments the slot is the number of the memory's block. With log segments it is l + 1 for a
     bucket of 2^l blocks and 0 for the online memory. Slots beyond those of training become the last trained slot.
@@ -174,7 +174,7 @@ class _Place(NamedTuple):
 
 
 def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, place: _Place) -> Tensor:
-    """Return the weights [G, n] of one token; the last is that of the online memory."""
+    """Return the weights [G, n] of one token; the last one is that of the online memory."""
     mixer = layer.mixer
     gate = mixer.read_gate
     logits = _logits(gate, scores_Gn, logits_Gn)
@@ -208,7 +208,7 @@ def _logits(gate: str, scores_Gn: Tensor, input_Gn: Tensor | None) -> Tensor:
 
 
 def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
-    """[G, n]: True for the online memory and for the k others of highest context score."""
+    """[G, n]: True for the online memory and for the k kept memories of highest context score."""
     past = scores_Gn.shape[-1] - 1
     keep = torch.zeros_like(scores_Gn, dtype=torch.bool)
     keep[:, past] = True
@@ -219,9 +219,9 @@ def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
 
 
 def _counted(layer: CachingLayer, keep_Gn: Tensor, place: _Place) -> tuple[Tensor | None, bool]:
-    """Return the factor on the gradient of each soft weight [G, n], and whether this step reads all memories.
+    """Return the factor [G, n] on the gradient of each soft weight, and whether this step reads all memories.
 
-    The factor is None if the soft weights give no gradient.
+    The factor is `None` if the soft weights give no gradient.
     """
     route, step = layer.mixer.route, layer.route_step
     if route not in ("hard", "annealed", "explore", "straight_through"):
@@ -242,7 +242,7 @@ def _counted(layer: CachingLayer, keep_Gn: Tensor, place: _Place) -> tuple[Tenso
 
 
 def _activated(logits_Gn: Tensor, kind: str) -> Tensor:
-    """Return the weights [G, n] of these logits where all memories are read."""
+    """Return the weights [G, n] of these logits if all memories are read."""
     if kind == "softmax":
         return logits_Gn.softmax(-1)
     if kind == "sigmoid":

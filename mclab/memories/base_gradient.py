@@ -31,12 +31,13 @@ from mclab.replicas.parameters import Constant, Normal, Values, parameter
 #: The initial value of the norm's gain g.
 GAIN = 0.5
 #: For the soft norm: the constant that is added to the mean square, and the factor on the initial size of the last
-#: matrix of W^0. So a memory that has not met a key has a small output for it (docs/equations.md#depth-and-norm).
+#: matrix of W^0. With them a memory has a small output for a key that was never written
+#: (docs/equations.md#depth-and-norm).
 SOFT_FLOOR, SOFT_START = 0.03, 0.1
 
 
 class GradientMemory(Memory):
-    """Subclasses say with `starts` and `rates` which rates they have."""
+    """A memory that is written by gradient descent. Subclasses define its rates with `starts` and `rates`."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
@@ -65,11 +66,11 @@ class GradientMemory(Memory):
     @staticmethod
     @abstractmethod
     def starts(heads: int) -> tuple[tuple[float, ...], ...]:
-        """For each head the initial biases of the logits of its rates."""
+        """Return for each head the initial biases of the logits of its rates."""
 
     @abstractmethod
     def rates(self, logits: tuple[Tensor, ...]) -> Rates:
-        """Turn the logits of each rate into the rates."""
+        """Return the rates that belong to the logits of each rate."""
 
     def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
         logits = linear(x_RBTD, self.project).unflatten(-1, (self.heads, -1)) + self.bias[:, None, None]
@@ -136,7 +137,7 @@ class GradientMemory(Memory):
         )
 
     def _first(self, tokens: Tokens) -> tuple[Tensor, ...]:
-        """W^0 of every sequence and head: one [G, O, I] for each layer."""
+        """Return W^0 for every sequence and head: one [G, O, I] for each layer."""
         G, _, K = tokens.k.shape
         if self.depth == 1:
             return (tokens.k.new_zeros(G, tokens.v.shape[-1], K),)

@@ -1,4 +1,4 @@
-"""Whether a Triton kernel computes a mixer's rule."""
+"""Decide whether a Triton kernel computes the rule of a mixer."""
 
 import torch
 

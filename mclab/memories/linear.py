@@ -23,7 +23,7 @@ from mclab.memories.segment_masks import earlier_of_runs, holds
 
 @dataclass(frozen=True)
 class LinearWritten:
-    """A written sequence keeps only keys and values: a read is linear attention with a weight for each segment."""
+    """A written sequence that keeps only keys and values: a read is linear attention with a weight for each segment."""
 
     k_GTK: Tensor
     v_GTV: Tensor
@@ -57,9 +57,9 @@ class LinearWritten:
         return some < min(chunkwise.weighted_costs(G, T, K, V, S, on))
 
     def _states(self) -> tuple[Tensor | None, Tensor, list[int]]:
-        """Return the state before each block, the kept states, and the index among these of each kept memory.
+        """Return the state before each block, the kept states, and the index of each kept memory among the kept states.
 
-        The first is [G, N, V, K], or None if every block begins at zero; the kept states are [G, Q, V, K].
+        The first is [G, N, V, K], or `None` if every block begins at zero; the kept states are [G, Q, V, K].
         """
         blocks_GNVK = chunkwise.segment_states(self.k_GTK, self.v_GTV, self.segments.segment)
         ends = [end - 1 for _, end in self.segments.spans]
@@ -81,15 +81,15 @@ class LinearWritten:
 
 
 def on_writes(weights_GTN: Tensor | None, segments: Segments, init: Init, like: Tensor) -> Tensor | None:
-    """For a memory that only adds: turn weights on memories into weights [G, T, N] or [T, N] on each block's writes.
+    """Turn weights on memories that only add into weights [G, T, N] or [T, N] on the writes of each block.
 
     With `init: checkpoint` a kept memory holds the writes of all blocks up to its last one, and the online memory holds
-    those of all earlier blocks too. `None`, given or returned, means that all weights are 1. The result has the dtype
-    and the device of `like`.
+    those of all earlier blocks too. `None`, as an argument or a result, means that all weights are 1. The result has
+    the dtype and the device of `like`.
     """
     kind = like.dtype, like.device
     if weights_GTN is None:
-        if segments.count == 1 or init.restarts:  # together, the memories that t sees hold each earlier block once
+        if segments.count == 1 or init.restarts:  # the memories that t sees hold each earlier block exactly once
             return None
         return _ones_on_writes(segments, *kind)
     if segments.single:
@@ -126,7 +126,7 @@ def _ones_on_writes(segments: Segments, dtype: torch.dtype, device: torch.device
 
 
 class LinearMemory(Memory):
-    """Adds the outer product of value and key; starts at zero and never forgets."""
+    """A memory that adds the outer product of value and key; it starts at zero and never forgets."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()

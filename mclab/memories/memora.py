@@ -47,7 +47,7 @@ class MemoraMemory(Memory):
         return Tokens(k_GTK, v_GTV, logits.transpose(2, 3).flatten(0, 2).unbind(-1))
 
     def rates(self, tokens: Tokens) -> Rates:
-        """Step size and decay of each token."""
+        """Return step size and decay of each token."""
         eta, alpha = tokens.rates
         return Rates(torch.sigmoid(eta) * (self.max_lr / self.chunk), F.logsigmoid(alpha))
 

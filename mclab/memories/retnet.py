@@ -14,7 +14,7 @@ from mclab.memories.chunks import Chunks
 
 
 class RetnetMemory(DecayedMemory):
-    """It forgets at a fixed rate, one for each head."""
+    """The memory of RetNet. It forgets at a fixed rate for each head."""
 
     def coefficients(self, tokens: Tokens, chunks: Chunks) -> Coefficients:
         G, T, _ = tokens.k.shape

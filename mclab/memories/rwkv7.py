@@ -34,7 +34,10 @@ DECAYS = (-6.5, -4.0)
 
 
 class Rwkv7Memory(DeltaRuleMemory):
-    """Every channel has a decay and a step size; `Tokens.rates` are log w, kappa and a * kappa."""
+    """The memory of RWKV-7.
+
+    Every channel has a decay and a step size; `Tokens.rates` are log w, kappa and a * kappa.
+    """
 
     chunk = chunkwise.CHANNELS_CHUNK
 

@@ -26,7 +26,7 @@ def spread(weights_GTJ: Tensor, columns_GTJ: Tensor, columns: int) -> Tensor:
 
 
 def chosen_reads(segments: Segments, k: int) -> int:
-    """Return how many kept memories the tokens of one sequence read in all, each at most k of those that it sees."""
+    """Return how many kept memories the tokens of one sequence read in all, each at most k of those it sees."""
     change = [0] * (segments.count + 1)
     for first, end in segments.readers:
         change[first] += 1
@@ -77,7 +77,7 @@ def read(
     h = x = kernel.to_blocks(q_GTK.flatten(0, 1), blocks)
     for i, weights in enumerate(layers):
         h = kernel.apply_blocks(F.gelu(h) if i else h, weights.flatten(0, 1), blocks)
-    if net.gain is not None:  # each block has its sequence's gain; the shared block of zeros has zeros
+    if net.gain is not None:  # each block has the gain of its sequence; the shared block of zeros has zeros
         net = replace(net, gain=F.pad(net.gain.index_select(0, blocks.owner // Q), (0, 0, 0, 0, 0, 1)))
     weights_Tk = weights_GTJ[..., :-1].flatten(0, 1)
     own_TV = (own_GTV * weights_GTJ[..., -1:]).flatten(0, 1)
@@ -86,9 +86,9 @@ def read(
 
 
 def _memories(columns_GTJ: Tensor, place: Sequence[int], states: int) -> Tensor:
-    """[G, T, k]: the number of each chosen memory among the G Q states; G Q where a column only fills up."""
+    """[G, T, k]: the number of each chosen memory among the G Q states; G Q if a column repeats the token's own."""
     kept, own = columns_GTJ[..., :-1], columns_GTJ[..., -1:]
     first = counting(kept.shape[0], kept.device)[:, None, None] * states
-    # Where column n is state n, nothing is mapped. The 0 is for t's own column, which may follow the kept memories.
+    # If column n is state n, no table is needed. The 0 is for t's own column, which may come after the kept memories.
     table = None if list(place) == list(range(len(place))) else integers((*place, 0), kept.device)
     return torch.where(kept == own, kept.shape[0] * states, first + (kept if table is None else table[kept]))

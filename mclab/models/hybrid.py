@@ -19,7 +19,7 @@ from mclab.replicas.parameters import Constant, parameter
 
 @dataclass(frozen=True)
 class HybridPast:
-    """The states of both parts, from which the next token of a sequence continues."""
+    """The states of the memory and of the attention, from which the next token of a sequence continues."""
 
     memory: MemoryPast = field(default_factory=MemoryPast)
     attention: AttentionPast = field(default_factory=AttentionPast)

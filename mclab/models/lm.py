@@ -19,8 +19,10 @@ from mclab.replicas.parameters import Normal, parameter
 
 
 class LM(nn.Module):
-    """`replicas` independent models, run as one batched model. Parameters are empty until
-    `replicas.parameters.initialise` draws them."""
+    """`replicas` independent models, run as one batched model.
+
+    Parameters have no values until `replicas.parameters.initialise` draws them.
+    """
 
     def __init__(self, run: RunConfig, replicas: int) -> None:
         super().__init__()

@@ -14,7 +14,10 @@ from mclab.models.module import Modules
 
 
 class MixerType(Protocol):
-    """Makes the mixer of a block from the keys in `mixer`. `gain` scales the initial output projection."""
+    """A function that makes the mixer of a block from the keys in `mixer`.
+
+    `gain` scales the initial output projection.
+    """
 
     def __call__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> nn.Module: ...
 

@@ -58,10 +58,10 @@ class ShortConv(nn.Module):
         return causal_conv(x_RBTC, self.weight)
 
     def after(self, last_RBJC: Tensor | None, x_RBTC: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the convolution of tokens that follow the inputs `last_RBJC`, and the last inputs for the tokens after
-        them.
+        """Return the convolution of the tokens after the inputs `last_RBJC`, and the last inputs for the tokens after
+        these.
 
-        `last_RBJC` is None before the first token.
+        `last_RBJC` is `None` before the first token.
         """
         before = self.weight.shape[1] - 1
         if last_RBJC is None:
@@ -104,7 +104,7 @@ def widened(*tensors: Tensor) -> tuple[Tensor, ...]:
 def rotate(x: Tensor, start: int = 0) -> Tensor:
     """Rotary position embedding (Su et al. 2021) on [..., T, K], K even; position of the first token is `start`."""
     T, K = x.shape[-2:]
-    # Decoding asks for every other start only once, so only start 0 is stored.
+    # Decoding uses each other start only once, so only start 0 is stored.
     cos, sin = _turns_from(start, T, K, x.dtype, x.device) if start else _turns(T, K, x.dtype, x.device)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)

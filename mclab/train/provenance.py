@@ -1,4 +1,4 @@
-"""The provenance of a result: always stored with the result, never part of a run's id."""
+"""Collect the provenance of a result, which is stored with the result and is never part of a run's id."""
 
 import platform
 import subprocess
@@ -15,11 +15,11 @@ from mclab.kernels.dispatch import Choice, asked, choices
 
 
 def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool) -> dict[str, Any]:
-    """Device, versions, git state, size of the pack that a run trained in, and what computed its steps.
+    """Return the device, versions, git state, size of the pack, and what computed the steps of a run.
 
-    `kernels` says which form computed each rule, with a reason if Triton was asked for, or was tried and failed, and
+    `kernels` says which form computed each rule. It has a reason if Triton was asked for, or was tried and failed, and
     torch's form computed instead. `step` says whether a step was a CUDA graph. `sources` exists only for runs with
-    parts of the user's own: a hash of the file of each part.
+    parts of the user's own: a hash of each part's file.
     """
     return {
         "device": device.type,
@@ -44,7 +44,7 @@ def _computed_by(rule: str, choice: Choice) -> str:
 
 @cache
 def _git_state() -> str | None:
-    """Commit of mclab's own checkout, with `+` when the tree is changed; None outside a checkout."""
+    """Return the commit of mclab's checkout, with `+` if the tree is changed; `None` outside a checkout."""
     where = Path(mclab.__file__).parent
     try:
         commit = _git(where, "rev-parse", "--short=12", "HEAD")

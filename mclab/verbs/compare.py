@@ -50,9 +50,7 @@ class Group:
 
     @property
     def own(self) -> set[frozenset[str]]:
-        """The sets of slices that the rows' mean accuracies are over; more than one if the rows' tasks differ in
-        them.
-        """
+        """The sets of slices over which the rows' mean accuracies are; more than one if rows have different slices."""
         return {frozenset(row.own) for row in self.rows}
 
     @property
