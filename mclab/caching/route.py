@@ -39,9 +39,7 @@ def straight_through(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tens
 
 
 def annealed(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """Early in training, return the output of `grm` with the scores' gradient of `straight_through`; later,
-    `explore`.
-    """
+    """Early in training, return the output of `grm` with the gradient of `straight_through`; later, `explore`."""
     if gated.step is None or not gated.step.early:
         return explore(written, q_GTK, gated)
     weights_GTN = gated.weights()

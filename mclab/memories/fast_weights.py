@@ -108,9 +108,7 @@ class FastWritten:
         return ranges.added(y, self.net.finish(x, h), weights_GTN, self._readers)
 
     def read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        """Read the mixed memory: each of its layers is the weighted sum of this layer of the memories that a token
-        sees.
-        """
+        """Read the mixed memory: each of its layers is the weighted sum of this layer over the visible memories."""
         q_GTK, weights_GTN = self.fold(q_GTK), None if weights_GTN is None else self.fold(weights_GTN)
         return self.fold.undo(self._read_mixed(q_GTK, weights_GTN))
 

@@ -1,10 +1,10 @@
 """Needles in a haystack, RULER's tasks token by token (Hsieh et al., arXiv 2404.06654).
 
 A haystack holds needles `KEY key IS value`. After it comes `ASK key`, and the value is wanted token by token; each of
-its tokens is fed before the next one is wanted. In training all needles are at random places, and which keys are asked
-does not depend on the places. On valid and test, one needle of the key that is asked first is at the place that the
-depth sets, and all other needles are at random places. Letters in shapes: N sequences, K keys, J needles (those of the
-first key, then those of the second, ...), A tokens of an answer, T tokens.
+its tokens is an input before the next one is wanted. In training all needles are at random places, and which keys are
+asked does not depend on the places. On valid and test, one needle of the key that is asked first is at the place that
+the depth sets, and all other needles are at random places. Letters in shapes: N sequences, K keys, J needles (those of
+the first key, then those of the second, ...), A tokens of an answer, T tokens.
 
 See docs/equations.md#niah.
 """
@@ -24,18 +24,18 @@ from mclab.tasks.haystack import language, noise, text
 from mclab.tasks.splits import check_split, settle
 from mclab.tasks.stream import fork, mix, numbers, salts, sample_keys, words
 
-#: Streams of one sample: its slice, its filler, then one per attempt to draw its keys, values and places.
+#: The streams of one sample: its slice, its filler, then one per attempt to draw its keys, values and places.
 _SLICE, _FILLER, _ATTEMPTS = 1, 2, 3
-#: Streams of one attempt: the keys, the values, the places of the needles.
+#: The streams of one attempt: the keys, the values, the places of the needles.
 _KEYS, _VALUES, _PLACES = 1, 2, 3
 #: The domain of the stream from which a seed's language is drawn, the same for every split.
 _LANGUAGE = "niah/language"
 
 
 class _Core(NamedTuple):
-    """What identifies a sequence: the tokens of its keys and values, and the places of its needles.
+    """The data that identify a sequence: the tokens of its keys and values, and the places of its needles.
 
-    `keys` is [N, K, k], `values` [N, J, v], `places` [N, J]. The first keys are the ones that are asked, in this order.
+    `keys` is [N, K, k], `values` [N, J, v], `places` [N, J]. The first keys are those that are asked, in this order.
     """
 
     keys: Tensor
@@ -56,7 +56,8 @@ def batch(
     samples = sample_keys(f"niah/{split}", seeds, start, count, torch.device(device)).flatten()
     slices, first = torch.full_like(samples, NO_SLICE), None
     if split != "train":
-        slices = one_of(samples, _SLICE, len(config.depth))  # not drawn anew, so slices stay equally frequent
+        # the slice stays when an attempt is repeated, so slices are equally frequent
+        slices = one_of(samples, _SLICE, len(config.depth))
         first = integers(tuple(map(config.place, config.depth)), samples.device)[slices].unsqueeze(-1)
 
     def draw(rows: Tensor | slice, attempts: Tensor) -> _Core:
@@ -88,7 +89,10 @@ def roles(config: NiahTask, batch: Batch) -> Tensor:
 
 
 def token_name(config: NiahTask, token: int) -> str:
-    """The name of a token: KEY, IS, ASK, a digit 0 to f, a haystack word w0, w1, ... or a key word k0, k1, ..."""
+    """Return the name of a token:
+
+    KEY, IS, ASK, a digit 0 to f, a haystack word w0, w1, ..., or a key word k0, k1, ...
+    """
     first_key = WORDS + haystack_words(config.vocab)
     if token < DIGITS:
         return {KEY: "KEY", IS: "IS", ASK: "ASK"}[token]
@@ -118,8 +122,9 @@ def _core(config: NiahTask, samples: Tensor, first: Tensor | None, attempts: Ten
 
 
 def _distinct(stream: Tensor, count: int, size: int) -> Tensor:
-    """[N, count] int64: for each random stream (`stream` [N] holds their keys), `count` different random numbers from
-    0 to `size` - 1.
+    """[N, count] int64: for each random stream, `count` different random numbers from 0 to `size` - 1.
+
+    `stream` [N] holds the keys of the streams.
     """
     return distinct(words(stream, words_for((size,))).unsqueeze(-2), count, (size,)).squeeze(-2)
 
@@ -138,7 +143,7 @@ def _numbers(stream: Tensor, count: int) -> Tensor:
 
 
 def _uuids(stream: Tensor, count: int) -> Tensor:
-    """[N, count, 32]: hexadecimal digits as tokens. A UUID has 128 random bits, so no two will ever be equal."""
+    """[N, count, 32]: hexadecimal digits as tokens. A UUID has 128 random bits, so in practice no two are equal."""
     digits = words(stream, count * UUID_TOKENS) >> 27
     return digits.to(torch.int64).add_(DIGITS).view(-1, count, UUID_TOKENS)
 
@@ -157,7 +162,7 @@ def _hash(symbols: Tensor) -> Tensor:
 
 
 def _answers(config: NiahTask, core: _Core) -> Tensor:
-    """[N, asked, A]: the values of each asked key, in the order in which they come in the haystack."""
+    """[N, asked, A]: the values of each asked key, in the order of the haystack."""
     rows, asked, each = len(core.keys), config.shape.asked, config.shape.values
     values = core.values[:, : asked * each].view(rows, asked, each, -1)
     if each > 1:
@@ -169,7 +174,7 @@ def _answers(config: NiahTask, core: _Core) -> Tensor:
 def _haystack(config: NiahTask, seeds: Sequence[int], samples: Tensor, core: _Core) -> Tensor:
     """[N, T - question]: the needles at their places, and filler everywhere else."""
     width, rows, needles = config.needle_tokens, len(samples), core.places.shape[-1]
-    before = core.places.argsort(-1).argsort(-1)  # how many needles come before each needle
+    before = core.places.argsort(-1).argsort(-1)  # the number of needles before each needle
     starts = torch.add(core.places, before, alpha=width - 1).unsqueeze(-1)
     spots = (starts + numbers(width, torch.int64, samples.device)).flatten(1)
     tokens = samples.new_full((rows, needles * width + config.filler_tokens), -1)
@@ -198,14 +203,14 @@ def _filler(config: NiahTask, seeds: Sequence[int], samples: Tensor) -> Tensor:
 
 
 def _question(config: NiahTask, core: _Core, answers: Tensor) -> Tensor:
-    """[N, question]: `ASK key values` for each asked key, without the very last token."""
+    """[N, question]: `ASK key values` for each asked key, without the last token."""
     keys = core.keys[:, : config.shape.asked]
     turns = torch.cat((torch.full_like(keys[..., :1], ASK), keys, answers), -1)
     return turns.flatten(1)[:, :-1]
 
 
 def _scored(config: NiahTask) -> tuple[int, ...]:
-    """The positions at which the tokens of the answers are wanted: for each asked key, from its last token on."""
+    """Return the positions at which tokens of the answers are wanted: for each asked key, from its last token on."""
     start = config.length - config.question_tokens + config.key_tokens
     wanted = config.turn_tokens - 1 - config.key_tokens
     return tuple(start + turn * config.turn_tokens + at for turn in range(config.shape.asked) for at in range(wanted))

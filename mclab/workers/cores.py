@@ -1,4 +1,4 @@
-"""Find how many cores this process may use and how busy the machine is, without Dask or torch."""
+"""Find out how many cores this process may use and how busy the machine is, without Dask or torch."""
 
 import math
 import os
@@ -29,12 +29,12 @@ class Processors:
         return self.load > BUSY * self.count
 
     def slower(self, workers: int) -> float:
-        """The factor by which `workers` workers are slower while other programs run as now; 1 if it is not busy."""
+        """Return the factor by which other programs slow down `workers` workers; 1 on a machine that is not busy."""
         return max(1.0, (self.load + workers) / self.count) if self.busy else 1.0
 
 
 def processors() -> Processors:
-    """Return the processors of this machine and their load now."""
+    """Return the processors of this machine and its present load."""
     return Processors(os.cpu_count() or 1, min(cores(), _separate()), os.getloadavg()[0])
 
 
@@ -46,12 +46,12 @@ def cores() -> int:
 
 
 def _allowed() -> Collection[int]:
-    """Return the numbers of the processors that this process may run on; all of them where the system does not say."""
+    """Return the numbers of the processors that this process may run on; all if the system does not say."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
 
 
 def _separate() -> int:
-    """Return how many different cores the processors of this process belong to; hardware threads may share a core."""
+    """Return how many different cores the allowed processors belong to, since hardware threads may share a core."""
     found: set[str] = set()
     for number in _allowed():
         path = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
@@ -63,7 +63,7 @@ def _separate() -> int:
 
 
 def _quotas() -> Iterator[float]:
-    """Yield the limits of the control groups (versions 1 and 2), in processors: processor time per time."""
+    """Yield the limits of the control groups (versions 1 and 2) in processors, that is in processor time per time."""
     for folder in ("cpuacct,cpu", "cpu,cpuacct"):
         with suppress(OSError, ValueError):
             at = f"/sys/fs/cgroup/{folder}/cpu.cfs_"
