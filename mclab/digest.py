@@ -1,4 +1,4 @@
-"""SHA-256 checksums of content, to find out whether a file is damaged."""
+"""This module computes SHA-256 checksums of content, to find out whether a file is damaged."""
 
 import hashlib
 import json

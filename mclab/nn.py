@@ -1,4 +1,4 @@
-"""Memory Caching as an ordinary torch module with a cache, for use in any model (docs/library.md).
+"""This module offers Memory Caching as an ordinary torch module with a cache, for use in any model (docs/library.md).
 
 layer = mclab.nn.MemoryCaching(256, heads=4, memory="titans", aggregate="ssc")
 y = layer(x)                                 # [B, T, D] to [B, T, D], causal
@@ -223,8 +223,10 @@ class MemoryCaching(Module):
         return self._mixer.hybrid != "none"
 
     def _called(self, module: Module, *inputs: Any) -> Any:
-        """Call `module` on `inputs`. If the layer is in bf16 or fp16, the parameters of the memory and its gates are in
-        fp32 for the call, since the memory and the gates sum over whole sequences."""
+        """Call `module` on `inputs`, in fp32 if the layer is in bf16 or fp16.
+
+        For the call, the parameters of the memory and its gates are in fp32, since both sum over whole sequences.
+        """
         if next(self.mixer.parameters()).dtype.itemsize >= 4:
             return module(*inputs)
         wide = {name: value.float() for name, value in module.named_parameters() if "caching." in name}
@@ -252,8 +254,9 @@ def _refuse(unknown: Iterable[str]) -> None:
 
 
 def _checked(model: dict[str, Any]) -> ModelConfig:
-    """Return the checked config of a model with these keys. Raises `ConfigError` (a `ValueError`); each line begins
-    with the argument.
+    """Return the checked config of a model with these keys.
+
+    Raises `ConfigError` (a `ValueError`), each line of which begins with the argument.
     """
     try:
         return parse_run({"model": model}).model

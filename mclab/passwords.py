@@ -1,4 +1,4 @@
-"""Remove passwords from text before it is written or printed.
+"""This module removes passwords from text before it is written or printed.
 
 A password may stand in an address (`postgresql://me:secret@host/db`, percent-encoded or not), in an address's query
 (`?password=secret`), and in settings (`PGPASSWORD=secret`, `"password": "secret"`).
@@ -40,7 +40,7 @@ def _query(found: re.Match[str]) -> str:
 
 
 def without_password(word: str) -> str:
-    """As `without_passwords`, for one word of a command line, which may be an address as a whole."""
+    """Return one word of a command line without passwords; the word may be an address as a whole."""
     return without_passwords(_WORD.sub(r"\1@", word))
 
 

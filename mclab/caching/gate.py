@@ -39,7 +39,7 @@ def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: 
 
 @once
 def _earlier_of_run(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, N]: 1 for the blocks before t's block that t's online memory holds, else 0."""
+    """Return [T, N]: 1 for the blocks before t's block that t's online memory holds, else 0."""
     run_N, block_N = segments.run_of_block(device), counting(segments.count, device)
     earlier_NN = (run_N[:, None] == run_N) & (block_N[:, None] > block_N)
     return earlier_NN.to(dtype).unsqueeze(1).expand(-1, segments.segment, -1).flatten(0, 1)
@@ -47,13 +47,13 @@ def _earlier_of_run(segments: Segments, dtype: torch.dtype, device: torch.device
 
 @once
 def _held(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[N, kept]: 1 if a kept memory holds a block, else 0."""
+    """Return [N, kept]: 1 if a kept memory holds a block, else 0."""
     return segments.holds(True, device).to(dtype).T.contiguous()
 
 
 @once
 def _factors(segments: Segments, pool: str, scale: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, columns]: the factors that turn products of u with sums of keys into scores.
+    """Return [T, columns]: the factors that turn products of u with sums of keys into scores.
 
     In t's own column the sum is over the tokens of its run up to t. In the other columns it is over the blocks of a
     kept memory; these blocks are full, because only the last block may be short and it is never read as a kept memory.
@@ -78,7 +78,7 @@ class Slots(Protocol):
     """The method of `Segments` that an input gate needs."""
 
     def slots(self, device: torch.device) -> Tensor:
-        """[columns]: the slot of each column."""
+        """Return [columns]: the slot of each column."""
 
 
 class ContextGate(nn.Module):

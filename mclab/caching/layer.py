@@ -106,7 +106,7 @@ class CachingLayer(nn.Module):
         return self._unfold(y_GTV, x.shape[0])[:, :, :T]
 
     def _aggregated(self, written: Written, q_GTK: Tensor, gated: GateOutput, segments: Segments) -> Tensor:
-        """[G, T, V]: the output of each token, from the memories that it sees."""
+        """Return [G, T, V]: the output of each token, from the memories that it sees."""
         if self.recorder is not None and self.aggregate is None:
             written = self.recorder(written, gated)
         if self.post_training is not None:

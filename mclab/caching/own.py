@@ -22,7 +22,7 @@ from mclab.replicas.stacked import stacked
 
 
 def ages(segments: Segments, device: torch.device) -> Tensor:
-    """[T, N]: how many segments before t's segment each memory ends.
+    """Return [T, N]: how many segments before t's segment each memory ends.
 
     It is 1 if the memory ends with the segment before; 0 for the online memory and for memories that do not end before
     t's segment.
@@ -97,7 +97,10 @@ class OwnAggregate(_Called):
     axis = "aggregate"
 
     def forward(self, written: Written, q_GTK: Tensor, gated: GateOutput, age_TN: Tensor) -> Tensor:
-        """[G, T, V]: read the memories one after the other, one read for each column, and aggregate the reads."""
+        """Return the aggregated reads of the memories, [G, T, V].
+
+        The memories are read one after the other, one per column.
+        """
         visible_TN = gated.visible_TN
         weights = self.weights(q_GTK, gated)
         column = counting(visible_TN.shape[1], q_GTK.device)
@@ -114,7 +117,7 @@ class OwnAggregate(_Called):
     def output(
         self, reads_GTNV: Tensor, weights_GTN: Tensor, q_GTK: Tensor, age_TN: Tensor, visible_TN: Tensor
     ) -> Tensor:
-        """[G, T, V]: the outputs of some tokens."""
+        """Return [G, T, V]: the outputs of some tokens."""
         given = {"reads": reads_GTNV, "weights": weights_GTN, "q": q_GTK, "age": age_TN, "visible": visible_TN}
         return self._call(given, by_head=("reads", "weights", "q"), by_row=())
 

@@ -208,7 +208,7 @@ def _logits(gate: str, scores_Gn: Tensor, input_Gn: Tensor | None) -> Tensor:
 
 
 def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
-    """[G, n]: True for the online memory and for the k kept memories of highest context score."""
+    """Return [G, n]: True for the online memory and for the k kept memories of highest context score."""
     past = scores_Gn.shape[-1] - 1
     keep = torch.zeros_like(scores_Gn, dtype=torch.bool)
     keep[:, past] = True
@@ -253,7 +253,7 @@ def _activated(logits_Gn: Tensor, kind: str) -> Tensor:
 
 
 def _soft(gate: str, scores_Gn: Tensor, logits_Gn: Tensor, kind: str) -> Tensor:
-    """[G, n]: the weights that would result if no memory were left out, as far as the scores decide them."""
+    """Return [G, n]: the weights that would result if no memory were left out, as far as the scores decide them."""
     if gate == "none":
         return torch.cat((scores_Gn[:, :-1].softmax(-1), torch.zeros_like(scores_Gn[:, -1:])), -1)
     return _activated(scores_Gn if gate == "context" else logits_Gn + scores_Gn, kind)

@@ -71,10 +71,10 @@ def explore(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
 
 
 def soft(gated: GateOutput) -> Tensor:
-    """[G, T, N]: the weights that would result if no memory were left out, as far as the scores decide them.
+    """Return [G, T, N]: the weights that would result if no memory were left out, as far as the scores decide them.
 
-    With `gate: context` the logits are the scores. With `gate: none` the weights are the softmax of the scores over
-    the kept memories. With another gate the scores are added to its logits. Only the scores get a gradient from here.
+    With `gate: context` the logits are the scores. With `gate: none` the weights are the softmax of the scores over the
+    kept memories. With another gate the scores are added to its logits. Only the scores get a gradient from here.
     """
     scores, logits = gated.scores_GTN, gated.logits_GTN
     assert scores is not None
@@ -87,7 +87,7 @@ def soft(gated: GateOutput) -> Tensor:
 
 
 def select(scores_GTN: Tensor, past_TN: Tensor, own_TN: Tensor, k: int) -> Tensor:
-    """[G, T, J]: for each token the columns of the k highest scores in its past and, last, its own column.
+    """Return [G, T, J]: for each token the columns of the k highest scores in its past and, last, its own column.
 
     If the past has fewer than k columns, the token's own column is repeated. J is k + 1, or the number of columns if
     that is smaller.
@@ -120,14 +120,14 @@ def _selected(gated: GateOutput) -> Tensor:
 
 
 def _counts(columns_GTJ: Tensor) -> Tensor:
-    """[G, T, J]: True if a column is to be read, False if it only repeats the token's own column."""
+    """Return [G, T, J]: True if a column is to be read, False if it only repeats the token's own column."""
     counts_GTJ = columns_GTJ != columns_GTJ[..., -1:]
     counts_GTJ[..., -1] = True
     return counts_GTJ
 
 
 def _sharp(gated: GateOutput, columns_GTJ: Tensor) -> Tensor:
-    """[G, T, J]: gamma of the chosen columns, zero for a column that only repeats the token's own.
+    """Return [G, T, J]: gamma of the chosen columns, zero for a column that only repeats the token's own.
 
     Without `renormalise` the softmax is over all memories that t sees.
     """

@@ -74,20 +74,20 @@ class Segments(ABC):
 
     @abstractmethod
     def own_column(self, device: torch.device) -> Tensor:
-        """[T], padded: the column of t's online memory."""
+        """Return [T], padded: the column of t's online memory."""
 
     @abstractmethod
     def slots(self, device: torch.device) -> Tensor:
-        """[columns]: the input gate's slot of each column."""
+        """Return [columns]: the input gate's slot of each column."""
 
     @once
     def own(self, device: torch.device) -> Tensor:
-        """[T, columns], padded: True in the column of t's online memory."""
+        """Return [T, columns], padded: True in the column of t's online memory."""
         return self.own_column(device)[:, None] == counting(self.columns, device)
 
     @once
     def visible(self, device: torch.device) -> Tensor:
-        """[T, columns], padded: True for t's online memory and the kept memories that t reads."""
+        """Return [T, columns], padded: True for t's online memory and the kept memories that t reads."""
         token = counting(self.count * self.segment, device)[:, None]
         bounds = integers(tuple(chain(*self.readers)), device).view(-1, 2) * self.segment
         past = (token >= bounds[:, 0]) & (token < bounds[:, 1])
@@ -95,12 +95,12 @@ class Segments(ABC):
 
     @once
     def past(self, device: torch.device) -> Tensor:
-        """[T, columns], padded: True for the kept memories that t reads."""
+        """Return [T, columns], padded: True for the kept memories that t reads."""
         return self.visible(device) & ~self.own(device)
 
     @once
     def holds(self, restarts: bool, device: torch.device) -> Tensor:
-        """[kept, N]:
+        """Return [kept, N]:
 
         True if a kept memory holds the writes of a block; without restarts it holds those of earlier blocks too.
         """
@@ -110,16 +110,16 @@ class Segments(ABC):
 
     @once
     def blocks_held(self, device: torch.device) -> Tensor:
-        """[kept]: the number of blocks that each kept memory spans."""
+        """Return [kept]: the number of blocks that each kept memory spans."""
         return integers(tuple(end - first for first, end in self.spans), device)
 
     def run_of_block(self, device: torch.device) -> Tensor:
-        """[N]: the number of the run that each block belongs to."""
+        """Return [N]: the number of the run that each block belongs to."""
         return counting(self.count, device)
 
     @once
     def written(self, device: torch.device) -> Tensor:
-        """[T], padded: the number of tokens of its run that t's online memory holds."""
+        """Return [T], padded: the number of tokens of its run that t's online memory holds."""
         return counting(self.count * self.segment, device) % self.segment + 1
 
     @once

@@ -106,9 +106,7 @@ def _check_start(run: RunConfig, hear: Hear) -> None:
 
 
 def _exact(run: RunConfig, trained: torch.dtype, device: str, hear: Hear) -> torch.dtype:
-    """Return the dtype for the tests: fp64, for the smallest rounding errors, if the module works in it, else
-    `trained`.
-    """
+    """Return the dtype for the tests: fp64, which rounds the least, if the module works in it, else `trained`."""
     try:
         y = _Look(run, run.task.length, torch.float64, device, hear).output()
     except ConfigError:
@@ -226,9 +224,7 @@ class _Look:
         raise ConfigError(f"{self.name} is not causal: changing {changed} changed its output at token {place}")
 
     def _ahead(self, y: Tensor, tokens: Sequence[int]) -> int | None:
-        """Return the first token before `tokens` whose output changes with the inputs at `tokens`; `None` if
-        none does.
-        """
+        """Return the first token before `tokens` whose output depends on the inputs at `tokens`, or `None`."""
         x = self.x.clone()
         x[:, list(tokens)] = self.other[:, list(tokens)]
         return self._differs(self.output(x)[:, : tokens[0]], y[:, : tokens[0]])

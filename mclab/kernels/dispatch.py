@@ -1,6 +1,6 @@
-"""The choice of the implementation that computes what a config asks for. It is made only here. Imports no torch.
+"""This module alone chooses the implementation that computes what a config asks for. It imports no torch.
 
-The choice depends only on devices, types and sizes. So it is known before a command trains, and afterwards too.
+The choice depends only on devices, types and sizes, so it is known before a command trains, and afterwards too.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,10 +29,10 @@ class Shape(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The form that computes a rule.
+    """The form (Triton's or torch's) that computes a rule.
 
     `why_not` is the reason why it is not Triton's form, and empty if it is. `failed` is True if Triton's form was tried
-    on the device and cannot be trusted.
+    on the device and failed its self-check.
     """
 
     form: Form
@@ -63,7 +63,7 @@ CHUNKS = {16: 32, 32: 16}
 
 
 def _unfit_linear(mixer: MemoryMixer, shape: Shape) -> str:
-    """Why Flash-GRM cannot compute a mixer; empty if it can. It weights reads by constant segments that restart."""
+    """Return why Flash-GRM cannot compute a mixer; empty if it can. It needs segments that are constant and restart."""
     if is_path(mixer.aggregate) or is_path(mixer.read_gate):
         return "its Triton kernel knows no gate and no aggregation of the user's own"
     if mixer.aggregate == "none" or mixer.read_gate == "none":
@@ -87,12 +87,15 @@ def _cut(mixer: MemoryMixer) -> str:
 
 
 def _unfit_deep(mixer: MemoryMixer, shape: Shape) -> str:
-    """Why the kernel of the chunk loop, which is for two matrices, cannot compute a mixer; empty if it can."""
+    """Return why the kernel of the chunk loop cannot compute a mixer; empty if it can.
+
+    The kernel is for two matrices.
+    """
     if mixer.depth != 2:
         return f"its Triton kernel is for depth 2, not {mixer.depth}"
     if mixer.aggregate == "soup":
         return "its Triton kernel reads each memory by itself, and aggregate soup mixes their matrices"
-    # Buckets of segments are memories of their own, whose chunks are as long as `chunk` says.
+    # # Every bucket of segments is a separate memory, whose chunks are as long as `chunk` says.
     whole = mixer.segmentation == "log" and mixer.aggregate != "none"
     chunk = min(mixer.chunk if whole else mixer.tokens_a_chunk, shape.length)
     most = CHUNKS[16 if shape.width <= 16 else 32]
@@ -100,11 +103,11 @@ def _unfit_deep(mixer: MemoryMixer, shape: Shape) -> str:
 
 
 def _unfit_erasing(mixer: MemoryMixer, shape: Shape) -> str:
-    """Why the kernel of the delta rules cannot compute a mixer; empty if it can."""
+    """Return why the kernel of the delta rules cannot compute a mixer; empty if it can."""
     return "its Triton kernel reads each memory by itself, and aggregate soup mixes them" * (mixer.aggregate == "soup")
 
 
-#: The Triton kernels by the name of the rule; a rule without a row has none.
+#: The Triton kernels by the name of the rule; a rule that is not listed has none.
 KERNELS: dict[str, Kernel] = {
     "linear": Kernel({"fp32": 64, "bf16": 128}, _unfit_linear),
     "titans": Kernel({"fp32": 32, "bf16": 32}, _unfit_deep),
@@ -113,13 +116,13 @@ KERNELS: dict[str, Kernel] = {
     "gated_delta": Kernel({"fp32": 64, "bf16": 64}, _unfit_erasing),
 }
 _asked = AUTO
-#: By rule and device: why the rule's kernel is not used there, as its comparison on that device has shown.
+#: By rule and device: the reason why the rule's kernel failed its self-check there, so that it is not used.
 _distrusted: dict[tuple[str, str], str] = {}
 
 
 @contextmanager
 def using(kernels: str) -> Iterator[None]:
-    """Within the block, this process computes with `kernels` as far as it can; the values are those of `--kernels`."""
+    """Set the kernels that this process asks for within the block; `kernels` has one of the values of `--kernels`."""
     global _asked
     before, _asked = _asked, kernels
     try:
@@ -141,10 +144,11 @@ def resolve(
     kernels: str | None = None,
     mixer: MemoryMixer | None = None,
 ) -> Choice:
-    """Choose the form that computes `rule` (`linear`, `titans`, ...) on `device` (`cuda:1`).
+    """Return the form that computes `rule` (`linear`, `titans`, ...) on `device` (`cuda:1`).
 
-    `kernels` has a value of `--kernels`; None means what `using` has set. `mixer=None` means a mixer that the kernel
-    can compute. Never fails: where Triton was asked for and cannot be used, torch's form is returned with the reason.
+    `kernels` has one of the values of `--kernels`; None means the value that `using` has set. `mixer=None` stands for a
+    mixer that the kernel can compute. It never raises: if Triton was asked for and cannot be used, it returns torch's
+    form with the reason.
     """
     kernels = kernels or _asked
     if kernels == "torch":
@@ -159,7 +163,7 @@ def resolve(
 
 
 def distrust(rule: str, device: str, reason: str) -> None:
-    """From now on, in this process, torch's form computes `rule` on `device`; `reason` says why."""
+    """Let torch's form compute `rule` on `device` for the rest of this process; `reason` says why."""
     _distrusted[rule, _numbered(device)] = reason
 
 
@@ -168,7 +172,7 @@ def _numbered(device: str) -> str:
 
 
 def _lacks(kernel: Kernel | None, device: str, precision: str, shape: Shape, kernels: str) -> str:
-    """Why a Triton kernel cannot be used; empty if it can."""
+    """Return why a Triton kernel cannot be used; empty if it can."""
     if kernel is None:
         return "mclab has no Triton kernel for it"
     simulated = kernels == "triton" and device == "cpu" and interpreted()
@@ -195,27 +199,27 @@ class Costs(NamedTuple):
     """The costs by which forms are chosen on a device. The first four are in multiply-adds that take the same time."""
 
     turn: int
-    """One iteration of a loop over segments, without its arithmetic: some ten calls into torch."""
+    """The cost of one iteration of a loop over segments, without its arithmetic: of some ten calls into torch."""
     row: int
-    """One row in a batched product of many small matrices."""
+    """The cost of one row in a batched product of many small matrices."""
     gather: int
-    """Gathering an entry of a kept memory's matrix, forward and backward."""
+    """The cost of gathering one number of a kept memory's matrix, forward and backward."""
     sorting: int
-    """Sorting the memories that tokens chose."""
+    """The cost of sorting the memories that tokens chose."""
     tokens: int
-    """How many tokens of a chunked memory are read at once; a small number of them stays in a cache."""
+    """The number of tokens of a chunked memory that are read at once; a small number of them stays in a cache."""
     numbers: int
-    """How many weights are formed at once where every token has weights of its own."""
+    """The number of weights that are formed at once if every token has different weights."""
     delta_chunk: int
-    """Tokens in a chunk of the delta rules, on which the result does not depend."""
+    """The number of tokens in a chunk of the delta rules; the result does not depend on it."""
     sequences: int | None
     """The number of sequences times heads for which a form is chosen; None means the actual number."""
 
     few_calls: bool
-    """Whether one more pass over memory costs less than one more call."""
+    """True if one more pass over memory costs less than one more call."""
 
     def folded(self, sequences: int) -> int:
-        """The number of sequences times heads for which a form is chosen if there are actually `sequences` of them."""
+        """Return `sequences`, the actual number of sequences times heads, unless a fixed number is set."""
         return sequences if self.sequences is None else self.sequences
 
 
@@ -247,8 +251,8 @@ def costs(device: str) -> Costs:
 def choices(run: "RunConfig", device: str, kernels: str | None = None) -> dict[str, Choice]:
     """Return the `Choice` for each rule of a run's model, by the name of the rule.
 
-    If a pattern has different layers of one rule, and Triton cannot compute one of them, the choice for that layer is
-    returned for the rule.
+    If a pattern has several layers with the same rule, and Triton cannot compute one of them, the choice for that layer
+    is returned for the rule.
     """
     shape = Shape(run.task.length, run.model.head_dim)
     found = {rule: resolve(rule, device, run.train.precision, shape, kernels) for rule in rules_of(run)}

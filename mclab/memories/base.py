@@ -86,16 +86,16 @@ class Segments(Protocol):
         """The blocks whose tokens read each kept memory, [first, end)."""
 
     def own_column(self, device: torch.device) -> Tensor:
-        """[T]: the column of t's online memory."""
+        """Return [T]: the column of t's online memory."""
 
     def run_of_block(self, device: torch.device) -> Tensor:
-        """[N]: the number of the run that each block belongs to."""
+        """Return [N]: the number of the run that each block belongs to."""
 
     def visible(self, device: torch.device) -> Tensor:
-        """[T, columns]: True for the memories that t sees."""
+        """Return [T, columns]: True for the memories that t sees."""
 
     def holds(self, restarts: bool, device: torch.device) -> Tensor:
-        """[kept, N]: True if a kept memory holds the writes of a block."""
+        """Return [kept, N]: True if a kept memory holds the writes of a block."""
 
 
 class Init(Protocol):
@@ -142,7 +142,7 @@ class Memory(nn.Module, ABC):
         return Tokens(k_GTK, v_GTV)
 
     def skip(self, tokens: Tokens) -> Tensor | None:
-        """[G, T, V]: what is added once to every token's output, whatever memories it reads; `None` for most rules."""
+        """Return [G, T, V], which is added once to every token's output, whatever it reads; `None` for most rules."""
         return None
 
     @abstractmethod
@@ -179,7 +179,7 @@ class Memory(nn.Module, ABC):
         """Write all tokens and return the written sequence. T must be a multiple of the segment's length."""
 
     def gated_read(self, tokens: Tokens, q_GTK: Tensor, segment: int, gate: Callable[[], Gate]) -> Tensor | None:
-        """[G, T, V]:
+        """Return [G, T, V]:
 
         GRM over segments that restart, if one kernel computes it together with the weights gamma; else `None`.
         """

@@ -68,7 +68,7 @@ class Chunks:
         return self.keep.index(self.each * blocks - 1)
 
     def cut(self, x: Tensor) -> Tensor:
-        """[G, T, ...] to [M, X, C, ...], with zeros at the end of short chunks."""
+        """Cut [G, T, ...] into [M, X, C, ...], with zeros at the end of short chunks."""
         x = x.unflatten(1, (self.segments.count, self.segments.segment))
         short = self.each * self.chunk - self.segments.segment
         if short:
@@ -78,7 +78,7 @@ class Chunks:
         return x.transpose(0, 1).contiguous()
 
     def joined(self, y: Tensor) -> Tensor:
-        """[M, X, C, ...] to [G, T, ...], the inverse of `cut`."""
+        """Join [M, X, C, ...] to [G, T, ...]: the inverse of `cut`."""
         y = y.transpose(0, 1).reshape(-1, self.segments.count, self.each * self.chunk, *y.shape[3:])
         return y[:, :, : self.segments.segment].flatten(1, 2)
 

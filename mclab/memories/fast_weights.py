@@ -196,7 +196,7 @@ def write_in_chunks(
 
 @once
 def _places(bounds: tuple[tuple[int, int], ...], device: torch.device) -> Tensor:
-    """[T]: the position of each token in the ranges `bounds`, which are joined in their order."""
+    """Return [T]: the position of each token in the ranges `bounds`, which are joined in their order."""
     return torch.cat([torch.arange(first, end, device=device) for first, end in bounds]).argsort()
 
 

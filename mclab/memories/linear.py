@@ -108,7 +108,7 @@ def _lower(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 @once
 def _online_holds(segments: Segments, restarts: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, N]: 1 for the blocks that t's online memory holds, else 0.
+    """Return [T, N]: 1 for the blocks that t's online memory holds, else 0.
 
     Later blocks of t's run are 1 as well. They have no effect, because the causal mask hides their keys from t.
     """
@@ -119,7 +119,7 @@ def _online_holds(segments: Segments, restarts: bool, dtype: torch.dtype, device
 
 @once
 def _ones_on_writes(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, N]: how many of the memories that t sees hold each block's writes. (Later keys are masked anyway.)"""
+    """Return [T, N]: how many of the memories that t sees hold each block's writes. (Later keys are masked anyway.)"""
     visible, own = segments.visible(device), segments.own_column(device)
     past = visible.scatter(1, own[:, None], False)[:, : len(segments.spans)].to(dtype)
     return past @ holds(segments, False, dtype, device) + _online_holds(segments, False, dtype, device)

@@ -20,7 +20,7 @@ from mclab.memories.base import Segments
 
 
 def spread(weights_GTJ: Tensor, columns_GTJ: Tensor, columns: int) -> Tensor:
-    """[G, T, columns]: the weights with a column for every memory, zero for memories that are not chosen."""
+    """Return [G, T, columns]: the weights with a column for every memory, zero for memories that are not chosen."""
     wide = weights_GTJ.new_zeros(*weights_GTJ.shape[:2], columns)
     return wide.scatter_add(-1, columns_GTJ, weights_GTJ)
 
@@ -66,7 +66,8 @@ def read(
     weights_GTJ: Tensor,
     columns_GTJ: Tensor,
 ) -> Tensor:
-    """[G, T, V]: each token's weighted sum of `own_GTV`, its online read, and its reads of the memories that it chose.
+    """Return [G, T, V]: each token's weighted sum of `own_GTV`, its online read, and its reads of the memories that it
+    chose.
 
     `layers` has for each layer the matrices [G, Q, O, I] of all states; kept memory n is state `place[n]`.
     """
@@ -86,7 +87,10 @@ def read(
 
 
 def _memories(columns_GTJ: Tensor, place: Sequence[int], states: int) -> Tensor:
-    """[G, T, k]: the number of each chosen memory among the G Q states; G Q if a column repeats the token's own."""
+    """Return the number of each chosen memory among the G Q states, [G, T, k].
+
+    The number is G Q if a column only repeats the column of t's online memory.
+    """
     kept, own = columns_GTJ[..., :-1], columns_GTJ[..., -1:]
     first = counting(kept.shape[0], kept.device)[:, None, None] * states
     # If column n is state n, no table is needed. The 0 is for t's own column, which may come after the kept memories.

@@ -56,7 +56,10 @@ class SwlaMemory(DecayedMemory):
 
 
 def _with_last(x_GTK: Tensor, chunks: Chunks) -> Tensor:
-    """[M, X, C + 1, K]: each chunk, preceded by the token before it, which is zero if the memory starts there."""
+    """Return each chunk, preceded by the token before it, [M, X, C + 1, K].
+
+    Before the memory's first token there are zeros.
+    """
     before = F.pad(x_GTK, (0, 0, 1, -1))
     if chunks.restarts:
         before = before.unflatten(1, (chunks.segments.count, -1))

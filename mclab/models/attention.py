@@ -99,11 +99,11 @@ def window_attention(q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, window: int
 
 @once
 def _band(queries: int, keys: int, window: int, device: torch.device) -> Tensor:
-    """[queries, keys]: True for the keys that each of the last `queries` of `keys` tokens sees."""
+    """Return [queries, keys]: True for the keys that each of the last `queries` of `keys` tokens sees."""
     back = torch.arange(keys - queries, keys, device=device)[:, None] - torch.arange(keys, device=device)
     return (back >= 0) & (back < window)
 
 
 def _with_last(x_BHNCK: Tensor) -> Tensor:
-    """[..., N - 1, 2 C, K]: each block but the first, with the block before it in front."""
+    """Return [..., N - 1, 2 C, K]: each block but the first, with the block before it in front."""
     return torch.cat((x_BHNCK[..., :-1, :, :], x_BHNCK[..., 1:, :, :]), -2)

@@ -90,7 +90,7 @@ class LogLinearRead(nn.Module):
 
 
 def _cut(x: Tensor, size: int) -> Tensor:
-    """[G, T, ...] to [M, G, C, ...], padded with zeros at the end."""
+    """Cut [G, T, ...] into [M, G, C, ...], padded with zeros at the end."""
     short = -x.shape[1] % size
     if short:
         x = F.pad(x, (*(0, 0) * (x.dim() - 2), 0, short))

@@ -117,7 +117,7 @@ def _turns(T: int, K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 
 def _turns_from(start: int, T: int, K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[2, T, K / 2]: cosine and sine of every angle, which is computed in fp64."""
+    """Return [2, T, K / 2]: cosine and sine of every angle, which is computed in fp64."""
     frequency = 10000.0 ** (-torch.arange(0, K, 2, dtype=torch.float64, device=device) / K)
     angle = torch.arange(start, start + T, dtype=torch.float64, device=device)[:, None] * frequency
     return torch.stack((angle.cos(), angle.sin())).to(dtype)

@@ -111,9 +111,7 @@ def _fast(model: ModelConfig, mixer: Mixer, length: int) -> float:
 
 
 def _calls(mixer: Mixer, length: int) -> float:
-    """Return the seconds per step and layer that fast weights add for work that is not parallel, whatever their
-    width.
-    """
+    """Return the seconds per step and layer that fast weights add for work that is not parallel, for any width."""
     if isinstance(mixer, LogLinearMixer):
         return CHUNK_CALL * -(-length // DECAYED)
     if not isinstance(mixer, MemoryMixer) or mixer.rule.adds:

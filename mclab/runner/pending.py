@@ -76,9 +76,7 @@ class PendingRuns:
         return sum(self.later().values())
 
     def later(self) -> dict[int, int]:
-        """Return {number of a cell: the most runs that will follow}, for cells that still choose or may get more
-        seeds.
-        """
+        """Return {number of a cell: the most runs that will follow}, for cells that still choose or may get seeds."""
         plan = self._plan
         first, most = len(plan.first_seeds), len(plan.seeds)
         found = dict.fromkeys(self._open, most - first)

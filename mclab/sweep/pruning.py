@@ -54,7 +54,7 @@ class Judge:
         self._best: list[float | None] = [None] * replicas
 
     def __call__(self, step: int, scores: Sequence[Mapping[str, Score]]) -> list[bool]:
-        """[R]: `False` for a replica whose best evaluation so far is worse than the median at `step`."""
+        """Return [R]: `False` for a replica whose best evaluation so far is worse than the median at `step`."""
         return [self._continues(r, step, getattr(score[ALL], self._metric)) for r, score in enumerate(scores)]
 
     def _continues(self, r: int, step: int, value: float) -> bool:

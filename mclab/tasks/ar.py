@@ -66,7 +66,7 @@ def batch(
 
 
 def roles(config: ArTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: the `Role` of every token."""
+    """Return [R, B, T] int64: the `Role` of every token."""
     layout = (Role.KEY, Role.VALUE) * config.pairs + (Role.MARK, Role.QUERY)
     return integers(tuple(map(int, layout)), batch.tokens.device).expand_as(batch.tokens)
 
@@ -97,7 +97,8 @@ def _core(config: ArTask, samples: Tensor, attempts: Tensor) -> _Core:
 
 
 def _ranks(keys: Tensor) -> Tensor:
-    """[N, P]: the rank of each key by first occurrence: 0 for the key that occurs first, 1 for the next new key, ...
+    """Return [N, P]: the rank of each key by first occurrence: 0 for the key that occurs first, 1 for the next new key,
+    ...
 
     Equal keys have equal ranks.
     """

@@ -65,7 +65,7 @@ class Task(Protocol):
         ...
 
     def roles(self, config: Any, batch: Batch) -> Tensor:
-        """[R, B, T] int64: the `Role` of every token."""
+        """Return [R, B, T] int64: the `Role` of every token."""
         ...
 
     def token_name(self, config: Any, token: int) -> str:

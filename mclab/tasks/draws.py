@@ -24,7 +24,7 @@ _DIGITS = 30
 
 
 def one_of(samples: Tensor, stream: int, count: int) -> Tensor:
-    """[N] int64: for each of `samples` [N] (from `sample_keys`) a random number below `count`, all equally likely."""
+    """Return a random number below `count` for each of `samples` [N] (from `sample_keys`), uniform: [N] int64."""
     if count == 1:
         return torch.zeros_like(samples)
     return below(fork(samples, integers((stream,), samples.device)), 1, count).flatten()
@@ -36,7 +36,7 @@ def words_for(sizes: tuple[int, ...]) -> int:
 
 
 def distinct(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
-    """[..., L, count] int64: for each l, `count` different numbers below sizes[l].
+    """Return [..., L, count] int64: for each l, `count` different numbers below sizes[l].
 
     They are drawn with `words` [..., L, words_for(sizes)].
     """
@@ -46,7 +46,7 @@ def distinct(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
 
 
 def race(words: Tensor, count: int, costs: Tensor | None = None, limits: Tensor | None = None) -> Tensor:
-    """[..., count] int64: `count` different numbers below S, drawn one after another with `words` [..., S].
+    """Return [..., count] int64: `count` different numbers below S, drawn one after another with `words` [..., S].
 
     Candidate i finishes at an exponential time with mean costs[i], and the order of arrival is a draw without
     replacement with weight 1 / costs[i] (Efraimidis & Spirakis, 2006). `costs` [S] int64 comes from `power_costs`;
@@ -93,7 +93,7 @@ def _log_table(device: torch.device) -> tuple[Tensor, Tensor]:
 
 @lru_cache(maxsize=64)
 def power_costs(size: int, exponent: str, device: torch.device) -> Tensor:
-    """[size] int64: g ** exponent for g = 1 to `size`, fixed point with 16 fractional bits.
+    """Return [size] int64: g ** exponent for g = 1 to `size`, fixed point with 16 fractional bits.
 
     `exponent` is a decimal number as a string, at most 1.
     """
@@ -103,7 +103,7 @@ def power_costs(size: int, exponent: str, device: torch.device) -> Tensor:
 
 
 def _permute(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
-    """[..., L, count]: for each l, the first `count` images of a keyed permutation of [0, sizes[l]).
+    """Return [..., L, count]: for each l, the first `count` images of a keyed permutation of [0, sizes[l]).
 
     The Feistel network permutes a rectangle of at least max(sizes) numbers. An image outside [0, sizes[l]) is replaced
     by its own image, again and again, until it is inside (cycle walking). All these cycles go through the few numbers
@@ -135,7 +135,7 @@ def _halves(count: int, least: int, left: int, right: int, device: torch.device)
 
 
 def _feistel(words: Tensor, left: int, right: int, halves: tuple[Tensor, Tensor]) -> Tensor:
-    """[..., I] int32: the numbers of `halves` after a permutation of [0, left * right).
+    """Return [..., I] int32: the numbers of `halves` after a permutation of [0, left * right).
 
     The keys of the rounds are `words` [..., rounds].
     """

@@ -57,13 +57,13 @@ def batch(
 
 
 def values(config: FactsTask, seeds: Sequence[int], device: torch.device) -> Tensor:
-    """[R, facts] int64: the map of each seed, as the token of the value of every key."""
+    """Return [R, facts] int64: the map of each seed, as the token of the value of every key."""
     keys = fork(sample_keys("facts/map", seeds, 0, 1, device).flatten(), integers((_MAP,), device)).squeeze(-1)
     return below(keys, config.facts, config.values) + 2 * config.base
 
 
 def roles(config: FactsTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: the `Role` of every token."""
+    """Return [R, B, T] int64: the `Role` of every token."""
     layout = (Role.KEY, Role.QUERY) * (config.length // 2)
     return integers(tuple(map(int, layout)), batch.tokens.device).expand_as(batch.tokens)
 

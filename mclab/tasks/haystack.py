@@ -21,7 +21,7 @@ SENTENCE = (0, 1, 2, 3, 0, 4, 2, 5, 0, 6, 2, 7)
 
 
 def noise(rows: int, count: int, device: torch.device) -> Tensor:
-    """[rows, count] int64: in every row the sentence, repeated from its start."""
+    """Return [rows, count] int64: in every row the sentence, repeated from its start."""
     times = -(-count // len(SENTENCE))
     return integers(SENTENCE, device).repeat(times)[:count].expand(rows, count)
 
@@ -66,7 +66,7 @@ def language(domain: str, seeds: tuple[int, ...], vocab: int, device: torch.devi
 
 
 def text(spoken: Language, keys: Tensor, count: int) -> Tensor:
-    """[N, count] int64: for each key, the words of a random walk that starts at a random position of the text.
+    """Return [N, count] int64: for each key, the words of a random walk that starts at a random position of the text.
 
     Of `keys` [N], the first N / R belong to the first of the R texts, the next N / R to the second, and so on.
     """

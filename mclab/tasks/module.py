@@ -57,7 +57,7 @@ def batch(
 
 
 def roles(config: ModuleTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: `Role.QUERY` at scored positions, `Role.FILLER` elsewhere, since no more is known."""
+    """Return [R, B, T] int64: `Role.QUERY` at scored positions, `Role.FILLER` elsewhere, since no more is known."""
     scored = batch.answers != NO_ANSWER
     found = torch.full_like(batch.tokens, int(Role.FILLER))
     rows, columns = scored.nonzero()[:, :-1].T, batch.positions[scored]

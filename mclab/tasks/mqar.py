@@ -62,7 +62,7 @@ def batch(
 
 
 def roles(config: MqarTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: the `Role` of every token."""
+    """Return [R, B, T] int64: the `Role` of every token."""
     scored = batch.answers != NO_ANSWER
     place = torch.arange(config.length, device=batch.tokens.device)
     paired = place < 2 * scored.sum(-1, keepdim=True)
@@ -97,14 +97,14 @@ def _core(config: MqarTask, samples: Tensor, pairs: Tensor, attempts: Tensor) ->
 
 
 def _live(config: MqarTask, pairs: Tensor) -> Tensor | None:
-    """[N, P] bool: which of the P pairs each sequence has; `None` if every sequence has all of them."""
+    """Return [N, P] bool: which of the P pairs each sequence has; `None` if every sequence has all of them."""
     if len(config.pairs) == 1:
         return None
     return torch.arange(config.pairs[-1], device=pairs.device) < pairs
 
 
 def _fingerprint(keys: Tensor, values: Tensor, positions: Tensor) -> Tensor:
-    """[N] int64: a hash over the pairs in their order.
+    """Return [N] int64: a hash over the pairs in their order.
 
     The padding adds the same number to the hash of every sequence with equally many pairs.
     """
@@ -127,7 +127,7 @@ def _assemble(config: MqarTask, samples: Tensor, pairs: Tensor, core: _Core) -> 
 
 
 def _filler(config: MqarTask, samples: Tensor, pairs: Tensor, keys: Tensor) -> Tensor:
-    """[N, T]: zeros, or random tokens of the whole vocabulary (0 included) except the keys of the sequence.
+    """Return [N, T]: zeros, or random tokens of the whole vocabulary (0 included) except the keys of the sequence.
 
     With `distractors` these keys occur too. The r-th token that is no key is r plus the number of keys below it; that
     is exact and rejects nothing.

@@ -72,7 +72,7 @@ def batch(
 
 
 def roles(config: NiahTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: the `Role` of every token."""
+    """Return [R, B, T] int64: the `Role` of every token."""
     hay = batch.tokens[..., : config.length - config.question_tokens]
     place = numbers(hay.shape[-1], torch.int64, hay.device)
     behind = place - torch.where(hay == KEY, place, -2).cummax(-1).values
@@ -122,7 +122,7 @@ def _core(config: NiahTask, samples: Tensor, first: Tensor | None, attempts: Ten
 
 
 def _distinct(stream: Tensor, count: int, size: int) -> Tensor:
-    """[N, count] int64: for each random stream, `count` different random numbers from 0 to `size` - 1.
+    """Return [N, count] int64: for each random stream, `count` different random numbers from 0 to `size` - 1.
 
     `stream` [N] holds the keys of the streams.
     """
@@ -130,26 +130,29 @@ def _distinct(stream: Tensor, count: int, size: int) -> Tensor:
 
 
 def _key_words(config: NiahTask, stream: Tensor) -> Tensor:
-    """[N, K, 1]: the tokens of K different key words."""
+    """Return [N, K, 1]: the tokens of K different key words."""
     first = WORDS + haystack_words(config.vocab)
     return (_distinct(stream, config.keys, key_words(config.vocab)) + first).unsqueeze(-1)
 
 
 def _numbers(stream: Tensor, count: int) -> Tensor:
-    """[N, count, 7]: the digits of `count` different numbers, as tokens."""
+    """Return [N, count, 7]: the digits of `count` different numbers, as tokens."""
     powers = tuple(10**digit for digit in reversed(range(NUMBER_TOKENS)))
     drawn = _distinct(stream, count, 10**NUMBER_TOKENS).unsqueeze(-1)
     return (drawn // integers(powers, stream.device)).remainder_(10).add_(DIGITS)
 
 
 def _uuids(stream: Tensor, count: int) -> Tensor:
-    """[N, count, 32]: hexadecimal digits as tokens. A UUID has 128 random bits, so in practice no two are equal."""
+    """Return [N, count, 32]: hexadecimal digits as tokens.
+
+    A UUID has 128 random bits, so in practice no two are equal.
+    """
     digits = words(stream, count * UUID_TOKENS) >> 27
     return digits.to(torch.int64).add_(DIGITS).view(-1, count, UUID_TOKENS)
 
 
 def fingerprint(config: NiahTask, keys: Tensor, values: Tensor, places: Tensor) -> Tensor:
-    """[N] int64: a hash of the needles, in any order, and of the asked keys, in their order."""
+    """Return [N] int64: a hash of the needles, in any order, and of the asked keys, in their order."""
     named = _hash(keys)
     asked = mix(named[:, : config.shape.asked] + salts(config.shape.asked, keys.device)).sum(-1)
     owners = named.repeat_interleave(config.shape.values, -1)
@@ -157,12 +160,12 @@ def fingerprint(config: NiahTask, keys: Tensor, values: Tensor, places: Tensor) 
 
 
 def _hash(symbols: Tensor) -> Tensor:
-    """[N, J] int64: a hash of the w tokens of each of `symbols` [N, J, w]."""
+    """Return [N, J] int64: a hash of the w tokens of each of `symbols` [N, J, w]."""
     return mix((symbols * salts(symbols.shape[-1], symbols.device)).sum(-1))
 
 
 def _answers(config: NiahTask, core: _Core) -> Tensor:
-    """[N, asked, A]: the values of each asked key, in the order of the haystack."""
+    """Return [N, asked, A]: the values of each asked key, in the order of the haystack."""
     rows, asked, each = len(core.keys), config.shape.asked, config.shape.values
     values = core.values[:, : asked * each].view(rows, asked, each, -1)
     if each > 1:
@@ -172,7 +175,7 @@ def _answers(config: NiahTask, core: _Core) -> Tensor:
 
 
 def _haystack(config: NiahTask, seeds: Sequence[int], samples: Tensor, core: _Core) -> Tensor:
-    """[N, T - question]: the needles at their places, and filler everywhere else."""
+    """Return [N, T - question]: the needles at their places, and filler everywhere else."""
     width, rows, needles = config.needle_tokens, len(samples), core.places.shape[-1]
     before = core.places.argsort(-1).argsort(-1)  # the number of needles before each needle
     starts = torch.add(core.places, before, alpha=width - 1).unsqueeze(-1)
@@ -187,14 +190,14 @@ def _haystack(config: NiahTask, seeds: Sequence[int], samples: Tensor, core: _Co
 
 
 def _needles(config: NiahTask, core: _Core) -> Tensor:
-    """[N, J, 2 + k + v]: KEY key IS value."""
+    """Return [N, J, 2 + k + v]: KEY key IS value."""
     keys = core.keys.repeat_interleave(config.shape.values, -2)
     mark = core.places.unsqueeze(-1)
     return torch.cat((torch.full_like(mark, KEY), keys, torch.full_like(mark, IS), core.values), -1)
 
 
 def _filler(config: NiahTask, seeds: Sequence[int], samples: Tensor) -> Tensor:
-    """[N, filler] haystack words."""
+    """Return [N, filler] words of the haystack."""
     if config.shape.haystack != "text":
         return noise(len(samples), config.filler_tokens, samples.device) + WORDS
     spoken = language(_LANGUAGE, tuple(seeds), haystack_words(config.vocab), samples.device)
@@ -203,7 +206,7 @@ def _filler(config: NiahTask, seeds: Sequence[int], samples: Tensor) -> Tensor:
 
 
 def _question(config: NiahTask, core: _Core, answers: Tensor) -> Tensor:
-    """[N, question]: `ASK key values` for each asked key, without the last token."""
+    """Return [N, question]: `ASK key values` for each asked key, without the last token."""
     keys = core.keys[:, : config.shape.asked]
     turns = torch.cat((torch.full_like(keys[..., :1], ASK), keys, answers), -1)
     return turns.flatten(1)[:, :-1]

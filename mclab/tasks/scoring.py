@@ -7,7 +7,7 @@ from mclab.tasks.base import NO_ANSWER
 
 
 def counts(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_tokens: int) -> Tensor:
-    """[6, R]: the numbers of right answers, answers, right values, values, right tokens and tokens.
+    """Return [6, R]: the numbers of right answers, answers, right values, values, right tokens and tokens.
 
     An answer is `answer_tokens` adjacent positions on the axis Q, a value `value_tokens` of them. An answer or a value
     is right if all its tokens are right. Padded positions are not counted.
@@ -19,7 +19,7 @@ def counts(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_to
 
 
 def values_found(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_tokens: int) -> Tensor:
-    """[R]: how many of the wanted values are among the values that the model predicted for the same answer.
+    """Return [R]: how many of the wanted values are among the values that the model predicted for the same answer.
 
     Their order has no effect. No position may be padded.
     """

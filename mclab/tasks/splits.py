@@ -38,7 +38,10 @@ def check_split(split: str) -> None:
 
 
 def belongs(fingerprints: Tensor, split: str) -> Tensor:
-    """[N] bool: whether the sequences with the hashes `fingerprints` [N] belong to `split`. The top two bits decide."""
+    """Return [N] bool: whether the sequences with the hashes `fingerprints` [N] belong to `split`.
+
+    The top two bits decide.
+    """
     first, last = _QUARTERS[split]
     quarter = (fingerprints >> 62) & 3
     return (quarter >= first) & (quarter <= last)

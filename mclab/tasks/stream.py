@@ -64,7 +64,7 @@ def mix(x: Tensor) -> Tensor:
 
 
 def sample_keys(domain: str, seeds: Sequence[int], start: int, count: int, device: torch.device) -> Tensor:
-    """[R, B] int64: for each seed, the numbers from which `fork` makes the keys of the samples.
+    """Return [R, B] int64: for each seed, the numbers from which `fork` makes the keys of the samples.
 
     The samples are `start` to `start + count - 1`. `domain` names the task and the split. Two samples of one domain and
     seed never have the same number. Raises `ValueError` for no seeds or an empty range.
@@ -78,10 +78,7 @@ def sample_keys(domain: str, seeds: Sequence[int], start: int, count: int, devic
 
 
 def fork(samples: Tensor, ids: Tensor) -> Tensor:
-    """[N, I] keys, all independent of each other, for `samples` [N] (from `sample_keys`) and small integers `ids`.
-
-    `ids` is [I] or [N, I].
-    """
+    """Return [N, I] independent keys for `samples` [N] (from `sample_keys`) and the small integers `ids`."""
     return mix(torch.add(samples.unsqueeze(-1), ids, alpha=_FORK))
 
 
@@ -92,7 +89,7 @@ def numbers(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 
 def words(keys: Tensor, count: int) -> Tensor:
-    """[..., count] int32: `count` random numbers for each of `keys` [...], uniform in [0, 2**31).
+    """Return [..., count] int32: `count` random numbers for each of `keys` [...], uniform in [0, 2**31).
 
     Half of the key enters before the first multiplication and half after it: with 32 bits alone, some two of 100,000
     sequences would have the same stream. `>>` on int32 copies the sign, so each fold maps two words to one; therefore
@@ -107,17 +104,13 @@ def words(keys: Tensor, count: int) -> Tensor:
 
 
 def scramble(x: Tensor, key: Tensor) -> Tensor:
-    """[..., N] int32 in [-2**19, 2**19): a hash of `x` [..., N] int32 with the key `key` [..., 1] int32.
-
-    A single call has one multiplication and is too weak as a random stream; several calls, each with another key, make
-    a permutation.
-    """
+    """Return a hash of `x` [..., N] int32 with the key `key` [..., 1] int32: [..., N] int32 in [-2**19, 2**19)."""
     h = torch.add(key, x, alpha=_WEYL32)
     return h.bitwise_xor_(h >> _int32(15)).mul_(_int32(_MUL1)).bitwise_right_shift_(_int32(12))
 
 
 def below(keys: Tensor, count: int, bound: int | Tensor) -> Tensor:
-    """[..., count] int64: `count` random numbers for each of `keys` [...], uniform in [0, bound).
+    """Return [..., count] int64: `count` random numbers for each of `keys` [...], uniform in [0, bound).
 
     `bound`, a number or [..., 1], is at most 2**31. The method is to multiply and shift; the probability of a number is
     too large by at most the share bound / 2**31.
@@ -127,7 +120,7 @@ def below(keys: Tensor, count: int, bound: int | Tensor) -> Tensor:
 
 @once
 def salts(count: int, device: torch.device) -> Tensor:
-    """[count] int64: a hash of each index, to be added if order counts.
+    """Return [count] int64: a hash of each index, to be added if order counts.
 
     The tensor is made once and shared: do not write to it.
     """

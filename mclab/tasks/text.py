@@ -44,7 +44,7 @@ def batch(
 
 
 def roles(config: TextTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: `Role.ANSWER` for every byte, since each byte is wanted after the one before it."""
+    """Return [R, B, T] int64: `Role.ANSWER` for every byte, since each byte is wanted after the one before it."""
     return torch.full_like(batch.tokens, int(Role.ANSWER))
 
 
@@ -55,7 +55,7 @@ def token_name(config: TextTask, token: int) -> str:
 
 @lru_cache(maxsize=8)
 def _text(corpus: str | None, sha256: str, split: str, device: torch.device) -> Tensor:
-    """[M] uint8: the part of the corpus that belongs to `split`. It is made once and shared: do not write to it.
+    """Return [M] uint8: the part of the corpus that belongs to `split`. It is made once and shared: do not write to it.
 
     Raises `ValueError` if the corpus does not have the hash `sha256`.
     """

@@ -58,7 +58,7 @@ class TrainData:
 
     @property
     def seen(self) -> Tensor:
-        """[R, n]: the fingerprints of the sequences so far, including those of the batches that `batches` skips."""
+        """Return [R, n]: the fingerprints of the sequences so far, with those of the batches that `batches` skips."""
         return torch.cat(self._seen, dim=1)
 
     def _stream(self, task: TaskConfig, first: int, steps: int, examples: int | None) -> Iterator[Batch]:

@@ -33,7 +33,7 @@ def as_scored(model: LM, run: RunConfig, split: str) -> AbstractContextManager[N
 
 
 def loss_per_replica(logits_RBQV: Tensor, answers_RBQ: Tensor) -> Tensor:
-    """[R]: the mean cross-entropy over the scored positions of each replica, in nats."""
+    """Return [R]: the mean cross-entropy over the scored positions of each replica, in nats."""
     return _summed_loss(logits_RBQV, answers_RBQ) / (answers_RBQ != NO_ANSWER).sum((1, 2)).clamp(min=1)
 
 
@@ -53,7 +53,7 @@ class EvalSet:
 
     @property
     def fingerprints(self) -> Tensor:
-        """[R, n]: the fingerprints of the sequences of all slices.
+        """Return [R, n]: the fingerprints of the sequences of all slices.
 
         A fingerprint equals that of a training sequence if both ask the same at the same positions. For a causal model,
         a longer sequence that only continues after its last question is the same test.
@@ -102,7 +102,8 @@ class EvalSet:
 
 
 def _greedy(model: LM, rows: Batch, autocast: AbstractContextManager[object]) -> Tensor:
-    """[R, B, Q] int64: the most likely token at each scored position; answers continue from the model's own tokens.
+    """Return [R, B, Q] int64: the most likely token at each scored position; answers continue from the model's own
+    tokens.
 
     There is one forward pass per position, over whole sequences. A causal model allows that: what follows a position
     does not change its logits.

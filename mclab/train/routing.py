@@ -55,7 +55,7 @@ class Routing:
                 layer.route_step = None
 
     def _draws(self, layer: CachingLayer, place: int, length: int) -> Tensor:
-        """[G, T] int32, uniform below 2^31. Each layer and each step has a separate random stream."""
+        """Return [G, T] int32, uniform below 2^31. Each layer and each step has a separate random stream."""
         padded = length + -length % layer.mixer.block
         streams_B = fork(self.keys_B, self.number * len(self.layers) + place).squeeze(-1)
         return words(streams_B, layer.heads * padded).view(-1, padded)

@@ -23,8 +23,10 @@ def _divisors_beside(number: int, whole: int) -> list[int]:
 
 
 class ModelConfig(Strict):
-    """A language model of `layers` blocks (mixer, then SwiGLU MLP), with an RMSNorm before each mixer and each MLP; the
-    output head is tied to the embedding."""
+    """A language model of `layers` blocks (mixer, then SwiGLU MLP), whose output head is tied to the embedding.
+
+    Before each mixer and each MLP there is an RMSNorm.
+    """
 
     dim: int = Field(32, ge=1, le=2**16, description="model width D")
     layers: int = Field(2, ge=1, le=MOST_NAMES, description="blocks")
@@ -95,10 +97,10 @@ class ModelConfig(Strict):
 
     @property
     def layer_names(self) -> tuple[str, ...]:
-        """[layers]: the name of each layer in the pattern."""
+        """Return [layers]: the name of each layer in the pattern."""
         return cycled(self.pattern, self.layers)
 
     @property
     def mixers(self) -> tuple[Mixer, ...]:
-        """[layers]: the mixer of each layer."""
+        """Return [layers]: the mixer of each layer."""
         return tuple(mixer_of(name, self.mixer) for name in self.layer_names)

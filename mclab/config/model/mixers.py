@@ -195,7 +195,7 @@ Pattern = Annotated[tuple[str, ...], BeforeValidator(_as_pattern), _Schema()]
 
 
 def cycled(pattern: tuple[str, ...], layers: int) -> tuple[str, ...]:
-    """[layers]: the name of each layer; the pattern repeats until all layers have one."""
+    """Return [layers]: the name of each layer; the pattern repeats until all layers have one."""
     names = pattern or (MIXER,)
     return tuple(names[layer % len(names)] for layer in range(layers))
 

@@ -100,7 +100,7 @@ def low_rank(dim: int) -> int:
 
 
 def layers(head: int, depth: int) -> list[tuple[int, int]]:
-    """[depth]: (output width, input width) of each matrix of a memory with `depth` matrices."""
+    """Return [depth]: (output width, input width) of each matrix of a memory with `depth` matrices."""
     return [(out, into) for into, out in pairwise([head, *[EXPANSION * head] * (depth - 1), head])]
 
 

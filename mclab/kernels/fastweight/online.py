@@ -1,4 +1,7 @@
-"""Apply every token's own weights in one layer of a written sequence. Shapes as in chunkwise.py, reads.py."""
+"""This module applies W_t to the vector of token t, in one layer of a written sequence.
+
+Shapes as in chunkwise.py and reads.py.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +28,7 @@ class Slots:
 
 
 def online(x: Tensor, slots: Slots, writes: Tensor, inputs: Tensor, updates: Tensor) -> Tensor:
-    """[M, X, C, O]: every token's own weights applied to `x` [M, X, C, I].
+    """Return W_t x_t for every token t, [M, X, C, O], from `x` [M, X, C, I].
 
     `writes` c is [M, X, C, J], and zero for a write that a token does not see; `inputs` a is [M, X, J, I], `updates` u
     [M, X, J, O].
@@ -85,8 +88,8 @@ class _Online(torch.autograd.Function):
 def _spans(x: Tensor, slots: Tensor | None, live: int) -> list[slice]:
     """Return the ranges of chunks that are computed at once.
 
-    The first chunk is alone if some of its slots are zero; then follow as many chunks at once as is best for the
-    device.
+    The first chunk is a range alone if some of its slots are zero. The ranges after it have the number of chunks that
+    is best for the device.
     """
     M, X, C, _ = x.shape
     first = 1 if slots is not None and live < slots.shape[2] else 0

@@ -94,7 +94,10 @@ class _Momentum(torch.autograd.Function):
 
 
 def _products(logs: Tensor) -> Tensor:
-    """[..., C, C]: the products over j < m <= t, lower triangular. Above the diagonal the exponential may overflow."""
+    """Return the products over j < m <= t [..., C, C], lower triangular.
+
+    Above the diagonal, which is discarded, the exponential may overflow.
+    """
     total = logs.cumsum(-1)
     return (total.unsqueeze(-1) - total.unsqueeze(-2)).exp_().tril_()
 

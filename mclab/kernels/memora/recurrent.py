@@ -36,5 +36,5 @@ def step(
 
 
 def read(weights: Tensor, x: Tensor) -> Tensor:
-    """[X, V]: W x of one token, from `x` [X, K]."""
+    """Return W x of one token, [X, V], from `x` [X, K]."""
     return torch.einsum("xvk,xk->xv", weights, x)

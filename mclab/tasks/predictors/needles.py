@@ -88,7 +88,7 @@ def _ways(config: NiahTask, places: Tensor) -> Tensor:
 
 
 def _lots(batch: Batch, found: _Needles) -> Tensor:
-    """[N, J]: a random number below 2**31 for each needle; it depends only on the tokens of the sequence."""
+    """Return [N, J]: a random number below 2**31 for each needle; it depends only on the tokens of the sequence."""
     tokens = batch.tokens.flatten(0, 1)
     return words(mix((tokens * salts(tokens.shape[-1], tokens.device)).sum(-1)), found.places.shape[-1]).to(torch.int64)
 
@@ -121,7 +121,7 @@ def _places_of(each: TrainingSet) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _copied(config: NiahTask, test: Batch, found: _Needles, merits: Tensor) -> Tensor:
-    """[R, B, Q]: for each wanted value, the value of the candidate with the highest of `merits` [N, J].
+    """Return [R, B, Q]: for each wanted value, the value of the candidate with the highest of `merits` [N, J].
 
     Among equally good candidates the first one is taken.
     """

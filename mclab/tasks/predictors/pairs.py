@@ -90,5 +90,5 @@ def _asked(each: TrainingSet) -> tuple[Tensor, Tensor]:
 
 
 def _chosen(test: Batch, found: _Pairs, pair: Tensor) -> Tensor:
-    """[R, B, Q]: the values of the pairs whose numbers are `pair`, [N, 1] or [N, Q]."""
+    """Return [R, B, Q]: the values of the pairs whose numbers are `pair`, [N, 1] or [N, Q]."""
     return found.values.gather(-1, pair.expand(test.answers.shape[1:])).view(test.answers.shape)

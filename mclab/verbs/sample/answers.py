@@ -188,7 +188,7 @@ def _samples(
 
 
 def _weights(seen: Recorded, head: int, positions_BQ: Tensor) -> Tensor:
-    """[B, Q, N]: the weights gamma of one head at the scored positions."""
+    """Return [B, Q, N]: the weights gamma of one head at the scored positions."""
     weights_BTN: Tensor = seen.weights.unflatten(0, (-1, seen.heads))[:, head]
     return weights_BTN.gather(1, positions_BQ.unsqueeze(-1).expand(-1, -1, weights_BTN.shape[-1]))
 

@@ -1,6 +1,7 @@
-"""The (gated) delta rule, forward: one program goes through all chunks of a sequence and keeps the state on the chip.
+"""This kernel is the forward pass of the (gated) delta rule.
 
-Shapes: M chunks, X sequences (with heads, and segments where they restart), C tokens, K key width, V value width.
+One program goes through all chunks of a sequence and keeps the state on the chip. Shapes: M chunks, X sequences (with
+heads, and segments where they restart), C tokens, K key width, V value width.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors

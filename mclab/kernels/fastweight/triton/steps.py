@@ -1,6 +1,7 @@
-"""The kernels of a chunk's coefficients for torch: one launch forward, one backward, for all chunks of all sequences.
+"""This module launches the kernels of a chunk's coefficients for torch: one launch forward and one backward.
 
-The result is that of `steps.steps(coefficients(rates), ends)` with decay and momentum. Shapes as in chunkwise.py.
+A launch computes all chunks of all sequences. The result is that of `steps.steps(coefficients(rates), ends)` with decay
+and momentum. Shapes as in chunkwise.py.
 """
 
 from collections.abc import Sequence
