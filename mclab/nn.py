@@ -132,7 +132,7 @@ class MemoryCaching(Module):
     def from_run(cls, model: "LM", run: "RunConfig", layer: int = 0) -> "MemoryCaching":
         """Copy layer `layer` (counted from 0) of a trained `model`; `model` and `run` are those of `mclab.load_model`.
 
-        The copy has its own weights and computes the same outputs as the layer of the model, bit for bit. Raises
+        The copy shares no weights with the model and computes the same outputs as the layer, bit for bit. Raises
         `ValueError` if there is no such layer, or its mixer is not a memory.
         """
         whole("layer", layer, 0, run.model.layers - 1)

@@ -58,7 +58,7 @@ class KeptMemories:
         return KeptMemories(buffer, self.count + 1)
 
     def last(self, count: int) -> "KeptMemories":
-        """Return a copy of the newest `count` memories, so that the others can be freed; `self` without others."""
+        """Return a copy of the newest `count` memories, so that older ones can be freed; `self` if none is older."""
         if count >= self.count:
             return self
         return KeptMemories.of(*(each[self.count - count :].clone() for each in self.rows)) if count else KeptMemories()

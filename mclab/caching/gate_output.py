@@ -13,7 +13,7 @@ class RouteStep(NamedTuple):
     """Settings of one training step for the routes of ssc (train/routing.py). They depend only on seed and step."""
 
     early: bool
-    """Whether `route: annealed` still reads all memories that a token sees."""
+    """True if `route: annealed` still reads all memories that a token sees."""
     draws_GT: Tensor | None
     """[G, T] int32, below 2^31: a random number for every token and head; `None` if the route does not draw."""
 

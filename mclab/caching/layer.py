@@ -38,7 +38,7 @@ class AfterTraining(NamedTuple):
     window: int
     """The number of kept states that are averaged with the online one."""
     mix: str
-    """What is averaged: the `outputs` of these states, or the `memories` themselves, which are then read once."""
+    """The kind of the average: of the `outputs` of these states, or of the `memories`, which are then read once."""
 
 
 class CachingLayer(nn.Module):

@@ -77,7 +77,7 @@ class OwnGate(_Called):
 
     @property
     def needs_scores(self) -> bool:
-        """Whether the gate names the context scores among its arguments."""
+        """True if the gate names the context scores among its arguments."""
         return "scores" in self.names
 
     def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Segments) -> Tensor:

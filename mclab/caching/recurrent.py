@@ -193,7 +193,7 @@ def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, pla
 
 
 def _own_logits(gate: OwnGate, x_RB1D: Tensor, scores_Gn: Tensor, age_n: Tensor) -> Tensor:
-    """Return the logits [G, n] of a user's gate, which is its own definition: it is called for one token alone."""
+    """Return the logits [G, n] of a user's gate, which has no other definition; it is called for one token alone."""
     scores_G1n = scores_Gn.unsqueeze(1)
     return gate.logits(x_RB1D, scores_G1n, age_n[None], torch.ones_like(age_n[None], dtype=torch.bool)).squeeze(1)
 

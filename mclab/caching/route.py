@@ -87,10 +87,9 @@ def soft(gated: GateOutput) -> Tensor:
 
 
 def select(scores_GTN: Tensor, past_TN: Tensor, own_TN: Tensor, k: int) -> Tensor:
-    """Return [G, T, J]: for each token the columns of the k highest scores in its past and, last, its own column.
+    """Return for each token the columns of the k highest past scores and, last, that of its online memory:
 
-    If the past has fewer than k columns, the token's own column is repeated. J is k + 1, or the number of columns if
-    that is smaller.
+    [G, T, J].
     """
     own_GT1 = own_TN.byte().argmax(-1, keepdim=True).expand(scores_GTN.shape[0], -1, -1)
     masked = scores_GTN.masked_fill(~past_TN, -torch.inf)

@@ -1,4 +1,4 @@
-"""The result of a run: made by training, kept by the store, read by the report."""
+"""The result of a run. Training makes it, the store keeps it, and the report reads it."""
 
 from dataclasses import dataclass, field
 from typing import Any

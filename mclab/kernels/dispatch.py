@@ -265,7 +265,7 @@ def choices(run: "RunConfig", device: str, kernels: str | None = None) -> dict[s
 def rules_of(run: "RunConfig") -> list[str]:
     """Return the names of the rules that the layers compute, each once, in the order of the layers.
 
-    A memory mixer has the name of its memory, another mixer its own name; a hybrid computes attention too.
+    The rule of a memory mixer is its memory; that of another mixer is the mixer. A hybrid computes attention too.
     """
     found: dict[str, None] = {}
     for mixer in run.model.mixers:

@@ -29,7 +29,7 @@ class Tokens(NamedTuple):
     v: Tensor
     rates: tuple[Tensor, ...] = ()
     low: bool = False
-    """Whether the run trains in bf16. Even then these tensors are fp32, but products may be as inexact as in bf16."""
+    """True if the run trains in bf16. Even then these tensors are fp32, but products may be as inexact as in bf16."""
 
     def at(self, t: int) -> "Tokens":
         """Return the inputs for token t: [G, K], [G, V], and rates [G] or [G, K]."""
@@ -179,10 +179,7 @@ class Memory(nn.Module, ABC):
         """Write all tokens and return the written sequence. T must be a multiple of the segment's length."""
 
     def gated_read(self, tokens: Tokens, q_GTK: Tensor, segment: int, gate: Callable[[], Gate]) -> Tensor | None:
-        """Return [G, T, V]:
-
-        GRM over segments that restart, if one kernel computes it together with the weights gamma; else `None`.
-        """
+        """Return GRM over segments that restart [G, T, V], if one kernel computes it with the weights; else `None`."""
         return None
 
 

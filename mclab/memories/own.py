@@ -249,7 +249,7 @@ def _times(weights_BTH: Tensor, state: Tensor) -> Tensor:
 
 
 def _reads(rule: Any, states: States, q_BTHK: Tensor) -> Tensor:
-    """Return [B, L, H, V]: the read of every token from its own state."""
+    """Return the read of every token from its state in `states`, [B, L, H, V]."""
     found: Tensor = read(rule, tuple(each.flatten(0, 1) for each in states), q_BTHK.flatten(0, 1))
     y_BLHV: Tensor = found.unflatten(0, q_BTHK.shape[:2])
     return y_BLHV

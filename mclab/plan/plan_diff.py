@@ -20,8 +20,7 @@ _Config = frozenset[tuple[str, Leaf]]
 
 @dataclass(frozen=True)
 class PlanDiff:
-    """What a newer plan changes: cells that were added or removed (by name), seeds, and the rule for choosing
-    (`select`).
+    """The changes from an older plan to a newer one: cells (by name), seeds, and the rule for choosing (`select`).
 
     `until` says that both plans are sequential and differ in the looks, the shares of the error, the margin or the
     baseline. `planned` says that only one of the plans is sequential.

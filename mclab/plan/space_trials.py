@@ -102,7 +102,7 @@ class Trial:
 
     @property
     def counts(self) -> bool:
-        """Whether the trial has ended and counts towards the number that was asked for."""
+        """True if the trial has ended and counts towards the number that was asked for."""
         return self.status in COUNTED
 
 

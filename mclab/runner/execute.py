@@ -1,4 +1,4 @@
-"""The main loop: train the runs that a plan needs, and store the outcome of each."""
+"""This module has the main loop, which trains the runs that a plan needs and stores the outcome of each."""
 
 import time
 from collections import Counter, deque
@@ -81,7 +81,7 @@ class Summary:
 
     @property
     def clean(self) -> bool:
-        """Whether every run is stored and none failed, diverged or ran out of memory."""
+        """True if every run is stored and none failed, diverged or ran out of memory."""
         return not self.missing and set(self.stored) <= {"done", "pruned"}
 
 

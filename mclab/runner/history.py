@@ -74,11 +74,11 @@ class History:
 
     @property
     def knows(self) -> bool:
-        """Whether a prediction is possible. For devices other than a CPU it needs stored runs."""
+        """True if a prediction is possible. For devices other than a CPU it needs stored runs."""
         return self.device == "cpu" or self.runs > 0
 
     def seconds(self, run: RunConfig) -> float:
-        """Return the predicted seconds of `run` in a process of its own."""
+        """Return the predicted seconds of `run` in a separate process."""
         return self._cost(run)[0]
 
     def work(self, runs: Iterable[RunConfig], total: float | None = None) -> Work:

@@ -278,7 +278,7 @@ class Search:
 
     @property
     def _in_process(self) -> bool:
-        """Return whether this process trains, so that a death during training is its own death."""
+        """Return whether this process trains, so that a death during training ends this process too."""
         return self._count == 1 and not self._how.scheduler
 
     def _note_training(self, numbers: Iterable[int], share: float | None) -> None:

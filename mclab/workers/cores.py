@@ -25,7 +25,7 @@ class Processors:
 
     @property
     def busy(self) -> bool:
-        """Whether other programs already use all processors."""
+        """True if other programs already use all processors."""
         return self.load > BUSY * self.count
 
     def slower(self, workers: int) -> float:

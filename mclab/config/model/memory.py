@@ -130,7 +130,7 @@ class MemoryMixer(MixerConfig):
 
     @property
     def anchored(self) -> bool:
-        """Whether gradients depend on the state at the start of the chunk.
+        """True if gradients depend on the state at the start of the chunk.
 
         They do not for -<M(k), v> at depth 1, whose gradient is -v k^T.
         """
@@ -138,12 +138,12 @@ class MemoryMixer(MixerConfig):
 
     @property
     def deep(self) -> bool:
-        """Whether the memory has more than one matrix."""
+        """True if the memory has more than one matrix."""
         return self.rule.may_be_deep and self.depth > 1
 
     @property
     def weighs(self) -> bool:
-        """Whether memories are read with weights.
+        """True if memories are read with weights.
 
         If not, every visible memory has weight 1 and the gate has no effect.
         """
@@ -156,17 +156,17 @@ class MemoryMixer(MixerConfig):
 
     @property
     def trained_scores(self) -> bool:
-        """Whether context scores get a gradient: as logits of the gate, or through the choice of ssc."""
+        """True if context scores get a gradient: as logits of the gate, or through the choice of ssc."""
         return self._gate_by_score or (self.aggregate == "ssc" and self.route != "hard")
 
     @property
     def scored(self) -> bool:
-        """Whether memories have context scores, as logits of the gate or for the selection of ssc."""
+        """True if memories have context scores, as logits of the gate or for the selection of ssc."""
         return self._gate_by_score or self.aggregate == "ssc"
 
     @property
     def _gate_by_score(self) -> bool:
-        """Whether the logits of the gate are context scores; `True` for the user's own gate, whose logits may be."""
+        """True if the logits of the gate are context scores, and for the user's own gate, whose logits may be."""
         return self.read_gate == "context" or is_path(self.read_gate)
 
     @property

@@ -56,7 +56,7 @@ class Rule:
 
     @property
     def descends(self) -> bool:
-        """Whether a write is a step of gradient descent on a loss, taken in chunks of `chunk` tokens.
+        """True if a write is a step of gradient descent on a loss, taken in chunks of `chunk` tokens.
 
         Other rules do not read M(k) for a write, or compute the result exactly.
         """
@@ -64,7 +64,7 @@ class Rule:
 
     @property
     def adds(self) -> bool:
-        """Whether the rule only adds v k^T, so that a read can be computed from keys and values without a matrix."""
+        """True if the rule only adds v k^T, so that a read can be computed from keys and values without a matrix."""
         return not (self.descends or self.decays or self.erases)
 
     def parameters(self, dim: int, heads: int) -> int:

@@ -44,7 +44,7 @@ class _Gathered(torch.autograd.Function):
 
 
 class _Added(torch.autograd.Function):
-    """Backward, within each range: dpart = w dy and dw = dy . part."""
+    """The sum of `added`. Backward, within each range: dpart = w dy and dw = dy . part."""
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, parts: Tensor, weights: Tensor | None, bounds: Bounds) -> Tensor:

@@ -20,7 +20,7 @@ Pair = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Plan:
-    """How the states of a sequence are stored.
+    """The layout of the states of a sequence.
 
     `widens` says for each layer whether it widens; `slots` is the number of slots; `to_start` is True if decay leads
     back to W^0; the first `live` slots are not zero at the start; `keep` lists the chunks whose final W is wanted.

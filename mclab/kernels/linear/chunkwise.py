@@ -1,10 +1,10 @@
-"""The linear memory's weighted read without a loop over tokens, in two exact forms.
+"""This module computes the linear memory's weighted read without a loop over tokens, in two exact forms.
 
-Both compute y_t = sum_n w_t^(n) M^(n) q_t (see `recurrent.weighted_read`), where M^(n) is the sum of v_j k_j^T over
-segment n, and only over tokens up to t in t's own segment. The quadratic form is causal attention whose scores are
-weighted per segment, O(T^2 (K + V)). The cached-state form uses scores within a segment, and products with the kept
-states across segments, O(T S (K + V) + T N K V). Shapes: G = R*B*H folded, T time (a multiple of S here; the caller
-pads), K key width, V value width, S segment length, N segments.
+Both compute y_t = sum_n w_t^(n) M^(n) q_t (see `recurrent.weighted_read`). M^(n) is the sum of v_j k_j^T over segment
+n, but in t's segment only over the tokens up to t. The quadratic form is causal attention whose scores are weighted per
+segment, O(T^2 (K + V)). The cached-state form uses scores within a segment, and products with the kept states across
+segments, O(T S (K + V) + T N K V). Shapes: G = R*B*H folded, T time (a multiple of S here; the caller pads), K key
+width, V value width, S segment length, N segments.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What all plots of accuracies share: colours, style, drawing of means and seeds, choice of panels, limits of axes."""
+"""All plots of accuracies share this module: colours, style, drawing of means and seeds, choice of panels, limits."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log2
