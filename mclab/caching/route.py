@@ -87,9 +87,10 @@ def soft(gated: GateOutput) -> Tensor:
 
 
 def select(scores_GTN: Tensor, past_TN: Tensor, own_TN: Tensor, k: int) -> Tensor:
-    """Return for each token the columns of the k highest past scores and, last, that of its online memory:
+    """Return for each token the columns of the k highest past scores and, last, its own column: [G, T, J].
 
-    [G, T, J].
+    A token's own column is that of its online memory. It is repeated if the past has fewer than k columns. J is k + 1,
+    or the number of columns if that is smaller.
     """
     own_GT1 = own_TN.byte().argmax(-1, keepdim=True).expand(scores_GTN.shape[0], -1, -1)
     masked = scores_GTN.masked_fill(~past_TN, -torch.inf)

@@ -61,7 +61,11 @@ class Cache:
         return sum(each.numel() for each in rows if each.is_floating_point()) // self.batch
 
     def cut(self, segments: int) -> "Cache":
-        """Return a cache with only the newest `segments` kept memories, so that older ones can be freed."""
+        """Return a cache with only the newest `segments` kept memories, so that older ones can be freed.
+
+        If there are no more than that, all are kept. With `segmentation="log"` a bucket that becomes complete later
+        contains the dropped segments again. Raises `ValueError` if `segments` is not a whole number from 0 on.
+        """
         whole("segments", segments, 0)
         progress = self.memory.progress
         memory = replace(self.memory, progress=replace(progress, kept=progress.kept.last(segments)))

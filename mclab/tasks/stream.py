@@ -78,7 +78,10 @@ def sample_keys(domain: str, seeds: Sequence[int], start: int, count: int, devic
 
 
 def fork(samples: Tensor, ids: Tensor) -> Tensor:
-    """Return [N, I] independent keys for `samples` [N] (from `sample_keys`) and the small integers `ids`."""
+    """Return [N, I] independent keys for `samples` [N] (from `sample_keys`) and the small integers `ids`.
+
+    `ids` is [I] or [N, I].
+    """
     return mix(torch.add(samples.unsqueeze(-1), ids, alpha=_FORK))
 
 
@@ -104,7 +107,11 @@ def words(keys: Tensor, count: int) -> Tensor:
 
 
 def scramble(x: Tensor, key: Tensor) -> Tensor:
-    """Return a hash of `x` [..., N] int32 with the key `key` [..., 1] int32: [..., N] int32 in [-2**19, 2**19)."""
+    """Return a hash of `x` [..., N] int32 with the key `key` [..., 1] int32: [..., N] int32 in [-2**19, 2**19).
+
+    A single call has one multiplication and is too weak as a random stream; several calls, each with another key, make
+    a permutation.
+    """
     h = torch.add(key, x, alpha=_WEYL32)
     return h.bitwise_xor_(h >> _int32(15)).mul_(_int32(_MUL1)).bitwise_right_shift_(_int32(12))
 

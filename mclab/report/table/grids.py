@@ -16,7 +16,10 @@ LONGEST = 28
 
 
 def fit(columns: Sequence[Shown], width: int) -> list[Shown]:
-    """Return the columns that fit `width`: all with `expendable` 0, then further ones as far as possible."""
+    """Return the columns that fit `width`: all with `expendable` 0, then further ones as far as possible.
+
+    Columns with a small `expendable` are preferred.
+    """
     kept = {place for place, column in enumerate(columns) if not column.expendable}
     for place in sorted(set(range(len(columns))) - kept, key=lambda place: columns[place].expendable):
         if width_of([columns[p] for p in sorted(kept | {place})]) <= width:
