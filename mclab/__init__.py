@@ -25,8 +25,8 @@ def run(
 
     `grid` is a path, YAML text or a mapping. `out` is the run folder; by default it is `runs/` and the file's name, or
     `runs/` and a name with a hash of the text or mapping. `workers` is a number of processes or `auto`. `overrides` are
-    such as `train.steps=50`. Runs that are stored already do not run again. A bar shows the progress, unless `quiet`.
-    Raises `ConfigError`.
+    one or more assignments such as `train.steps=50`. Runs whose records are stored do not run again. A bar shows the
+    progress, unless `quiet`. Raises `ConfigError`.
     """
     from importlib import import_module
 
@@ -38,8 +38,8 @@ def run(
 def load(folder: str | Path) -> "pl.DataFrame":
     """Return a frame with one row per stored run of a folder: the content of `tables/runs.csv`, read from the records.
 
-    If the folder has no plan, the frame holds every record with its keys; the runs of a sweep also have the number of
-    their trial. Raises `ConfigError` where there is no such folder.
+    If the folder has no plan, the frame has every record with its keys; the runs of a sweep also have the number of
+    their trial. Raises `ConfigError` if there is no such folder.
     """
     from importlib import import_module
 
@@ -49,11 +49,11 @@ def load(folder: str | Path) -> "pl.DataFrame":
 
 
 def load_curves(folder: str | Path) -> "pl.DataFrame":
-    """Return the learning curves of a folder's stored runs, one row per evaluation during training.
+    """Return the learning curves of a folder's stored runs, with one row per evaluation during training.
 
     Columns: `run_id` (as in `load`), `seed` and `step`; `loss`, `grad_norm` and `lr` of training; `valid_accuracy` and
     `valid_loss` over all slices, and again for each slice, with its name in brackets. A curve that is damaged or
-    missing is left out and named on standard error. Raises `ConfigError` where there is no such folder.
+    missing is left out and named on standard error. Raises `ConfigError` if there is no such folder.
     """
     from importlib import import_module
 
@@ -64,8 +64,8 @@ def load_curves(folder: str | Path) -> "pl.DataFrame":
 def load_model(path: str | Path, run: str | None = None) -> "tuple[LM, RunConfig]":
     """Return a trained model (on the CPU, in eval mode) and the config of its run.
 
-    `path` is a file of weights, or a run folder; in a run folder `run` is the id of the run. Imports torch. Raises
-    `ConfigError` where there are no such weights (`--save-weights` keeps them).
+    `path` is a file of weights, or a run folder, where `run` is the id of the run. Imports torch. Raises `ConfigError`
+    if these weights are not there (`--save-weights` keeps them).
     """
     from mclab.train.weights import load_model
 

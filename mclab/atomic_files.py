@@ -1,4 +1,4 @@
-"""Write files as a whole or not at all, and read files without the risk of waiting for ever on a pipe."""
+"""This module writes files as a whole or not at all, and reads files without the risk of waiting for ever on a pipe."""
 
 import errno
 import os
@@ -48,7 +48,7 @@ def require_file(path: Path) -> None:
 
 
 def read_whole(path: Path) -> bytes:
-    """The file's bytes. Raises as `require_file` does."""
+    """Return the file's bytes. Raises the errors of `require_file`."""
     require_file(path)
     return path.read_bytes()
 

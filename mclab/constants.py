@@ -1,7 +1,7 @@
-"""Constant tensors that depend only on shapes: `once` makes them once per device and keeps them.
+"""This module makes constant tensors that depend only on shapes: `once` makes each once per device and keeps it.
 
-Without this, a constant copied from the host in every training step would wait for the device each time and could not
-be part of a CUDA graph; a constant computed on the device would cost a kernel launch each time.
+Otherwise a constant copied from the host in every training step would wait for the device each time and could not be
+part of a CUDA graph; a constant computed on the device would cost a kernel launch each time.
 """
 
 from collections import OrderedDict
@@ -19,7 +19,7 @@ LARGEST, NUMBERS, TENSORS = 2**22, 2**25, 2**14
 
 
 class _Store:
-    """The kept tensors, by the function and the arguments that made them, and the number of their entries."""
+    """The kept tensors, by the function and the arguments that made them, and the number of their elements."""
 
     def __init__(self) -> None:
         self.tensors: OrderedDict[tuple[Any, ...], Tensor] = OrderedDict()
@@ -66,14 +66,20 @@ def once(make: Callable[P, Tensor]) -> Callable[P, Tensor]:
 
 
 def holdings() -> list[Tensor]:
-    """All tensors that are kept now. A captured CUDA graph reads these tensors at their addresses, so the code that
-    replays the graph must hold references to them."""
+    """Return all tensors that are kept now.
+
+    A captured CUDA graph reads these tensors at their addresses, so the code that replays the graph must hold
+    references to them.
+    """
     return list(_store.tensors.values())
 
 
 def _lasts(made: Tensor) -> bool:
-    """Whether the tensor `made` can be kept for later calls. It cannot if it is too large, if it was made during the
-    capture of a CUDA graph (whose memory belongs to the graph), or if torch only traces shapes."""
+    """Return whether the tensor `made` can be kept for later calls.
+
+    It cannot be kept if it is too large, if it was made during the capture of a CUDA graph (whose memory belongs to the
+    graph), or if torch only traces shapes.
+    """
     if type(made) is not Tensor or made.numel() > LARGEST:
         return False
     return not (made.is_cuda and torch.cuda.is_current_stream_capturing())
@@ -81,29 +87,29 @@ def _lasts(made: Tensor) -> bool:
 
 @once
 def integers(values: tuple[int, ...], device: torch.device) -> Tensor:
-    """[N] int64: the N numbers of `values`."""
+    """Return the N numbers of `values` as a tensor, [N] int64."""
     return torch.tensor(values, dtype=torch.int64, device=device)
 
 
 @once
 def counting(count: int, device: torch.device) -> Tensor:
-    """[count] int64: 0 to count - 1."""
+    """Return the numbers 0 to count - 1, [count] int64."""
     return torch.arange(count, device=device)
 
 
 @once
 def identity(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[size, size]: the identity."""
+    """Return the identity matrix, [size, size]."""
     return torch.eye(size, dtype=dtype, device=device)
 
 
 @once
 def ones(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A tensor of the given shape, filled with 1."""
+    """Return a tensor of the given shape, filled with 1."""
     return torch.ones(shape, dtype=dtype, device=device)
 
 
 @once
 def number(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[]: one number."""
+    """Return the number `value` as a tensor without axes."""
     return torch.tensor(value, dtype=dtype, device=device)

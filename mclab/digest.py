@@ -1,4 +1,4 @@
-"""SHA-256 checksums of content, to find out whether a file is damaged."""
+"""This module computes SHA-256 checksums of content, to find out whether a file is damaged."""
 
 import hashlib
 import json
@@ -11,10 +11,10 @@ CHANGED = f"does not match its checksum ({KEY}): something in it has changed sin
 
 
 def of_bytes(data: bytes) -> str:
-    """The SHA-256 of the bytes of a whole file, in hexadecimal."""
+    """Return the SHA-256 of the bytes of a whole file, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def of_values(values: Any) -> str:
-    """The SHA-256 of JSON values, in hexadecimal; layout and order of keys in the file make no difference."""
+    """Return the SHA-256 of JSON values, in hexadecimal; layout and order of keys in the file make no difference."""
     return of_bytes(json.dumps(values, sort_keys=True).encode())

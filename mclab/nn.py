@@ -1,4 +1,4 @@
-"""Memory Caching as an ordinary torch module with a cache, for use in any model (docs/library.md).
+"""This module offers Memory Caching as an ordinary torch module with a cache, for use in any model (docs/library.md).
 
 layer = mclab.nn.MemoryCaching(256, heads=4, memory="titans", aggregate="ssc")
 y = layer(x)                                 # [B, T, D] to [B, T, D], causal
@@ -134,7 +134,7 @@ class MemoryCaching(Module):
     def from_run(cls, model: "LM", run: "RunConfig", layer: int = 0) -> "MemoryCaching":
         """Copy layer `layer` (counted from 0) of a trained `model`; `model` and `run` are those of `mclab.load_model`.
 
-        The copy has its own weights and computes the same outputs as the layer of the model, bit for bit. Raises
+        The copy shares no weights with the model and computes the same outputs as the layer, bit for bit. Raises
         `ValueError` if there is no such layer, or its mixer is not a memory.
         """
         whole("layer", layer, 0, run.model.layers - 1)
@@ -165,7 +165,8 @@ class MemoryCaching(Module):
     def forward(self, x: Tensor, cache: Cache) -> tuple[Tensor, Cache]: ...
 
     def forward(self, x: Tensor, cache: Cache | None = None) -> Tensor | tuple[Tensor, Cache]:
-        """The outputs [B, T, D] for the inputs `x` [B, T, D]; with `cache`, also the cache after the last token of `x`.
+        """Return the outputs [B, T, D] for the inputs `x` [B, T, D]; with `cache`, also the cache after the last token
+        of `x`.
 
         With `cache`, the tokens of `x` continue the sequences that `cache` holds. The outputs of a whole sequence, of
         the sequence in pieces, and token by token are equal up to rounding. Raises `ValueError` if `x` has a wrong
@@ -184,7 +185,10 @@ class MemoryCaching(Module):
         return y.squeeze(0), replace(cache, past=past)
 
     def empty_cache(self, batch: int) -> Cache:
-        """The cache before the first token. Raises `ValueError` unless `batch` is a whole number of at least 1."""
+        """Return the cache before the first token.
+
+        Raises `ValueError` unless `batch` is a whole number of at least 1.
+        """
         whole("batch", batch, 1)
         return Cache(batch, self.key, HybridPast() if self._hybrid else MemoryPast())
 
@@ -206,7 +210,7 @@ class MemoryCaching(Module):
         initialise(self.mixer, [int(torch.randint(2**62, (), generator=generator, device=place))])
 
     def extra_repr(self) -> str:
-        """The main keys of the layer, without those that have no effect."""
+        """Return the main keys of the layer, without those that have no effect."""
         mixer = self._mixer.canonical()
         told = {"dim": self.config.dim, "heads": self.config.heads, "conv": self.config.conv}
         of_memory = [key for key in ("memory", "aggregate", "gate", "segment") if key not in mixer.inert]
@@ -223,8 +227,10 @@ class MemoryCaching(Module):
         return self._mixer.hybrid != "none"
 
     def _called(self, module: Module, *inputs: Any) -> Any:
-        """Call `module` on `inputs`. If the layer is in bf16 or fp16, the parameters of the memory and its gates are in
-        fp32 for the call, since the memory and the gates sum over whole sequences."""
+        """Call `module` on `inputs`, in fp32 if the layer is in bf16 or fp16.
+
+        For the call, the parameters of the memory and its gates are in fp32, since both sum over whole sequences.
+        """
         if next(self.mixer.parameters()).dtype.itemsize >= 4:
             return module(*inputs)
         wide = {name: value.float() for name, value in module.named_parameters() if "caching." in name}
@@ -252,8 +258,10 @@ def _refuse(unknown: Iterable[str]) -> None:
 
 
 def _checked(model: dict[str, Any]) -> ModelConfig:
-    """The checked config of a model with these keys. Raises `ConfigError` (a `ValueError`); each line begins with the
-    argument."""
+    """Return the checked config of a model with these keys.
+
+    Raises `ConfigError` (a `ValueError`), each line of which begins with the argument.
+    """
     try:
         return parse_run({"model": model}).model
     except ConfigError as error:

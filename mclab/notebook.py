@@ -1,4 +1,4 @@
-"""Run a grid from Python, for example in a notebook, and return a frame of results (`mclab.run`, docs/library.md)."""
+"""This module runs a grid from Python, for example in a notebook, and returns a frame of results (`mclab.run`)."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ def run(
     overrides: str | Sequence[str],
     quiet: bool,
 ) -> "pl.DataFrame":
-    """See `mclab.run`."""
+    """Run a grid and return the frame of its results. See `mclab.run`."""
     plan, content = _planned(grid, [overrides] if isinstance(overrides, str) else list(overrides))
     where = default_out(plan.name, smoke=False) if out is None else Path(out)
     try:
@@ -57,7 +57,7 @@ def _silent() -> Iterator[tuple[Callable[[Progress], None], Callable[[str], None
 
 
 def _planned(grid: str | Path | Mapping[str, Any], overrides: list[str]) -> tuple[Plan, bytes]:
-    """The plan, and the bytes of the grid as they are in a file or would be."""
+    """Return the plan of a grid, and the grid as the bytes of its file, or of the file that it would make."""
     if isinstance(grid, Path) or (isinstance(grid, str) and not _is_yaml(grid)):
         content = read(grid)
         return load_plan(grid, overrides, content=content), content
@@ -71,12 +71,12 @@ def _planned(grid: str | Path | Mapping[str, Any], overrides: list[str]) -> tupl
 
 
 def _is_yaml(text: str) -> bool:
-    """Whether a text is a grid and no path: it has several lines, or a key with its value."""
+    """Return whether `text` is a grid and not a path: it has several lines, or a key with its value."""
     return "\n" in text or ": " in text
 
 
 def _as_json(grid: Mapping[str, Any]) -> tuple[Any, bytes]:
-    """A mapping as JSON, which is YAML too: lists for tuples, texts for keys."""
+    """Return a mapping as JSON, which is YAML too: lists for tuples, texts for keys."""
     try:
         text = json.dumps(grid, indent=1, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -87,7 +87,9 @@ def _as_json(grid: Mapping[str, Any]) -> tuple[Any, bytes]:
 
 
 def _named(plan: Plan, content: bytes, overrides: Sequence[str]) -> Plan:
-    """The plan, with a hash of `content` and `overrides` in its name, so that a different grid gets a different folder
-    and the same grid continues in the folder that it has."""
+    """Return `plan` with a hash of `content` and `overrides` added to its name.
+
+    So a different grid gets a different folder, and the same grid continues in its folder.
+    """
     digest = sha256(b"\0".join([content, *(word.encode() for word in overrides)])).hexdigest()
     return replace(plan, name=f"{NAME}-{digest[:8]}")

@@ -1,4 +1,4 @@
-"""Remove passwords from text before it is written or printed.
+"""This module removes passwords from text before it is written or printed.
 
 A password may stand in an address (`postgresql://me:secret@host/db`, percent-encoded or not), in an address's query
 (`?password=secret`), and in settings (`PGPASSWORD=secret`, `"password": "secret"`).
@@ -34,16 +34,16 @@ def without_passwords(text: str) -> str:
 
 
 def _query(found: re.Match[str]) -> str:
-    """The query of an address without its password parameters, whose names may be percent-encoded."""
+    """Return the query of an address without its password parameters, whose names may be percent-encoded."""
     kept = [part for part in found[2].split("&") if not _NAME.fullmatch(unquote(part.partition("=")[0]))]
     return f"{found[1]}?{'&'.join(kept)}" if kept else found[1]
 
 
 def without_password(word: str) -> str:
-    """As `without_passwords`, for one word of a command line, which may be an address as a whole."""
+    """Return one word of a command line without passwords; the word may be an address as a whole."""
     return without_passwords(_WORD.sub(r"\1@", word))
 
 
 def command_line(words: Sequence[str]) -> str:
-    """A command as a shell reads it, without passwords."""
+    """Return a command as a shell reads it, without passwords."""
     return shlex.join(map(without_password, words))

@@ -1,4 +1,4 @@
-"""Make text safe to show: characters that a terminal or a page would act on, or would hide, are written as escapes.
+"""This module makes text safe to show: it escapes characters that a terminal or a page would act on, or would hide.
 
 Control characters move the cursor and change titles and colours; direction marks and zero-width characters make one
 text look like another (Unicode TR 36 and 39). Data files (csv, parquet, JSON) keep these characters unchanged.
@@ -23,7 +23,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""As `printable`, but line ends are written as `\n` too, so that the result is always one line."""
+    r"""Return `printable(text)` with line ends written as `\n` too, so that it is always one line."""
     return printable(text).replace("\n", r"\n")
 
 

@@ -10,17 +10,17 @@ from torch import Tensor
 
 
 def softmax(logits: Tensor, visible: Tensor) -> Tensor:
-    """gamma = softmax over the visible columns, zero elsewhere; each row sums to 1 (MC section 3.1)."""
+    """Return gamma = softmax over the visible columns, zero elsewhere; each row sums to 1 (MC section 3.1)."""
     return logits.masked_fill(~visible, -torch.inf).softmax(-1)
 
 
 def sigmoid(logits: Tensor, visible: Tensor) -> Tensor:
-    """gamma = sigmoid of each visible logit alone, zero elsewhere."""
+    """Return gamma = sigmoid of each visible logit separately, zero elsewhere."""
     return logits.sigmoid().masked_fill(~visible, 0.0)
 
 
 def identity(logits: Tensor, visible: Tensor) -> Tensor:
-    """gamma = the visible logit itself, of either sign and any size; zero elsewhere."""
+    """Return gamma = each visible logit itself, of either sign and any size; zero elsewhere."""
     return logits.masked_fill(~visible, 0.0)
 
 

@@ -1,8 +1,8 @@
-"""Decoding: run a caching layer token by token, from the state after the earlier tokens (docs/equations.md#caching).
+"""Run a caching layer token by token, from the state after the earlier tokens (docs/equations.md#caching).
 
-This uses the memory's own `step` and `read`, which define the memory, and the layer's own gate, aggregation and routes.
-A token costs one write and the reads that its aggregation needs, however long the sequence is. Shapes as in
-caching/layer.py; the n columns are the kept memories, oldest first, and then the online memory.
+This uses the memory's `step` and `read`, which define the memory, and the layer's gate, aggregation and routes. A token
+costs one write and the reads that its aggregation needs, however long the sequence is. Shapes as in caching/layer.py;
+the n columns are the kept memories, oldest first, and then the online memory.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Inputs(NamedTuple):
 
 
 def advance(layer: CachingLayer, inputs: Inputs, rotary: bool, past: DecodingState) -> tuple[Tensor, DecodingState]:
-    """The outputs [1, B, T, D] of `layer` for tokens that follow `past`, and the decoding state after them.
+    """Return the outputs [1, B, T, D] of `layer` for tokens that follow `past`, and the decoding state after them.
 
     The layer reads the first tokens of a sequence at once, as a whole sequence; it reads later tokens one by one.
     """
@@ -64,9 +64,9 @@ class _Piece:
         self.start = start
 
     def run(self, past: DecodingState, read: bool) -> tuple[Tensor, DecodingState]:
-        """Write the tokens that `past` does not hold yet; return the outputs [1, B, T, D] and the new state.
+        """Write the tokens that are not in `past` yet; return the outputs [1, B, T, D] and the new state.
 
-        With `read=False` no output is computed, and the input x is returned in its place.
+        With `read=False` no output is computed, and the input x is returned instead.
         """
         now = self._with_states(past, lambda state: self.memory.resumed(state, self.initial))
         outputs = []
@@ -81,7 +81,8 @@ class _Piece:
         return self.layer._unfold(y_GTV if skipped is None else y_GTV + skipped, 1), left
 
     def side_by_side(self, past: DecodingState) -> DecodingState:
-        """Write all segments but the last at once, if segments are equal and restart; else return `past` unchanged.
+        """Write all segments except the last at once, if segments are equally long and restart; else return `past`
+        unchanged.
 
         Segments that restart do not depend on each other.
         """
@@ -109,7 +110,7 @@ class _Piece:
         return Writer(block, 0, self.memory.begin(state), total)
 
     def _opened(self, now: DecodingState) -> DecodingState:
-        """`now` with an open segment that is not full: a full segment is kept, and the next segment begins."""
+        """Return `now` after a full segment, if any, was kept and the next segment was opened."""
         if not now.writers:
             return replace(now, writers=(self._writer(0, self.initial),))
         online = now.writers[-1]
@@ -120,7 +121,7 @@ class _Piece:
         first = block - (block & -block) if log else now.block
         kept = self._kept(now, next(each for each in now.writers if each.first == first), block)
         # A bucket of 2^l segments starts at i 2^l with an even i (caching/segment.py). So a bucket that starts at f
-        # holds at most half as many segments as the lowest binary digit of f is worth.
+        # has at most half as many segments as the value of the lowest binary digit 1 of f.
         growing = tuple(
             each
             for each in now.writers
@@ -132,7 +133,7 @@ class _Piece:
         return DecodingState(now.tokens, block, (*growing, begun), kept)
 
     def _kept(self, now: DecodingState, writer: Writer, block: int) -> KeptMemories:
-        """The kept memories and the memory of `writer`, which ends before segment `block`.
+        """Return the kept memories together with the memory of `writer`, which ends before segment `block`.
 
         With log segments this memory replaces the smaller buckets that it contains.
         """
@@ -150,7 +151,7 @@ class _Piece:
         return total * factor
 
     def _written(self, now: DecodingState, t: int) -> DecodingState:
-        """`now` after token t of the piece is written into every open memory."""
+        """Return `now` after token t of the piece is written into every open memory."""
         token, writers = self.tokens.at(t), []
         for each in now.writers:
             state = None if each.state is None else self.memory.step(each.state, token)
@@ -159,7 +160,7 @@ class _Piece:
         return replace(now, tokens=now.tokens + 1, writers=tuple(writers))
 
     def _read(self, now: DecodingState, t: int) -> Tensor:
-        """Token t's output, [G, 1, V]."""
+        """Return token t's output, [G, 1, V]."""
         online, rows, depth = now.writers[-1], now.kept.rows, len(self.initial.weights)
         assert online.state is not None
         seen = TokenRead(self.memory, rows[:depth], online.state)
@@ -184,7 +185,7 @@ class _Piece:
         return AGGREGATES[mixer.aggregate](seen, self.q[:, t : t + 1], gated)
 
     def _scores(self, pools_NGK: Tensor | None, online: Writer, t: int) -> Tensor | None:
-        """The context scores of token t, [G, 1, n]; None where the layer needs no scores."""
+        """Return the context scores of token t, [G, 1, n]; `None` if the layer needs no scores."""
         if self.u is None or online.total is None:
             return None
         own_1GK = self._pool(online.total, online.tokens).unsqueeze(0)
@@ -196,7 +197,7 @@ class _Piece:
 
 
 class _Slots(NamedTuple):
-    """The input gate's slot of each column, in the form of `caching.gate.Slots`."""
+    """The input gate's slot of each column, as an object with the interface of `caching.gate.Slots`."""
 
     columns: Tensor
 
@@ -205,13 +206,13 @@ class _Slots(NamedTuple):
 
 
 def _segments(x: Tensor, count: int, tokens: int) -> Tensor:
-    """From x [G, T, ...] to its first `count` segments, [N*G, S, ...]; segments vary slowest, heads fastest."""
+    """Return the first `count` segments of x [G, T, ...] as [N*G, S, ...]; segments vary slowest, heads fastest."""
     each: Tensor = x[:, : count * tokens].unflatten(1, (count, tokens))
     return each.transpose(0, 1).flatten(0, 1)
 
 
 def _end(mixer: MemoryMixer, block: int) -> float:
-    """The position of the first token after segment `block`."""
+    """Return the position of the first token after segment `block`."""
     if mixer.aggregate == "none":
         return float("inf")
     if mixer.segmentation != "listed":

@@ -1,7 +1,7 @@
-"""Decoding: read the memories that one token sees, with the interface of a written sequence (`memories.base.Written`).
+"""Read the memories that one token sees, with the interface of a written sequence (`memories.base.Written`).
 
-Every read calls the memory's own `read`, for many states at once. Shapes: N kept memories, G sequences and heads
-folded, J columns that a token chose; the last of them is the online memory.
+Every read calls the memory's `read`, for many states at once. Shapes: N kept memories, G sequences and heads folded, J
+columns that a token chose; the last of them is the online memory.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class TokenRead:
 
     memory: Memory
     kept: tuple[Tensor, ...]
-    """The kept memories' matrices, [N, G, O, I] for each layer."""
+    """The matrices of the kept memories: for each layer [N, G, O, I]."""
     online: State
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
@@ -31,7 +31,8 @@ class TokenRead:
         own_GV, chosen = self.memory.read(self.online, q_GTK[:, 0]), columns_GTJ[:, 0, :-1].T
         if not len(chosen):
             return _summed(own_GV, None, weights_GTJ)
-        # A token that chose fewer memories names its own column again, with weight zero: any valid index will do.
+        # If a token chose fewer than k memories, its own column is repeated with weight zero; any valid index will do
+        # for it.
         place, each = chosen.clamp(max=len(self.kept[0]) - 1), torch.arange(len(own_GV), device=chosen.device)
         return _summed(own_GV, self._reads(tuple(w[place, each] for w in self.kept), q_GTK), weights_GTJ)
 
@@ -42,7 +43,7 @@ class TokenRead:
         return self.memory.read(mixed, q_GTK[:, 0]).unsqueeze(1)
 
     def _reads(self, kept: tuple[Tensor, ...], q_GTK: Tensor) -> Tensor | None:
-        """The output of each memory in `kept` for the one query, [N, G, V]; None where there is none."""
+        """Return the output of each memory in `kept` for the one query, [N, G, V]; `None` if there is none."""
         if not kept:
             return None
         count = len(kept[0])

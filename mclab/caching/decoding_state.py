@@ -1,7 +1,7 @@
-"""The state of a caching layer between two tokens of a sequence: the open memories and the kept ones.
+"""The state of a caching layer between two tokens of a sequence: the memories that are written, and the kept ones.
 
-`DecodingState` is the whole state. A `Writer` is one memory that is still written; `KeptMemories` no longer change.
-The names of the fields are the names under which a cache is stored (models/cache.py).
+`DecodingState` is the whole state. A `Writer` is one memory that is still written; `KeptMemories` no longer change. The
+names of the fields are those under which a cache is stored (models/cache.py).
 
 Shapes: N memories, G sequences and heads folded, K key width; a matrix is [G, O, I].
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mclab.memories.base import State
 
-#: A full buffer is replaced by one with twice as many rows, and at least this many.
+#: The smallest number of rows of a buffer. A full buffer is replaced by one with twice as many rows.
 FIRST_ROWS = 4
 
 
@@ -29,9 +29,9 @@ class _Buffer:
 class KeptMemories:
     """The kept memories, oldest first: memory n is row n of every tensor.
 
-    Methods that add or drop a memory return a new `KeptMemories`. It shares the storage of the rows that it has in
-    common with the old one, so that the cost of a token does not grow with the number of kept memories. Where a
-    gradient is wanted, everything is copied instead.
+    Methods that add or drop a memory return a new `KeptMemories`, which shares the storage of common rows with the old
+    one. So the cost of a token does not grow with the number of kept memories. If a gradient is wanted, everything is
+    copied instead.
     """
 
     buffer: _Buffer | None = None
@@ -43,7 +43,7 @@ class KeptMemories:
         return tuple(each[: self.count] for each in self.buffer.tensors) if self.buffer else ()
 
     def added(self, *rows: Tensor) -> "KeptMemories":
-        """These memories and one more, whose row in each tensor is given in `rows`."""
+        """Return these memories and one more, whose row in each tensor is given in `rows`."""
         if self.buffer is None:
             return KeptMemories(_Buffer(tuple(row.unsqueeze(0) for row in rows), 1), 1)
         held = self.buffer.tensors
@@ -58,23 +58,26 @@ class KeptMemories:
         return KeptMemories(buffer, self.count + 1)
 
     def last(self, count: int) -> "KeptMemories":
-        """The newest `count` memories, copied, so that the others can be freed; `self` where there are no more."""
+        """Return a copy of the newest `count` memories, so that older ones can be freed; `self` if none is older."""
         if count >= self.count:
             return self
         return KeptMemories.of(*(each[self.count - count :].clone() for each in self.rows)) if count else KeptMemories()
 
     def without_last(self, count: int) -> "KeptMemories":
-        """All memories but the newest `count`."""
+        """Return all memories except the newest `count`."""
         left = max(0, self.count - count)
         return KeptMemories(self.buffer, left) if left else KeptMemories()
 
     @staticmethod
     def of(*tensors: Tensor) -> "KeptMemories":
-        """Make kept memories of `tensors`, which have one row for each memory."""
+        """Return kept memories made of `tensors`, which have one row for each memory."""
         return KeptMemories(_Buffer(tensors, len(tensors[0])), len(tensors[0]))
 
     def _ours(self, buffer: _Buffer) -> bool:
-        """Whether the next row of `buffer` is free and may be written (inference tensors only in inference mode)."""
+        """Return whether the next row of `buffer` is free and may be written.
+
+        Inference tensors may be written only in inference mode.
+        """
         first = buffer.tensors[0]
         writable = not first.is_inference() or torch.is_inference_mode_enabled()
         return writable and buffer.used == self.count < len(first)
@@ -92,26 +95,29 @@ class Writer:
     """A memory that is being written."""
 
     first: int
-    """The first segment that is written into it."""
+    """The first segment that is written into this memory."""
     tokens: int
-    """How many tokens it holds."""
+    """The number of tokens written into it so far."""
     state: State | None
-    """None for a bucket that only sums what is pooled, because it is not written as a separate memory."""
+    """The state; `None` for a bucket that only sums what is pooled, because it is not written as a separate memory."""
     total: Tensor | None
-    """[G, K]: the sum of the keys or inputs that are pooled; None where there are no scores."""
+    """[G, K]: the sum of the keys or inputs that are pooled; `None` if there are no scores."""
 
 
 @dataclass(frozen=True)
 class DecodingState:
-    """The state of a sequence from which its next token continues. It is never changed in place.
+    """The state of a sequence, from which its next token continues. It is never changed in place.
 
-    Between two calls of `decoding.advance` its memory states have the form that `Memory.carried` gives them.
+    Between two calls of `decoding.advance` its memory states have the form that `Memory.carried` returns.
     """
 
     tokens: int = 0
     block: int = 0
-    """The number of the open segment."""
+    """The number of the segment that is being written."""
     writers: tuple[Writer, ...] = ()
-    """The online memory comes last; before it come open buckets for later segments (`segmentation: log`)."""
+    """The memories that are being written; the last is the online memory.
+
+    With `segmentation: log`, buckets for later segments come before it.
+    """
     kept: KeptMemories = field(default_factory=KeptMemories)
-    """For each kept memory its matrices, its slot for the input gate and, where there are scores, its pool."""
+    """For each kept memory its matrices, its slot for the input gate and, if there are scores, its pool."""

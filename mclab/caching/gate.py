@@ -1,8 +1,8 @@
-"""How much a token reads from each memory it sees: context scores and the gate's logits (docs/equations.md#gate).
+"""Compute how much a token reads from each memory: context scores and the gate's logits (docs/equations.md#gate).
 
 A gate gives logits [G, T, N] over the N columns of caching/segment.py. The softmax, or another function of
-caching/activation.py, turns the logits of the memories that are visible, or that SSC selected, into weights. Shapes:
-G = R*B*H folded, T time padded to full blocks, N columns, H heads, K key width.
+caching/activation.py, turns the logits of the memories that are visible, or that SSC selected, into weights. Shapes: G
+= R*B*H folded, T time padded to full blocks, N columns, H heads, K key width.
 """
 
 import math
@@ -21,10 +21,10 @@ from mclab.replicas.parameters import Normal, parameter
 
 
 def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: str, scale: float) -> Tensor:
-    """Context scores r_t^(i) = scale * <u_t, pool_i> (MC eqs. 10, 16): [G, T, N].
+    """Return the context scores r_t^(i) = scale * <u_t, pool_i> (MC eqs. 10, 16): [G, T, N].
 
     In t's own column the pool is over the tokens of t's segment up to and including t. `pooled_GTK` are the keys or the
-    layer's inputs. Columns after t's own hold numbers without meaning: mask them.
+    layer's inputs. Values in columns after t's own have no meaning: mask them.
     """
     S, kind = segments.segment, (u_GTK.dtype, u_GTK.device)
     own_TN, factors_TN = segments.own(u_GTK.device), _factors(segments, pool, scale, *kind)
@@ -39,7 +39,7 @@ def context_scores(u_GTK: Tensor, pooled_GTK: Tensor, segments: Segments, pool: 
 
 @once
 def _earlier_of_run(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, N]: 1 for the blocks before t's own block that t's online memory holds, else 0."""
+    """Return [T, N]: 1 for the blocks before t's block that t's online memory holds, else 0."""
     run_N, block_N = segments.run_of_block(device), counting(segments.count, device)
     earlier_NN = (run_N[:, None] == run_N) & (block_N[:, None] > block_N)
     return earlier_NN.to(dtype).unsqueeze(1).expand(-1, segments.segment, -1).flatten(0, 1)
@@ -47,13 +47,13 @@ def _earlier_of_run(segments: Segments, dtype: torch.dtype, device: torch.device
 
 @once
 def _held(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[N, kept]: 1 where a kept memory holds a block, else 0."""
+    """Return [N, kept]: 1 if a kept memory holds a block, else 0."""
     return segments.holds(True, device).to(dtype).T.contiguous()
 
 
 @once
 def _factors(segments: Segments, pool: str, scale: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, columns]: the factors that turn products of u with sums of keys into scores.
+    """Return [T, columns]: the factors that turn products of u with sums of keys into scores.
 
     In t's own column the sum is over the tokens of its run up to t. In the other columns it is over the blocks of a
     kept memory; these blocks are full, because only the last block may be short and it is never read as a kept memory.
@@ -66,19 +66,19 @@ def _factors(segments: Segments, pool: str, scale: float, dtype: torch.dtype, de
 
 
 def default_scale(pool: str, pool_of: str, width: int) -> float:
-    """The scale of the context score where `model.mixer.scale` is null (docs/equations.md#context-score).
+    """Return the scale of the context score if `model.mixer.scale` is null (docs/equations.md#context-score).
 
-    The mean of n random unit keys has a length of about 1 / sqrt(n), hence sqrt(K). Inputs are normed to length
-    sqrt(K) already.
+    The mean of n random unit keys has a length of about 1 / sqrt(n), hence sqrt(K). Inputs are normed to length sqrt(K)
+    already.
     """
     return math.sqrt(width) if (pool, pool_of) == ("mean", "keys") else 1.0
 
 
 class Slots(Protocol):
-    """The part of `Segments` that an input gate needs."""
+    """The method of `Segments` that an input gate needs."""
 
     def slots(self, device: torch.device) -> Tensor:
-        """[columns]: the slot of each column."""
+        """Return [columns]: the slot of each column."""
 
 
 class ContextGate(nn.Module):
@@ -91,8 +91,10 @@ class ContextGate(nn.Module):
 
 
 class InputGate(nn.Module):
-    """Logits are W_gamma x_t, one for each slot: they depend on a memory's position, not on its content
-    (docs/equations.md#input-gate)."""
+    """Logits are W_gamma x_t, one for each slot: they depend on a memory's position, not on its content.
+
+    See docs/equations.md#input-gate.
+    """
 
     needs_scores = False
 

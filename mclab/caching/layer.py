@@ -1,6 +1,6 @@
 """The caching layer: it maps queries, keys and values to one output for each token, and composes the axes.
 
-Its steps, in the order of `CachingLayer._read`: cut the sequence into segments, gate, write the memory, aggregate.
+Its steps, in the order of `CachingLayer._read`, are: cut the sequence into segments, gate, write the memory, aggregate.
 
 Shapes: R replicas, B batch, T time, D model width, H heads, K = V = D / H, G = R*B*H folded, N segments.
 
@@ -31,24 +31,26 @@ from mclab.replicas.layers import autocast, rotate, widened
 
 
 class AfterTraining(NamedTuple):
-    """A cache for a model that was trained without one (caching/post_training.py)."""
+    """The cache of a model that was trained without one (caching/post_training.py)."""
 
     segment: int
-    """Tokens between kept states."""
+    """The number of tokens between two kept states."""
     window: int
-    """How many kept states are averaged with the online one."""
+    """The number of kept states that are averaged with the online one."""
     mix: str
-    """What is averaged: the `outputs` of these states, or the `memories` themselves, which are then read once."""
+    """The kind of the average: of the `outputs` of these states, or of the `memories`, which are then read once."""
 
 
 class CachingLayer(nn.Module):
-    """A memory that is cached as the keys of `mixer` say. `length` is the training length, which sizes the input gate
-    and bounds the chunk."""
+    """A memory that is cached as the keys of `mixer` say.
+
+    `length` is the training length, which sets the size of the input gate and limits the chunk.
+    """
 
     def __init__(self, replicas: int, width: int, heads: int, length: int, mixer: MemoryMixer) -> None:
         super().__init__()
         self.mixer, self.heads = mixer, heads
-        #: Set while a model that was trained without a cache is read with one; else None.
+        #: Set while a model that was trained without a cache is read with one; otherwise `None`.
         self.post_training: AfterTraining | None = None
         self.memory = MEMORIES[mixer.memory](replicas, width, heads, mixer.fitted(length))
         gate = mixer.read_gate
@@ -58,13 +60,13 @@ class CachingLayer(nn.Module):
         else:
             self.gate = InputGate(replicas, width, heads, slots) if gate == "input" else GATES[gate]()
         self.aggregate = OwnAggregate(replicas, width, heads, mixer) if "aggregate" in mixer.own else None
-        # Where the scores get no gradient, W_u would get none: then ssc scores with the query instead of x W_u.
+        # If the scores get no gradient, W_u would get none either: then ssc scores with the query instead of x W_u.
         scored = self.gate.needs_scores or mixer.aggregate == "ssc"
         connector = mixer.connector if mixer.trained_scores and scored else "shared"
         self.connector = CONNECTORS[connector](replicas, width)
-        #: What a training step sets for the routes of ssc (train/routing.py); None in evaluation.
+        #: The settings of a training step for the routes of ssc (train/routing.py); `None` in evaluation.
         self.route_step: RouteStep | None = None
-        #: While weights are recorded: wraps a written sequence to record its reads (caching/record_weights.py).
+        #: Set while weights are recorded: it wraps a written sequence to record its reads (caching/record_weights.py).
         self.recorder: Callable[[Written, GateOutput], Written] | None = None
 
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
@@ -80,7 +82,7 @@ class CachingLayer(nn.Module):
     def _read(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool, low: bool = False) -> Tensor:
         mixer, T = self.mixer, x.shape[2]
         segments = self._segments(T)
-        if segments.padding:  # F.pad copies even where it adds nothing
+        if segments.padding:  # F.pad copies even if it adds nothing
             x, q, k, v = (F.pad(z, (0, 0, 0, segments.padding)) for z in (x, q, k, v))
         q_GTK, k_GTK, v_GTV = (self._fold(z) for z in (q, k, v))
         pooled_GTK = k_GTK  # before the rotary embedding (docs/equations.md#context-score)
@@ -104,7 +106,7 @@ class CachingLayer(nn.Module):
         return self._unfold(y_GTV, x.shape[0])[:, :, :T]
 
     def _aggregated(self, written: Written, q_GTK: Tensor, gated: GateOutput, segments: Segments) -> Tensor:
-        """[G, T, V]: the output of each token, from the memories that it sees."""
+        """Return [G, T, V]: the output of each token, from the memories that it sees."""
         if self.recorder is not None and self.aggregate is None:
             written = self.recorder(written, gated)
         if self.post_training is not None:
@@ -118,7 +120,7 @@ class CachingLayer(nn.Module):
         return y_GTV
 
     def _equal_weights(self, segments: Segments, q_GTK: Tensor) -> Tensor:
-        """Equal weights [G, T, N] on the last `window` kept states and the online memory."""
+        """Return equal weights [G, T, N] on the last `window` kept states and the online memory."""
         assert self.post_training is not None
         block = segments.own_column(q_GTK.device)[:, None]
         column = counting(segments.columns, q_GTK.device)
@@ -134,14 +136,14 @@ class CachingLayer(nn.Module):
         return segments_of(self.mixer, length)
 
     def _compared(self, x: Tensor, q: Tensor, k_GTK: Tensor) -> tuple[Tensor, Tensor, float]:
-        """The inputs of the context scores: u [G, T, K], the vectors to pool [G, T, K], and the scale."""
+        """Return the inputs of the context scores: u [G, T, K], the vectors to pool [G, T, K], and the scale."""
         u_GTK, scale = self._fold(self.connector(x, q)), self.mixer.scale
         if scale is None:
             scale = default_scale(self.mixer.pool, self.mixer.pool_of, u_GTK.shape[-1])
         return u_GTK, k_GTK if self.mixer.pool_of == "keys" else self._fold(x), scale
 
     def _kernel_gate(self, x: Tensor, q: Tensor, k_GTK: Tensor, segments: Segments) -> Gate:
-        """The inputs of a kernel that makes the weights gamma itself (kernels/linear/flash_grm.py)."""
+        """Return the inputs of a kernel that makes the weights gamma itself (kernels/linear/flash_grm.py)."""
         if self.mixer.read_gate == "context":
             u_GTK, pooled_GTK, scale = self._compared(x, q, k_GTK)
             return Gate(u_GTK, pooled_GTK, scale, self.mixer.pool == "mean")

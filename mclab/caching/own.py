@@ -1,7 +1,7 @@
 """Gates and aggregations of the user's own: functions or modules that are called with the arguments that they name.
 
-They see one replica: B sequences with H heads. docs/extending.md lists the arguments that they may name. Shapes:
-G = R*B*H folded, T time, N columns as in caching/segment.py; a token's own column is its online memory.
+They get one replica: B sequences with H heads. docs/extending.md lists the arguments that they may name. Shapes: G =
+R*B*H folded, T time, N columns as in caching/segment.py; a token's own column is its online memory.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,11 @@ from mclab.replicas.stacked import stacked
 
 
 def ages(segments: Segments, device: torch.device) -> Tensor:
-    """[T, N]: how many segments before t's segment each memory ends (1 where it ends with the segment before); 0 for
-    the online memory and for memories that do not end before t's segment."""
+    """Return [T, N]: how many segments before t's segment each memory ends.
+
+    It is 1 if the memory ends with the segment before; 0 for the online memory and for memories that do not end before
+    t's segment.
+    """
     run_N = segments.run_of_block(device)
     run_T = run_N.unsqueeze(1).expand(-1, segments.segment).flatten()
     last_n = run_N[integers(tuple(end - 1 for _, end in segments.spans), device).long()]
@@ -45,10 +48,10 @@ class _Called(nn.Module):
         self.names = only_named(self.part.template, KINDS[self.axis].called)
 
     def _call(self, given: Mapping[str, Tensor | None], by_head: tuple[str, ...], by_row: tuple[str, ...]) -> Tensor:
-        """The results of the part for all replicas, [G, ...].
+        """Return the results of the part for all replicas, [G, ...].
 
-        The part gets the values of `given` that it names, cut to one replica: a value `by_head` from [G, ...] to
-        [B, H, ...], a value `by_row` from [R, B, ...] to [B, ...]; all other values as they are.
+        The part gets the values of `given` that it names, cut to one replica: a value in `by_head` from [G, ...] to [B,
+        H, ...], a value in `by_row` from [R, B, ...] to [B, ...]. All other values are passed unchanged.
         """
 
         def of(name: str, replica: int) -> Tensor | None:
@@ -65,7 +68,7 @@ class _Called(nn.Module):
 
 
 class OwnGate(_Called):
-    """A user's gate: logits [G, T, N] from the arguments that it names.
+    """A user's gate, which returns logits [G, T, N] from the arguments that it names.
 
     It may name the context scores, the layer's input, the ages, and the mask of visible memories.
     """
@@ -74,7 +77,7 @@ class OwnGate(_Called):
 
     @property
     def needs_scores(self) -> bool:
-        """Whether the gate names the context scores."""
+        """True if the gate names the context scores among its arguments."""
         return "scores" in self.names
 
     def forward(self, x_RBTD: Tensor, scores_GTN: Tensor | None, segments: Segments) -> Tensor:
@@ -82,19 +85,22 @@ class OwnGate(_Called):
         return self.logits(x_RBTD, scores_GTN, ages(segments, device), segments.visible(device))
 
     def logits(self, x_RBTD: Tensor, scores_GTN: Tensor | None, age_TN: Tensor, visible_TN: Tensor) -> Tensor:
-        """Logits [G, T, N] of some tokens, given the age of each memory and which memories they see."""
+        """Return logits [G, T, N] of some tokens, given the age of each memory and which memories the tokens see."""
         given = {"x": x_RBTD, "scores": scores_GTN, "age": age_TN, "visible": visible_TN}
         logits = self._call(given, by_head=("scores",), by_row=("x",))
         return logits.expand(-1, *age_TN.shape)
 
 
 class OwnAggregate(_Called):
-    """A user's aggregation: one output for each token, from its reads of all memories and the gate's weights."""
+    """A user's aggregation: it returns one output per token, from its reads of all memories and the weights."""
 
     axis = "aggregate"
 
     def forward(self, written: Written, q_GTK: Tensor, gated: GateOutput, age_TN: Tensor) -> Tensor:
-        """[G, T, V]: read the memories one after the other, one read for each column, and aggregate the reads."""
+        """Return the aggregated reads of the memories, [G, T, V].
+
+        The memories are read one after the other, one per column.
+        """
         visible_TN = gated.visible_TN
         weights = self.weights(q_GTK, gated)
         column = counting(visible_TN.shape[1], q_GTK.device)
@@ -104,20 +110,20 @@ class OwnAggregate(_Called):
 
     @staticmethod
     def weights(q_GTK: Tensor, gated: GateOutput) -> Tensor:
-        """gamma [G, T, N]; without a gate 1 for every visible memory and 0 for the others."""
+        """Return gamma [G, T, N]; without a gate 1 for every visible memory and 0 elsewhere."""
         found = gated.weights()
         return gated.visible_TN.to(q_GTK.dtype).expand(len(q_GTK), -1, -1) if found is None else found
 
     def output(
         self, reads_GTNV: Tensor, weights_GTN: Tensor, q_GTK: Tensor, age_TN: Tensor, visible_TN: Tensor
     ) -> Tensor:
-        """[G, T, V]: the outputs of some tokens."""
+        """Return [G, T, V]: the outputs of some tokens."""
         given = {"reads": reads_GTNV, "weights": weights_GTN, "q": q_GTK, "age": age_TN, "visible": visible_TN}
         return self._call(given, by_head=("reads", "weights", "q"), by_row=())
 
 
 class Unread:
-    """A stand-in for a written sequence that reads nothing: it lets weights be recorded without a read."""
+    """A stand-in for a written sequence that reads nothing, so that weights can be recorded without a read."""
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
         return q_GTK

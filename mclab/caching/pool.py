@@ -1,6 +1,6 @@
-"""Pools: from the keys or inputs of a segment to one vector for its context score (docs/equations.md#pool).
+"""Pool the keys or inputs of a segment into one vector for its context score (docs/equations.md#pool).
 
-A pool is the sum of the vectors times a factor that depends on their number alone. So a score is the product of u with
+A pool is the sum of the vectors times a factor that depends only on their number. So a score is the product of u with
 the sum, times this factor. Shapes: T time padded to full segments, N segments.
 """
 
@@ -10,12 +10,12 @@ from torch import Tensor
 
 
 def mean(counts: Tensor) -> Tensor:
-    """The factor of the mean: 1 / count."""
+    """Return the factor of the mean: 1 / count."""
     return 1 / counts
 
 
 def total(counts: Tensor) -> Tensor:
-    """The factor of the sum (the paper's eq. 16): 1."""
+    """Return the factor of the sum (the paper's eq. 16): 1."""
     return counts.new_ones(counts.shape)
 
 

@@ -1,7 +1,7 @@
-"""Caching after training: a model trained without a cache is read with one (docs/equations.md#after-training).
+"""Caching after training: a model that was trained without a cache is read with one (docs/equations.md#after-training).
 
-Every `segment` tokens a state is kept while the online memory runs on; a token reads the plain average over the last
-`window` kept states and the online one. Nothing is learned.
+After every `segment` tokens a state is kept, while the online memory is written further. A token reads the unweighted
+average over the last `window` kept states and the online one. Nothing is learned.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ __all__ = ["AfterTraining", "post_training"]
 
 @contextmanager
 def post_training(model: nn.Module, after: AfterTraining) -> Iterator[None]:
-    """Within the block every caching layer of `model`, which was trained with `aggregate: none`, reads a cache."""
+    """Within the block, every caching layer of `model`, which was trained with `aggregate: none`, reads a cache."""
     layers = [module for module in model.modules() if isinstance(module, CachingLayer)]
     assert all(layer.mixer.aggregate == "none" for layer in layers)
     try:

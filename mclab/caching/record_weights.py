@@ -21,17 +21,18 @@ class Recorded(NamedTuple):
     """The weights of one layer in one forward pass."""
 
     layer: int
-    """The index of the layer among the model's caching layers; 0 is the one nearest to the input."""
+    """The index of the layer among the model's caching layers, counted from the input."""
     heads: int
-    """H; the heads of one sequence follow each other in G."""
+    """H, the number of heads. The heads of one sequence are adjacent in G."""
     weights: Tensor
     """[G, T, N], detached. T is padded to full segments. Columns are those of caching/segment.py: constant segments in
-    order, or all buckets and then the online memory. Zero where nothing was read."""
+    order, or all buckets and then the online memory. The weight is zero if nothing was read.
+    """
 
 
 @contextmanager
 def recording(model: nn.Module) -> Iterator[list[Recorded]]:
-    """Within the block every forward pass of `model` adds one `Recorded` for each caching layer, in their order.
+    """Within the block, every forward pass of `model` appends one `Recorded` for each caching layer, in their order.
 
     With a softmax every row sums to 1, with other activations it does not; without a gate every memory that is read has
     weight 1. With `soup` these are the weights of the mixed matrices. With `ssc` they are zero outside the selection.

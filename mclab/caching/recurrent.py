@@ -1,9 +1,9 @@
 """Memory Caching by its definition: one token at a time, with a separate tensor for every kept memory.
 
 Everything fast in this package is tested against these loops, outputs and gradients, in fp64. The loops are slow on
-purpose. Every value of an axis is compared by name: a name that is not known here raises an error and is never
-treated as another one. A part of the user's own is its own definition: it is called for one token at a time.
-Shapes as in caching/layer.py; a state is a tuple of matrices [G, V, K].
+purpose. Every value of an axis is compared by name: an unknown name raises an error and is never treated as another
+value. A part of the user's own is its own definition: it is called for one token at a time. Shapes as in
+caching/layer.py; a state is a tuple of matrices [G, V, K].
 
 See docs/equations.md#caching.
 """
@@ -28,7 +28,10 @@ Span = tuple[int, int]
 
 
 def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
-    """What `layer(x, q, k, v, rotary)` has to return, by definition. All tensors and the result are [R, B, T, D]."""
+    """Return the output of `layer(x, q, k, v, rotary)` as it is defined.
+
+    All tensors and the result are [R, B, T, D].
+    """
     q_GTK, k_GTK, v_GTV = (_heads(z, layer.heads) for z in (q, k, v))
     u_GTK = _heads(layer.connector(x, q), layer.heads)
     pooled_GTK = _pooled(layer, x, k_GTK)
@@ -70,7 +73,7 @@ def recurrent(layer: CachingLayer, x: Tensor, q: Tensor, k: Tensor, v: Tensor, r
 
 
 def _cuts(mixer: MemoryMixer, length: int) -> list[Span]:
-    """The tokens [first, end) of each segment."""
+    """Return the tokens [first, end) of each segment."""
     if mixer.aggregate == "none":
         return [(0, length)]
     if mixer.segmentation not in ("constant", "log", "listed"):
@@ -88,7 +91,7 @@ def _unknown(axis: str, word: str) -> ValueError:
 
 
 def prefix(block: int, segments: str) -> list[Span]:
-    """The kept memories that `block` reads, each as its blocks [first, end).
+    """Return the kept memories that `block` reads, each as its blocks [first, end).
 
     With constant or listed segments each earlier block is one memory. With log segments there is one memory for each
     binary digit 1 of `block`, the largest first.
@@ -106,7 +109,7 @@ def prefix(block: int, segments: str) -> list[Span]:
 
 
 def _alone(memory: Memory, tokens: Tokens, cuts: list[Span], span: Span) -> State:
-    """The state of a separate memory that starts from W^0 and is written over the tokens of the blocks in `span`."""
+    """Return the state of a memory that starts from W^0 and is written over the tokens of the blocks in `span`."""
     state = memory.begin(memory.initial(tokens))
     for t in range(cuts[span[0]][0], cuts[span[1] - 1][1]):
         state = memory.step(state, tokens.at(t))
@@ -114,7 +117,7 @@ def _alone(memory: Memory, tokens: Tokens, cuts: list[Span], span: Span) -> Stat
 
 
 def _slots(spans: list[Span], block: int, segments: str, logits_GTL: Tensor) -> list[int]:
-    """The input gate's slot of each memory that `block` reads, and last of the online one.
+    """Return the input gate's slots of the memories that `block` reads; the last slot is that of the online memory.
 
     With constant or listed segments the slot is the number of the memory's block. With log segments it is l + 1 for a
     bucket of 2^l blocks and 0 for the online memory. Slots beyond those of training become the last trained slot.
@@ -171,7 +174,7 @@ class _Place(NamedTuple):
 
 
 def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, place: _Place) -> Tensor:
-    """The weights [G, n] of one token; the last is that of the online memory."""
+    """Return the weights [G, n] of one token; the last one is that of the online memory."""
     mixer = layer.mixer
     gate = mixer.read_gate
     logits = _logits(gate, scores_Gn, logits_Gn)
@@ -190,13 +193,13 @@ def _gamma(layer: CachingLayer, scores_Gn: Tensor, logits_Gn: Tensor | None, pla
 
 
 def _own_logits(gate: OwnGate, x_RB1D: Tensor, scores_Gn: Tensor, age_n: Tensor) -> Tensor:
-    """The logits [G, n] of a user's gate, which is its own definition: it is called for one token alone."""
+    """Return the logits [G, n] of a user's gate, which has no other definition; it is called for one token alone."""
     scores_G1n = scores_Gn.unsqueeze(1)
     return gate.logits(x_RB1D, scores_G1n, age_n[None], torch.ones_like(age_n[None], dtype=torch.bool)).squeeze(1)
 
 
 def _logits(gate: str, scores_Gn: Tensor, input_Gn: Tensor | None) -> Tensor:
-    """The gate's logit for each memory, [G, n]; with `gate: none` the result is not used."""
+    """Return the gate's logit for each memory, [G, n]; with `gate: none` the result is not used."""
     if gate in ("context", "none"):
         return scores_Gn
     if (gate == "input" or is_path(gate)) and input_Gn is not None:
@@ -205,7 +208,7 @@ def _logits(gate: str, scores_Gn: Tensor, input_Gn: Tensor | None) -> Tensor:
 
 
 def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
-    """[G, n]: True for the online memory and for the k others of highest context score."""
+    """Return [G, n]: True for the online memory and for the k kept memories of highest context score."""
     past = scores_Gn.shape[-1] - 1
     keep = torch.zeros_like(scores_Gn, dtype=torch.bool)
     keep[:, past] = True
@@ -216,9 +219,9 @@ def _chosen(scores_Gn: Tensor, k: int) -> Tensor:
 
 
 def _counted(layer: CachingLayer, keep_Gn: Tensor, place: _Place) -> tuple[Tensor | None, bool]:
-    """The factor on the gradient of each soft weight [G, n], and whether this step reads all memories.
+    """Return the factor [G, n] on the gradient of each soft weight, and whether this step reads all memories.
 
-    The factor is None where the soft weights give no gradient.
+    The factor is `None` if the soft weights give no gradient.
     """
     route, step = layer.mixer.route, layer.route_step
     if route not in ("hard", "annealed", "explore", "straight_through"):
@@ -239,7 +242,7 @@ def _counted(layer: CachingLayer, keep_Gn: Tensor, place: _Place) -> tuple[Tenso
 
 
 def _activated(logits_Gn: Tensor, kind: str) -> Tensor:
-    """The weights [G, n] of these logits where all memories are read."""
+    """Return the weights [G, n] of these logits if all memories are read."""
     if kind == "softmax":
         return logits_Gn.softmax(-1)
     if kind == "sigmoid":
@@ -250,14 +253,14 @@ def _activated(logits_Gn: Tensor, kind: str) -> Tensor:
 
 
 def _soft(gate: str, scores_Gn: Tensor, logits_Gn: Tensor, kind: str) -> Tensor:
-    """[G, n]: the weights that would result if no memory were left out, as far as the scores decide them."""
+    """Return [G, n]: the weights that would result if no memory were left out, as far as the scores decide them."""
     if gate == "none":
         return torch.cat((scores_Gn[:, :-1].softmax(-1), torch.zeros_like(scores_Gn[:, -1:])), -1)
     return _activated(scores_Gn if gate == "context" else logits_Gn + scores_Gn, kind)
 
 
 def _read(layer: CachingLayer, states: list[State], q_GK: Tensor, gamma_Gn: Tensor, age_n: Tensor) -> Tensor:
-    """The output [G, V] of one token; the last of `states` is the online memory."""
+    """Return the output [G, V] of one token; the last of `states` is the online memory."""
     aggregate = layer.mixer.aggregate
     if layer.aggregate is not None:  # a user's aggregation is its own definition
         reads_G1nV = torch.stack([layer.memory.read(state, q_GK) for state in states], dim=1).unsqueeze(1)

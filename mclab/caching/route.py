@@ -1,8 +1,8 @@
 """Routes: how sparse selective caching learns which memories to choose (docs/equations.md#route).
 
 Every route reads the k kept memories of highest context score and the online memory. Routes differ in what else a
-training step reads, and in the gradient of the scores. Shapes as in caching/gate.py; a token reads J columns, the last
-of them its own.
+training step reads, and in the gradient of the scores. Shapes as in caching/gate.py; a token reads J columns, of which
+the last is its own.
 """
 
 from collections.abc import Callable
@@ -17,15 +17,18 @@ from mclab.memories.base import Written
 
 
 def hard(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """Read the chosen memories. The selection has no gradient, the weights of the chosen memories have one."""
+    """Return the read of the chosen memories.
+
+    The weights of the chosen memories have a gradient, the selection has none.
+    """
     columns_GTJ = _selected(gated)
     return written.read_chosen(q_GTK, _sharp(gated, columns_GTJ).to(q_GTK.dtype), columns_GTJ)
 
 
 def straight_through(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """The output of `hard`; the scores get the gradient of the weights `soft`, which leave no memory out.
+    """Return the output of `hard`, where the scores get the gradient of the weights `soft` of all memories.
 
-    Where gradients are wanted, a token reads all memories that it sees, those that were not chosen with weight zero.
+    If gradients are wanted, a token reads all memories that it sees; those that were not chosen have weight zero.
     """
     if not torch.is_grad_enabled():
         return hard(written, q_GTK, gated)
@@ -36,7 +39,7 @@ def straight_through(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tens
 
 
 def annealed(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """Early in training the output of `grm`, with the scores' gradient of `straight_through`; later `explore`."""
+    """Early in training, return the output of `grm` with the gradient of `straight_through`; later, `explore`."""
     if gated.step is None or not gated.step.early:
         return explore(written, q_GTK, gated)
     weights_GTN = gated.weights()
@@ -46,10 +49,11 @@ def annealed(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
 
 
 def explore(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
-    """The output of `hard`; the mean gradient is that of `straight_through`, but one unchosen memory is read, not all.
+    """Return the output of `hard`, where the scores get the gradient of `straight_through` on average, at a lower cost.
 
-    This memory is drawn for each token and head and represents all that were not chosen: its gradient is multiplied by
-    their number. Outside of a training step, where nothing is drawn, this is `straight_through`.
+    Instead of all unchosen memories, only one is read. It is drawn for each token and head and represents all of them:
+    its gradient is multiplied by their number. Outside of a training step nothing is drawn, and this is
+    `straight_through`.
     """
     if gated.step is None or gated.step.draws_GT is None:
         return straight_through(written, q_GTK, gated)
@@ -67,10 +71,10 @@ def explore(written: Written, q_GTK: Tensor, gated: GateOutput) -> Tensor:
 
 
 def soft(gated: GateOutput) -> Tensor:
-    """[G, T, N]: the weights that would result if no memory were left out, as far as the scores decide them.
+    """Return [G, T, N]: the weights that would result if no memory were left out, as far as the scores decide them.
 
-    With `gate: context` the logits are the scores. With `gate: none` the weights are the softmax of the scores over
-    the kept memories. With another gate the scores are added to its logits. Only the scores get a gradient from here.
+    With `gate: context` the logits are the scores. With `gate: none` the weights are the softmax of the scores over the
+    kept memories. With another gate the scores are added to its logits. Only the scores get a gradient from here.
     """
     scores, logits = gated.scores_GTN, gated.logits_GTN
     assert scores is not None
@@ -78,15 +82,15 @@ def soft(gated: GateOutput) -> Tensor:
         return gated.activation(scores, gated.visible_TN)
     if logits is not None:
         return gated.activation(logits.detach() + scores, gated.visible_TN)
-    past_TN = gated.past_TN  # a token without a past has no kept memory to weigh
+    past_TN = gated.past_TN  # a token without a past has no kept memory that could have a weight
     return softmax(scores, past_TN | ~past_TN.any(-1, keepdim=True)).where(past_TN, 0.0)
 
 
 def select(scores_GTN: Tensor, past_TN: Tensor, own_TN: Tensor, k: int) -> Tensor:
-    """[G, T, J]: for each token the columns of the k highest scores in its past and, last, its own column.
+    """Return for each token the columns of the k highest past scores and, last, its own column: [G, T, J].
 
-    Where the past has fewer than k columns, the token's own column fills up. J is k + 1, or the number of columns where
-    that is smaller.
+    A token's own column is that of its online memory. It is repeated if the past has fewer than k columns. J is k + 1,
+    or the number of columns if that is smaller.
     """
     own_GT1 = own_TN.byte().argmax(-1, keepdim=True).expand(scores_GTN.shape[0], -1, -1)
     masked = scores_GTN.masked_fill(~past_TN, -torch.inf)
@@ -96,10 +100,10 @@ def select(scores_GTN: Tensor, past_TN: Tensor, own_TN: Tensor, k: int) -> Tenso
 
 
 def draw(draws_GT: Tensor, past_TN: Tensor, columns_GTJ: Tensor) -> tuple[Tensor, Tensor]:
-    """One drawn column for each token, and the number of columns it was drawn from, each [G, T, 1].
+    """Return one drawn column for each token, and the number of columns from which it was drawn, each [G, T, 1].
 
     It is drawn from the columns of the token's past that are not in `columns_GTJ`: number ⌊draw · count / 2^31⌋ of them
-    in their order. Where there are none, it is the token's own column.
+    in their order. If there are none, it is the token's own column.
     """
     named_GTJ = torch.ones_like(columns_GTJ, dtype=torch.bool)
     free_GTN = past_TN.expand(columns_GTJ.shape[0], -1, -1).scatter(-1, columns_GTJ, ~named_GTJ)
@@ -116,14 +120,14 @@ def _selected(gated: GateOutput) -> Tensor:
 
 
 def _counts(columns_GTJ: Tensor) -> Tensor:
-    """[G, T, J]: True where a column is to be read, False where it only fills up."""
+    """Return [G, T, J]: True if a column is to be read, False if it only repeats the token's own column."""
     counts_GTJ = columns_GTJ != columns_GTJ[..., -1:]
     counts_GTJ[..., -1] = True
     return counts_GTJ
 
 
 def _sharp(gated: GateOutput, columns_GTJ: Tensor) -> Tensor:
-    """[G, T, J]: gamma of the chosen columns, zero where a column only fills up.
+    """Return [G, T, J]: gamma of the chosen columns, zero for a column that only repeats the token's own.
 
     Without `renormalise` the softmax is over all memories that t sees.
     """
@@ -136,9 +140,9 @@ def _sharp(gated: GateOutput, columns_GTJ: Tensor) -> Tensor:
 
 
 def _with_soft_gradient(gated: GateOutput, sharp: Tensor, soft: Tensor) -> Tensor:
-    """The values of `sharp`, to the last bit; the scores get the gradient of `soft`.
+    """Return values equal to `sharp`, to the last bit, where the scores get the gradient of `soft`.
 
-    The logits of another gate than `context` keep the gradient of `sharp`.
+    The logits of a gate other than `context` keep the gradient of `sharp`.
     """
     values = sharp.detach() if gated.logits_GTN is gated.scores_GTN else sharp
     return values + (soft - soft.detach())

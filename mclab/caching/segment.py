@@ -1,9 +1,9 @@
 """Where a sequence is cut, which memories are kept, and which of them a token sees (docs/equations.md#segments).
 
-A sequence is cut into blocks of S tokens. A kept memory spans one block or several. A token reads the kept memories
-that its block may read, and the online memory of its block. In every [.., T, columns] tensor of this package column n
-is kept memory n, in the order of `spans`, except for one column of each token: that is the token's online memory. It
-may be another column for another token.
+A sequence is cut into blocks of S tokens. A kept memory spans one or several blocks. A token reads the kept memories
+that its block may read, and the online memory of its block. In every [.., T, columns] tensor of this package, column n
+is kept memory n, in the order of `spans`. One column of each token, its own column, is its online memory instead; it
+may differ between tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -24,9 +24,9 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Segments(ABC):
-    """Blocks of `segment` tokens; the last may be short (the caller pads, so that tensors stay rectangular).
+    """Blocks of `segment` tokens. The last block may be short; the caller pads it, so that tensors stay rectangular.
 
-    "[T], padded" means that T counts the padding as well.
+    "[T], padded" means that T includes the padding.
     """
 
     length: int
@@ -34,12 +34,12 @@ class Segments(ABC):
 
     @property
     def count(self) -> int:
-        """Number of blocks N."""
+        """The number of blocks N."""
         return -(-self.length // self.segment)
 
     @property
     def padding(self) -> int:
-        """How many tokens to append so that every block is full. Earlier tokens cannot see the appended ones."""
+        """The number of tokens to append so that every block is full. Earlier tokens cannot see the appended ones."""
         return self.count * self.segment - self.length
 
     @property
@@ -60,34 +60,34 @@ class Segments(ABC):
     @property
     @abstractmethod
     def columns(self) -> int:
-        """How many columns weights and scores have."""
+        """The number of columns of weights and scores."""
 
     @property
     @abstractmethod
     def single(self) -> bool:
-        """True where every kept memory holds one block, and column n belongs to block n."""
+        """True if every kept memory holds one block, and column n belongs to block n."""
 
     @property
     @abstractmethod
     def most_slots(self) -> int:
-        """How many slots an input gate needs."""
+        """The number of slots that an input gate needs."""
 
     @abstractmethod
     def own_column(self, device: torch.device) -> Tensor:
-        """[T], padded: the column of t's online memory."""
+        """Return [T], padded: the column of t's online memory."""
 
     @abstractmethod
     def slots(self, device: torch.device) -> Tensor:
-        """[columns]: the input gate's slot of each column."""
+        """Return [columns]: the input gate's slot of each column."""
 
     @once
     def own(self, device: torch.device) -> Tensor:
-        """[T, columns], padded: True in the column of t's online memory."""
+        """Return [T, columns], padded: True in the column of t's online memory."""
         return self.own_column(device)[:, None] == counting(self.columns, device)
 
     @once
     def visible(self, device: torch.device) -> Tensor:
-        """[T, columns], padded: True for t's online memory and the kept memories that t reads."""
+        """Return [T, columns], padded: True for t's online memory and the kept memories that t reads."""
         token = counting(self.count * self.segment, device)[:, None]
         bounds = integers(tuple(chain(*self.readers)), device).view(-1, 2) * self.segment
         past = (token >= bounds[:, 0]) & (token < bounds[:, 1])
@@ -95,28 +95,31 @@ class Segments(ABC):
 
     @once
     def past(self, device: torch.device) -> Tensor:
-        """[T, columns], padded: True for the kept memories that t reads."""
+        """Return [T, columns], padded: True for the kept memories that t reads."""
         return self.visible(device) & ~self.own(device)
 
     @once
     def holds(self, restarts: bool, device: torch.device) -> Tensor:
-        """[kept, N]: True where a kept memory holds a block's writes; without restarts it holds earlier ones too."""
+        """Return [kept, N]:
+
+        True if a kept memory holds the writes of a block; without restarts it holds those of earlier blocks too.
+        """
         block = counting(self.count, device)
         bounds = integers(tuple(chain(*self.spans)), device).view(-1, 2)
         return (block >= (bounds[:, :1] if restarts else 0)) & (block < bounds[:, 1:])
 
     @once
     def blocks_held(self, device: torch.device) -> Tensor:
-        """[kept]: how many blocks each kept memory spans."""
+        """Return [kept]: the number of blocks that each kept memory spans."""
         return integers(tuple(end - first for first, end in self.spans), device)
 
     def run_of_block(self, device: torch.device) -> Tensor:
-        """[N]: the number of the run that each block belongs to."""
+        """Return [N]: the number of the run that each block belongs to."""
         return counting(self.count, device)
 
     @once
     def written(self, device: torch.device) -> Tensor:
-        """[T], padded: how many tokens of its own run t's online memory holds."""
+        """Return [T], padded: the number of tokens of its run that t's online memory holds."""
         return counting(self.count * self.segment, device) % self.segment + 1
 
     @once
@@ -126,7 +129,7 @@ class Segments(ABC):
 
 @dataclass(frozen=True)
 class ConstantSegments(Segments):
-    """Every block is kept and read by all later ones (MC section 4.2); t's own column is that of its block."""
+    """Every block is kept and read by all later ones (MC section 4.2). A token's own column is that of its block."""
 
     single = True
 
@@ -150,7 +153,7 @@ class ConstantSegments(Segments):
         return self._block(device)
 
     def slots(self, device: torch.device) -> Tensor:
-        """A column's slot is its block, so that the gate knows positions."""
+        """Return the slot of each column, which is its block, so that the gate knows positions."""
         return counting(self.count, device)
 
     @once
@@ -163,7 +166,7 @@ class ListedSegments(Segments):
     """Segments of the given `lengths`, in order; the last length repeats.
 
     Every segment is kept, and all later ones read it. The greatest common divisor of the lengths is the length of a
-    block, and a segment is a run of blocks. t's own column is that of its segment.
+    block, and a segment is a run of blocks. A token's own column is that of its segment.
     """
 
     lengths: tuple[int, ...]
@@ -208,7 +211,7 @@ class ListedSegments(Segments):
         return integers(tuple(number for each in tokens for number in each), device)
 
     def slots(self, device: torch.device) -> Tensor:
-        """A column's slot is its segment."""
+        """Return the slot of each column, which is its segment."""
         return counting(self.columns, device)
 
 
@@ -244,13 +247,13 @@ class LogSegments(Segments):
         return torch.full((self.count * self.segment,), self.columns - 1, device=device)
 
     def slots(self, device: torch.device) -> Tensor:
-        """Slot 0 is the online memory, slot l + 1 a bucket of 2^l blocks."""
+        """Return the slot of each column: 0 for the online memory, l + 1 for a bucket of 2^l blocks."""
         return integers((*((end - first).bit_length() for first, end in self.spans), 0), device)
 
 
 @cache
 def _buckets(blocks: int) -> tuple[tuple[Span, Span], ...]:
-    """Every bucket that some block reads, with the blocks that read it; sorted by size, then by position.
+    """Return every bucket that some block reads, with the blocks that read it, sorted by size and then by position.
 
     A bucket of 2^l blocks starts at block i 2^l with an even i. The 2^l blocks after it read it: in binary, digit l of
     their index is 1 and the digits above are i / 2.
@@ -269,7 +272,7 @@ SEGMENTS: dict[str, type[Segments]] = {"constant": ConstantSegments, "log": LogS
 
 
 def segments_of(mixer: MemoryMixer, length: int) -> Segments:
-    """The segments into which the keys of `mixer` cut a sequence of `length` tokens."""
+    """Return the segments into which the keys of `mixer` cut a sequence of `length` tokens."""
     if mixer.segmentation == "listed":
         return ListedSegments(length, mixer.block, mixer.segment_lengths)
     return SEGMENTS[mixer.segmentation](length, mixer.segment)

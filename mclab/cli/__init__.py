@@ -1,4 +1,4 @@
-"""The command line: a thin function for each command.
+"""Define the command line: a thin function for each command.
 
 Heavy libraries are imported inside these functions, so that `--help` prints at once.
 """

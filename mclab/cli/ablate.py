@@ -86,7 +86,7 @@ def run_plan(
     show: Callable[["Report"], None],
     baseline: str | None = None,
 ) -> None:
-    """Run what is missing, pass the report to `show` unless it was interrupted, and exit with the exit code."""
+    """Train the missing runs, pass the report to `show` unless there was an interrupt, and exit with the exit code."""
     from mclab.verbs.ablate import ablate
 
     with progress() as (advance, say):
@@ -98,7 +98,7 @@ def run_plan(
 
 
 def show_table(report: "Report", as_json: bool) -> None:
-    """Print the table of a run folder after a command that was not interrupted."""
+    """Print the table of a run folder, after a command that was not interrupted."""
     if as_json:
         return result_json(report.as_dict())
     from mclab.report.terminal import terminal_table

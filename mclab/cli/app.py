@@ -29,7 +29,7 @@ from mclab.cli.train import train
 from mclab.passwords import command_line
 from mclab.report.characters import in_plain_signs
 
-#: Exit codes, besides 0 and those that a command sets itself: wrong input of the user, an interrupt, a SIGTERM.
+#: Further exit codes, besides those that a command sets itself: an error in the user's input, an interrupt, a SIGTERM.
 USER, INTERRUPTED, TERMINATED = 2, 130, 143
 
 app = typer.Typer(
@@ -55,7 +55,8 @@ app.command()(keys)
 app.command()(check)
 app.command()(doctor)
 
-#: What Typer raises for a command line that it cannot parse (defined in typer or in click, depending on the version).
+#: The exception that Typer raises for a command line that it cannot parse; it is defined in typer or in click,
+#: depending on the version.
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
@@ -78,10 +79,10 @@ def common(
 
 
 def main() -> NoReturn:
-    """Entry point. For wrong input of the user it prints one line on standard error and exits with code 2."""
+    """Run the program. For an error in the user's input it prints one line on standard error and exits with code 2."""
     words = sys.argv[1:]
-    # This must be set before torch is loaded, here and in workers. Otherwise, where there are more threads than idle
-    # cores, threads that wait by spinning take the cores from the threads that they wait for (LOG.md: 40 times slower).
+    # This must be set before torch is loaded, here and in workers. Otherwise threads that wait by spinning take the
+    # cores from the threads that they wait for, if there are more threads than idle cores (LOG.md: 40 times slower).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     codecs.register_error("plain signs", in_plain_signs)
     for stream in filter(None, (sys.stdout, sys.stderr)):
@@ -96,7 +97,10 @@ def main() -> NoReturn:
 
 
 def _to_continue(words: list[str]) -> str:
-    """How to continue, in words: the same command, without a database's password, since this may be logged."""
+    """Return the command to continue with, in words.
+
+    A database's password is left out, since the text may be logged.
+    """
     shown = command_line(["mclab", *words])
     hint = "" if shown == shlex.join(["mclab", *words]) else ", the password in PGPASSWORD or ~/.pgpass"
     return f"to continue{hint}: {shown}"
@@ -104,14 +108,14 @@ def _to_continue(words: list[str]) -> str:
 
 @contextmanager
 def _terminable() -> Iterator[list[int]]:
-    """Within the block SIGTERM (Slurm, docker, timeout) stops a command as Ctrl-C does.
+    """Within the block, let a SIGTERM (from Slurm, docker, timeout) stop a command as Ctrl-C does.
 
     Yields a list that is empty until a SIGTERM has arrived.
     """
     seen: list[int] = []
 
     def stop(number: int, frame: Any) -> None:
-        if not seen:  # a second signal does not interrupt the clean-up
+        if not seen:  # a second signal must not interrupt the clean-up
             seen.append(number)
             raise KeyboardInterrupt
 
@@ -123,7 +127,7 @@ def _terminable() -> Iterator[list[int]]:
 
 
 def _run(words: list[str], debug: bool) -> int:
-    """Run a command and return its exit code. Raises bugs of mclab, and with `debug` also a `ConfigError`."""
+    """Run a command and return its exit code. Bugs of mclab are raised, and with `debug` also a `ConfigError`."""
     try:
         return int(app(words, prog_name="mclab", standalone_mode=False) or 0)
     except KeyboardInterrupt:
@@ -140,7 +144,7 @@ def _run(words: list[str], debug: bool) -> int:
 
 
 def _usage(error: Any) -> str:
-    """One line that says what is wrong with the command line; the help text where no command was given."""
+    """Return one line that says what is wrong with the command line, or the help text if no command was given."""
     text, context = error.format_message(), error.ctx
     if context is None or (context.command.no_args_is_help and "Usage:" in text):
         return str(text)

@@ -1,4 +1,4 @@
-"""`mclab check`: run the suite that mclab's own parts pass on a part of the user's own."""
+"""`mclab check`: test a part of the user's own with the suite that mclab's own parts pass."""
 
 from typing import Annotated
 

@@ -36,7 +36,7 @@ def compare(
 
 
 def comparison_text(found: "Comparison") -> str:
-    """The printed comparison: for each slice both means, the difference with its interval, and p; then what differs."""
+    """Return a comparison as text: for each slice both means, difference, interval and p; then what else differs."""
     from mclab.report.text import mean_std, p_text
 
     first, second = found.first, found.second

@@ -1,4 +1,4 @@
-"""`mclab doctor`: print what this machine offers, and what a missing part costs."""
+"""`mclab doctor`: print what this machine offers, and what does not work without missing parts."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -33,7 +33,10 @@ def doctor(as_json: of.Json = False) -> None:
 
 
 def doctor_text(found: Sequence["Finding"]) -> str:
-    """The findings as text, a block for each subject. `-` marks a note, e.g. a missing optional part, `!` a fault."""
+    """Return the findings as text, a block for each subject.
+
+    `-` is printed before a note, e.g. on a missing optional part, and `!` before something broken.
+    """
     blocks = []
     for about, group in groupby(found, key=lambda finding: finding.about):
         rows = [(_MARKS[each.state], each.name, each.value, each.cost) for each in group]

@@ -1,4 +1,4 @@
-"""Print what `--dry-run` says of a plan: its cells, and how much work they are."""
+"""Print the result of `--dry-run`: the cells of a plan, and how much work they are."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mclab.report.power import Power
     from mclab.verbs.dry_run import Preview
 
-#: How many cells are listed at most; of the others only their number is printed.
+#: The most cells that are listed; the others are only counted.
 MOST_CELLS = 40
 
 
@@ -25,7 +25,7 @@ def show_preview(
     effect: float | None = None,
     sd: float | None = None,
 ) -> None:
-    """Print a plan's dry run."""
+    """Print the dry run of a plan."""
     from mclab.verbs.dry_run import preview
 
     found = preview(plan, out, options, effect, sd)
@@ -36,7 +36,7 @@ def show_preview(
 
 
 def preview_text(found: "Preview") -> str:
-    """The dry run as text: the question, a table of the cells, and how much work they are."""
+    """Return the dry run as text: the question, a table of the cells, and how much work they are."""
     rows: list[tuple[str, ...]] = [("cell", "parameters", "state fixed", "state cached")]
     for cell in found.cells[:MOST_CELLS]:
         rows.append((cell.name, *map(_figure, (cell.params, cell.state_fixed, cell.state_cached))))
@@ -80,7 +80,7 @@ def _work(found: "Preview") -> Iterator[str]:
 
 
 def _power(power: "Power", seeds: int, sequential: bool) -> str:
-    """One line that says which differences the plan detects, and with which power."""
+    """Return one line that says which differences the plan detects, and with which power."""
     low, high = power.stored or (power.sd, power.sd)
     spread = f"{high:.3f}" if low == high else f"{low:.3f} to {high:.3f}, of which the largest is taken"
     source = f"stored: {spread}" if power.stored else f"given: {power.sd:.4g}"
@@ -96,9 +96,9 @@ def _power(power: "Power", seeds: int, sequential: bool) -> str:
 
 
 def _cells(found: "Preview") -> str:
-    """The number of cells, e.g. `6 cells, 4 distinct`.
+    """Return the number of cells, e.g. `6 cells, 4 distinct`.
 
-    Where the plan has a note with these numbers it is used, since it also counts excluded cells.
+    If a note of the plan has these numbers, it is used, since it also counts excluded cells.
     """
     listed = _count(found.size.listed, "cell")
     told = [note.partition(":")[0] for note in found.plan.notes if note.startswith(f"{listed}, ")]

@@ -12,7 +12,7 @@ from mclab.cli.output import result, result_json, width
 if TYPE_CHECKING:
     from mclab.config.keys import Key
 
-#: Columns of the output where the terminal's width is unknown, and the fewest that are used.
+#: The columns of the output if the terminal's width is unknown, and the smallest number that is used.
 _COLUMNS, _FEWEST = 80, 40
 
 
@@ -50,7 +50,7 @@ def keys(
 
 
 def _lines(key: "Key", columns: int) -> Iterator[str]:
-    """The wrapped lines for one key: name, type and default, then the meaning below, indented."""
+    """Yield the wrapped lines for one key: name, type and default, then the meaning below, indented."""
     from mclab.config.keys import shown
 
     owner = f" (of {key.of})" if key.of else ""

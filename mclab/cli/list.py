@@ -10,10 +10,10 @@ from mclab.cli import options as of
 from mclab.cli.output import in_columns, remark, result, result_json
 from mclab.report.text import NOTHING
 
-#: Where commands put their run folders.
+#: The folder in which commands create their run folders.
 RUNS = Path("runs")
 _DIGITS = {"valid_accuracy": 3, "test_accuracy": 3, "valid_loss": 3, "test_loss": 3, "tokens_per_s": 0, "wall_s": 1}
-#: Columns that are shown with --json only.
+#: The columns that are shown only with --json.
 _JSON_ONLY = ("valid_loss", "test_loss", "params", "tokens_per_s")
 
 
@@ -57,7 +57,7 @@ def _folders(as_json: bool) -> None:
 
 
 def listing_text(rows: Sequence[dict[str, Any]]) -> str:
-    """One line for each run; empty columns are omitted."""
+    """Return the listing as text with one line for each run; empty columns are left out."""
     if not rows:
         return "no runs stored"
     keys = [key for key in rows[0] if key not in _JSON_ONLY and any(row[key] is not None for row in rows)]

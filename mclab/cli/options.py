@@ -21,7 +21,7 @@ GridAndOverrides = Annotated[
         show_default=False,
     ),
 ]
-#: A list, so that a second one is refused and not taken silently.
+#: A list, so that a second --grid is reported instead of replacing the first.
 Grid = Annotated[list[Path] | None, typer.Option("--grid", metavar="FILE", help="The grid, as an option.")]
 Only = Annotated[
     list[str] | None,
@@ -56,12 +56,12 @@ def _usable(text: str, beside: int = 0) -> Path:
 
     try:
         return usable(Path(text), "given", beside)
-    except ConfigError as error:  # Typer would report it, a `ValueError`, as a text that is no path
+    except ConfigError as error:  # Typer would report a `ValueError` as a text that is no path
         raise typer.BadParameter(str(error).partition(": ")[2]) from None
 
 
 def default_out(name: str, smoke: bool = False, named_after: str = "grid") -> Path:
-    """The default run folder of a plan or a space with this name."""
+    """Return the default run folder of a plan or a space with this name."""
     from mclab.store.files import usable
 
     return usable(Path("runs") / (f"{name}-smoke" if smoke else name), f"the run folder, named after the {named_after}")
@@ -166,10 +166,10 @@ def one_of(what: str, given: str, known: Sequence[str]) -> str:
 def file_and_overrides(
     verb: str, option: str, given: Sequence[Path] | None, words: Sequence[str]
 ) -> tuple[Path, list[str]]:
-    """The file that a command runs, and its overrides.
+    """Return the file that a command runs, and its overrides.
 
     The file is the one `given` by the option, or the one argument in `words` without `=`; the other arguments are the
-    overrides. Raises `ConfigError` where there is no file, or more than one.
+    overrides. Raises `ConfigError` if there is no file, or more than one.
     """
     files = [word for word in words if "=" not in word]
     overrides = [word for word in words if "=" in word]
@@ -185,6 +185,6 @@ def file_and_overrides(
 
 
 def only_for_grids(baseline: str | None, folder: Path) -> None:
-    """Raise `ConfigError` where `--baseline` was given for the folder of a sweep."""
+    """Raise `ConfigError` if `--baseline` was given for the folder of a sweep."""
     if baseline is not None:
         raise ConfigError(f"--baseline: is for a grid; {folder} holds a sweep")

@@ -1,6 +1,6 @@
 """Print results to standard output and everything else to standard error. A reader may close either of them early.
 
-In texts for people, control characters are escaped and passwords removed; JSON and file contents stay as they are.
+In texts for people, control characters are escaped and passwords removed. JSON and file contents stay unchanged.
 """
 
 import json
@@ -18,12 +18,12 @@ from mclab.passwords import without_passwords
 from mclab.printable import one_line, printable
 from mclab.report.text import aligned, cut
 
-#: The most characters of a text in a column; longer texts are cut.
+#: The most characters of a text in a column.
 _LONGEST = 60
 
 
 def result(text: str) -> None:
-    """Print a result for people. Raises `ConfigError` where it cannot be written; a closed pipe is not an error."""
+    """Print a result for people. Raises `ConfigError` if it cannot be written; a closed pipe is not an error."""
     _write(sys.stdout, printable(without_passwords(text)))
 
 
@@ -49,7 +49,7 @@ def content(data: bytes, name: str) -> None:
 
 
 def remark(*lines: str) -> None:
-    """Print lines for people that are not results to standard error."""
+    """Print lines to standard error: messages for people, not results."""
     _write(sys.stderr, "\n".join(one_line(without_passwords(line)) for line in lines))
 
 
@@ -81,27 +81,27 @@ def _drop(stream: TextIO) -> None:
 
 
 def width(default: int = 120) -> int:
-    """The number of columns of the terminal or in the variable COLUMNS; `default` where there is neither."""
+    """Return the width of the terminal or the value of COLUMNS; `default` if there is neither."""
     at_terminal = sys.stdout is not None and sys.stdout.isatty()
     return get_terminal_size().columns if at_terminal or "COLUMNS" in os.environ else default
 
 
 def in_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """The rows as aligned text, one line each. Long texts are cut, except in the last column.
+    """Return the rows as text with aligned columns, one line each. Long texts are cut, except in the last column.
 
-    The columns whose numbers are in `right` are aligned to the right.
+    The columns whose numbers are in `right` are aligned right.
     """
     shown = [[one_line(text) for text in row] for row in rows]
     return aligned([[*(cut(text, _LONGEST) for text in row[:-1]), *row[-1:]] for row in shown], right)
 
 
 def section(head: str, rows: Sequence[Sequence[str]]) -> str:
-    """A heading, and aligned rows indented below it; `none` where there is no row."""
+    """Return a heading, and below it the rows, aligned and indented; `none` if there are no rows."""
     return f"{head}\n{indent(in_columns(rows or [('none', '')]), '  ')}"
 
 
 def written(paths: Sequence[Path]) -> list[str]:
-    """`wrote into runs/gating/tables: table.csv, table.md`, one line for each folder."""
+    """Return one line for each folder, e.g. `wrote into runs/gating/tables: table.csv, table.md`."""
     folders = dict.fromkeys(path.parent for path in paths)
     names = {folder: [path.name for path in paths if path.parent == folder] for folder in folders}
     return [f"wrote into {folder}: {', '.join(inside)}" for folder, inside in names.items()]

@@ -1,4 +1,4 @@
-"""`mclab plot`: draw the plots of a grid or a sweep again."""
+"""`mclab plot`: draw the plots of a grid or a search again."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mclab.report.plot.layout import Layout
 
 FORMATS = ("png", "svg", "pdf")
-#: The values of `--kind` for a grid, and those for a sweep.
+#: The values of `--kind` for a grid and for a search.
 KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state", "effects")
 SWEEP_KINDS = ("importances", "marginals", "contour", "front")
 
@@ -78,7 +78,7 @@ def _refuse_others(asked: Sequence[str], known: Sequence[str], reason: str) -> N
 
 
 def _layout(width: str | None, title: str | None) -> "Layout":
-    """The layout for the options `--width` and `--title`."""
+    """Return the layout that the options `--width` and `--title` ask for."""
     from dataclasses import replace
 
     from mclab.report.plot.layout import Layout, inches, printed

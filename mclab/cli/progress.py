@@ -1,4 +1,4 @@
-"""Show how far a command is, on standard error: a bar on a terminal or in a notebook, else a plain line at times."""
+"""Show the progress of a command on standard error: a bar on a terminal or in a notebook, else plain lines."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from mclab.cli.output import remark
 if TYPE_CHECKING:
     from mclab.runner import Ahead, Progress
 
-#: Seconds between two drawings of the bar; the least and the most seconds between two plain lines.
+#: Seconds between two updates of the bar; the smallest and the largest number of seconds between two plain lines.
 _TICK, LEAST, MOST = 1.0, 1.0, 30.0
 
 Show = Callable[["Progress"], None]
@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 
 @contextmanager
 def progress() -> Iterator[tuple[Show, Say]]:
-    """Yields two functions: one shows progress, the other prints a line without disturbing the bar."""
+    """Yield two functions: one shows progress, the other prints a line without disturbing the bar."""
     if _on_a_terminal() or "ipykernel" in sys.modules:
         with _bar() as shown:
             yield shown
@@ -39,10 +39,10 @@ def _on_a_terminal() -> bool:
 
 
 class Lines:
-    """Print a line at each tenth of the runs and after 30 seconds without one, but at most one line a second.
+    """Prints a line at each tenth of the runs and after 30 seconds without one, but at most one line a second.
 
-    The first report prints only the stage before the first run, if there is one, and the end of the last run prints
-    nothing: other lines of the command report start and end.
+    The first report prints only the stage before the first run, if there is one. The end of the last run prints
+    nothing, since other lines of the command report start and end.
     """
 
     def __init__(self, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
@@ -52,7 +52,7 @@ class Lines:
         self._now: Progress | None = None
 
     def __call__(self, now: "Progress") -> None:
-        """Take a progress report, and print a line if one is due."""
+        """Receive a progress report, and print a line if one is due."""
         stage = now.stage()
         if self._now is None and stage:
             self._say(stage)
@@ -67,7 +67,7 @@ class Lines:
             self._say(", ".join(part for part in told if part))
 
     def again(self) -> None:
-        """Print a line from the last report, if one is due."""
+        """Print a line from the last report if one is due."""
         if self._now is not None:
             self(self._now)
 
@@ -77,7 +77,7 @@ def _share(ahead: "Ahead | None") -> str:
 
 
 def _left(ahead: "Ahead | None") -> str:
-    """The time left in words: an estimate from measured speed, or the predicted range while nothing is measured."""
+    """Return the remaining time in words, from the measured speed, or as predicted if nothing is measured yet."""
     from mclab.runner.estimate import duration
     from mclab.runner.time_range import range_text
 
@@ -90,7 +90,7 @@ def _left(ahead: "Ahead | None") -> str:
     return f"{range_text(ahead.least, ahead.seconds)} left"
 
 
-#: The bar shows the share of the work that is done (of the runs while that is unknown); `desc` counts the runs.
+#: The bar shows the share of the work that is done, or of the runs if that is unknown; `desc` counts the runs.
 _FORMAT = "{percentage:3.0f} %|{bar}| {desc} [{elapsed}{postfix}]"
 
 
@@ -107,11 +107,14 @@ def _bar() -> Iterator[tuple[Show, Say]]:
 
         with _ticking(drawn.again):
             yield drawn, say
-        bar.n = bar.total  # else a notebook would keep the unfinished bar, in red
+        bar.n = bar.total  # otherwise a notebook would keep the unfinished bar, in red
 
 
 class _Drawn:
-    """A bar that shows progress. The time left is estimated once a second and when a run ends, not at every step."""
+    """A bar that shows progress.
+
+    The remaining time is estimated once a second and when a run ends, not at every step.
+    """
 
     def __init__(self, bar: Any) -> None:
         self._bar = bar
@@ -119,14 +122,14 @@ class _Drawn:
         self._ahead: Ahead | None = None
 
     def __call__(self, now: "Progress") -> None:
-        """Take a progress report and draw it."""
+        """Receive a progress report and draw it."""
         if self._now is None or now.done != self._now.done:
             self._ahead = now.ahead()
         self._now = now
         self._draw(now)
 
     def again(self) -> None:
-        """Draw the last report again, with a new estimate of the time left."""
+        """Draw the last report again, with a new estimate of the remaining time."""
         if self._now is not None:
             self._ahead = self._now.ahead()
             self._draw(self._now)
@@ -140,9 +143,9 @@ class _Drawn:
 
 
 def _size() -> dict[str, int]:
-    """The size to give to tqdm for a terminal that reports 0 rows or columns, where it would otherwise show nothing.
+    """Return the size to pass to tqdm on a terminal that reports 0 rows or columns, where tqdm would show nothing.
 
-    Terminals in containers and under `script` do so. Empty for any other terminal, whose size tqdm finds itself.
+    Terminals in containers and under `script` report that. The result is empty for any other terminal.
     """
     if not _on_a_terminal() or all(os.get_terminal_size(sys.stderr.fileno())):
         return {}
@@ -152,7 +155,7 @@ def _size() -> dict[str, int]:
 
 @contextmanager
 def _ticking(draw: Callable[[], object]) -> Iterator[None]:
-    """Within the block call `draw` once a second from a thread, so that the time is updated while no run ends.
+    """Within the block, call `draw` once a second from a thread, so that the time is updated while no run ends.
 
     The thread blocks SIGINT and SIGTERM, so that the main thread gets them.
     """

@@ -8,7 +8,7 @@ import typer
 from mclab.cli import options as of
 from mclab.cli.output import remark, result
 
-#: The page's name in a run folder.
+#: The name of the page in a run folder.
 PAGE = "report.html"
 
 

@@ -82,7 +82,7 @@ def _report(report: "Report", as_json: bool) -> None:
 def _from_records(plan: "Plan", folder: Path, as_json: bool, given: list[str]) -> None:
     """Show the stored runs of `folder`, with the plan in the folder and not that of the grid's file.
 
-    Only the stored plan has the ids that its runs are stored under, and the published figures of that time.
+    Only the stored plan has the ids under which its runs are stored, and the published figures of that time.
     """
     from mclab.config.strict import ConfigError
     from mclab.verbs.reproduce import stored

@@ -91,7 +91,7 @@ def _of_task(task: str, overrides: list[str], seed: int, split: str, count: int,
 
 
 def _no_options(overrides: list[str]) -> None:
-    """Raise `ConfigError` where an option of the command was written as an override, e.g. `count=5`."""
+    """Raise `ConfigError` if an option of the command was written as an override, e.g. `count=5`."""
     from mclab.config.strict import ConfigError
 
     for text in overrides:
@@ -115,7 +115,10 @@ def _no_seed(seed: int | None) -> None:
 
 
 def _form(plot: Path | None) -> str:
-    """The format of the picture from its file name, empty for None. Raises `ConfigError` for an unknown format."""
+    """Return the format of the picture from the name of its file; "" if `plot` is `None`.
+
+    Raises `ConfigError` for an unknown format.
+    """
     return of.one_of("--plot", plot.suffix.removeprefix(".").lower(), _PICTURES) if plot else ""
 
 
@@ -154,7 +157,7 @@ def _of_run(
 
 
 def _draw(found: "Predicted", path: Path, form: str) -> None:
-    """Write the picture to `path`. Raises `ConfigError` where there is no gate to draw, or `path` cannot be written."""
+    """Write the picture to `path`. Raises `ConfigError` if there is no gate to draw, or `path` cannot be written."""
     from mclab.atomic_files import write_whole
     from mclab.config.strict import ConfigError
     from mclab.verbs.sample.text import picture

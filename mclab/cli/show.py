@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: The most characters of a printed curve.
 _WIDEST = 60
-#: The line for a run that was stored before records had checksums.
+#: The line that is printed for a run that was stored before records had checksums.
 _UNSIGNED = "stored without checksums, by an earlier version: damage to its files may go unnoticed"
 _DIGITS = {"overlap": 4, "tokens_per_s": 0, "wall_s": 1}
 
@@ -43,7 +43,7 @@ def show(
 
 
 def run_text(found: "Found", every: bool) -> str:
-    """A record as text, in sections: head, keys, scores, cost, provenance, curve."""
+    """Return a record as text, in sections: head, keys, scores, cost, provenance, curve."""
     sections = [_head(found), _keys(found.record, every), _scores(found.record), _figures(found.record)]
     sections += [_provenance(found.record), _curves(found.curve)]
     return "\n\n".join(section for section in sections if section)
@@ -124,9 +124,9 @@ def _curves(curve: Sequence[Mapping[str, Any]]) -> str:
 
 
 def sparkline(values: Sequence[float], top: float | None = None) -> str:
-    """A small plot of `values` with one character each, on a scale from 0 to `top` (by default the largest value).
+    """Return a plot of `values` with one character each, on a scale from 0 to `top`, by default the largest value.
 
-    Of more than 60 values, 60 evenly spaced ones are drawn.
+    Of more than 60 values, 60 at even distances are drawn.
     """
     many = len(values)
     if many > _WIDEST:

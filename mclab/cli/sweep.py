@@ -1,4 +1,4 @@
-"""`mclab sweep`: search a space by an Optuna study."""
+"""`mclab sweep`: search a space with an Optuna study."""
 
 import sys
 from pathlib import Path
@@ -149,7 +149,7 @@ def _tell(report: "Report", to_confirm: bool) -> None:
 def _confirm(
     space: "Space", found: "space_trials.Trials", out: Path, options: RunOptions, as_json: bool
 ) -> tuple[int, dict[str, Any]]:
-    """Run the grid around the best point. Returns the exit code, and the results for --json."""
+    """Run the confirming grid around the best point. Return the exit code, and the results for --json."""
     from mclab.verbs.sweep import best_point_grid, confirmed, run_confirmation, verdicts
 
     grid = best_point_grid(space, found, out)

@@ -1,4 +1,4 @@
-"""`mclab table`: print the table of a grid or a sweep again."""
+"""`mclab table`: print the table of a grid or a search again."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,7 @@ from mclab.cli.output import content, remark, result, result_json, width, writte
 if TYPE_CHECKING:
     from mclab.plan.space_trials import Trials
 
-#: The values of `--format` for a grid and for a sweep, each with the file that has the printed content.
+#: The values of `--format` for a grid and for a search, each with the file whose content is printed.
 TABLES = {"text": None, "md": "table.md", "tex": "table.tex", "csv": "table.csv", "parquet": "table.parquet"}
 SWEEP_TABLES = {"text": None, "md": "sweep.md", "csv": "trials.csv", "parquet": "trials.parquet"}
 

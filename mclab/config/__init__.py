@@ -1,1 +1,4 @@
-"""Frozen, strict models of a run: keys, defaults, cross-field rules, run id. Never imports torch."""
+"""Define the config of a run as frozen, strict models: keys, defaults, rules between keys, run id.
+
+Never imports torch.
+"""

@@ -1,9 +1,9 @@
-"""Baselines: the value that a key has where a stored run or a run's id does not name it.
+"""The baseline of each key: the value that it has if a stored run or a run's id does not name it.
 
-Each new key gets an entry here, which never changes afterwards. An id holds the keys whose values differ from their
-baselines. Therefore a default may change without changing any id: a run with the new default then names the key in its
-id, and an id without the key still means the old default. The baseline of a new key is the value that reproduces the
-behaviour of the code before the key existed, whatever the default of the key is.
+Each new key gets a baseline here, which never changes afterwards. An id holds the keys whose values differ from their
+baselines. So a default may change without changing any id: a run with the new default then names the key in its id, and
+an id without the key still means the old default. The baseline of a new key is the value that reproduces the behaviour
+of the code before the key existed, whatever its default is.
 """
 
 from collections.abc import Mapping
@@ -100,26 +100,26 @@ BASELINES: dict[str, dict[str, Leaf]] = {
     "facts": {"name": "facts", "vocab": 64, "length": 64, "facts": 256},
 }
 
-#: The entry of `BASELINES` for the user's own task: its name, `module`, is also the name of a mixer.
+#: The name in `BASELINES` of the user's own task: its real name, `module`, is also the name of a mixer.
 _OWN_TASK = "module task"
 
 
 def baseline(of: str, key: str) -> Any:
-    """The baseline of the key `key` of the section, task or mixer `of`."""
+    """Return the baseline of the key `key` of the section, task or mixer `of`."""
     return BASELINES[of][key]
 
 
 def all_baselines(task: str, mixer: str) -> dict[str, Leaf]:
-    """Map the dotted path of every key of a run with this task and mixer to the baseline of the key."""
+    """Return {dotted path: baseline} for all keys of a run with this task and mixer."""
     asked = _OWN_TASK if task == "module" else task
     owners = {"": "run", "train.": "train", "eval.": "eval", "model.": "model", "task.": asked, "model.mixer.": mixer}
     return {f"{prefix}{key}": value for prefix, of in owners.items() for key, value in BASELINES[of].items()}
 
 
 def completed(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the dotted keys of a stored run; keys that did not exist when it was stored have their baselines.
+    """Return the dotted keys of a stored run, with baselines for the keys that did not exist when it was stored.
 
-    With an unknown task or mixer the keys are returned unchanged; the schema refuses them later.
+    If the task or the mixer is unknown, the keys are returned unchanged; the schema refuses them later.
     """
     task, mixer = stored.get("task.name", "mqar"), stored.get("model.mixer.name", "memory")
     if not all(isinstance(name, str) and name in BASELINES for name in (task, mixer)):

@@ -21,7 +21,7 @@ class ConfigError(ValueError):
         self.lines = tuple(one_line(without_passwords(line)) for line in lines)
 
     def renamed(self, before: str, after: str) -> None:
-        """Write `after` in place of `before`, for example a file's name as the user gave it."""
+        """Replace `before` by `after` in all lines, e.g. to name a file as the user gave it."""
         self.lines = tuple(line.replace(before, after) for line in self.lines)
 
     def __str__(self) -> str:
@@ -33,16 +33,16 @@ def cut(text: str, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-#: A word is suggested if it shares at least this fraction of letters, in the same order, with what the user wrote:
-#: `gaet` and `gate` share 0.75. A guess with less misleads more often than it helps; then a message lists all words.
+#: A word is suggested if this fraction of its letters also occurs, in the same order, in what the user wrote: `gaet`
+#: and `gate` share 0.75. Weaker guesses mislead more often than they help; the message then lists all words.
 CUTOFF = 0.6
 
 
 def nearest(word: str, known: Iterable[str], most: int = 1) -> list[str]:
-    """The entries of `known` that the user probably meant by `word`: at most `most`, the likeliest first.
+    """Return the entries of `known` that the user probably meant by `word`: at most `most`, the likeliest first.
 
     First come entries with the same letters in another order (`lgo` is `log`, not `low`), then similar words. If there
-    are none, entries that are the initials of its parts (`learning_rate` is `lr`).
+    are none, return the entries whose letters are the initials of the parts of `word` (`learning_rate` is `lr`).
     """
     words = list(known)
     swapped = [each for each in words if sorted(each) == sorted(word)]
@@ -52,11 +52,11 @@ def nearest(word: str, known: Iterable[str], most: int = 1) -> list[str]:
 
 
 def suggestion(words: Sequence[str]) -> str:
-    """`did you mean gate?` for the words `gate`; the empty text if `words` is empty."""
+    """Return `did you mean gate?` for the words `gate`; the empty text if `words` is empty."""
     return f"did you mean {' or '.join(words)}?" if words else ""
 
 
 def did_you_mean(word: str, known: Iterable[str], before: str = "") -> str:
-    """`before` followed by `did you mean gate?`; the empty text if no entry of `known` is similar to `word`."""
+    """Return `before` followed by `did you mean gate?`; the empty text if no entry of `known` is similar to `word`."""
     near = suggestion(nearest(word, known))
     return f"{before}{near}" if near else ""

@@ -13,20 +13,22 @@ from mclab.config.strict import as_texts, refuse_large
 
 
 def is_path(word: object) -> bool:
-    """Whether `word` is the dotted path of the user's own class or function, such as `my_rules.Leaky`."""
+    """Return whether `word` is the dotted path of the user's own class or function, such as `my_rules.Leaky`."""
     parts = word.split(".") if isinstance(word, str) else []
     return len(parts) > 1 and all(part.isidentifier() for part in parts)
 
 
 def _dotted(value: str) -> str:
-    """Check that `value` is a dotted path or empty. Empty means that the key is not given; where it must be given,
-    another rule refuses that."""
+    """Return `value`, a dotted path or "". Raises `ValueError` for other texts.
+
+    An empty text means that the key is not given. If it must be given, another rule refuses that.
+    """
     if value and not is_path(value):
         raise ValueError("must be the dotted path of a class or function, e.g. my_mixers.Mixer")
     return value
 
 
-#: A dotted path, or nothing.
+#: A dotted path, or an empty text.
 Path = Annotated[str, AfterValidator(_dotted)]
 
 
@@ -38,8 +40,10 @@ def _json(text: str) -> Any:
 
 
 def _as_args(value: Any) -> Any:
-    """Convert a mapping of names to JSON values into `name=value` texts, sorted by name; inner mappings are sorted too,
-    as order has no meaning. Raises `ValueError`."""
+    """Convert a mapping of names to JSON values into a tuple of `name=value` texts, sorted by name.
+
+    Inner mappings are sorted too, since order has no meaning. Raises `ValueError` for other values.
+    """
     if value is None:
         return ()
     if isinstance(value, list | tuple) and all(isinstance(text, str) and "=" in text for text in value):
@@ -58,7 +62,7 @@ Args = Annotated[tuple[str, ...], BeforeValidator(_as_args), WithJsonSchema({"ty
 
 
 def keywords(args: tuple[str, ...]) -> dict[str, Any]:
-    """The arguments as values: JSON where it is JSON, else text."""
+    """Return the arguments as values: a text that is valid JSON is parsed, any other stays text."""
     return {name: _json(value) for name, _, value in (text.partition("=") for text in args)}
 
 
@@ -68,11 +72,13 @@ PATH = r"^[^\W\d]\w*(\.[^\W\d]\w*)+$"
 
 @dataclass(frozen=True, eq=False)
 class OneOf:
-    """`Annotated[str, OneOf(registry)]` is like `Literal` of the registry's names, which are looked up whenever a value
-    is checked: the registry may grow while the program runs."""
+    """`Annotated[str, OneOf(registry)]` accepts the names in `registry`, as `Literal` would.
+
+    The names are looked up whenever a value is checked, since the registry may grow while the program runs.
+    """
 
     names: Collection[str]
-    #: Whether the dotted path of the user's own class or function is allowed too.
+    #: Whether the dotted path of the user's own class or function is accepted too.
     or_path: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -20,33 +20,33 @@ from mclab.config.strict import Leaf, leaves
 from mclab.config.variants import without_repeats
 from mclab.config.versions import versions
 
-#: Version of the way in which ids are made. It stays the same when a default or a formula changes: see `baselines.py`
-#: and `versions.py`.
+#: The version of the way in which ids are made. It does not change with a default or a formula: see `baselines.py` and
+#: `versions.py`.
 SCIENCE = 1
 
-#: Runs that differ only in these keys can train as one pack: no such key changes the shape of a tensor.
+#: Runs that differ only in these keys can train as one pack, since no such key changes the shape of a tensor.
 PACKABLE = ("seed", "train.lr", "train.weight_decay", "train.clip", "train.stop_at")
 
-#: Prefix, in an id, of the keys of `moved_defaults`: defaults behind the names of the pattern that are no longer the
-#: baselines.
+#: The prefix, in an id, of the keys that `moved_defaults` returns: they state what a name of the pattern stands for.
 WORDS = "model.pattern."
 
-#: Keys that change how a run is trained, but not its result.
+#: Keys that change how a run is trained but not its result.
 UNSCIENTIFIC = frozenset({"train.checkpoint_every"})
 
 
-#: Names that patterns accepted from the beginning (without `/N`), except those of mixers that have several spellings.
+#: Names that patterns accepted from the beginning (without `/N`), except those of mixers that can be spelled in
+#: several ways.
 _FIRST = ("conv", "attention", MIXER)
 
 
 def inert(run: RunConfig) -> frozenset[str]:
-    """Dotted paths of the keys that change nothing in this run, given its other keys."""
+    """Return the dotted paths of the keys that change nothing in this run, given its other keys."""
     dead = frozenset(f"model.{key}" for key in inert_keys(run.model))
     return dead | {"eval.post_segment", "eval.post_mix"} if run.eval.post_training is None else dead
 
 
 def canonical(run: RunConfig) -> RunConfig:
-    """The canonical form of a run: keys without effect have their baselines; no chunk is longer than the sequences."""
+    """Return the canonical form of a run: a key without effect has its baseline, a chunk is at most a sequence."""
     return _canonical(run, run.task.length)
 
 
@@ -56,7 +56,7 @@ def _canonical(run: RunConfig, length: int | None) -> RunConfig:
     for name, section in (("train", run.train), ("eval", run.eval)):
         if (lines := without_repeats(run.task, section.task)) != section.task:
             run = run.model_copy(update={name: section.model_copy(update={"task": lines})})
-    # The keys of the task must stay as written if there are variants, which change some of these keys.
+    # If there are variants, which change keys of the task, the task stays as written.
     if not (run.train.task or run.eval.task) and (task := run.task.canonical()) != run.task:
         run = run.model_copy(update={"task": task})
     if (eval_ := _canonical_eval(run)) != run.eval:
@@ -66,8 +66,11 @@ def _canonical(run: RunConfig, length: int | None) -> RunConfig:
 
 
 def _canonical_eval(run: RunConfig) -> EvalConfig:
-    """The canonical form of the eval section. If `post_training` is null, `post_segment` and `post_mix` have their
-    baselines; `post_segment` also has its baseline if it equals the training length."""
+    """Return the canonical form of the eval section.
+
+    If `post_training` is null, `post_segment` and `post_mix` have their baselines. `post_segment` also has its baseline
+    if it equals the training length.
+    """
     unused = run.eval.post_training is None
     changes: dict[str, Leaf] = {}
     if unused or run.cached_after == run.task.length:
@@ -78,10 +81,11 @@ def _canonical_eval(run: RunConfig) -> EvalConfig:
 
 
 def science(run: RunConfig) -> dict[str, Leaf]:
-    """The keys that decide this run's result, with their values: they have an effect and differ from their baselines.
+    """Return the keys that decide this run's result, with their values: they have an effect and differ from their
+    baselines.
 
-    A name in the pattern stands for keys at their defaults. If the default of such a key is no longer its baseline, the
-    key is included under a path such as `model.pattern.titans.depth`.
+    A name in the pattern stands for keys at their defaults. If the default of such a key differs from its baseline by
+    now, the key is included under a path such as `model.pattern.titans.depth`.
     """
     return _named(canonical(run))
 
@@ -99,18 +103,21 @@ def _named(run: RunConfig) -> dict[str, Leaf]:
 
 @cache
 def _layout(task: str, mixer: str) -> tuple[tuple[str, Callable[[RunConfig], Leaf], Leaf], ...]:
-    """Path, getter and baseline of every key of a run with this task and mixer, sorted by path."""
+    """Return the path, getter and baseline of every key of a run with this task and mixer, sorted by path."""
     return tuple((path, attrgetter(path), default) for path, default in sorted(all_baselines(task, mixer).items()))
 
 
 def run_id(run: RunConfig) -> str:
-    """Sixteen hexadecimal digits, equal for runs with the same result. Floats count by their exact value."""
+    """Return sixteen hexadecimal digits, which are equal for runs with the same result.
+
+    Floats count by their exact value.
+    """
     run = canonical(run)
     return _hashed(_named(run), versions(run))
 
 
 def written(run: RunConfig) -> dict[str, Leaf]:
-    """The keys to write in a grid to get this run: all that differ from their defaults and have an effect."""
+    """Return the keys that describe this run in a grid: they have an effect and differ from their defaults."""
     run = canonical(run)
     dead = inert(run) | UNSCIENTIFIC
     bare = RunConfig.model_construct(
@@ -125,11 +132,13 @@ def written(run: RunConfig) -> dict[str, Leaf]:
 
 
 def id_as_of(run: RunConfig, past: Mapping[str, int], words: Mapping[str, Leaf]) -> str:
-    """The id that the run had in an earlier mclab, when its parts had the versions `past` (version 1 for parts that are
-    not in `past`) and when the names of its pattern stood for the defaults `words` (in the form of `moved_defaults`).
+    """Return the id that the run had in an earlier version of mclab.
 
-    A stored run is in the canonical form of its time. A chunk longer than the sequences is therefore kept in the id: it
-    was stored before the canonical form limited the chunk to the sequence length."""
+    `past` are the versions that its parts had then (1 if a part is not in `past`). `words` are the defaults that the
+    names of its pattern stood for, in the form that `moved_defaults` returns. A stored run is in the canonical form of
+    its time; so a chunk longer than the sequences stays in the id, since it was stored before the canonical form
+    limited it.
+    """
     keys = {path: value for path, value in _named(_canonical(run, None)).items() if not path.startswith(WORDS)}
     return _hashed({**keys, **{f"{WORDS}{key}": value for key, value in words.items()}}, past)
 
@@ -148,16 +157,16 @@ def _exact(value: Leaf) -> Any:
 
 
 def shape_key(run: RunConfig) -> str:
-    """A text that is equal for runs that may share a pack: the keys of `science`, without `PACKABLE`, as JSON."""
+    """Return a text that is equal for runs that may share a pack: `science` without the keys `PACKABLE`, as JSON."""
     rest = {path: _exact(value) for path, value in science(run).items() if path not in PACKABLE}
     return json.dumps(rest, sort_keys=True)
 
 
 def canonical_model(model: ModelConfig, length: int | None = None) -> ModelConfig:
-    """The canonical form of a model with these layers, for sequences of `length` tokens if `length` is given.
+    """Return the canonical form of a model with these layers, for sequences of `length` tokens if `length` is given.
 
-    If all layers agree on `rotary` and `conv`, the values move from the attention mixers to the model's `position` and
-    `conv`. In the pattern, `mixer` stands for one kind of layer, which is `model.mixer`; all other kinds have names.
+    If all attention layers agree on `rotary` and `conv`, these values move to the model's `position` and `conv`. In the
+    pattern, `mixer` stands for one kind of layer, which is `model.mixer`; all other kinds have names.
     """
     layers = tuple(_explicit(mixer, model) for mixer in model.mixers)
     fitted = layers if length is None else tuple(mixer.fitted(length).canonical() for mixer in layers)
@@ -173,14 +182,16 @@ def canonical_model(model: ModelConfig, length: int | None = None) -> ModelConfi
 
 
 def inert_keys(model: ModelConfig) -> frozenset[str]:
-    """Dotted paths (relative to `model`) of the keys that have no effect in this model."""
+    """Return the dotted paths (relative to `model`) of the keys that have no effect in this model."""
     unused = {key for key in ("heads", "conv") if not _used(model.mixers, key)}
     return frozenset(f"mixer.{key}" for key in model.mixer.inert) | unused
 
 
 def moved_defaults(model: ModelConfig) -> dict[str, Leaf]:
-    """The defaults that are no longer baselines, for each name in the pattern: a key such as `titans.depth` -> its
-    default."""
+    """Return the defaults that differ from their baselines by now, for all names in the pattern.
+
+    An example is {`titans.depth`: 2}.
+    """
     found: dict[str, Leaf] = {}
     for name in sorted({*model.layer_names} - {MIXER}):
         mixer = layer_mixer(name)
@@ -196,15 +207,20 @@ def _used(mixers: tuple[Mixer, ...], key: str) -> bool:
 
 
 def _explicit(mixer: Mixer, model: ModelConfig) -> Mixer:
-    """The canonical mixer. In an attention, `rotary` and `conv` are explicit also if it takes them from `model`."""
+    """Return the canonical mixer.
+
+    In an attention, `rotary` and `conv` are written out even if they come from `model`.
+    """
     if not isinstance(mixer, AttentionMixer):
         return mixer.canonical()
     return mixer.model_copy(update={"rotary": mixer.rotates(model.position), "conv": mixer.kernel_size(model.conv)})
 
 
 def _shortest_form(model: ModelConfig, layers: tuple[Mixer, ...]) -> tuple[str, int, tuple[Mixer, ...]]:
-    """Choose `position` and `conv` of the model so that as few kinds of layers as possible are without a name. Return
-    `position`, `conv`, and the layers relative to them (`AttentionMixer.relative_to`)."""
+    """Return `position`, `conv` and the layers relative to them (`AttentionMixer.relative_to`).
+
+    `position` and `conv` are chosen so that as few kinds of layers as possible have no name.
+    """
 
     def relative(position: str, conv: int) -> tuple[Mixer, ...]:
         return tuple(
@@ -219,7 +235,7 @@ def _model_keys(model: ModelConfig, layers: tuple[Mixer, ...]) -> Iterator[tuple
     """Yield every pair (position, conv) that the model may have with these layers; `none` and the baseline come first.
 
     A key that some layer takes from the model keeps its value, and so does a learned position. Otherwise the candidates
-    are the values that the attention layers have themselves; without attention, `none` and the baseline.
+    are the values that the attention layers have; without attention layers, `none` and the baseline.
     """
     own = [mixer for mixer in layers if isinstance(mixer, AttentionMixer)]
     usual = baseline("model", "conv")
@@ -231,15 +247,18 @@ def _model_keys(model: ModelConfig, layers: tuple[Mixer, ...]) -> Iterator[tuple
 
 
 def _nameless(mixers: tuple[Mixer, ...]) -> int:
-    """The number of different layers without a name. A config can express at most one of them, as `model.mixer`."""
+    """Return the number of different layers without a name.
+
+    A config can express at most one of them, as `model.mixer`.
+    """
     return len({mixer for mixer in mixers if name_of(mixer) is None})
 
 
 def _own(model: ModelConfig, mixers: tuple[Mixer, ...]) -> Mixer:
-    """Choose the mixer among `mixers` that becomes `model.mixer` in the canonical form.
+    """Return the mixer among `mixers` that becomes `model.mixer` in the canonical form.
 
-    It is a mixer without a name, if there is one. Otherwise, if the pattern has `mixer` and all its names are in
-    `_FIRST`, the given `model.mixer` stays (with exceptions for attention and log_linear), since ids were made with it.
+    This is a mixer without a name, if there is one. Otherwise, if the pattern has `mixer` and all its names are in
+    `_FIRST`, it is the given `model.mixer` (except for attention and log_linear), since ids were made with it.
     Otherwise it is the one that comes first in the order of `MIXERS`: a memory, else an attention, ...
     """
     nameless = [mixer for mixer in mixers if name_of(mixer) is None]

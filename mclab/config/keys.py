@@ -1,4 +1,7 @@
-"""Every key of a run: dotted path, type as people write it, default, meaning; all read from the config models."""
+"""List every key of a run: dotted path, type as people write it, default, meaning.
+
+All are read from the config models.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +22,7 @@ _SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 @dataclass(frozen=True)
 class Key:
-    """One key. `of` is the name of the mixer or task that it belongs to, `None` for a key that every run has."""
+    """One key. `of` is the mixer or task that has the key, `None` for a key that every run has."""
 
     path: str
     field: FieldInfo
@@ -28,7 +31,10 @@ class Key:
 
     @property
     def type(self) -> str:
-        """The type in readable form (`type_text`). For a registry it lists the names registered at this moment."""
+        """The type in readable form (`type_text`).
+
+        For a registry, it lists the names that are registered at this moment.
+        """
         return type_text(self.field)
 
     @property
@@ -37,17 +43,17 @@ class Key:
         return self.field.description or ""
 
     def as_json(self) -> dict[str, Any]:
-        """Path, type, default, meaning and `of` as a JSON mapping, for other programs."""
+        """Return the path, type, default, meaning and `of` as a JSON mapping, for other programs."""
         facts = {"path": self.path, "type": self.type, "default": self.default, "meaning": self.meaning}
         return {**facts, "of": self.of}
 
 
 @cache
 def sections() -> dict[str, dict[str | None, type[Strict]]]:
-    """Map the dotted path of every section of a run ("" is the run itself) to the config models of the section.
+    """Return {dotted path of a section: {name: config model}} for a run; the path "" is the run itself.
 
-    A section that always has the same keys has one model, under `None`. A section with a `name` (mixer, task) has one
-    model for each name.
+    A section that always has the same keys has one model, under the name `None`. A section with a `name` (mixer, task)
+    has one model for each name.
     """
     found: dict[str, dict[str | None, type[Strict]]] = {}
     _collect(RunConfig, "", found)
@@ -74,19 +80,19 @@ def _models(annotation: Any) -> Iterator[type[Strict]]:
 
 @cache
 def named_sections() -> frozenset[str]:
-    """Paths of the sections whose `name` decides which keys they have: the mixer and the task."""
+    """Return the paths of the sections whose `name` decides which keys they have: the mixer and the task."""
     return frozenset(path for path, models in sections().items() if None not in models)
 
 
 @cache
 def plain_sections() -> frozenset[str]:
-    """Paths of the sections that only group keys: model, train, eval."""
+    """Return the paths of the sections that only group keys: model, train, eval."""
     return frozenset(sections()) - named_sections() - {""}
 
 
 @cache
 def default_name(path: str) -> str:
-    """The default `name` of the section at `path`, which is one of `named_sections`."""
+    """Return the default `name` of the section at `path`, which is one of `named_sections`."""
     parent, _, key = path.rpartition(".")
     (model,) = sections()[parent].values()
     return str(model.model_fields[key].get_default(call_default_factory=True).name)
@@ -94,7 +100,10 @@ def default_name(path: str) -> str:
 
 @cache
 def all_keys() -> tuple[Key, ...]:
-    """Every key in the order of declaration. A key that several mixers or tasks have appears once for each of them."""
+    """Return every key in the order of declaration.
+
+    A key that several mixers or tasks have appears once for each of them.
+    """
     return tuple(_keys_of(""))
 
 
@@ -121,7 +130,7 @@ def _name_key(path: str) -> Key:
 
 @cache
 def by_path() -> Mapping[str, dict[str | None, Key]]:
-    """Map each path to the keys with this path, by the name of the mixer or task that has the key (`Key.of`)."""
+    """Return {path: {mixer or task that has the key (`Key.of`): key}}."""
     found: dict[str, dict[str | None, Key]] = {}
     for key in all_keys():
         found.setdefault(key.path, {})[key.of] = key
@@ -129,7 +138,7 @@ def by_path() -> Mapping[str, dict[str | None, Key]]:
 
 
 def type_text(info: FieldInfo) -> str:
-    """A field's type as people write it: `context | input | none`, `int >= 1`, `float > 0 or null`."""
+    """Return a field's type as people write it: `context | input | none`, `int >= 1`, `float > 0 or null`."""
     parts = get_args(info.annotation)
     if holds_variants(info.metadata):
         return TYPE_TEXT
@@ -162,7 +171,7 @@ def _type_name(kind: Any) -> str:
 
 @cache
 def adapter(path: str, of: str | None) -> TypeAdapter[Any]:
-    """A pydantic adapter that checks the value of one key alone, without the rules between several keys."""
+    """Return a pydantic adapter that checks the value of one key, without the rules between several keys."""
     section, _, word = path.rpartition(".")
     if word == "name":
         kind: Any = Literal[tuple(sections()[section])]
@@ -173,7 +182,7 @@ def adapter(path: str, of: str | None) -> TypeAdapter[Any]:
 
 
 def bounds(path: str, of: str | None) -> tuple[float | None, float | None]:
-    """The least and the greatest value that a key takes; `None` where it has none."""
+    """Return the least and the greatest value that a key takes; `None` where it has none."""
     section, _, word = path.rpartition(".")
     marks = sections()[section][of].model_fields[word].metadata if word != "name" else []
     least, greatest = ([getattr(m, name) for m in marks if hasattr(m, name)] for name in ("ge", "le"))
@@ -181,7 +190,7 @@ def bounds(path: str, of: str | None) -> tuple[float | None, float | None]:
 
 
 def shown(value: Any) -> str:
-    """A value as a grid's author would write it: `null`, `true`, `0.001`, `[4, 8]`, `{name: attention}`."""
+    """Return a value as a grid's author would write it: `null`, `true`, `0.001`, `[4, 8]`, `{name: attention}`."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The sequence lengths of a run, and the keys for which some of its sequences are too short."""
+"""The sequence lengths of a run, and the keys whose values some of its sequences are too short for."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,8 +11,11 @@ from mclab.config.run import RunConfig
 
 @dataclass(frozen=True)
 class Lengths:
-    """Sequence lengths of a run in tokens: `own` of the task itself, `trained` the longest in training, `shortest` and
-    `longest` over training and all tests."""
+    """The sequence lengths of a run in tokens.
+
+    `own` is that of the task itself, `trained` the longest in training; `shortest` and `longest` are over training and
+    all tests.
+    """
 
     own: int
     trained: int
@@ -21,14 +24,14 @@ class Lengths:
 
     @classmethod
     def of(cls, run: RunConfig) -> "Lengths":
-        """The lengths of `run` in training, validation and test."""
+        """Return the lengths of `run` in training, validation and test."""
         trained = [part.task.length for part in run.mix]
         every = [run.task.length, *trained, *(variant.task.length for variant in run.test_variants)]
         return cls(run.task.length, max(trained), min(every), max(every))
 
     @property
     def most(self) -> str:
-        """Text for a message about the longest sequences: `task.length 64`."""
+        """A text for messages about the longest sequences, e.g. `task.length 64`."""
         return (
             f"task.length {self.own}"
             if self.longest == self.own
@@ -42,7 +45,7 @@ class Lengths:
 
 
 def length_faults(run: RunConfig) -> Iterator[tuple[str, str]]:
-    """Yield (key, reason) for each key that would make a layer compute different functions at different lengths."""
+    """Yield (key, reason) for each key that would make a layer compute a different function at different lengths."""
     lengths = Lengths.of(run)
     for name in dict.fromkeys(run.model.layer_names):
         mixer = mixer_of(name, run.model.mixer)
@@ -57,9 +60,11 @@ def length_faults(run: RunConfig) -> Iterator[tuple[str, str]]:
 
 
 def _chunk_faults(run: RunConfig, name: str, mixer: MemoryMixer, lengths: Lengths) -> Iterator[tuple[str, str]]:
-    """Yield (key, reason) if a chunk of `mixer` is longer than some sequences. In these sequences the step size is
-    divided by the tokens of the sequence instead of the chunk (docs/equations.md#step-sizes), but the divisor must be
-    the same in training and in all tests."""
+    """Yield (key, reason) if a chunk of `mixer` is longer than some sequences.
+
+    In such a sequence the step size is divided by the tokens of the sequence and not of the chunk
+    (docs/equations.md#step-sizes), but the divisor must be the same in training and in all tests.
+    """
     size, most = mixer.tokens_a_chunk, lengths.shortest
     key, subject, way = "model.mixer.chunk", f"a chunk of {size} tokens", f"take a chunk of at most {most}"
     if name != MIXER:
@@ -79,7 +84,7 @@ def _chunk_faults(run: RunConfig, name: str, mixer: MemoryMixer, lengths: Length
 
 
 def _kernel_faults(key: str, size: int, lengths: Lengths) -> Iterator[tuple[str, str]]:
-    """Yield (key, reason) if tests reach kernel entries that training does not: these keep their initial values."""
+    """Yield (key, reason) if a test uses kernel entries that training never reaches, so that they are not trained."""
     if lengths.trained < min(size, lengths.longest):
         reason = (
             f"a kernel of {size} is longer than the training sequences ({lengths.trained} tokens), and the longest "

@@ -1,6 +1,6 @@
-"""How a command trains, and what training keeps: device, workers, checkpoints, ... None of it is part of a run's id.
+"""The options with which a command trains, and what training keeps. None of them is part of a run's id.
 
-This module imports no config models, because the command line takes its defaults from here before they are loaded.
+This module imports no config models: the command line needs the defaults before these are loaded.
 """
 
 import re
@@ -90,10 +90,11 @@ _NAME = re.compile(r"([0-9a-f]{16})\.(\d+)\.safetensors")
 
 @dataclass(frozen=True)
 class Keep:
-    """What training keeps in addition to its outcome. This object is sent to the workers.
+    """What training keeps in addition to its outcome. It is sent to the workers.
 
-    `checkpoints` is the folder for checkpoints of runs in training; with `None` no checkpoint is written or resumed. On
-    a cluster the workers must see this folder under the same path. `weights`: whether `Outcome.weights` is filled.
+    `checkpoints` is the folder for checkpoints of runs in training; if it is `None`, no checkpoint is written or
+    resumed. On a cluster the workers must see this folder under the same path. `weights` says whether `Outcome.weights`
+    is filled.
     """
 
     checkpoints: Path | None = None
@@ -101,13 +102,15 @@ class Keep:
 
 
 def checkpoint(folder: Path, run: str, step: int) -> Path:
-    """The path in `folder` of the checkpoint of the run with id `run` after `step` steps."""
+    """Return the path of the checkpoint in `folder` of the run with id `run` after `step` steps."""
     return folder / f"{run}.{step}.safetensors"
 
 
 def checkpoints(folder: Path) -> dict[str, dict[int, Path]]:
-    """The checkpoint files in `folder`, found by their names: run id -> step -> file. Empty if there is no such folder.
-    Raises `OSError`."""
+    """Return {run id: {step: file}} for the checkpoints in `folder`, from the names of the files.
+
+    The result is empty if there is no such folder. Raises `OSError`.
+    """
     found: dict[str, dict[int, Path]] = defaultdict(dict)
     for path in folder.iterdir() if folder.is_dir() else ():
         if name := _NAME.fullmatch(path.name):

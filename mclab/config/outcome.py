@@ -1,11 +1,11 @@
-"""The result of a run: made by training, kept by the store, read by the report."""
+"""The result of a run. Training makes it, the store keeps it, and the report reads it."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 from mclab.config.run import Status
 
-#: The name of the mean over all slices, next to the slices' own names.
+#: The name of the mean over all of the task's own slices; it stands next to the names of the slices.
 ALL = "all"
 #: Runs with these statuses never run again; `oom` and `failed` run again with --retry-failed.
 FINAL: tuple[Status, ...] = ("done", "diverged", "pruned")

@@ -21,8 +21,8 @@ from mclab.config.task import ModuleTask
 class Kind(NamedTuple):
     """What mclab passes to the user's own part on one axis (memory, gate, ...).
 
-    Arguments are passed by keyword, and only those that the part's signature accepts. There is one exception: a mixer
-    that accepts neither `dim` nor `d_model` gets the width as its first positional argument.
+    Arguments are passed by keyword, and only those that the part's signature accepts. One exception: a mixer that
+    accepts neither `dim` nor `d_model` gets the width as its first positional argument.
     """
 
     noun: str
@@ -54,7 +54,7 @@ class Part(NamedTuple):
 
 
 def parts_of(run: RunConfig) -> list[Part]:
-    """Every part of the user's own in a run."""
+    """Return every part of a run that is the user's own."""
     found = []
     if isinstance(task := run.task, ModuleTask):
         found.append(Part("task", "task.module", "task.args", task.module, task.keywords))
@@ -68,7 +68,7 @@ def parts_of(run: RunConfig) -> list[Part]:
 
 
 def check_part(part: Part) -> PythonFile | None:
-    """Check a part by its source, and return the source, or `None` if the part is in no Python file.
+    """Check a part by its source, and return the source; `None` if the part is in no Python file.
 
     Raises `ConfigError`, which names the key, what is wrong, and what was probably meant.
     """
@@ -115,8 +115,11 @@ def _check_node(part: Part, node: ast.ClassDef | ast.FunctionDef, source: Python
 
 
 def _check_arguments(part: Part, node: ast.FunctionDef, file: str, given: tuple[str, ...], own: int = 0) -> None:
-    """Raise `ConfigError` for an argument of `part` that the function `node` does not take, and for a required argument
-    of `node` that is neither in `part` nor among those that mclab passes, `given`."""
+    """Raise `ConfigError` if the arguments of `part` do not fit the function `node`.
+
+    This is so for an argument that the function does not take, and for a required one that neither `part` has nor mclab
+    passes (`given`).
+    """
     called, place = node.args, f"{part.path} ({file}:{node.lineno})"
     plain = [*called.posonlyargs, *called.args][own:]
     names = [each.arg for each in (*plain, *called.kwonlyargs)]
@@ -137,17 +140,17 @@ def _check_arguments(part: Part, node: ast.FunctionDef, file: str, given: tuple[
 
 
 def uses_weights(path: str) -> bool:
-    """Whether the aggregation at `path` takes the gate's weights. True also if its source does not tell."""
+    """Return whether the aggregation at `path` takes the gate's weights; `True` if its source does not show it."""
     source = source_of(path)
     names = source.called(path.rpartition(".")[2]) if source else None
     return names is None or "weights" in names
 
 
 def checked(run: RunConfig, where: Callable[[str], str]) -> RunConfig:
-    """Check the user's own parts of a run, and return the run with their versions filled in from the sources.
+    """Check the user's own parts of a run, and return the run with their versions from the sources.
 
     `where` gives the prefix of a message for a key. Raises `ConfigError` as `check_part` does, if the run gives another
-    version than the source, and if there is a gate whose weights the user's aggregation does not take.
+    version than the source, and if the user's aggregation does not take the weights of a gate.
     """
     found: dict[str, int] = {}
     for part in parts_of(run):
@@ -203,7 +206,7 @@ def slow(run: RunConfig) -> Iterator[str]:
 
 
 def written_versions(run: RunConfig) -> dict[str, int]:
-    """Map the path of each own part of the user to its version in the config of the run."""
+    """Return {path: version in the config of the run} for the user's own parts."""
     mixer, task, found = run.model.mixer, run.task, dict[str, int]()
     for part in parts_of(run):
         if part.axis == "task" and isinstance(task, ModuleTask):
@@ -216,8 +219,10 @@ def written_versions(run: RunConfig) -> dict[str, int]:
 
 
 def hashes(run: RunConfig) -> dict[str, str]:
-    """Map the path of each own part of the user to the first sixteen digits of the SHA-256 of its file, or to `unknown`
-    if the file cannot be read."""
+    """Return {path: first sixteen digits of the SHA-256 of the file} for the user's own parts.
+
+    The value is `unknown` if the file cannot be read.
+    """
     found = dict[str, str]()
     for part in parts_of(run):
         try:

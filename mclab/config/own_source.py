@@ -1,4 +1,4 @@
-"""Find the source file of the user's own dotted path as an import would, and read it without running it."""
+"""Find the source file of a dotted path of the user's, as an import would, and read it without running it."""
 
 import ast
 import hashlib
@@ -16,14 +16,14 @@ from mclab.config.error import did_you_mean
 
 @dataclass(frozen=True)
 class PythonFile:
-    """The Python file that a dotted path leads to, with its hash and its syntax tree."""
+    """A Python file that defines a dotted path, with its hash and its syntax tree."""
 
     file: str
     sha256: str
     tree: ast.Module
 
     def definition(self, name: str) -> ast.ClassDef | ast.FunctionDef | None:
-        """The class or function of this name; None where the file does not define it."""
+        """Return the class or function of this name; `None` if the file does not define it."""
         kinds = (ast.ClassDef, ast.FunctionDef)
         return next((node for node in reversed(self.tree.body) if isinstance(node, kinds) and node.name == name), None)
 
@@ -33,7 +33,7 @@ class PythonFile:
         return [node.name for node in self.tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
 
     def may_hold(self, name: str) -> bool:
-        """Whether an import of the file may define `name` in another way: imported, assigned, by `__getattr__`, ..."""
+        """Return whether an import of the file may define `name` in another way, e.g. by an import or an assignment."""
         nodes = list(ast.walk(self.tree))
         imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
         imported = {alias.asname or alias.name for node in imports for alias in node.names}
@@ -41,7 +41,7 @@ class PythonFile:
         return name in bound or bool(imported & {name, "*"}) or "__getattr__" in self.defined
 
     def lineage(self, name: str) -> list[ast.ClassDef]:
-        """The class of this name and those in this file that it is derived from, the nearest first."""
+        """Return the class of this name and its base classes within this file, the nearest first."""
         node = self.definition(name)
         if not isinstance(node, ast.ClassDef):
             return []
@@ -49,13 +49,15 @@ class PythonFile:
         return [node, *(each for base in bases for each in self.lineage(base))]
 
     def methods(self, name: str) -> dict[str, ast.FunctionDef]:
-        """The methods of a class, also those of its bases in this file."""
+        """Return the methods of a class, including those of its base classes within this file."""
         nodes = [each for node in reversed(self.lineage(name)) for each in node.body]
         return {each.name: each for each in nodes if isinstance(each, ast.FunctionDef)}
 
     def called(self, name: str) -> frozenset[str] | None:
-        """The argument names of a function, or of `forward` or `__call__` of a class; None if the source has none of
-        them, or the arguments include `**kwargs`."""
+        """Return the argument names of a function, or of `forward` or `__call__` of a class.
+
+        `None` if the source has none of them, or if the arguments include `**kwargs`.
+        """
         node, methods = self.definition(name), self.methods(name)
         if isinstance(node, ast.ClassDef):
             node = methods.get("forward") or methods.get("__call__")
@@ -64,8 +66,10 @@ class PythonFile:
         return frozenset(each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
 
     def version(self, name: str) -> int:
-        """The version of a part: from `version = 2` in the class, or from `name.version = 2` at module level for a
-        function; 1 if there is neither. Raises `ValueError` if the version is not 1, 2, ..."""
+        """Return the version of a part; 1 if the source gives none. Raises `ValueError` if it is not 1, 2, ...
+
+        A class gives it as `version = 2`, a function as `name.version = 2` at module level.
+        """
         classes = self.lineage(name)
         body = [line for node in reversed(classes) for line in node.body] if classes else self.tree.body
         wanted = "version" if classes else f"{name}.version"
@@ -80,8 +84,10 @@ class PythonFile:
 
 
 def source_of(path: str) -> PythonFile | None:
-    """The source file of a dotted path; None if its module is not a Python file. Raises `ValueError` if there is no
-    such module, or the file cannot be read."""
+    """Return the source file of a dotted path; `None` if its module is not a Python file.
+
+    Raises `ValueError` if there is no such module, or if the file cannot be read.
+    """
     file = _file(path.rpartition(".")[0])
     if file is None:
         return None
@@ -100,8 +106,11 @@ def _read(file: str, changed: int) -> PythonFile:
 
 
 def _file(where: str) -> str | None:
-    """The Python file of the module `where`, found as an import would find it, with the current folder searched last;
-    None if the module is not a Python file. Raises `ValueError` if there is no such module."""
+    """Return the path of the Python file of the module `where`; `None` if the module is not a Python file.
+
+    It is found as an import would find it, with the current folder searched last. Raises `ValueError` if there is no
+    such module.
+    """
     invalidate_caches()
     places: list[str] | None = [*(place or os.getcwd() for place in sys.path), os.getcwd()]
     found, parent = None, ""

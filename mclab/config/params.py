@@ -10,20 +10,26 @@ from mclab.config.run import RunConfig
 
 
 def parameters(run: RunConfig) -> int | None:
-    """The number of parameters of the model; `None` if a part of the user's own code has an unknown number of them."""
+    """Return the number of parameters of the model.
+
+    `None` if a part of the user's own code has an unknown number of them.
+    """
     mixers = _total(_mixer(mixer, run.model, run.task.length) for mixer in run.model.mixers)
     return None if mixers is None else _around(run) + mixers
 
 
 def rough_parameters(run: RunConfig) -> int:
-    """As `parameters`, but a mixer with an unknown number counts as four matrices [D, D]; for estimates of cost."""
+    """Return `parameters`, where a mixer with an unknown number counts as four matrices [D, D].
+
+    For estimates of cost.
+    """
     guess = 4 * run.model.dim**2
     found = (_mixer(mixer, run.model, run.task.length) for mixer in run.model.mixers)
     return _around(run) + sum(guess if number is None else number for number in found)
 
 
 def _around(run: RunConfig) -> int:
-    """The number of parameters outside the mixers."""
+    """Return the number of parameters outside the mixers."""
     model, dim = run.model, run.model.dim
     mlp = dim + 3 * model.mlp * dim * dim if model.mlp else 0
     table = run.task.length * dim if model.position == "learned" else 0
@@ -47,15 +53,17 @@ NORMS = {"mal": 1, "mag": 2}
 
 
 def _hybrid(mixer: MemoryMixer, model: ModelConfig, length: int) -> int:
-    """Parameters that a hybrid adds to the memory."""
+    """Return the number of parameters that a hybrid adds to the memory."""
     if mixer.hybrid == "none":
         return 0
     return AttentionMixer(window=mixer.window).parameters(model, length) + NORMS[mixer.hybrid] * model.dim
 
 
 def _memory(model: ModelConfig, mixer: MemoryMixer) -> int:
-    """The number of parameters of the memory itself: those of its rule; for a deep memory also W^0 and the gain of its
-    norm."""
+    """Return the number of parameters of the memory itself.
+
+    These are the parameters of its rule; a deep memory also has W^0 and the gain of its norm.
+    """
     rule = mixer.rule.parameters(model.dim, model.heads)
     if not mixer.deep:
         return rule
@@ -63,24 +71,27 @@ def _memory(model: ModelConfig, mixer: MemoryMixer) -> int:
 
 
 def matrices(model: ModelConfig, mixer: MemoryMixer) -> int:
-    """Entries of one head's memory."""
+    """Return the number of entries of one head's memory."""
     return mixer.rule.size(model.head_dim, mixer.depth if mixer.deep else 1)
 
 
 def _slots(mixer: MemoryMixer, length: int) -> int:
-    """Slots of the input gate: one per segment, or one for the online memory and one per bucket size."""
+    """Return the number of slots of the input gate.
+
+    There is one per segment; with buckets, one per bucket size and one for the online memory.
+    """
     count = mixer.segments(length)
     return count if mixer.segmentation != "log" else (count - 1).bit_length() + 1
 
 
 def state_floats(run: RunConfig) -> tuple[int | None, int | None]:
-    """The size of the state in floats after a sequence of the task's length: (fixed, cached).
+    """Return the size of the state in floats after a sequence of the task's length: (fixed, cached).
 
     The fixed part does not grow with the sequence: the last inputs of the convolutions, the online memory with all that
     its next write needs in the middle of a chunk and a segment, and its running pool. The cached part grows: the kept
-    memories that the last segment reads and their pools, or the keys and values of attention. Buckets of
-    `segmentation: log` that are still being written for later segments are not counted. `None` if a part of the user's
-    own code holds an unknown state.
+    memories that the last segment reads and their pools, or the keys and values of attention. Buckets of `segmentation:
+    log` that are still being written for later segments are not counted. `None` if a part of the user's own code holds
+    an unknown state.
     """
     found = [_state(mixer, run) for mixer in run.model.mixers]
     return _total(fixed for fixed, _ in found), _total(cached for _, cached in found)
@@ -106,14 +117,16 @@ def _state(mixer: Mixer, run: RunConfig) -> tuple[int | None, int | None]:
 
 
 def _online(model: ModelConfig, mixer: MemoryMixer) -> int:
-    """Floats of one head's memory and of all else that its next write needs: the momentum; the weights at the start of
-    the chunk, if gradients are taken there; the last keys and values."""
+    """Return the number of floats of one head's online memory and of all else that its next write needs.
+
+    That is the momentum; the weights at the start of the chunk, if gradients are taken there; the last keys and values.
+    """
     copies = 1 + mixer.rule.momentum + (mixer.anchored and mixer.tokens_a_chunk > 1)
     return copies * matrices(model, mixer) + mixer.rule.lookback * 2 * model.head_dim
 
 
 def _kept(mixer: MemoryMixer, run: RunConfig) -> int:
-    """Kept memories that the last token reads, on test."""
+    """Return how many kept memories the last token reads in the test."""
     if run.eval.post_training is not None:
         return min(run.eval.post_training, -(-run.task.length // run.cached_after) - 1)
     past = mixer.segments(run.task.length) - 1
@@ -140,10 +153,11 @@ _DESCENDING: dict[str, tuple[float, Callable[[float, float], float]]] = {
 
 
 def multiply_adds(run: RunConfig) -> float | None:
-    """Multiply-adds per token of the forward pass of the whole model, as in docs/axes.md.
+    """Return the multiply-adds per token of the model's forward pass, as in docs/axes.md.
 
     This is the mean over a sequence of the task's length. Only leading terms count: norms, activations, convolutions
-    and the additional work of writing in chunks are left out. `None` if the model has a mixer that is not counted here.
+    and the additional work of writing in chunks are left out. `None` if the model has a mixer whose cost is not known
+    here.
     """
     model, length = run.model, run.task.length
     mixers = [_mixer_cost(mixer, model, length) for mixer in model.mixers]
@@ -169,7 +183,10 @@ def _mixer_cost(mixer: Mixer, model: ModelConfig, length: int) -> float | None:
 
 
 def _memory_cost(mixer: MemoryMixer, model: ModelConfig) -> float | None:
-    """Multiply-adds per token to write and read one head's online memory; `None` for an unknown rule."""
+    """Return the number of multiply-adds per token to write and read one head's online memory.
+
+    `None` for an unknown rule.
+    """
     square = float(model.head_dim**2)
     if mixer.memory in _DESCENDING:
         single, deep = _DESCENDING[mixer.memory]
@@ -180,7 +197,10 @@ def _memory_cost(mixer: MemoryMixer, model: ModelConfig) -> float | None:
 
 
 def _read_cost(mixer: MemoryMixer, model: ModelConfig, length: int) -> float:
-    """Multiply-adds per token to score and read one head's kept memories, half of which a token sees on average."""
+    """Return the multiply-adds per token to score and read one head's kept memories.
+
+    A token sees half of them on average.
+    """
     past = (mixer.segments(length) - 1) / 2
     read = min(mixer.k, past) if mixer.aggregate == "ssc" else past
     scored = past + 1 if mixer.aggregate == "ssc" or mixer.read_gate == "context" else 0

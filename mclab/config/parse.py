@@ -1,4 +1,4 @@
-"""Turn plain data into a checked run, and the schema's errors into messages that tell the user what to change."""
+"""Turn plain data into a checked run, and pydantic's errors into messages that say what to change."""
 
 from collections.abc import Callable, Iterator, Mapping
 from math import ceil, floor, inf, isfinite, log10
@@ -12,7 +12,7 @@ from mclab.config.run import RunConfig
 from mclab.config.strict import LARGEST, ConfigError, cut
 from mclab.config.variants import TYPE_TEXT
 
-#: A prefix for every line, or a function from the dotted path of a key to the prefix (such as `gating.yaml:7`).
+#: The prefix of every line, or a function from the dotted path of a key to the prefix (such as `gating.yaml:7`).
 Where = str | Callable[[str], str]
 
 #: What people write for "nothing", "yes" and "no", although mclab expects another value.
@@ -20,8 +20,8 @@ _NOTHING = ("off", "no", "none", "null", "None", "false", False, None)
 _YES = ("yes", "on", "y", "true", "True", 1)
 _NO = ("no", "off", "n", "false", "False", 0)
 
-#: A message uses at most `_ENOUGH` characters of a value. For an integer of more than `_LONG` bits it gives the number
-#: of digits.
+#: The most characters of a value in a message; an integer of more than `_LONG` bits is replaced by its number of
+#: digits.
 _ENOUGH, _LONG = 500, 128
 
 
@@ -38,7 +38,7 @@ def parse_run(data: Mapping[str, Any], where: Where = "") -> RunConfig:
 
 
 def check_values(data: Mapping[str, Any], where: Where = "") -> None:
-    """Check every key and value of `data` by itself, leaving out the rules that look at several keys.
+    """Check every key and value of `data` alone, without the rules between several keys.
 
     Raises `ConfigError` as `parse_run` does.
     """
@@ -56,7 +56,8 @@ def check_path(path: str, where: Where = "") -> None:
 
 
 def typed(path: str, value: Any, where: Where = "") -> Any:
-    """Convert `value` to the form in which a run holds it under the key `path`: `[16, 4]` to `(4, 16)`, `1` to `1.0`.
+    """Return `value` in the form in which a run holds it under the key `path`: `[16, 4]` becomes `(4, 16)`, `1` becomes
+    `1.0`.
 
     Raises `ConfigError` if no mixer or task accepts this value for this key, and `KeyError` for an unknown key.
     """
@@ -70,7 +71,7 @@ def typed(path: str, value: Any, where: Where = "") -> Any:
 
 
 def unknown(path: str, of: str | None = None) -> str:
-    """The message for a `path` that is not a key of the run; `of` is the mixer or task that the run has there."""
+    """Return the message for a `path` that is not a key of the run. `of` is the run's mixer or task in this section."""
     section, _, last = path.rpartition(".")
     if path in by_path():
         return _foreign(path, of)
@@ -84,7 +85,7 @@ def unknown(path: str, of: str | None = None) -> str:
 
 
 def _foreign(path: str, of: str | None) -> str:
-    """The message for a key that only other mixers or tasks than `of` have."""
+    """Return the message for a key that the run's mixer or task `of` does not have, but others have."""
     section = path.rpartition(".")[0]
     noun, owners = section.rpartition(".")[2], " and ".join(map(str, by_path()[path]))
     if of == default_name(section):
@@ -95,7 +96,7 @@ def _foreign(path: str, of: str | None) -> str:
 
 
 def _inside(path: str, word: str) -> str:
-    """A hint how to write the task key `word` in a variant, if the key `path` holds variants; else empty."""
+    """Return a hint on how to write the task key `word` in a variant; empty unless the key `path` holds variants."""
     (key, *_) = by_path()[path].values()
     return f"; write {path}: {{{word}: ...}}" if key.type == TYPE_TEXT else ""
 
@@ -105,8 +106,10 @@ def _elsewhere(word: str) -> list[str]:
 
 
 def _far(path: str) -> list[str]:
-    """The most similar key in all sections, compared by the last part; if none is similar and there is no such section,
-    compared by the whole path."""
+    """Return the most similar key of all sections, or an empty list.
+
+    Keys are compared by their last part. If none is similar and the section does not exist, whole paths are compared.
+    """
     known = {each.rpartition(".")[2]: each for each in by_path()}
     section, _, last = path.rpartition(".")
     near = [known[each] for each in nearest(last, known)]
@@ -124,7 +127,7 @@ def _line(path: str, text: str, where: Where) -> str:
 
 
 def _problem(detail: Any) -> tuple[str, str]:
-    """The dotted path and the message of one fault; `detail` is pydantic's description of the fault."""
+    """Return the dotted path and the message of one error; `detail` is pydantic's description of the error."""
     path, of = _place(detail["loc"])
     kind, value = detail["type"], detail["input"]
     if kind in ("extra_forbidden", "invalid_key"):
@@ -143,8 +146,10 @@ def _is_rule(detail: Any) -> bool:
 
 
 def _place(loc: tuple[int | str, ...]) -> tuple[str, str | None]:
-    """The dotted path of a fault at pydantic's `loc`, without the names of union members, and the name of the mixer or
-    task of its section."""
+    """Return the dotted path for pydantic's `loc`, and the name of the mixer or task of its section.
+
+    pydantic's names of union members are removed from the path.
+    """
     path, of, parts = "", None, list(map(str, loc))
     while parts and path not in by_path():  # what follows a key is an index into a list
         path = f"{path}.{parts.pop(0)}".lstrip(".")
@@ -155,7 +160,7 @@ def _place(loc: tuple[int | str, ...]) -> tuple[str, str | None]:
 
 
 def _rule(path: str, message: str) -> tuple[str, str]:
-    """The key that a rule's message begins with, as a dotted path, and the rest of the message."""
+    """Split the message of a rule into the dotted path of the key that it begins with, and the rest."""
     key, colon, rest = message.partition(": ")
     full = f"{path}.{key}".lstrip(".")
     return (full, rest) if colon and full in by_path() else (path, message)
@@ -182,7 +187,7 @@ def _type_of(path: str, of: str | None) -> str:
 
 
 def _values_text(path: str, of: str | None, value: Any) -> str:
-    """The message with the values that a key allows, the ones most similar to `value` first."""
+    """Return the message with the values that a key allows, the ones most similar to `value` first."""
     kind = _type_of(path, of)
     words = [*kind.removesuffix(" or null").split(" | "), *["null"] * kind.endswith(" or null")]
     near = ["none"] if "none" in words and value in _NOTHING else nearest(quoted(value).strip('"'), words)
@@ -192,7 +197,7 @@ def _values_text(path: str, of: str | None, value: Any) -> str:
 
 
 def _hint(path: str, of: str | None, value: Any) -> str:
-    """A hint with the value that was probably meant: the integers next to a fraction, else the first valid guess."""
+    """Return a hint with the value that was probably meant: the integers next to a fraction, else a valid guess."""
     if isinstance(value, float) and isfinite(value) and not value.is_integer():
         near = [str(whole) for whole in (floor(value), ceil(value)) if _takes(path, of, whole)]
         if near:
@@ -231,7 +236,7 @@ def _guesses(path: str, of: str | None, value: Any) -> Iterator[Any]:
 
 
 def quoted(value: Any) -> str:
-    """A value in a message: on one line, text in quotes, long ones cut."""
+    """Return a value for a message: on one line, text in quotes, and cut if it is long."""
     text = ""
     for piece in _pieces(value, '"'):
         text += piece
@@ -241,7 +246,7 @@ def quoted(value: Any) -> str:
 
 
 def _pieces(value: Any, quote: str = "") -> Iterator[str]:
-    """The text of `shown`, yielded piece by piece, so that a large value need not be written completely."""
+    """Yield the text of `shown` in pieces, so that a large value need not be written completely."""
     if isinstance(value, str):
         yield f"{quote}{value[:_ENOUGH]}{quote}"
     elif isinstance(value, int) and value.bit_length() > _LONG:

@@ -15,7 +15,7 @@ Status = Literal["done", "diverged", "oom", "failed", "pruned"]
 
 
 class TrainConfig(Strict):
-    """AdamW (0.9, 0.95), linear warm-up, then cosine to a tenth of the peak."""
+    """The keys of training: AdamW (0.9, 0.95), linear warm-up, then cosine to a tenth of the peak."""
 
     steps: int = Field(600, ge=1, le=10**8, description="number of optimiser steps")
     batch: int = Field(64, ge=1, le=2**20, description="number of sequences in a step")
@@ -47,7 +47,10 @@ class TrainConfig(Strict):
 
 
 class EvalConfig(Strict):
-    """The keys of evaluation. The valid and test sets are fixed per seed, and come from separate random streams."""
+    """The keys of evaluation.
+
+    The sequences of valid and test are fixed by the seed, and come from separate random streams.
+    """
 
     every: int = Field(50, ge=1, le=10**8, description="steps between evaluations on valid")
     valid: int = Field(
@@ -75,7 +78,7 @@ class EvalConfig(Strict):
 
 
 class RunConfig(Strict):
-    """Everything that one training run depends on."""
+    """The config of one run: everything that its result depends on."""
 
     seed: int = Field(
         0, ge=0, lt=2**31, description="seed of init, train, valid and test, which use separate random streams"
@@ -87,17 +90,17 @@ class RunConfig(Strict):
 
     @property
     def mix(self) -> tuple[Variant, ...]:
-        """The tasks that training batches come from: those of `train.task`, by default the task itself."""
+        """The tasks from which training batches come: the variants in `train.task`, by default the task itself."""
         return variants(self.task, self.train.task) or (Variant("", 1, self.task),)
 
     @property
     def test_variants(self) -> tuple[Variant, ...]:
-        """What `eval.task` adds to the test."""
+        """The variants that `eval.task` adds to the test."""
         return variants(self.task, self.eval.task)
 
     @property
     def tested(self) -> dict[str, TaskConfig]:
-        """Every slice of the test by its name in tables: the task's own, then those that `eval.task` adds."""
+        """{name of a slice in tables: task with only this slice}, for the task's slices, then those of `eval.task`."""
         own: dict[str, TaskConfig] = {name: self.task.only(name) for name in self.task.slices}
         added = ((variant.task, slices) for variant in self.test_variants for slices in variant.slices.items())
         return own | {name: task.only(each) for task, (name, each) in added}

@@ -1,4 +1,4 @@
-"""A stored run, in the form in which the store gives it to planning, running, tables, plots and listings."""
+"""A stored run, as the store returns it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,12 +29,12 @@ class StoredScore:
 
     @property
     def loss(self) -> float | None:
-        """The mean cross-entropy in nats; `None` where it was no finite number."""
+        """The mean cross-entropy in nats; `None` if it was not a finite number."""
         return self.metrics.get("loss")
 
     @property
     def token_accuracy(self) -> float | None:
-        """The share of right tokens; `None` in records from before it was measured."""
+        """The share of right tokens; `None` in records that are older than this metric."""
         return self.metrics.get("token_accuracy")
 
     @property
@@ -44,8 +44,10 @@ class StoredScore:
 
     @property
     def values_found(self) -> float | None:
-        """The share of values that occur anywhere in a freely generated answer; `None` on valid, and in the cases in
-        which `value_accuracy` is."""
+        """The share of values that occur anywhere in a freely generated answer.
+
+        `None` on valid, and whenever `value_accuracy` is `None`.
+        """
         return self.metrics.get("values_found")
 
 
@@ -89,19 +91,23 @@ class StoredRun:
 
     @property
     def made_with(self) -> dict[str, str]:
-        """The version of every part of the run, and the changed defaults behind the names of its pattern. Two runs with
-        different versions or defaults are not compared."""
+        """The version of every part of the run, and what the names of its pattern stood for where a default has
+        changed.
+
+        Two runs that differ in this are not compared.
+        """
         known = {part: str(self.versions.get(part, 1)) for part in (parts(self.config) if self.config else ())}
         return {**known, **{f"pattern {key}": str(value) for key, value in self.words.items()}}
 
     def fact(self, *names: str) -> str | None:
-        """The value of the first entry of `names` that the provenance has, as text; `None` if it has none of them."""
+        """Return as text the first fact among `names` that the provenance has; `None` if it has none of them."""
         known = self.provenance or {}
         return next((str(known[name]) for name in names if known.get(name) is not None), None)
 
 
 def restored(keys: Mapping[str, object]) -> RunConfig:
-    """The run that the dotted keys of a record describe. Keys that are newer than the record have their baselines.
+    """Return the run that the dotted keys of a record describe. Keys that are newer than the record have their
+    baselines.
 
     Raises `ValueError`, `TypeError` or `AttributeError` if the keys describe no run.
     """
@@ -116,7 +122,7 @@ def restored(keys: Mapping[str, object]) -> RunConfig:
 
 
 def clashing(runs: Iterable[StoredRun]) -> dict[str, tuple[str, ...]]:
-    """The parts whose versions differ between these runs (keys as in `made_with`), each with all its versions."""
+    """Return {part: its versions} for the parts whose versions differ between these runs (parts as in `made_with`)."""
     found: dict[str, set[str]] = {}
     many = list(runs)
     if any(run.versions or run.words for run in many):

@@ -1,4 +1,4 @@
-"""What every config model shares: frozen, no unknown keys, no silent conversions, no NaN."""
+"""The base of all config models: frozen, no unknown keys, no silent conversions, no NaN."""
 
 import json
 from collections import Counter
@@ -15,17 +15,17 @@ from mclab.config.error import cut as cut
 Scalar = bool | int | float | str | None
 Leaf = Scalar | tuple[Scalar, ...]
 
-#: The greatest value of a key that takes any positive number: its products with usual numbers fit into fp32.
+#: The largest value of a key that takes any positive number; its products with usual numbers fit into fp32.
 LARGEST = 1e30
 #: Integers of at least this size do not fit into a column of a table, and are refused for every key.
 TOO_LARGE = 2**63
 
-#: Texts that JSON would read back as other values.
+#: Texts that a JSON parser would turn into other values.
 _JSON_WORDS = frozenset({"true", "false", "null", "NaN", "Infinity"})
 
 
 class Strict(BaseModel):
-    """Base of every config model. `True` is no integer, `"3"` is no number, an unknown key is an error."""
+    """The base class of every config model. `True` is no integer, `"3"` is no number, an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -48,7 +48,7 @@ IntMix = Annotated[tuple[int, ...], BeforeValidator(_as_distinct_sorted)]
 
 @dataclass(frozen=True)
 class Each:
-    """Lower and upper bound for every number in an `IntMix`; they are checked and put into the JSON schema."""
+    """The bounds of every number in an `IntMix`. They are checked and put into the JSON schema."""
 
     ge: int
     le: int
@@ -67,7 +67,7 @@ class Each:
 
 
 def leaves(config: BaseModel, prefix: str = "") -> Iterator[tuple[str, Leaf]]:
-    """Every key of `config` under its dotted path, in the order of declaration."""
+    """Yield (dotted path, value) for every key of `config`, in the order of declaration."""
     for name in type(config).model_fields:
         value = getattr(config, name)
         if isinstance(value, BaseModel):
@@ -86,8 +86,10 @@ def refuse_large(value: Any) -> None:
 
 
 def as_texts(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Convert a mapping into a value that can be hashed and stored: `key=value` texts, sorted by key. A value that is a
-    simple word is written without quotes, any other value as JSON."""
+    """Convert a mapping into `key=value` texts, sorted by key, which can be hashed and stored.
+
+    A value that is a simple word is written without quotes, any other value as JSON.
+    """
     return tuple(f"{key}={_text(values[key])}" for key in sorted(values))
 
 

@@ -18,7 +18,7 @@ from mclab.config.error import did_you_mean
 from mclab.config.strict import as_texts, cut, refuse_large
 from mclab.config.task.base import TaskConfig
 
-#: The name in a variant, besides the keys of the task, for its share in a mix.
+#: The name, within a variant, of its share in a mix; all other names are keys of the task.
 WEIGHT = "weight"
 #: The largest weight, and the largest number of variants from one key.
 MOST_WEIGHT, MOST_VARIANTS = 1000, 1000
@@ -41,7 +41,7 @@ def _as_lines(value: Any) -> Any:
 
 
 def _as_line(value: Any) -> str:
-    """The canonical line of a variant: keys are sorted, and a weight of 1 is left out unless there is nothing else."""
+    """Return the canonical line of a variant: keys are sorted, and a weight of 1 is omitted if there are other keys."""
     if isinstance(value, str):
         words = list(_parsed(value))
         value = dict(words)
@@ -66,7 +66,7 @@ def _parsed(line: str) -> Iterator[tuple[str, Any]]:
 
 
 def _value(line: str, at: int) -> tuple[Any, int]:
-    """The value that begins at `at`, and where it ends."""
+    """Return the value that begins at `at`, and the position where it ends."""
     end = (line + " ").index(" ", at)
     try:
         value, stop = _JSON.raw_decode(line, at)
@@ -76,7 +76,7 @@ def _value(line: str, at: int) -> tuple[Any, int]:
 
 
 class _Lines(BeforeValidator):
-    """A validator that also marks the config fields whose values are variants."""
+    """A validator that also marks a config field as one whose values are variants."""
 
 
 #: One mapping of task keys or a list of such mappings, stored as one line of text per mapping.
@@ -88,7 +88,7 @@ Variants = Annotated[
 
 
 def holds_variants(metadata: Sequence[Any]) -> bool:
-    """Whether the metadata of a config field say that its values are variants."""
+    """Return whether the metadata of a config field contain `_Lines`, which says that its values are variants."""
     return any(isinstance(mark, _Lines) for mark in metadata)
 
 
@@ -101,20 +101,21 @@ class Variant(NamedTuple):
 
     @property
     def slices(self) -> dict[str, str]:
-        """Map the name of each slice in tables, such as `length=128 pairs=32`, to its name in the task, `pairs=32`."""
+        """{name of a slice in tables, such as `length=128 pairs=32`: its name within the task, `pairs=32`}."""
         return {f"{self.label} {own}".strip(): own for own in self.task.slices}
 
 
 def variants(task: TaskConfig, lines: tuple[str, ...]) -> tuple[Variant, ...]:
-    """The variants of `task` that `lines` describe. A list for a key that takes one value makes one variant per item.
+    """Return the variants of `task` that `lines` describe.
 
-    Raises `ValueError` for unknown keys and wrong values; the message is one line that begins with the variant.
+    If a list is given for a key that takes one value, each item makes a variant. Raises `ValueError` for unknown keys
+    and wrong values; the message is one line that begins with the variant.
     """
     return tuple(variant for line in lines for variant in _of_line(task, line))
 
 
 def without_repeats(task: TaskConfig, lines: tuple[str, ...]) -> tuple[str, ...]:
-    """The lines without keys that no variant can change, if these keys repeat the value that `task` has."""
+    """Return the lines without those keys that no variant can change, if they only repeat the value that `task` has."""
     return tuple(line if (own := _changes(task, line)) == dict(_parsed(line)) else _as_line(own) for line in lines)
 
 
@@ -178,8 +179,10 @@ def _text(error: ValidationError) -> str:
 
 
 def check_test_variants(task: TaskConfig, tests: Sequence[Variant], count: int) -> None:
-    """Raise `ValueError` (one line) if a test variant has a weight, has a slice that the test already has, or has fewer
-    than `count` different sequences for the test."""
+    """Raise `ValueError` (one line) if a test variant is not allowed.
+
+    It must have no weight, no slice that the test already has, and at least `count` different sequences for the test.
+    """
     names, tasks = (
         dict.fromkeys(task.slices, "the task's own slice"),
         {task.only(own).as_tested(): own for own in task.slices},
@@ -210,7 +213,7 @@ def _check_space(test: Variant, count: int) -> None:
 
 
 def check_mix(parts: Sequence[Variant]) -> None:
-    """Raise `ValueError`, one line, where two parts of a mix are the same task."""
+    """Raise `ValueError` (one line) if two parts of a mix are the same task."""
     seen: set[TaskConfig] = set()
     for part in parts:
         if part.task.as_trained() in seen:
@@ -221,7 +224,7 @@ def check_mix(parts: Sequence[Variant]) -> None:
 
 @lru_cache(maxsize=256)
 def turns(weights: tuple[int, ...], steps: int) -> tuple[int, ...]:
-    """[steps]: the index of the part of a mix that each step trains on.
+    """Return [steps]: the index of the part of a mix that each step trains on.
 
     It is always the part that is furthest behind its share, and on a tie the first such part. In a period of
     `sum(weights)` steps each part occurs `weight` times, evenly spread; then the period repeats.

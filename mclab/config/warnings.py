@@ -1,4 +1,7 @@
-"""Harmless settings of a run that a researcher may not have meant; a plan prints them and continues."""
+"""Warn about harmless settings of a run that a researcher may not have meant.
+
+A plan prints the warnings and continues.
+"""
 
 from collections.abc import Iterator
 
@@ -13,7 +16,7 @@ _MOST_TURNS = 100_000
 
 
 def warnings_of(run: RunConfig) -> list[str]:
-    """One line per warning; each line begins with the dotted path of the key."""
+    """Return one line for each warning; it begins with the dotted path of the key."""
     lengths = Lengths.of(run)
     return [
         *run.task.warnings,
@@ -66,8 +69,10 @@ def _of_window(window: int, unbounded: str, lengths: Lengths) -> Iterator[str]:
 
 
 def _kernel_beyond(key: str, size: int, lengths: Lengths) -> Iterator[str]:
-    """Yield a warning if a kernel is longer than all sequences: a larger kernel has smaller initial values, even if
-    most of its entries are never reached."""
+    """Yield a warning if a kernel is longer than all sequences.
+
+    A larger kernel has smaller initial values, even if most of its entries are never reached.
+    """
     if size > lengths.longest:
         yield (
             f"{key}: a kernel of {size} is longer than {lengths.most}; the rest of it is never used, but makes the "
@@ -76,7 +81,7 @@ def _kernel_beyond(key: str, size: int, lengths: Lengths) -> Iterator[str]:
 
 
 def _of_named_mixer(name: str, line: str) -> str:
-    """Rewrite the warning `line` of a mixer that has a name in the pattern: its key is the number in the name."""
+    """Return the warning `line` for a mixer in the pattern: the number in its name takes the place of the key."""
     key, _, text = line.partition(": ")
     bare = f"it is the same as {name.partition('/')[0]} alone"
     text = text.removeprefix("a kernel of ").partition(" ")[2]
@@ -144,7 +149,7 @@ def _segments_are(mixer: MemoryMixer) -> str:
 
 
 def _most_kept(mixer: MemoryMixer, segments: int) -> int:
-    """The largest number of kept memories that a token sees in a sequence with `segments` segments."""
+    """Return the largest number of kept memories that a token sees in a sequence of `segments` segments."""
     return segments - 1 if mixer.segmentation != "log" else max(n.bit_count() for n in range(segments))
 
 
@@ -161,7 +166,8 @@ def _of_training(run: RunConfig) -> Iterator[str]:
             "can remove whole weights"
         )
     weights = tuple(part.weight for part in run.mix)
-    if train.steps < min(sum(weights), _MOST_TURNS):  # with at least `sum(weights)` steps, each part has its turns
+    # with at least `sum(weights)` steps, each part is trained in its turn
+    if train.steps < min(sum(weights), _MOST_TURNS):
         order = set(turns(weights, train.steps))
         unseen = [part for place, part in enumerate(run.mix) if place not in order]
         names = ", ".join(name for part in unseen for name in part.slices)

@@ -1,8 +1,7 @@
-"""The properties that a rule, a gate or an aggregation must have, tested in a small caching layer and in two short
-training runs.
+"""The properties that a rule, a gate or an aggregation must have.
 
-Each property is a function of a `Case`. It returns a text that says what is wrong, or an empty text. Shapes: R
-replicas, B batch, T time, D model width.
+They are tested in a small caching layer and in two short training runs. Each property is a function of a `Case`. It
+returns a text that says what is wrong, or an empty text. Shapes: R replicas, B batch, T time, D model width.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,12 +22,13 @@ from mclab.own.kept import other_dice
 from mclab.replicas.parameters import initialise
 from mclab.train import train_pack
 
-#: Sizes of a small layer that covers all cases: a shorter last segment, two heads, two replicas, two rows.
+#: The sizes of a small layer that has all special cases: a shorter last segment, two heads, two replicas, two rows.
 DIM, HEADS, REPLICAS, ROWS, LENGTH = 8, 2, 2, 2, 13
-#: The number of tokens in each call of a rule's own `write`: less than a segment, so that the rule must continue from a
-#: state that it wrote itself.
+#: The number of tokens in each call of a rule's `write`. It is less than a segment, so that the rule must continue
+#: from a state that it wrote itself.
 CARRIED = 3
-#: Smaller differences, relative to the largest value, count as rounding: values are fp64 sums of a few hundred terms.
+#: Smaller differences, relative to the largest value, are rounding errors: values are fp64 sums of a few hundred
+#: terms.
 SAME = 1e-9
 #: For the test of gradients: the step of the finite difference, and the largest relative error of the slope.
 STEP, SLOPE = 1e-5, 1e-5
@@ -39,15 +39,15 @@ PACK, BF16 = 1e-9, 0.2
 
 @dataclass(frozen=True)
 class Case:
-    """A memory mixer with the part that is tested; `axis` is the part's axis."""
+    """A memory mixer that contains the part to test; `axis` is the part's axis."""
 
     axis: str
     mixer: MemoryMixer
 
     def layer(self, replicas: int = REPLICAS, seeds: tuple[int, ...] = (0, 1), **changes: Any) -> CachingLayer:
-        """A layer in fp64 with one replica per seed, and with the keys of the mixer changed by `changes`.
+        """Return a layer in fp64 with one replica per seed, where the keys of the mixer are changed by `changes`.
 
-        Noise is added to every initial parameter, since some initial values (such as zero) hide faults behind them.
+        Noise is added to every initial parameter, since some initial values (such as zero) hide errors.
         """
         layer = CachingLayer(replicas, DIM, HEADS, LENGTH, self.mixer.model_copy(update=changes))
         initialise(layer, seeds)
@@ -66,19 +66,22 @@ class Case:
 
 
 def inputs(seed: int = 0, length: int = LENGTH, replicas: int = REPLICAS) -> list[Tensor]:
-    """Random x, q, k, v, each [R, B, T, D]. Queries and keys have about unit length, as in a model."""
+    """Return random x, q, k, v, each [R, B, T, D]. Queries and keys have about unit length, as in a model."""
     dice = torch.Generator().manual_seed(seed)
     shape = (replicas, ROWS, length, DIM)
     return [scale * torch.randn(shape, generator=dice, dtype=torch.float64) for scale in (1.0, 0.35, 0.35, 1.0)]
 
 
 def differs(found: Tensor, wanted: Tensor, least: float = SAME) -> bool:
-    """Whether two tensors differ by more than rounding (`least`, relative to the largest value). NaN always differs."""
+    """Return whether two tensors differ by more than rounding (`least`, relative to the largest value).
+
+    NaN always differs.
+    """
     return not bool(((found - wanted).abs() <= least * (1 + wanted.abs().max())).all())
 
 
 def shape(case: Case) -> str:
-    """The output has the shape [R, B, T, D] and the dtype of the input and is finite, also for a single token."""
+    """Test that the output has the shape [R, B, T, D] and the dtype of the input and is finite, also for one token."""
     for length in (LENGTH, 1):
         given = inputs(length=length)
         y = case.layer()(*given)
@@ -92,7 +95,7 @@ def shape(case: Case) -> str:
 
 
 def determinism(case: Case) -> str:
-    """A new layer from the same seeds gives the same output, whatever numbers other random generators have drawn."""
+    """Test that a new layer from the same seeds gives the same output, whatever other generators have drawn."""
     found = []
     for seed in (1, 2):
         with seeded(seed):
@@ -102,7 +105,7 @@ def determinism(case: Case) -> str:
 
 
 def no_state(case: Case) -> str:
-    """The same input again, after another one, gives the same."""
+    """Test that an input gives the same output again after another input."""
     layer = case.layer()
     first = layer(*inputs())
     layer(*inputs(1))
@@ -114,7 +117,7 @@ def no_state(case: Case) -> str:
 
 
 def causality(case: Case) -> str:
-    """Changing a token changes nothing before it."""
+    """Test that changing a token changes no earlier output."""
     layer, given, other = case.layer(), inputs(), inputs(1)
     before = layer(*given)
     for t in range(1, LENGTH):
@@ -129,15 +132,17 @@ def causality(case: Case) -> str:
 
 
 def rows(case: Case) -> str:
-    """Changing a sequence of the batch changes no other."""
+    """Test that changing a sequence of the batch changes no other sequence's output."""
     layer, given, other = case.layer(), inputs(), inputs(1)
     changed = [torch.cat((a[:, :1], b[:, 1:]), 1) for a, b in zip(given, other, strict=True)]
     return "changing row 1 changed the output of row 0" if differs(layer(*changed)[:, :1], layer(*given)[:, :1]) else ""
 
 
 def fast_is_step(case: Case) -> str:
-    """The layer has the outputs and gradients of its definition, a loop over tokens, with every way to cut segments and
-    to start them."""
+    """Test that the layer has the outputs and gradients of its definition, a loop over tokens.
+
+    This is tested for every way to cut segments and to start them.
+    """
     for changes in _ways(case):
         layer = case.layer(**changes)
         given = [z.requires_grad_() for z in inputs()]
@@ -165,8 +170,10 @@ def _ways(case: Case) -> Iterator[dict[str, Any]]:
 
 
 def state_passing(case: Case) -> str:
-    """A sequence in two pieces gives the same as the whole sequence: a rule needs only its state to continue. For other
-    parts, the outputs of the first tokens do not depend on the length of the sequence."""
+    """Test that a rule needs only its state to continue: a sequence in two pieces gives the same as the whole sequence.
+
+    For other parts, test that the outputs of the first tokens do not depend on the length of the sequence.
+    """
     given, cut = inputs(), 6
     if case.axis != "memory":
         layer = case.layer()
@@ -183,8 +190,10 @@ def state_passing(case: Case) -> str:
 
 
 def _stepped(case: Case, given: list[Tensor], cuts: tuple[int, ...]) -> Tensor:
-    """The reads of all tokens from a rule, step by step, stacked along axis 1. At each token in `cuts` the rule is made
-    anew and continues from the state alone."""
+    """Return a rule's reads of all tokens, step by step, stacked along axis 1.
+
+    At each token in `cuts` the rule is made anew and continues from the state alone.
+    """
     layer = case.layer(aggregate="none")
     q, k, v = (layer._fold(z) for z in given[1:])
     memory, reads = layer.memory, []
@@ -199,8 +208,10 @@ def _stepped(case: Case, given: list[Tensor], cuts: tuple[int, ...]) -> Tensor:
 
 
 def gradients(case: Case) -> str:
-    """Every parameter gets a gradient, and the gradient of the inputs equals the slope of the output along a random
-    direction, measured by finite differences."""
+    """Test that every parameter gets a gradient, and that the gradient of the inputs is right.
+
+    It must equal the slope of the output along a random direction, measured by finite differences.
+    """
     layer, upstream = case.layer(), inputs(2)[0]
     sources = {**{f"parameter {name}": value for name, value in layer.named_parameters()}}
     given = [z.requires_grad_() for z in inputs()]
@@ -228,7 +239,7 @@ def gradients(case: Case) -> str:
 
 
 def pack(case: Case) -> str:
-    """Two runs that train as one pack have the same losses as each run alone."""
+    """Test that two runs in one pack have the same losses as each run alone."""
     runs = [run_of(case, seed, "fp64") for seed in (0, 1)]
     losses = [[point["loss"] for point in outcome.curve] for outcome in train_pack(runs, device="cpu")]
     for number, run in enumerate(runs):
@@ -239,7 +250,7 @@ def pack(case: Case) -> str:
 
 
 def bf16(case: Case) -> str:
-    """Three steps in bf16 stay finite and near those in fp32."""
+    """Test that three steps in bf16 stay finite and near those in fp32."""
     found = []
     for precision in ("bf16", "fp32"):
         (outcome,) = train_pack([run_of(case, 0, precision)], device="cpu")
@@ -254,7 +265,7 @@ def bf16(case: Case) -> str:
 
 
 def run_of(case: Case, seed: int, precision: str) -> RunConfig:
-    """The config of a run of three steps with the mixer of `case`."""
+    """Return the config of a run of three steps with the mixer of `case`."""
     task = {"vocab": 16, "length": 14, "pairs": [2]}
     model = {"dim": DIM, "layers": 1, "heads": HEADS}
     train = {"steps": 3, "batch": 4, "precision": precision, "warmup": 0.0}
@@ -263,7 +274,7 @@ def run_of(case: Case, seed: int, precision: str) -> RunConfig:
     return run.model_copy(update={"model": run.model.model_copy(update={"mixer": case.mixer})})
 
 
-#: The properties in the order in which they are tested: a fault in an earlier one often explains faults in later ones.
+#: The properties in the order of the tests: an error in an earlier one often explains errors in later ones.
 PROPERTIES: dict[str, Callable[[Case], str]] = {
     "shape": shape,
     "determinism": determinism,
@@ -276,5 +287,5 @@ PROPERTIES: dict[str, Callable[[Case], str]] = {
     "pack equals single runs": pack,
     "bf16": bf16,
 }
-#: The properties whose test trains. The other properties are tested before each command that trains with the part.
+#: The properties whose test trains. All others are tested before each command that trains with the part.
 TRAINED = ("pack equals single runs", "bf16")

@@ -1,4 +1,4 @@
-"""The properties that the user's own mixer must have, tested before it trains.
+"""The properties that the user's own mixer must have. They are tested before it is trained.
 
 Shapes: B batch, T time, D model width.
 """
@@ -14,12 +14,12 @@ from mclab.config.strict import ConfigError
 from mclab.own.found import Hear, make, seeded, told
 from mclab.own.kept import DICE, kept, other_dice
 
-#: Smaller differences, relative to the largest output, count as rounding. The rounding error of sums of a few hundred
-#: terms is about 1e-13 in fp64 and 1e-5 in fp32; a mixer that is not causal differs by far more.
+#: Smaller differences, relative to the largest output, are rounding errors. For sums of a few hundred terms these are
+#: about 1e-13 in fp64 and 1e-5 in fp32; a mixer that is not causal differs by far more.
 _SAME = {torch.float64: 1e-9, torch.float32: 1e-4}
 _ROWS = 2
-#: Scale of the noise that is added to every parameter for a second round of tests: a projection that starts at zero
-#: would hide faults behind it.
+#: The scale of the noise that is added to every parameter for a second round of tests: a projection that starts at
+#: zero would hide errors behind it.
 _SHAKE = 0.1
 _SEED = 0
 
@@ -36,7 +36,7 @@ def check_module(run: RunConfig, device: str = "cpu", say: Say = silent) -> None
     The module must be found and constructed. Its output must be finite and have the shape and dtype of the input. The
     same input must always give the same output, whatever inputs came in between. The module must not change its
     parameters or buffers, must not mix the rows of a batch, must be causal, must use every parameter, and must pass the
-    gradient on to its input. All this is tested at the sequence lengths of the task, `train.task` and `eval.task`.
+    gradient to its input. All this is tested at the sequence lengths of the task, `train.task` and `eval.task`.
 
     Changes that the module makes to the process (such as the current folder) are undone, as in training; `say` gets one
     line that names them.
@@ -67,7 +67,7 @@ class _Heard:
             self.changes.setdefault(when, {}).update(dict.fromkeys(what))
 
     def told(self) -> str:
-        """The changes as text: `importing it changes the current folder, torch's default dtype; calling it ...`."""
+        """Return the changes as text, e.g. `importing it changes the current folder, torch's default dtype`."""
         return "; ".join(f"{when} it changes {', '.join(what)}" for when, what in self.changes.items())
 
 
@@ -87,8 +87,11 @@ def _name(run: RunConfig) -> str:
 
 
 def _check_start(run: RunConfig, hear: Hear) -> None:
-    """Raise `ConfigError` unless the initial values are finite, parameters are real floats, and equal seeds give equal
-    initial values, which they do not if another generator than torch's draws them."""
+    """Raise `ConfigError` unless initial values are finite, parameters are real floats, and equal seeds give equal
+    values.
+
+    Equal seeds give different values if a generator other than torch's draws them.
+    """
     one = _made(run, hear)
     other_dice()
     other = _made(run, hear)
@@ -110,7 +113,7 @@ def _check_start(run: RunConfig, hear: Hear) -> None:
 
 
 def _exact(run: RunConfig, trained: torch.dtype, device: str, hear: Hear) -> torch.dtype:
-    """The dtype for the tests: fp64 if the module works in it, since rounding errors are smallest; else `trained`."""
+    """Return the dtype for the tests: fp64, which rounds the least, if the module works in it, else `trained`."""
     try:
         y = _Look(run, run.task.length, torch.float64, device, hear).output()
     except ConfigError:
@@ -128,7 +131,7 @@ def _word(dtype: torch.dtype) -> str:
 
 
 class _Look:
-    """The tests of one new module of a run on random inputs of one length; with noise on its parameters if `shaken`."""
+    """The tests of a new module of a run on random inputs of one length; if `shaken`, with noise on its parameters."""
 
     def __init__(
         self, run: RunConfig, length: int, dtype: torch.dtype, device: str, hear: Hear, shaken: bool = False
@@ -145,8 +148,10 @@ class _Look:
         return torch.randn(_ROWS, self.length, dim).to(device, dtype)
 
     def check(self) -> None:
-        """Test all properties. A shaken module whose output is not finite is not tested, since not every parameter can
-        have any value."""
+        """Test all properties.
+
+        A shaken module whose output is not finite is not tested, since not every parameter may take any value.
+        """
         if self.shaken and not torch.isfinite(self.output()).all():
             return
         y = self.check_output()
@@ -156,7 +161,10 @@ class _Look:
         self._check_gradients()
 
     def output(self, x: Tensor | None = None) -> Tensor:
-        """The output for `x` (by default `self.x`). Raises `ConfigError` if the module raises or returns no tensor."""
+        """Return the output for `x` (by default `self.x`).
+
+        Raises `ConfigError` if the module raises or returns no tensor.
+        """
         given = self.x if x is None else x
         seed, changed = torch.initial_seed(), list[str]()
         try:
@@ -171,7 +179,7 @@ class _Look:
         return y
 
     def check_output(self) -> Tensor:
-        """Check shape, dtype and finiteness of the output, and return the output."""
+        """Return the output after a check of its shape, its dtype and whether it is finite."""
         y = self.output()
         if y.shape != self.x.shape:
             raise ConfigError(
@@ -187,8 +195,11 @@ class _Look:
         return y
 
     def _check_state(self, y: Tensor) -> None:
-        """Check that the module keeps no state: with the same seed, the same input gives the same output after another
-        input; input, parameters and buffers are unchanged; and the output is not random."""
+        """Check that the module keeps no state and is not random.
+
+        With the same seed, the same input must give the same output after another input. Input, parameters and buffers
+        must be unchanged.
+        """
         before, x = {name: values.detach().clone() for name, values in _held(self.module)}, self.x.clone()
         with seeded(_SEED):
             first = self.output()
@@ -227,21 +238,22 @@ class _Look:
         raise ConfigError(f"{self.name} is not causal: changing {changed} changed its output at token {place}")
 
     def _ahead(self, y: Tensor, tokens: Sequence[int]) -> int | None:
-        """The first token before `tokens` whose output differs from `y` if the inputs at `tokens` change; `None` if no
-        output does."""
+        """Return the first token before `tokens` whose output depends on the inputs at `tokens`, or `None`."""
         x = self.x.clone()
         x[:, list(tokens)] = self.other[:, list(tokens)]
         return self._differs(self.output(x)[:, : tokens[0]], y[:, : tokens[0]])
 
     def _differs(self, y: Tensor, expected: Tensor) -> int | None:
-        """The first token at which two outputs differ by more than rounding."""
+        """Return the first token at which two outputs differ by more than rounding."""
         least = _SAME[y.dtype] * (1 + expected.abs().max().item())
         places = ((y - expected).abs() > least).any(-1).any(0).nonzero()
         return int(places[0]) if len(places) else None
 
     def _check_gradients(self) -> None:
-        """Check that a gradient reaches every parameter. A gradient of zero is a fault only in a shaken module, because
-        initial values may cause it otherwise."""
+        """Check that a gradient reaches every parameter.
+
+        A gradient of zero is an error only in a shaken module, since initial values may cause it otherwise.
+        """
         for (name, _), grad in zip(self._trained(), self._gradients(), strict=True):
             if grad is None or (self.shaken and not grad.any()):
                 raise ConfigError(
@@ -268,6 +280,6 @@ class _Look:
 
 
 def _places(length: int) -> list[int]:
-    """The tokens from which on the test of causality changes a sequence: near both ends, and around the quarters."""
+    """Return the tokens from which the test of causality changes a sequence: near both ends and around the quarters."""
     near = [1, 2, 3, *(length * part // 4 + step for part in (1, 2, 3) for step in (-1, 0, 1)), length - 2, length - 1]
     return sorted({t for t in near if 0 < t < length})

@@ -21,13 +21,13 @@ from mclab.conform.mixer import Say, check_module, lengths_of, silent
 from mclab.own.found import found as imported
 from mclab.own.found import told
 
-#: The registered names of each kind of part.
+#: The registered names of the parts on each axis.
 WORDS: dict[str, Mapping[str, Any]] = {"memory": RULES, "gate": GATES, "aggregate": AGGREGATES, "task": TASKS}
 
 
 @dataclass(frozen=True)
 class Property:
-    """The result for one property of a part: `fault` says what is wrong, and is empty if the part has the property."""
+    """The result of the test of one property: `fault` says what is wrong, and is empty if the part has the property."""
 
     name: str
     fault: str = ""
@@ -55,7 +55,7 @@ def _run_of(axis: str, word: str, args: Mapping[str, Any]) -> RunConfig:
     mixer = {axis: word, **({f"{axis}_args": dict(args)} if is_path(word) else {})}
     if axis == "aggregate" and is_path(word) and not uses_weights(word):
         mixer["gate"] = "none"
-    # With other routes, the choice by score has a surrogate gradient, which is not the slope of the output.
+    # With other routes the selection has a surrogate gradient, which is not the slope of the output.
     return parse_run({"model": {"mixer": {"segment": 4, "chunk": 3, "k": 1, "route": "hard", **mixer}}})
 
 
@@ -82,7 +82,7 @@ def _properties(axis: str, run: RunConfig, trained: bool) -> Iterator[Property]:
 
 
 def _asked(name: str, holds: Any) -> Property:
-    """The result of the test `holds`. If the test raises an exception, the property does not hold."""
+    """Return the result of the test `holds`. If the test raises an exception, the part does not have the property."""
     try:
         return Property(name, holds())
     except ConfigError as error:
@@ -92,8 +92,10 @@ def _asked(name: str, holds: Any) -> Property:
 
 
 def check(runs: Iterable[RunConfig], device: str = "cpu", say: Say = silent) -> None:
-    """Check every distinct own part of the user in `runs`, before training. Raises `ConfigError`, which names the part
-    and the property that it does not have."""
+    """Check, before training, every distinct part in `runs` that is the user's own.
+
+    Raises `ConfigError`, which names the part and the property that it does not have.
+    """
     known: dict[object, RunConfig] = {}
     for run in runs:
         known.setdefault((run.model.mixer, run.model.dim, lengths_of(run), run.train.precision, run.task), run)
@@ -109,8 +111,10 @@ def check(runs: Iterable[RunConfig], device: str = "cpu", say: Say = silent) -> 
 
 
 def _check_part(part: Part, run: RunConfig) -> None:
-    """Raise `ConfigError` if the part does not have a property. A rule, gate or aggregation is tested together with
-    mclab's default parts, so that every fault is its own."""
+    """Raise `ConfigError` if the part does not have a property.
+
+    A rule, gate or aggregation is tested together with mclab's default parts, so that every error is in the part.
+    """
     if part.axis != "task":
         run = _run_of(part.axis, part.path, part.keywords)
     for found in _properties(part.axis, run, trained=False):
@@ -120,8 +124,11 @@ def _check_part(part: Part, run: RunConfig) -> None:
 
 
 def kind_of(word: str) -> str:
-    """The axis of a part (memory, gate, ...). For a name it is looked up in `WORDS`. For a dotted path it follows from
-    the method `step` or from the argument names of its calls, inherited or not. Raises `ConfigError` if unclear."""
+    """Return the axis of a part (memory, gate, ...). Raises `ConfigError` if it is unclear.
+
+    A name is looked up in `WORDS`. For a dotted path the axis follows from the method `step` or from the argument names
+    of its calls, which may be inherited.
+    """
     if not is_path(word):
         for axis, words in WORDS.items():
             if word in words:
@@ -148,8 +155,10 @@ def kind_of(word: str) -> str:
 
 
 def _called(thing: Any) -> set[str] | None:
-    """The argument names of a function, or of the calls of a class's objects; None if unknown or if `**kwargs` is among
-    them."""
+    """Return the argument names of a function, or of the calls of a class's objects.
+
+    `None` if they are unknown or include `**kwargs`.
+    """
     if inspect.isclass(thing):
         own = [vars(base) for base in thing.__mro__]
         thing = getattr(thing, "forward", None) or next((each["__call__"] for each in own if "__call__" in each), None)

@@ -1,5 +1,7 @@
-"""The properties that a task must have. Each property is a function of the task's config; it returns a text that says
-what is wrong, or an empty text."""
+"""The properties that a task must have.
+
+Each property is a function of the task's config; it returns a text that says what is wrong, or an empty text.
+"""
 
 from collections.abc import Callable
 
@@ -20,22 +22,22 @@ COUNT = 24
 def made(
     task: TaskConfig, seeds: tuple[int, ...] = (0,), split: str = "train", start: int = 0, count: int = COUNT
 ) -> Batch:
-    """A batch of samples `start` to `start + count` for each seed, on the CPU."""
+    """Return a batch of samples `start` to `start + count` for each seed, on the CPU."""
     return TASKS[task.name].batch(task, seeds, split, start, count, "cpu")
 
 
 def alike(one: Batch, other: Batch) -> bool:
-    """Whether all tensors of two batches are equal."""
+    """Return whether all tensors of two batches are equal."""
     return all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def rows(batch: Batch, first: int, end: int) -> Batch:
-    """The sequences `first` to `end` (exclusive) of a batch."""
+    """Return the sequences `first` to `end` (exclusive) of a batch."""
     return Batch(*(field[:, first:end] for field in batch))
 
 
 def shape(task: TaskConfig) -> str:
-    """The tokens have the right shape, tokens and answers are in the vocabulary, and every sequence has an answer."""
+    """Test that tokens have the right shape, all are in the vocabulary, and every sequence has an answer."""
     for split in SPLITS:
         batch = made(task, (0, 1), split)
         if batch.tokens.shape != (2, COUNT, task.length):
@@ -50,7 +52,7 @@ def shape(task: TaskConfig) -> str:
 
 
 def determinism(task: TaskConfig) -> str:
-    """A new task gives the same samples, whatever random numbers were drawn from other generators."""
+    """Test that a new task gives the same samples, whatever other generators have drawn."""
     found = []
     for seed in (1, 2):
         module.made.cache_clear()
@@ -61,7 +63,7 @@ def determinism(task: TaskConfig) -> str:
 
 
 def no_state(task: TaskConfig) -> str:
-    """A sample is the same after others were made."""
+    """Test that a sample is the same after others were made."""
     module.made.cache_clear()
     first = made(task)
     made(task, (5,), "test")
@@ -69,7 +71,7 @@ def no_state(task: TaskConfig) -> str:
 
 
 def independent(task: TaskConfig) -> str:
-    """A sample depends on its number, not on those made beside it."""
+    """Test that a sample depends on its number and not on the other samples in the batch."""
     whole = made(task)
     for at in (0, 1, COUNT - 1):
         if not alike(made(task, start=at, count=1), rows(whole, at, at + 1)):
@@ -78,8 +80,10 @@ def independent(task: TaskConfig) -> str:
 
 
 def apart(task: TaskConfig) -> str:
-    """No sequence is in two splits, different seeds give different sequences, and the sequences of a split are not all
-    equal."""
+    """Test that no sequence is in two splits and that sequences differ.
+
+    Different seeds must give different sequences, and the sequences of a split must not all be equal.
+    """
     sets = {split: _sequences(made(task, (0, 1, 2, 3), split)) for split in SPLITS}
     if sum(map(len, sets.values())) != len(set.union(*sets.values())):
         return "a sequence is in two splits"
@@ -97,7 +101,7 @@ def _sequences(batch: Batch) -> set[tuple[int, ...]]:
 
 
 def pack(task: TaskConfig) -> str:
-    """In a batch of several seeds, each seed has the same sequences as alone."""
+    """Test that in a batch of several seeds, each seed has the same sequences as alone."""
     both = made(task, (3, 7))
     for number, seed in enumerate((3, 7)):
         alone = made(task, (seed,))
@@ -108,13 +112,13 @@ def pack(task: TaskConfig) -> str:
 
 
 def trains(task: TaskConfig) -> str:
-    """Three training steps of a small model end with status done, so the loss is finite."""
+    """Test that three training steps of a small model end with status done, so that the loss is finite."""
     (outcome,) = train_pack([run_of(task)], device="cpu")
     return "" if outcome.status == "done" else f"a short training ends as {outcome.status}"
 
 
 def run_of(task: TaskConfig) -> RunConfig:
-    """The config of a run of three steps on this task."""
+    """Return the config of a run of three steps on this task."""
     run = parse_run({
         "model": {"dim": 8, "layers": 1},
         "train": {"steps": 3, "batch": 4},

@@ -1,9 +1,9 @@
-"""Causal depthwise convolution as shifted multiply-adds.
+"""This module computes the causal depthwise convolution as shifted multiply-adds.
 
-Grouped `conv1d` spends most of its backward pass on bookkeeping at these sizes; a handful of fused multiply-adds over
-the whole tensor and a sum for the weights do the same work two to three times faster (benchmarks/step.py). On devices
-where every call is a launch, all J weights are applied in one call. Shapes: R replicas, B batch, T time, C channels, J
-kernel size; weight J-1 belongs to the current token.
+Grouped `conv1d` spends most of its backward pass on bookkeeping at these sizes. A few fused multiply-adds over the
+whole tensor, and a sum for the weights, are two to three times faster (benchmarks/step.py). On devices where every call
+is a launch, all J weights are applied in one call. Shapes: R replicas, B batch, T time, C channels, J kernel size;
+weight J-1 belongs to the current token.
 
 See docs/equations.md#queries-keys-and-values.
 """
@@ -18,7 +18,7 @@ from mclab.kernels.dispatch import costs
 
 
 def causal_conv_reference(x_RBTC: Tensor, weight_RJC: Tensor) -> Tensor:
-    """y_t = sum_j w_j x_{t-(J-1)+j}, where tokens before the first are zero; computed as one sum per output token."""
+    """Return y_t = sum_j w_j x_{t-(J-1)+j}, where tokens before the first are zero, as one sum per output token."""
     J = weight_RJC.shape[1]
     outputs = []
     for t in range(x_RBTC.shape[2]):
@@ -58,11 +58,11 @@ class _CausalConv(torch.autograd.Function):
 
 
 def _seen(x_RBTC: Tensor, J: int, before: int) -> Tensor:
-    """[R, B, T, C, J]: for each token, the J tokens from `before` tokens earlier on."""
+    """Return the J tokens that begin `before` tokens before each token, [R, B, T, C, J]."""
     return F.pad(x_RBTC, (0, 0, before, J - 1 - before)).unfold(2, J, 1)
 
 
 def causal_conv(x_RBTC: Tensor, weight_RJC: Tensor) -> Tensor:
-    """Causal depthwise convolution, [R, B, T, C] x [R, J, C] to [R, B, T, C]. First derivatives only."""
+    """Return the causal depthwise convolution of [R, B, T, C] with [R, J, C], [R, B, T, C]. First derivatives only."""
     result: Tensor = _CausalConv.apply(x_RBTC, weight_RJC)  # type: ignore[no-untyped-call]
     return result

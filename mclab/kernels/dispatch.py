@@ -1,6 +1,6 @@
-"""The choice of the implementation that computes what a config asks for. It is made only here. Imports no torch.
+"""This module alone chooses the implementation that computes what a config asks for. It imports no torch.
 
-The choice depends only on devices, types and sizes. So it is known before a command trains, and afterwards too.
+The choice depends only on devices, types and sizes, so it is known before a command trains, and afterwards too.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,10 +29,10 @@ class Shape(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The form that computes a rule.
+    """The form (Triton's or torch's) that computes a rule.
 
     `why_not` is the reason why it is not Triton's form, and empty if it is. `failed` is True if Triton's form was tried
-    on the device and cannot be trusted.
+    on the device and failed its self-check.
     """
 
     form: Form
@@ -67,7 +67,7 @@ CHUNKS = {16: 32, 32: 16}
 
 
 def _unfit_linear(mixer: MemoryMixer, shape: Shape) -> str:
-    """Why Flash-GRM or Flash-SSC cannot compute a mixer; empty if it can.
+    """Return why Flash-GRM or Flash-SSC cannot compute a mixer; empty if it can.
 
     Both weight reads by constant segments that restart.
     """
@@ -83,7 +83,7 @@ def _unfit_linear(mixer: MemoryMixer, shape: Shape) -> str:
 
 
 def _slower_linear(mixer: MemoryMixer, shape: Shape, precision: str) -> str:
-    """Why torch's form costs less than Flash-GRM or Flash-SSC; empty if it does not."""
+    """Return why torch's form costs less than Flash-GRM or Flash-SSC; empty if it does not."""
     if mixer.aggregate == "ssc":
         most = CHOOSING.get(precision, shape.length)
         why = f"reads all that a tile's tokens chose, and costs more beyond {most} tokens in {precision}"
@@ -101,7 +101,10 @@ def _cut(mixer: MemoryMixer) -> str:
 
 
 def _unfit_deep(mixer: MemoryMixer, shape: Shape) -> str:
-    """Why the kernel of the chunk loop, which is for two matrices, cannot compute a mixer; empty if it can."""
+    """Return why the kernel of the chunk loop cannot compute a mixer; empty if it can.
+
+    The kernel is for two matrices.
+    """
     if mixer.depth != 2:
         return f"its Triton kernel computes only depth 2, not {mixer.depth}"
     if mixer.aggregate == "soup":
@@ -116,11 +119,11 @@ def _unfit_deep(mixer: MemoryMixer, shape: Shape) -> str:
 
 
 def _unfit_erasing(mixer: MemoryMixer, shape: Shape) -> str:
-    """Why the kernel of the delta rules cannot compute a mixer; empty if it can."""
+    """Return why the kernel of the delta rules cannot compute a mixer; empty if it can."""
     return "its Triton kernel reads each memory separately, but aggregate soup mixes them" * (mixer.aggregate == "soup")
 
 
-#: The Triton kernels by the name of the rule; a rule without a row has none.
+#: The Triton kernels by the name of the rule; a rule that is not listed has none.
 KERNELS: dict[str, Kernel] = {
     "linear": Kernel({"fp32": 64, "bf16": 128}, _unfit_linear, _slower_linear),
     "titans": Kernel({"fp32": 32, "bf16": 32}, _unfit_deep),
@@ -129,13 +132,13 @@ KERNELS: dict[str, Kernel] = {
     "gated_delta": Kernel({"fp32": 64, "bf16": 64}, _unfit_erasing),
 }
 _asked = AUTO
-#: By rule and device: why the rule's kernel is not used there, as its comparison on that device has shown.
+#: By rule and device: the reason why the rule's kernel failed its self-check there, so that it is not used.
 _distrusted: dict[tuple[str, str], str] = {}
 
 
 @contextmanager
 def using(kernels: str) -> Iterator[None]:
-    """Within the block, this process computes with `kernels` as far as it can; the values are those of `--kernels`."""
+    """Set the kernels that this process asks for within the block; `kernels` has one of the values of `--kernels`."""
     global _asked
     before, _asked = _asked, kernels
     try:
@@ -145,7 +148,7 @@ def using(kernels: str) -> Iterator[None]:
 
 
 def asked() -> str:
-    """The kernels that `using` has set: auto, torch or triton."""
+    """Return the kernels that `using` has set: auto, torch or triton."""
     return _asked
 
 
@@ -157,10 +160,11 @@ def resolve(
     kernels: str | None = None,
     mixer: MemoryMixer | None = None,
 ) -> Choice:
-    """Choose the form that computes `rule` (`linear`, `titans`, ...) on `device` (`cuda:1`).
+    """Return the form that computes `rule` (`linear`, `titans`, ...) on `device` (`cuda:1`).
 
-    `kernels` has a value of `--kernels`; None means what `using` has set. `mixer=None` means a mixer that the kernel
-    can compute. Never fails: where Triton was asked for and cannot be used, torch's form is returned with the reason.
+    `kernels` has one of the values of `--kernels`; None means the value that `using` has set. `mixer=None` stands for a
+    mixer that the kernel can compute. It never raises: if Triton was asked for and cannot be used, it returns torch's
+    form with the reason.
     """
     kernels = kernels or _asked
     if kernels == "torch":
@@ -175,7 +179,7 @@ def resolve(
 
 
 def distrust(rule: str, device: str, reason: str) -> None:
-    """From now on, in this process, torch's form computes `rule` on `device`; `reason` says why."""
+    """Let torch's form compute `rule` on `device` for the rest of this process; `reason` says why."""
     _distrusted[rule, _numbered(device)] = reason
 
 
@@ -184,7 +188,7 @@ def _numbered(device: str) -> str:
 
 
 def _lacks(kernel: Kernel | None, device: str, precision: str, shape: Shape, kernels: str) -> str:
-    """Why a Triton kernel cannot be used; empty where it can."""
+    """Return why a Triton kernel cannot be used; empty if it can."""
     if kernel is None:
         return "mclab has no Triton kernel for it"
     simulated = kernels == "triton" and device == "cpu" and interpreted()
@@ -211,27 +215,27 @@ class Costs(NamedTuple):
     """The costs by which forms are chosen on a device. The first four are in multiply-adds that take the same time."""
 
     turn: int
-    """One iteration of a loop over segments, without its arithmetic: some ten calls into torch."""
+    """The cost of one iteration of a loop over segments, without its arithmetic: of some ten calls into torch."""
     row: int
-    """One row in a batched product of many small matrices."""
+    """The cost of one row in a batched product of many small matrices."""
     gather: int
-    """Gathering an entry of a kept memory's matrix, forward and backward."""
+    """The cost of gathering one number of a kept memory's matrix, forward and backward."""
     sorting: int
-    """Sorting the memories that tokens chose."""
+    """The cost of sorting the memories that tokens chose."""
     tokens: int
-    """How many tokens of a chunked memory are read at once; a small number of them stays in a cache."""
+    """The number of tokens of a chunked memory that are read at once; a small number of them stays in a cache."""
     numbers: int
-    """How many weights are formed at once where every token has weights of its own."""
+    """The number of weights that are formed at once if every token has different weights."""
     delta_chunk: int
-    """Tokens in a chunk of the delta rules, on which the result does not depend."""
+    """The number of tokens in a chunk of the delta rules; the result does not depend on it."""
     sequences: int | None
     """The number of sequences times heads for which a form is chosen; None means the actual number."""
 
     few_calls: bool
-    """Whether one more pass over memory costs less than one more call."""
+    """True if one more pass over memory costs less than one more call."""
 
     def folded(self, sequences: int) -> int:
-        """The number of sequences times heads for which a form is chosen if there are actually `sequences` of them."""
+        """Return `sequences`, the actual number of sequences times heads, unless a fixed number is set."""
         return sequences if self.sequences is None else self.sequences
 
 
@@ -253,15 +257,18 @@ _CUDA = Costs(
 
 
 def costs(device: str) -> Costs:
-    """The costs on a device of type `device`. Every device but a CPU counts as CUDA: its calls are launches too."""
+    """Return the costs on a device of type `device`.
+
+    Every device but a CPU counts as CUDA: its calls are launches too.
+    """
     return _CPU if device == "cpu" else _CUDA
 
 
 def choices(run: "RunConfig", device: str, kernels: str | None = None) -> dict[str, Choice]:
-    """The `Choice` for each rule of a run's model, by the name of the rule.
+    """Return the `Choice` for each rule of a run's model, by the name of the rule.
 
-    If a pattern has different layers of one rule, and Triton cannot compute one of them, the choice for that layer is
-    returned for the rule.
+    If a pattern has several layers with the same rule, and Triton cannot compute one of them, the choice for that layer
+    is returned for the rule.
     """
     shape = Shape(run.task.length, run.model.head_dim)
     found = {rule: resolve(rule, device, run.train.precision, shape, kernels) for rule in rules_of(run)}
@@ -272,9 +279,9 @@ def choices(run: "RunConfig", device: str, kernels: str | None = None) -> dict[s
 
 
 def rules_of(run: "RunConfig") -> list[str]:
-    """The names of the rules that the layers compute, each once, in the order of the layers.
+    """Return the names of the rules that the layers compute, each once, in the order of the layers.
 
-    A memory mixer has the name of its memory, another mixer its own name; a hybrid computes attention too.
+    The rule of a memory mixer is its memory; that of another mixer is the mixer. A hybrid computes attention too.
     """
     found: dict[str, None] = {}
     for mixer in run.model.mixers:

@@ -1,4 +1,4 @@
-"""The launches of all Triton kernels: made only here, so that they can be counted.
+"""This module alone launches Triton kernels, so that the launches can be counted.
 
 Without a GPU, kernels run in Triton's interpreter (numpy on the CPU) if the process starts with TRITON_INTERPRET=1:
 slow, and for tests.
@@ -15,7 +15,7 @@ WIDEST = 65_535
 
 
 def launch(kernel: Any, grid: tuple[int, ...], like: Tensor, *tensors: Any, **options: Any) -> None:
-    """Run a kernel on the device of `like`. A grid without programs launches nothing.
+    """Run a kernel on the device of `like`. If the grid has no programs, nothing is launched.
 
     Raises `ValueError` for a grid with too many programs along an axis.
     """
@@ -35,5 +35,5 @@ def _run(kernel: Any, grid: tuple[int, ...], tensors: tuple[Any, ...], options: 
 
 
 def power_of_two(number: int, least: int = 1) -> int:
-    """The smallest power of two that is at least `number` and at least `least`."""
+    """Return the smallest power of two that is at least `number` and at least `least`."""
     return max(least, 1 << (number - 1).bit_length())

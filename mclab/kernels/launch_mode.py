@@ -4,5 +4,5 @@ import os
 
 
 def interpreted() -> bool:
-    """Whether this process runs Triton's kernels in its interpreter: numpy on the CPU, slow, and for tests."""
+    """Return whether this process runs Triton's kernels in its interpreter: numpy on the CPU, slow, and for tests."""
     return os.environ.get("TRITON_INTERPRET") == "1"

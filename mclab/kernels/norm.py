@@ -1,6 +1,6 @@
-"""Division of vectors by their root mean square, with the gradient written out.
+"""This module divides vectors by their root mean square, with the gradient by hand.
 
-Under autograd the composed form keeps every intermediate. From the normalised output y alone the gradient is (g - y
+Under autograd, the composed form keeps every intermediate. From the normalised output y alone the gradient is (g - y
 mean(g y)) / rms, with about half the memory traffic (Zhang & Sennrich 2019).
 
 See docs/equations.md#notation.
@@ -18,7 +18,7 @@ EPS = 1e-6
 
 
 def rms_normalise_reference(x: Tensor) -> Tensor:
-    """x / sqrt(mean(x^2) + EPS) over the last axis."""
+    """Return x / sqrt(mean(x^2) + EPS) over the last axis."""
     return x / (x.square().mean(-1, keepdim=True) + EPS).sqrt()
 
 
@@ -43,12 +43,15 @@ class _Normalise(torch.autograd.Function):
 
 
 def rms_normalise(x: Tensor) -> Tensor:
-    """x / rms(x) over the last axis; same shape. First derivatives only."""
+    """Return x / rms(x) over the last axis, in the same shape. First derivatives only."""
     return _normalised(x, x.shape[-1], EPS)
 
 
 def unit(x: Tensor) -> Tensor:
-    """x / |x| over the last axis, up to EPS: the L2 normalisation of queries and keys. First derivatives only."""
+    """Return x / |x| over the last axis, up to EPS: the L2 normalisation of queries and keys.
+
+    First derivatives only.
+    """
     return _normalised(x, 1, EPS * x.shape[-1])
 
 

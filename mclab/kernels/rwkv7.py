@@ -1,4 +1,4 @@
-"""The rates and keys that RWKV-7 computes from its logits and keys for every token, with the gradient by hand.
+"""This module computes RWKV-7's rates and keys of every token from its logits and keys, with the gradient by hand.
 
 log w = -e^(-1/2) sigmoid(d), kappa = k xi / |k xi|, a = sigmoid(j), and the key that is written is k (1 + (a - 1) rho)
 (arXiv 2503.14456). Shapes: G folded, T time, K key width.
@@ -26,7 +26,7 @@ def rates_reference(d: Tensor, j: Tensor, k: Tensor, xi: Tensor, rho: Tensor) ->
 
 
 def rates(d: Tensor, j: Tensor, k: Tensor, xi: Tensor, rho: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """As `rates_reference`, with the gradient by hand. First derivatives only."""
+    """Return the results of `rates_reference`, with the gradient by hand. First derivatives only."""
     made: tuple[Tensor, Tensor, Tensor, Tensor] = _Rates.apply(d, j, k, xi, rho)  # type: ignore[no-untyped-call]
     return made
 

@@ -1,4 +1,5 @@
-"""Products of every token's vector with the running sum of keys of its own segment, and with the sums of all segments.
+"""This module multiplies every token's vector with sums of keys: the running sum of its segment, and those of all
+segments.
 
 Shapes: G = R*B*H folded, T time (a multiple of S), K key width, S segment length, N segments.
 
@@ -14,7 +15,7 @@ from torch import Tensor
 def segment_scores_reference(u_GTK: Tensor, k_GTK: Tensor, segment: int) -> tuple[Tensor, Tensor]:
     """Return the running products [G, T] and the whole products [G, T, N], token by token.
 
-    running[t] is <u_t, sum of the own segment's keys up to t>, whole[t, n] is <u_t, sum of all keys of segment n>.
+    running[t] is <u_t, sum of the keys of t's segment up to t>, whole[t, n] is <u_t, sum of all keys of segment n>.
     """
     T = k_GTK.shape[1]
     sums = [k_GTK[:, start : start + segment].sum(1) for start in range(0, T, segment)]
@@ -27,7 +28,7 @@ def segment_scores_reference(u_GTK: Tensor, k_GTK: Tensor, segment: int) -> tupl
 
 
 class _Scores(torch.autograd.Function):
-    """As `segment_scores`, with the running products in each token's own column, and everything times `factors`."""
+    """The products of `segment_scores`, times `factors`, where the column of t's segment has the running product."""
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, k: Tensor, segment: int, own: Tensor, column: Tensor, factors: Tensor) -> Tensor:
@@ -46,10 +47,10 @@ class _Scores(torch.autograd.Function):
 
 
 def _gradients(u: Tensor, sums_GNSK: Tensor, running_GT1: Tensor, whole_GTN: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of u and k from those of the running and the whole products."""
+    """Return the gradients of u and k from those of the running and the whole products."""
     grad_u = (whole_GTN @ sums_GNSK[:, :, -1]).addcmul_(running_GT1, sums_GNSK.flatten(1, 2))
-    # A key is part of the running sums from its own token on, so its gradient is the sum from there to the segment's
-    # end.
+    # A key is part of the running sums from its token to the segment's end, so its gradient is the sum over these
+    # tokens.
     grad_sums = (running_GT1 * u).view_as(sums_GNSK)
     upto = grad_sums.cumsum(2)
     total = upto[:, :, -1] + whole_GTN.transpose(-1, -2) @ u
@@ -71,16 +72,16 @@ class _SegmentScores(torch.autograd.Function):
 
 
 def segment_scores(u_GTK: Tensor, k_GTK: Tensor, segment: int) -> tuple[Tensor, Tensor]:
-    """As `segment_scores_reference`, without loops: returns [G, T] and [G, T, N]. First derivatives only."""
+    """Return the results of `segment_scores_reference`, [G, T] and [G, T, N], without loops. First derivatives only."""
     running, whole = _SegmentScores.apply(u_GTK, k_GTK, segment)  # type: ignore[no-untyped-call]
     return running, whole
 
 
 def scores(u_GTK: Tensor, k_GTK: Tensor, segment: int, own_TN: Tensor, column_T1: Tensor, factors_TN: Tensor) -> Tensor:
-    """[G, T, N]: the products with the sums of all segments, and in the column of t's own segment the running product.
+    """Return the products with the sums of all segments [G, T, N]; the column of t's segment has the running product.
 
-    All are multiplied by `factors`. `own` is True in t's own column, and `column` is the index of that column. First
-    derivatives only.
+    All are multiplied by `factors`. `own` is True in the column of t's segment, and `column` is the index of that
+    column. First derivatives only.
     """
     made: Tensor = _Scores.apply(u_GTK, k_GTK, segment, own_TN, column_T1, factors_TN)  # type: ignore[no-untyped-call]
     return made

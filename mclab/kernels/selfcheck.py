@@ -1,8 +1,7 @@
-"""Before a Triton kernel computes on a device for the first time, it is compared there with torch's form.
+"""The self-check compares a Triton kernel with torch's form on a device before the kernel is used there.
 
-The comparison is a small case. Every set of compile-time arguments is checked by itself, since other widths are other
-kernels. The answer holds for the process. A kernel that is inaccurate, or does not run, is not used on that device, and
-one line says so.
+The comparison is a small case, computed once in a process for every set of compile-time arguments, since other widths
+are other kernels. A kernel that is inaccurate, or does not run, is not used on that device, and one line says so.
 """
 
 import sys
@@ -17,13 +16,16 @@ from mclab.kernels import dispatch
 #: and sums of a few hundred products to a few times that, which a norm with a small root may enlarge; bf16 rounds to
 #: 4e-3, tf32 to 5e-4. A wrong index makes a difference of about 1.
 TOLERANCE = {"fp64": 1e-9, "fp32": 1e-4, "bf16": 5e-2}
-#: Returns the results and gradients of the kernel, and those of torch's form in the same order.
+#: A function that returns the results and gradients of the kernel, and those of torch's form in the same order.
 Compare = Callable[[], tuple[Sequence[Tensor], Sequence[Tensor]]]
 _seen: dict[Hashable, bool] = {}
 
 
 def trusted(rule: str, device: torch.device, precision: str, of: Hashable, compare: Compare) -> bool:
-    """Whether the kernel of `rule` may be used. `of` says what it is compiled for. Only the first call compares."""
+    """Return whether the kernel of `rule` passed its self-check, so that it may be used.
+
+    `of` are the arguments that it is compiled for. Only the first call with the same arguments compares.
+    """
     key = (rule, str(device), precision, of)
     if key not in _seen:
         reason = _wrong(precision, compare)
@@ -35,7 +37,7 @@ def trusted(rule: str, device: torch.device, precision: str, of: Hashable, compa
 
 
 def _wrong(precision: str, compare: Compare) -> str:
-    """What is wrong with the kernel; empty if nothing is."""
+    """Return what is wrong with the kernel, for a message; empty if nothing is."""
     try:
         with torch.enable_grad(), torch.random.fork_rng(devices=[]):
             found, right = compare()
@@ -51,7 +53,7 @@ def _wrong(precision: str, compare: Compare) -> str:
 
 
 def relative_rms(found: Tensor, right: Tensor) -> float:
-    """The root mean square of `found - right` over that of `right`, in fp64; infinite if it is NaN."""
+    """Return the root mean square of `found - right` over that of `right`, in fp64; infinite if it is NaN."""
     found, right = found.detach().double(), right.detach().double()
     off, size = (found - right).square().mean().sqrt().item(), right.square().mean().sqrt().item()
     if off != off:

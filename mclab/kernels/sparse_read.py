@@ -1,4 +1,4 @@
-"""Reads of the few memories that each token chose, as a few batched products: tokens sorted into blocks by memory.
+"""This module reads the few memories that each token chose, by sorting tokens into blocks that read the same memory.
 
 The method is that of grouped matrix products in mixtures of experts, with memories instead of experts. A block is `b`
 rows of tokens that read one memory, so the memory's matrix is gathered once per block; the last block of a memory is
@@ -21,22 +21,22 @@ LEAST, MOST = 8, 64
 
 
 def rows_in_block(pairs: int, memories: int) -> int:
-    """The rows of a block: a power of two, from a quarter to half of the reads per memory.
+    """Return the number of rows of a block: a power of two, from a quarter to half of the reads per memory.
 
-    So few rows are filled up with zeros, and there are few blocks.
+    This size wastes few rows on zeros and needs few blocks.
     """
     share = pairs // (2 * memories)
     return min(max(1 << share.bit_length() >> 1, LEAST), MOST)
 
 
 def blocks_at_most(pairs: int, memories: int, rows: int) -> int:
-    """The number of blocks that holds `pairs` reads, however they are shared among the memories."""
+    """Return a number of blocks that suffices for `pairs` reads, whichever memories they read."""
     return (pairs + memories * (rows - 1)) // rows
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Which row holds each choice, and which memory each block reads.
+    """The row of each choice, and the memory of each block.
 
     `rows` [k, T] is the row of each choice, among the (n + 1) b rows of all blocks; `owner` [n] is the memory of each
     block; `height` is b.
@@ -48,7 +48,7 @@ class Blocks:
 
     @property
     def zero(self) -> int:
-        """The first row of the block of zeros."""
+        """Return the index of the first row of the block of zeros."""
         return len(self.owner) * self.height
 
 
@@ -75,21 +75,21 @@ def sort_into_blocks(memory_Tk: Tensor, memories: int, pairs: int) -> Blocks:
 
 
 def to_blocks(x_TD: Tensor, blocks: Blocks) -> Tensor:
-    """[n + 1, b, D]: the vectors of the tokens `x` [T, D] in the rows of their choices, zeros elsewhere."""
+    """Return the vectors of the tokens `x` [T, D] in the rows of their choices, zeros elsewhere: [n + 1, b, D]."""
     made: Tensor = _ToBlocks.apply(x_TD, blocks)  # type: ignore[no-untyped-call]
     return made
 
 
 def apply_blocks(x: Tensor, weights: Tensor, blocks: Blocks) -> Tensor:
-    """[n + 1, b, O]: W x with each block's own matrix W of `weights` [Q, O, I], from `x` [n + 1, b, I]."""
+    """Return W x [n + 1, b, O], with W the matrix of each block in `weights` [Q, O, I], and `x` [n + 1, b, I]."""
     made: Tensor = _ApplyBlocks.apply(x, weights, blocks)  # type: ignore[no-untyped-call]
     return made
 
 
 def from_blocks(y_TD: Tensor, reads: Tensor, weights_Tk: Tensor, blocks: Blocks) -> Tensor:
-    """[T, D]: y plus, for each token, the sum over its choices of weight times read.
+    """Return y plus, for each token, the sum over its choices of weight times read: [T, D].
 
-    `reads` [n + 1, b, D] is what was read in each row.
+    `reads` [n + 1, b, D] is the read of each row.
     """
     made: Tensor = _FromBlocks.apply(y_TD, reads, weights_Tk, blocks)  # type: ignore[no-untyped-call]
     return made
@@ -111,7 +111,10 @@ class _ToBlocks(torch.autograd.Function):
 
 
 class _ApplyBlocks(torch.autograd.Function):
-    """The gathered matrices are not kept: gathering them again costs less than their memory."""
+    """The product of `apply_blocks`.
+
+    The gathered matrices are not kept: to gather them again costs less than their memory.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weights: Tensor, blocks: Blocks) -> Tensor:
@@ -130,12 +133,12 @@ class _ApplyBlocks(torch.autograd.Function):
 
 
 def _turned(weights: Tensor) -> bool:
-    """Whether the matrices are stored transposed."""
+    """Return whether the matrices are stored transposed."""
     return weights.stride(-1) != 1
 
 
 def _gathered(weights: Tensor, blocks: Blocks) -> Tensor:
-    """[n, O, I]: the matrix of each block, in the memory order of `weights`."""
+    """Return the matrix of each block [n, O, I], in the memory order of `weights`."""
     if _turned(weights):
         return weights.mT.index_select(0, blocks.owner).mT
     return weights.index_select(0, blocks.owner)
@@ -172,9 +175,9 @@ class _FromBlocks(torch.autograd.Function):
 
 
 def _scattered(parts: list[Tensor], blocks: Blocks) -> Tensor:
-    """[n + 1, b, D]: the vectors `parts` [T, D] of each choice, put in the rows that `blocks` gives."""
+    """Return [n + 1, b, D] with the vectors `parts` [T, D] of each choice in the rows that `blocks` gives."""
     made = parts[0].new_zeros(blocks.zero + blocks.height, parts[0].shape[1])
     for rows, part in zip(blocks.rows, parts, strict=True):
         made.index_copy_(0, rows, part)
-    made[blocks.zero :] = 0  # tokens without a choice wrote here
+    made[blocks.zero :] = 0  # tokens that chose no memory wrote here
     return made.unflatten(0, (-1, blocks.height))

@@ -11,13 +11,13 @@ import triton.language as tl
 
 @triton.jit
 def product(x, y, IP: tl.constexpr, SUM: tl.constexpr):
-    """x y, with an explicit precision: Triton's own default reduces fp32 to tf32."""
+    """Return x y with an explicit precision, since Triton's default reduces fp32 to tf32."""
     return tl.dot(x, y, input_precision=IP, out_dtype=SUM)
 
 
 @triton.jit
 def tile(base, R, W, RP: tl.constexpr, WP: tl.constexpr):
-    """[RP, WP]: load a matrix [R, W], padded with zeros."""
+    """Return a matrix [R, W], loaded from memory and padded with zeros to [RP, WP]."""
     rows, columns = tl.arange(0, RP), tl.arange(0, WP)
     inside = (rows[:, None] < R) & (columns[None, :] < W)
     return tl.load(base + rows[:, None] * W + columns[None, :], mask=inside, other=0.0)
@@ -32,7 +32,7 @@ def put(base, x, R, W, RP: tl.constexpr, WP: tl.constexpr):
 
 @triton.jit
 def numbers(base, slot, C, CP: tl.constexpr, SLOTS: tl.constexpr):
-    """[CP]: load column `slot` of a matrix [C, SLOTS]."""
+    """Return column `slot` of a matrix [C, SLOTS], loaded from memory: [CP]."""
     rows = tl.arange(0, CP)
     return tl.load(base + rows * SLOTS + slot, mask=rows < C, other=0.0)
 
@@ -46,13 +46,13 @@ def put_numbers(base, x, slot, C, CP: tl.constexpr, SLOTS: tl.constexpr):
 
 @triton.jit
 def row(x, t, CP: tl.constexpr):
-    """[CP]: row t of `x` [CP, CP]."""
+    """Return row t of `x` [CP, CP], [CP]."""
     return tl.sum(tl.where(tl.arange(0, CP)[:, None] == t, x, 0.0), 0)
 
 
 @triton.jit
 def at(x, t, CP: tl.constexpr):
-    """Entry t of `x` [CP]."""
+    """Return element t of `x` [CP]."""
     return tl.sum(tl.where(tl.arange(0, CP) == t, x, 0.0), 0)
 
 
@@ -69,6 +69,6 @@ def products(logs, CP: tl.constexpr):
 
 @triton.jit
 def products_backward(grad, made, more):
-    """The gradient of the logarithms, from `grad`, that of L, and `more`, that of the running sum."""
+    """Return the gradient of the logarithms, from `grad`, that of L, and `more`, that of the running sum."""
     own = grad * made
     return tl.cumsum(tl.sum(own, 1) - tl.sum(own, 0) + more, 0, reverse=True)

@@ -1,9 +1,9 @@
-"""The contract between a memory's update rule and everything that caches it.
+"""The contract between a memory's update rule and everything that caches the memory.
 
 A memory is a stack of fast-weight matrices. Its rule is given twice: token by token (`initial`, `begin`, `step`,
-`read`, `mix`), which defines it, and for a whole sequence (`write`), which training uses; caching knows nothing else of
-a memory. Shapes: R replicas, B batch, D model width, H heads, G = R*B*H folded, T time, K key width, V value width, N
-segments.
+`read`, `mix`), which defines it, and for a whole sequence (`write`), which training uses. Caching knows nothing else
+about a memory. Shapes: R replicas, B batch, D model width, H heads, G = R*B*H folded, T time, K key width, V value
+width, N segments.
 
 See docs/equations.md#memories.
 """
@@ -22,17 +22,17 @@ from mclab.kernels.linear.gate import Gate
 class Tokens(NamedTuple):
     """The inputs of a memory for a sequence: keys [G, T, K], values [G, T, V], and the rates of its rule.
 
-    A rate is [G, T] or, where every channel of the keys has its own, [G, T, K].
+    A rate is [G, T] or, if every channel of the keys has one, [G, T, K].
     """
 
     k: Tensor
     v: Tensor
     rates: tuple[Tensor, ...] = ()
     low: bool = False
-    """Whether the run trains in bf16. Even then these tensors are fp32, but products may be as inexact as in bf16."""
+    """True if the run trains in bf16. Even then these tensors are fp32, but products may be as inexact as in bf16."""
 
     def at(self, t: int) -> "Tokens":
-        """Token t alone: [G, K], [G, V], [G] or [G, K]."""
+        """Return the inputs for token t: [G, K], [G, V], and rates [G] or [G, K]."""
         return Tokens(self.k[:, t], self.v[:, t], tuple(rate[:, t] for rate in self.rates))
 
 
@@ -55,15 +55,15 @@ class State:
 
 
 class Segments(Protocol):
-    """How a sequence is cut and what is kept, as far as a memory needs to know (caching/segment.py)."""
+    """How a sequence is cut and what is kept: the part of caching/segment.py that a memory needs."""
 
     @property
     def segment(self) -> int:
-        """Tokens in a block."""
+        """The number of tokens in a block."""
 
     @property
     def count(self) -> int:
-        """Number of blocks N."""
+        """The number of blocks N."""
 
     @property
     def runs(self) -> tuple[tuple[int, int], ...]:
@@ -71,11 +71,11 @@ class Segments(Protocol):
 
     @property
     def columns(self) -> int:
-        """How many columns weights have: kept memories and the online one."""
+        """The number of columns of weights: those of kept memories and of the online one."""
 
     @property
     def single(self) -> bool:
-        """True where every kept memory holds one block, and column n belongs to block n."""
+        """True if every kept memory holds one block, and column n belongs to block n."""
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -86,68 +86,68 @@ class Segments(Protocol):
         """The blocks whose tokens read each kept memory, [first, end)."""
 
     def own_column(self, device: torch.device) -> Tensor:
-        """[T]: the column of t's online memory."""
+        """Return [T]: the column of t's online memory."""
 
     def run_of_block(self, device: torch.device) -> Tensor:
-        """[N]: the number of the run that each block belongs to."""
+        """Return [N]: the number of the run that each block belongs to."""
 
     def visible(self, device: torch.device) -> Tensor:
-        """[T, columns]: True for the memories that t sees."""
+        """Return [T, columns]: True for the memories that t sees."""
 
     def holds(self, restarts: bool, device: torch.device) -> Tensor:
-        """[kept, N]: True where a kept memory holds the writes of a block."""
+        """Return [kept, N]: True if a kept memory holds the writes of a block."""
 
 
 class Init(Protocol):
-    """Where a segment starts (caching/init.py)."""
+    """The state in which a segment starts (caching/init.py)."""
 
     @property
     def restarts(self) -> bool:
-        """True where segments do not depend on each other."""
+        """True if segments do not depend on each other."""
 
     def start(self, initial: State, last: State) -> State:
-        """The state that a new segment starts from."""
+        """Return the state that a new segment starts from."""
 
 
 class Written(Protocol):
     """A whole sequence that was written: every kept memory, and the online memory of every token.
 
     `weights_GTN` [G, T, columns] are the weights of the kept memories and, in t's own column, of its online memory.
-    `weights_GTN=None` means weight 1 for every memory that t sees.
+    `None` means weight 1 for every memory that t sees.
     """
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        """Mix outputs: sum of weight times M(q) over the memories that t sees, [G, T, V]."""
+        """Return [G, T, V]: the sum of weight times M(q) over the memories that t sees."""
 
     def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
-        """Like `read` with these weights in `columns_GTJ` and zero elsewhere, but only the chosen memories cost a read.
+        """Return `read` with these weights in `columns_GTJ` and zero elsewhere, where only the chosen memories cost a
+        read.
 
-        The last column is t's own, the online memory. The others are different kept memories that t sees; where t
-        chooses fewer, its own column fills up, with weight zero.
+        The last column is t's own, the online memory. The others are different kept memories that t sees; if t chooses
+        fewer, its own column is repeated with weight zero.
         """
 
     def read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        """Mix memories: sum each matrix, by weight, over the memories that t sees, then read once: [G, T, V]."""
+        """Return [G, T, V]: sum each matrix, by weight, over the memories that t sees, and read the sum once."""
 
 
 class Memory(nn.Module, ABC):
-    """Base of the update rules."""
+    """The base class of the update rules."""
 
-    #: Layers of the memory; 1 is a linear map.
+    #: The number of layers of the memory; 1 is a linear map.
     depth: int = 1
 
     def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
-        """Keys, values and the rates of the rule, if it has any, computed from the layer's input `x_RBTD`."""
+        """Return keys, values and the rates of the rule, if it has any, computed from the layer's input `x_RBTD`."""
         return Tokens(k_GTK, v_GTV)
 
     def skip(self, tokens: Tokens) -> Tensor | None:
-        """[G, T, V]: what is added once to every token's output, however many memories it reads; None for most
-        rules."""
+        """Return [G, T, V], which is added once to every token's output, whatever it reads; `None` for most rules."""
         return None
 
     @abstractmethod
     def initial(self, tokens: Tokens) -> State:
-        """W^0, the state before the first token, for every sequence and head of `tokens`."""
+        """Return W^0, the state before the first token, for every sequence and head of `tokens`."""
 
     def begin(self, state: State) -> State:
         """Prepare `state` for the first token of a segment that starts from it."""
@@ -155,31 +155,31 @@ class Memory(nn.Module, ABC):
 
     @abstractmethod
     def step(self, state: State, token: Tokens) -> State:
-        """The state after one more token."""
+        """Return the state after one more token."""
 
     def carried(self, state: State) -> State:
-        """`state` without the parts that need not be stored for the next token; `resumed` restores them."""
+        """Return `state` without the parts that need not be stored for the next token; `resumed` restores them."""
         return replace(state, origin=())
 
     def resumed(self, carried: State, initial: State) -> State:
-        """The full state from the part that `carried` returned; `initial` is W^0."""
+        """Return the full state from the part that `carried` returned; `initial` is W^0."""
         return replace(carried, origin=initial.origin)
 
     @abstractmethod
     def read(self, state: State, q_GK: Tensor) -> Tensor:
-        """M(q): [G, V]."""
+        """Return M(q), [G, V]."""
 
     def mix(self, states: list[State], weights: list[Tensor]) -> State:
-        """The weighted sum of `states`, layer by layer; each weight is [G]."""
+        """Return the weighted sum of `states`, layer by layer; each weight is [G]."""
         layers = zip(*(state.weights for state in states), strict=True)
         return State(tuple(_weighted_sum(layer, weights) for layer in layers))
 
     @abstractmethod
     def write(self, tokens: Tokens, segments: Segments, init: Init) -> Written:
-        """Write all tokens; T is a multiple of the segment's length."""
+        """Write all tokens and return the written sequence. T must be a multiple of the segment's length."""
 
     def gated_read(self, tokens: Tokens, q_GTK: Tensor, segment: int, gate: Callable[[], Gate]) -> Tensor | None:
-        """[G, T, V]: GRM over segments that restart, if one kernel computes it with its weights gamma; else None."""
+        """Return GRM over segments that restart [G, T, V], if one kernel computes it with the weights; else `None`."""
         return None
 
 

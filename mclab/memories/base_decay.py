@@ -20,7 +20,7 @@ from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.chunks import Chunks
 from mclab.memories.fast_weights import Fold, write_in_chunks
 
-#: Tokens in a chunk; the result does not depend on it.
+#: The number of tokens in a chunk. The result does not depend on it.
 CHUNK = 64
 
 
@@ -33,10 +33,10 @@ class DecayedMemory(Memory):
 
     @abstractmethod
     def coefficients(self, tokens: Tokens, chunks: Chunks) -> Coefficients:
-        """The coefficients of the chunk form."""
+        """Return the coefficients of the chunk form."""
 
     def writes(self, tokens: Tokens, chunks: Chunks) -> tuple[Tensor, Tensor]:
-        """Keys [M, X, J, K] and values [M, X, J, V] of the writes that the tokens of each chunk see."""
+        """Return keys [M, X, J, K] and values [M, X, J, V] of the writes that the tokens of each chunk see."""
         return chunks.cut(tokens.k), chunks.cut(tokens.v)
 
     def initial(self, tokens: Tokens) -> State:
@@ -61,7 +61,7 @@ class DecayedMemory(Memory):
 
 
 def stepped(state: State, alpha_G: Tensor, writes: list[tuple[Tensor, Tensor, Tensor]], token: Tokens) -> State:
-    """M_t = alpha M_{t-1} + the sum of weight v k^T over `writes` (weight [G], v, k)."""
+    """Return M_t = alpha M_{t-1} + the sum of weight v k^T over `writes` (weight [G], v, k)."""
     M_GVK = alpha_G[:, None, None] * state.weights[0]
     for weight_G, v_GV, k_GK in writes:
         M_GVK = M_GVK + weight_G[:, None, None] * v_GV[:, :, None] * k_GK[:, None, :]

@@ -1,4 +1,4 @@
-"""The base of linear memories that erase what a key held before they write: the delta rules and RWKV-7.
+"""The base of linear memories that first erase what was stored under a key: the delta rules and RWKV-7.
 
 They have depth 1 and start at zero; their chunk form is exact. Shapes as in memories/base.py.
 
@@ -22,7 +22,10 @@ from mclab.memories.kernel_choice import triton_precision
 
 
 class DeltaRuleMemory(Memory):
-    """`chunk` is the largest length of a chunk, None where the device decides. The result does not depend on it."""
+    """A memory that erases before it writes. The result does not depend on `chunk`, the largest length of a chunk.
+
+    If `chunk` is `None`, the device decides.
+    """
 
     chunk: int | None = None
 
@@ -32,7 +35,10 @@ class DeltaRuleMemory(Memory):
 
     @abstractmethod
     def source(self, tokens: Tokens, chunks: Chunks, precision: str | None) -> Source:
-        """Cut the tokens into chunks and write them. `precision` is that of training, None without a Triton kernel."""
+        """Cut the tokens into chunks and write them.
+
+        `precision` is that of training, `None` without a Triton kernel.
+        """
 
     def initial(self, tokens: Tokens) -> State:
         return State((tokens.k.new_zeros(tokens.k.shape[0], tokens.v.shape[-1], tokens.k.shape[-1]),))

@@ -31,12 +31,13 @@ from mclab.replicas.parameters import Constant, Normal, Values, parameter
 #: The initial value of the norm's gain g.
 GAIN = 0.5
 #: For the soft norm: the constant that is added to the mean square, and the factor on the initial size of the last
-#: matrix of W^0. So a memory that has not met a key has a small output for it (docs/equations.md#depth-and-norm).
+#: matrix of W^0. With them a memory has a small output for a key that was never written
+#: (docs/equations.md#depth-and-norm).
 SOFT_FLOOR, SOFT_START = 0.03, 0.1
 
 
 class GradientMemory(Memory):
-    """Subclasses say with `starts` and `rates` which rates they have."""
+    """A memory that is written by gradient descent. Subclasses define its rates with `starts` and `rates`."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()
@@ -65,11 +66,11 @@ class GradientMemory(Memory):
     @staticmethod
     @abstractmethod
     def starts(heads: int) -> tuple[tuple[float, ...], ...]:
-        """For each head the initial biases of the logits of its rates."""
+        """Return for each head the initial biases of the logits of its rates."""
 
     @abstractmethod
     def rates(self, logits: tuple[Tensor, ...]) -> Rates:
-        """Turn the logits of each rate into the rates."""
+        """Return the rates that belong to the logits of each rate."""
 
     def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
         logits = linear(x_RBTD, self.project).unflatten(-1, (self.heads, -1)) + self.bias[:, None, None]
@@ -119,7 +120,7 @@ class GradientMemory(Memory):
         return write_in_chunks(tokens, segments, init, self.chunk, source, net, fold)
 
     def _source(self, net: Net, tokens: Tokens, chunks: Chunks, loop: Loop) -> Source:
-        """The source that writes `tokens` in `chunks`; `net` is the net of whole sequences."""
+        """Return the source that writes `tokens` in `chunks`; `net` is the net of whole sequences."""
         k, v = chunks.cut(tokens.k), chunks.cut(tokens.v)
         if net.gain is not None:
             each = net.gain.expand(-1, k.shape[1] // net.gain.shape[0], -1)
@@ -136,7 +137,7 @@ class GradientMemory(Memory):
         )
 
     def _first(self, tokens: Tokens) -> tuple[Tensor, ...]:
-        """W^0 of every sequence and head: one [G, O, I] for each layer."""
+        """Return W^0 for every sequence and head: one [G, O, I] for each layer."""
         G, _, K = tokens.k.shape
         if self.depth == 1:
             return (tokens.k.new_zeros(G, tokens.v.shape[-1], K),)
@@ -152,7 +153,7 @@ class GradientMemory(Memory):
         return parameter_RH.unsqueeze(1).expand(-1, folded // (R * H), *parameter_RH.shape[1:]).flatten(0, 2)
 
     def _side_by_side(self, sequences: int) -> Net:
-        """The net with a gain for each of the G `sequences`, in the order of `Fold`."""
+        """Return the net with a gain for each of the G `sequences`, in the order of `Fold`."""
         if self.gain is None:
             return Net(None, self.objective, self.adds, self.floor)
         R, H, V = self.gain.shape

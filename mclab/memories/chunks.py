@@ -1,4 +1,4 @@
-"""How the segments of a sequence are cut into chunks, and which memories are written in one batch.
+"""Cut the segments of a sequence into chunks, and decide which memories are written in one batch.
 
 Shapes: G = R*B*H folded, N segments, S tokens in a segment, n chunks in a segment, C tokens in a chunk, X and M as in
 kernels/fastweight/chunkwise.py (X*M = G*N*n).
@@ -19,15 +19,15 @@ from mclab.memories.base import Init, Segments, Tokens
 
 
 class Cut(Protocol):
-    """A sequence in equal segments; `Segments` and `Pieces` both have this form."""
+    """A sequence in equal segments. `Segments` and `Pieces` both have this interface."""
 
     @property
     def segment(self) -> int:
-        """Tokens in a segment."""
+        """The number of tokens in a segment."""
 
     @property
     def count(self) -> int:
-        """Number of segments."""
+        """The number of segments."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Chunks:
-    """How the segments of a sequence are cut into chunks.
+    """The chunks of a sequence.
 
     Every segment begins a new chunk, and its last chunk may be short. `keep` has the numbers of those of the M chunks
     whose final weights are wanted.
@@ -64,11 +64,11 @@ class Chunks:
         return one if self.restarts else one * self.segments.count
 
     def place_after(self, blocks: int) -> int:
-        """The index in `keep` of the weights after the first `blocks` segments, where segments do not restart."""
+        """Return the index in `keep` of the weights after the first `blocks` segments, which must not restart."""
         return self.keep.index(self.each * blocks - 1)
 
     def cut(self, x: Tensor) -> Tensor:
-        """[G, T, ...] to [M, X, C, ...], zeros where a chunk is short."""
+        """Cut [G, T, ...] into [M, X, C, ...], with zeros at the end of short chunks."""
         x = x.unflatten(1, (self.segments.count, self.segments.segment))
         short = self.each * self.chunk - self.segments.segment
         if short:
@@ -78,7 +78,7 @@ class Chunks:
         return x.transpose(0, 1).contiguous()
 
     def joined(self, y: Tensor) -> Tensor:
-        """[M, X, C, ...] to [G, T, ...], the inverse of `cut`."""
+        """Join [M, X, C, ...] to [G, T, ...]: the inverse of `cut`."""
         y = y.transpose(0, 1).reshape(-1, self.segments.count, self.each * self.chunk, *y.shape[3:])
         return y[:, :, : self.segments.segment].flatten(1, 2)
 
@@ -107,10 +107,10 @@ class RunChunks(Chunks):
 
 @dataclass(frozen=True)
 class Bucket:
-    """Memories of the same length that are written in one batch.
+    """Memories of the same length that are written in one batch; the buckets of one size are such memories.
 
-    `numbers` are their numbers among the online memories or, for memories that are kept besides the online ones, their
-    columns. `bounds` are the tokens [first, end) of each memory; `bounds=None` means the whole sequence.
+    `numbers` are their numbers among the online memories or, for memories that are kept in addition to the online ones,
+    their columns. `bounds` are the tokens [first, end) of each memory; `bounds=None` means the whole sequence.
     """
 
     numbers: tuple[int, ...]
@@ -118,20 +118,20 @@ class Bucket:
     chunks: Chunks
 
     def take(self, x: Tensor) -> Tensor:
-        """The bucket's tokens of x [G, T] or [G, T, D], concatenated memory by memory along T."""
+        """Return the tokens of these memories in x [G, T] or [G, T, D], concatenated memory by memory along T."""
         if self.bounds is None:
             return x
         return ranges.gathered(x, self.bounds) if x.dim() == 3 else self.take(x.unsqueeze(-1)).squeeze(-1)
 
     def tokens(self, tokens: Tokens) -> Tokens:
-        """The bucket's tokens of keys, values and rates, as `take` gives them."""
+        """Return keys, values and rates of the tokens of these memories, as `take` does."""
         return Tokens(self.take(tokens.k), self.take(tokens.v), tuple(self.take(rate) for rate in tokens.rates))
 
 
 def chunks_of(segments: Segments, chunk: int, init: Init) -> tuple[list[Bucket], list[Bucket]]:
-    """Two lists of buckets: memories that together hold every token once, and kept memories besides these.
+    """Return two lists: memories that together hold every token once, and further kept memories.
 
-    A chunk has `chunk` tokens, or those of a whole segment where that is shorter.
+    A chunk has `chunk` tokens, or those of a whole segment if that is shorter.
     """
     if len(segments.runs) < segments.count:
         return (_restarting(segments, chunk) if init.restarts else [_running(segments, chunk)]), []
@@ -150,7 +150,7 @@ def chunks_of(segments: Segments, chunk: int, init: Init) -> tuple[list[Bucket],
 
 
 def _restarting(segments: Segments, chunk: int) -> list[Bucket]:
-    """Buckets of runs of different lengths, each written from W^0: one bucket for each length."""
+    """Return the memories of runs of different lengths, each written from W^0, with one `Bucket` for each length."""
     lengths, made = [end - first for first, end in segments.runs], []
     for length in sorted(set(lengths)):
         numbers = tuple(n for n, own in enumerate(lengths) if own == length)
@@ -168,7 +168,10 @@ def _side_by_side(spans: Sequence[tuple[int, int]], numbers: tuple[int, ...], S:
 
 
 def _running(segments: Segments, chunk: int) -> Bucket:
-    """The bucket of runs of different lengths, each of which starts where the run before ended."""
+    """Return the memories of runs of different lengths that do not restart, as one `Bucket`.
+
+    Each starts where the last one ended.
+    """
     S = segments.segment
     bounds: list[tuple[int, int]] = []
     keep: list[int] = []

@@ -23,7 +23,10 @@ from mclab.replicas.parameters import Constant, Normal, parameter
 
 
 class DeltaMemory(DeltaRuleMemory):
-    """Its one rate, beta, is the share that is replaced of what the key held; it starts at 1/2."""
+    """The memory of the delta rule.
+
+    Its rate beta is the share of what the key held that is replaced; it starts at 1/2.
+    """
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__(replicas, width, heads, mixer)

@@ -13,7 +13,7 @@ from mclab.memories.base_gradient import GradientMemory
 
 
 class DlaMemory(GradientMemory):
-    """Its one rate is the step size; the steps of a whole chunk sum to at most `max_lr`."""
+    """The memory of deep linear attention. Its rate is the step size; the steps of a chunk sum to at most `max_lr`."""
 
     @staticmethod
     def starts(heads: int) -> tuple[tuple[float, ...], ...]:

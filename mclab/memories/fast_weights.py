@@ -27,7 +27,7 @@ from mclab.memories.chunks import Bucket, Chunks, chunks_of
 class Fold:
     """Reorder [R*B*H, ...] to [R*H*B, ...], so that sequences with the parameters of one replica and head are adjacent.
 
-    With segments that restart, whose axis follows G, all segments of these sequences stay adjacent.
+    With segments that restart, whose axis follows G, all segments of these sequences stay adjacent too.
     """
 
     replicas: int
@@ -38,7 +38,7 @@ class Fold:
         return each.transpose(1, 2).flatten(0, 2)
 
     def undo(self, x: Tensor) -> Tensor:
-        """From [R*H*B, ...] to [R*B*H, ...]."""
+        """Reorder [R*H*B, ...] to [R*B*H, ...]."""
         each: Tensor = x.unflatten(0, (self.replicas, self.heads, -1))
         return each.transpose(1, 2).flatten(0, 2)
 
@@ -48,7 +48,8 @@ class FastWritten:
     """A written sequence of fast weights.
 
     `net` has the gain of every sequence, [G, 1, V]. `parts` hold each token once; `buckets` are the kept memories that
-    are written separately. Each bucket comes with the source that writes it. All tensors are in the order of `fold`.
+    are written separately. Each part and bucket comes with the source that writes it. All tensors are in the order of
+    `fold`.
     """
 
     net: Net
@@ -58,12 +59,12 @@ class FastWritten:
     fold: Fold
 
     def read(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        """Sum of weight times M(q)."""
+        """Return the sum of weight times M(q)."""
         q_GTK, weights_GTN = self.fold(q_GTK), None if weights_GTN is None else self.fold(weights_GTN)
         return self.fold.undo(self._read_all(q_GTK, *self._read_own(q_GTK), weights_GTN))
 
     def read_chosen(self, q_GTK: Tensor, weights_GTJ: Tensor, columns_GTJ: Tensor) -> Tensor:
-        """Sum of weight times M(q) over the chosen memories; reads all memories where that costs less."""
+        """Return the sum of weight times M(q) over the chosen memories. All memories are read if that costs less."""
         q_GTK, weights_GTJ, columns_GTJ = (self.fold(x) for x in (q_GTK, weights_GTJ, columns_GTJ))
         own_GTV, made = self._read_own(q_GTK)
         layers, place = self._states(made)
@@ -75,7 +76,7 @@ class FastWritten:
         return self.fold.undo(y)
 
     def _sparse_is_cheaper(self, layers: Sequence[Tensor], columns_GTJ: Tensor) -> bool:
-        """Whether it costs less to read the chosen kept memories than to read all kept memories."""
+        """Return whether it costs less to read the chosen kept memories than to read all kept memories."""
         if not layers:
             return False
         G, k, Q = columns_GTJ.shape[0], columns_GTJ.shape[2] - 1, layers[0].shape[1]
@@ -85,12 +86,12 @@ class FastWritten:
         return sparse < sparse_read.cost_of_all(self.segments, G, size, on)
 
     def _read_own(self, q_GTK: Tensor) -> tuple[Tensor, list[list[Tensor]]]:
-        """The read [G, T, V] of each token's online memory, and for each part its layers' weights after kept chunks."""
+        """Return the read [G, T, V] of the online memories, and each part's weights by layer after kept chunks."""
         each = [source.read(part.chunks.cut(part.take(q_GTK))) for part, source in self.parts]
         return self.net.finish(q_GTK, self._joined([h for h, _ in each])), [made for _, made in each]
 
     def _joined(self, parts: Sequence[Tensor]) -> Tensor:
-        """Join the outputs of the parts' chunks, in the order of the tokens: [G, T, ...]."""
+        """Join the outputs of the parts' chunks to [G, T, ...], in the order of the tokens."""
         each = [part.chunks.joined(y) for (part, _), y in zip(self.parts, parts, strict=True)]
         bounds = [own for part, _ in self.parts for own in part.bounds or ()]
         if not bounds:
@@ -107,7 +108,7 @@ class FastWritten:
         return ranges.added(y, self.net.finish(x, h), weights_GTN, self._readers)
 
     def read_mixed(self, q_GTK: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        """Read the mixed memory: each layer is the weighted sum of that layer of all memories that a token sees."""
+        """Read the mixed memory: each of its layers is the weighted sum of this layer over the visible memories."""
         q_GTK, weights_GTN = self.fold(q_GTK), None if weights_GTN is None else self.fold(weights_GTN)
         return self.fold.undo(self._read_mixed(q_GTK, weights_GTN))
 
@@ -125,12 +126,13 @@ class FastWritten:
         return self.net.finish(q_GTK, h)
 
     def _kept(self, made: Sequence[Sequence[Tensor]]) -> list[list[Tensor]]:
-        """For each layer the weights [G, O, I] of every kept memory."""
+        """Return for each layer the weights [G, O, I] of every kept memory."""
         layers, place = self._states(made)
         return [[each[i] for i in place] for each in (layer.unbind(1) for layer in layers)]
 
     def _states(self, made: Sequence[Sequence[Tensor]]) -> tuple[list[Tensor], list[int]]:
-        """For each layer the weights [G, Q, O, I] of all kept memories, and the index of each kept memory among the Q.
+        """Return for each layer the weights [G, Q, O, I] of all kept memories, and the index of each kept memory among
+        the Q.
 
         `made` has the weights of the parts' layers after the chunks to keep. A kept memory is an online memory that
         began with its last segment, one that ran over several segments, or a memory that was written separately.
@@ -166,7 +168,7 @@ class FastWritten:
         return torch.cat([torch.bmm(x, w.mT) for x, w in zip(parts, kept, strict=True)], 1)
 
     def _own(self, y_GTV: Tensor, weights_GTN: Tensor | None) -> Tensor:
-        """The outputs of the online memories, times their weights."""
+        """Return the outputs of the online memories, times their weights."""
         if weights_GTN is None:
             return y_GTV
         column = self.segments.own_column(y_GTV.device)
@@ -182,7 +184,7 @@ def write_in_chunks(
     net: Net,
     fold: Fold,
 ) -> FastWritten:
-    """Write a sequence in chunks of at most `chunk` tokens; `source` writes tokens that are cut into given chunks.
+    """Write a sequence in chunks of at most `chunk` tokens. `source` writes tokens that are cut into given chunks.
 
     `tokens` and the gain of `net` are in the order of `fold`.
     """
@@ -194,12 +196,12 @@ def write_in_chunks(
 
 @once
 def _places(bounds: tuple[tuple[int, int], ...], device: torch.device) -> Tensor:
-    """[T]: the position of each token in the ranges `bounds`, when they are joined in their order."""
+    """Return [T]: the position of each token in the ranges `bounds`, which are joined in their order."""
     return torch.cat([torch.arange(first, end, device=device) for first, end in bounds]).argsort()
 
 
 def _each(layer: Tensor | None, chunks: Chunks) -> Tensor:
-    """Weights after the last chunk of segments that restart: from [G * N, 1, O, I] to [G, N, O, I]."""
+    """Return the weights after the last chunk of segments that restart: [G * N, 1, O, I] to [G, N, O, I]."""
     assert layer is not None
     own: Tensor = layer[:, 0].unflatten(0, (-1, chunks.segments.count))
     return own

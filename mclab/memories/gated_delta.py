@@ -26,12 +26,15 @@ from mclab.memories.chunks import Chunks
 from mclab.replicas.layers import linear
 from mclab.replicas.parameters import Normal, Values, parameter
 
-#: The range in which the heads' A start, and the value at which every softplus starts.
+#: The range over which the A of the heads start, and the value at which every softplus starts.
 DECAYS, STEP = (1.0, 16.0), 0.001
 
 
 class GatedDeltaMemory(DeltaRuleMemory):
-    """It has two rates, for what is replaced (beta) and what is kept (alpha), and a parameter A for each head."""
+    """The memory of the gated delta rule.
+
+    It has rates for what is replaced (beta) and kept (alpha), and an A for each head.
+    """
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__(replicas, width, heads, mixer)

@@ -1,4 +1,4 @@
-"""Whether a Triton kernel computes a mixer's rule."""
+"""Decide whether a Triton kernel computes the rule of a mixer."""
 
 import torch
 
@@ -8,7 +8,7 @@ from mclab.memories.base import Tokens
 
 
 def triton_precision(mixer: MemoryMixer, tokens: Tokens) -> str | None:
-    """The training precision in which a Triton kernel computes the rule of `mixer`; None where torch computes it.
+    """Return the training precision in which a Triton kernel computes the rule of `mixer`; `None` if torch computes it.
 
     In a program that `torch.compile` traces, torch computes every rule.
     """

@@ -63,7 +63,7 @@ class LinearWritten:
         return flash_ssc.weighted_read(q_GTK, self.k_GTK, self.v_GTV, weights, chosen, S, precision)
 
     def _sparse_is_cheaper(self, k: int) -> bool:
-        """Whether it costs less to form the states and read k of them than to read all in the cheaper form."""
+        """Return whether it costs less to form the states and read k of them than to read all in the cheaper form."""
         (G, T, K), V, S = self.k_GTK.shape, self.v_GTV.shape[-1], self.segments.segment
         if self.segments.count == 1:
             return False
@@ -73,9 +73,9 @@ class LinearWritten:
         return some < min(chunkwise.weighted_costs(G, T, K, V, S, on))
 
     def _states(self) -> tuple[Tensor | None, Tensor, list[int]]:
-        """The state before each block, the kept states, and the index among these of each kept memory.
+        """Return the state before each block, the kept states, and the index of each kept memory among the kept states.
 
-        The first is [G, N, V, K], or None where every block begins at zero; the kept states are [G, Q, V, K].
+        The first is [G, N, V, K], or `None` if every block begins at zero; the kept states are [G, Q, V, K].
         """
         blocks_GNVK = chunkwise.segment_states(self.k_GTK, self.v_GTV, self.segments.segment)
         ends = [end - 1 for _, end in self.segments.spans]
@@ -97,15 +97,15 @@ class LinearWritten:
 
 
 def on_writes(weights_GTN: Tensor | None, segments: Segments, init: Init, like: Tensor) -> Tensor | None:
-    """For a memory that only adds: turn weights on memories into weights [G, T, N] or [T, N] on each block's writes.
+    """Turn weights on memories that only add into weights [G, T, N] or [T, N] on the writes of each block.
 
     With `init: checkpoint` a kept memory holds the writes of all blocks up to its last one, and the online memory holds
-    those of all earlier blocks too. `None`, given or returned, means that all weights are 1. The result has the dtype
-    and the device of `like`.
+    those of all earlier blocks too. `None`, as an argument or a result, means that all weights are 1. The result has
+    the dtype and the device of `like`.
     """
     kind = like.dtype, like.device
     if weights_GTN is None:
-        if segments.count == 1 or init.restarts:  # together, the memories that t sees hold each earlier block once
+        if segments.count == 1 or init.restarts:  # the memories that t sees hold each earlier block exactly once
             return None
         return _ones_on_writes(segments, *kind)
     if segments.single:
@@ -124,7 +124,7 @@ def _lower(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 @once
 def _online_holds(segments: Segments, restarts: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, N]: 1 for the blocks that t's online memory holds, else 0.
+    """Return [T, N]: 1 for the blocks that t's online memory holds, else 0.
 
     Later blocks of t's run are 1 as well. They have no effect, because the causal mask hides their keys from t.
     """
@@ -135,14 +135,14 @@ def _online_holds(segments: Segments, restarts: bool, dtype: torch.dtype, device
 
 @once
 def _ones_on_writes(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, N]: how many of the memories that t sees hold each block's writes. (Later keys are masked anyway.)"""
+    """Return [T, N]: how many of the memories that t sees hold each block's writes. (Later keys are masked anyway.)"""
     visible, own = segments.visible(device), segments.own_column(device)
     past = visible.scatter(1, own[:, None], False)[:, : len(segments.spans)].to(dtype)
     return past @ holds(segments, False, dtype, device) + _online_holds(segments, False, dtype, device)
 
 
 class LinearMemory(Memory):
-    """Adds the outer product of value and key; starts at zero and never forgets."""
+    """A memory that adds the outer product of value and key; it starts at zero and never forgets."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()

@@ -20,16 +20,16 @@ from mclab.memories.chunks import Chunks
 from mclab.replicas.layers import linear
 from mclab.replicas.parameters import Constant, Normal, Values, parameter
 
-#: The range over which the heads' Delta start, evenly on a logarithmic scale; the value at which -A starts, which is
+#: The range over which the Delta of the heads start, evenly on a logarithmic scale; the initial value of -A, which is
 #: the slow end of Mamba-2's range.
 DELTA, RATE = (0.001, 0.1), 1.0
-#: The initial value of D. With Mamba-2's value of 1, D v is far larger than what a memory of unit keys and such small
-#: steps can return.
+#: The initial value of D. With Mamba-2's value of 1, D v would be far larger than the output of a memory of unit keys
+#: and such small steps.
 PASSED = 0.0
 
 
 class Mamba2Memory(DecayedMemory):
-    """The step size decides both how much is written and how much is forgotten."""
+    """The memory of Mamba-2. The step size decides both how much is written and how much is forgotten."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__(replicas, width, heads, mixer)
@@ -39,14 +39,14 @@ class Mamba2Memory(DecayedMemory):
         self.D = parameter(replicas, heads, 1, init=Constant(PASSED), decays=False)
 
     def tokens(self, x_RBTD: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tokens:
-        """Keys and values with two rates: Delta, and Delta A, the logarithm of the decay."""
+        """Return keys and values with two rates: Delta, and Delta A, the logarithm of the decay."""
         logits_RBHT = (linear(x_RBTD, self.project) + self.bias.mT.unsqueeze(1)).transpose(2, 3)
         delta_RBHT = F.softplus(logits_RBHT)
         log_alpha_RBHT = -delta_RBHT * self.A_log.exp().unsqueeze(1)
         return Tokens(k_GTK, v_GTV, (delta_RBHT.flatten(0, 2), log_alpha_RBHT.flatten(0, 2)))
 
     def skip(self, tokens: Tokens) -> Tensor:
-        """D_h v_t, [G, T, V]."""
+        """Return D_h v_t, [G, T, V]."""
         R, H, _ = self.D.shape
         passed: Tensor = self.D[:, None, :, :, None] * tokens.v.unflatten(0, (R, -1, H))
         return passed.flatten(0, 2)
@@ -61,7 +61,7 @@ class Mamba2Memory(DecayedMemory):
 
 
 def _biases(heads: int) -> tuple[tuple[float], ...]:
-    """Biases whose softplus spreads the heads over DELTA, each in the middle of its part: 0.01 with one head."""
+    """Return biases whose softplus spreads the heads over DELTA, each in the middle of its part: 0.01 with one head."""
     low, high = (math.log(end) for end in DELTA)
     steps = (math.exp(low + (high - low) * (head + 0.5) / heads) for head in range(heads))
     return tuple((step + math.log(-math.expm1(-step)),) for step in steps)

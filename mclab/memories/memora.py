@@ -47,7 +47,7 @@ class MemoraMemory(Memory):
         return Tokens(k_GTK, v_GTV, logits.transpose(2, 3).flatten(0, 2).unbind(-1))
 
     def rates(self, tokens: Tokens) -> Rates:
-        """Step size and decay of each token."""
+        """Return step size and decay of each token."""
         eta, alpha = tokens.rates
         return Rates(torch.sigmoid(eta) * (self.max_lr / self.chunk), F.logsigmoid(alpha))
 
@@ -67,7 +67,7 @@ class MemoraMemory(Memory):
         return replace(state, weights=(weights,), logits=(logits,), anchor=(anchor,), place=state.place + 1)
 
     def carried(self, state: State) -> State:
-        """`state` without its weights, which `resumed` computes from the logits."""
+        """Return `state` without its weights, which `resumed` computes from the logits."""
         return replace(state, weights=(), anchor=state.anchor * (self.chunk > 1))
 
     def resumed(self, carried: State, initial: State) -> State:

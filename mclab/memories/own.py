@@ -1,6 +1,6 @@
 """Run an update rule of the user's own, token by token or in chunks, and read it in every way that a cache needs.
 
-The rule is one class with `step(state, token)`; docs/extending.md says what else it may have. The rule sees one
+The rule is one class with `step(state, token)`; docs/extending.md says what else it may have. The rule gets one
 replica: B sequences with H heads. Its state is a tensor [B, H, ...] or several. Other shapes as in memories/base.py; L
 tokens.
 """
@@ -20,9 +20,9 @@ from mclab.memories.base import Init, Memory, Segments, State, Tokens, Written
 from mclab.memories.sparse_read import spread
 from mclab.replicas.stacked import stacked
 
-#: How many tokens a rule's `write` gets at once, unless the rule has an attribute `chunk`.
+#: The number of tokens that a rule's `write` gets at once, unless the rule has an attribute `chunk`.
 CHUNK = 16
-#: The largest number that `write` may get at once, whatever the rule says; `chunks_up_to` sets it.
+#: The largest number of tokens that `write` may get at once, whatever the rule says; `chunks_up_to` sets it.
 _longest = sys.maxsize
 #: A rule's state as a tuple of tensors, [B, H, ...] each; the states after each of L tokens are [B, L, H, ...].
 States = tuple[Tensor, ...]
@@ -70,7 +70,7 @@ class OwnMemory(Memory):
         return OwnWritten(self, segments, each)
 
     def _of(self, folded: Sequence[Tensor], replica: int) -> tuple[Tensor, ...]:
-        """From tensors [G, ...] to those of one replica, [B, H, ...]."""
+        """Return the tensors of one replica, [B, H, ...], from those of all, [G, ...]."""
         return tuple(z.unflatten(0, (self.replicas, -1, self.heads))[replica] for z in folded)
 
     def _token(self, token: Tokens, replica: int) -> Token:
@@ -78,7 +78,7 @@ class OwnMemory(Memory):
         return Token(k, v, token.rates[0].unflatten(0, (self.replicas, -1))[replica])
 
     def _row(self, tokens: Tokens, replica: int) -> Token:
-        """All tokens of one replica: k, v [B, T, H, ...], x [B, T, D]."""
+        """Return all tokens of one replica: k, v [B, T, H, ...], x [B, T, D]."""
         token = self._token(tokens, replica)
         return Token(token.k.transpose(1, 2), token.v.transpose(1, 2), token.x)
 
@@ -87,14 +87,14 @@ class OwnMemory(Memory):
 
 
 def first(rule: Any, token: Token) -> States:
-    """The state before `token`, the first token: by the rule's `initial`, else a matrix of zeros for each head."""
+    """Return the state before `token`, the first token: from the rule's `initial`, else a matrix of zeros per head."""
     if hasattr(rule, "initial"):
         return _all(rule.initial(token))
     return (token.k.new_zeros(*token.v.shape, token.k.shape[-1]),)
 
 
 def read(rule: Any, state: States, q_BHK: Tensor) -> Tensor:
-    """The read of a query, [B, H, V]: by the rule's own `read`, else M q."""
+    """Return the read of a query, [B, H, V]: from the rule's `read`, else M q."""
     if hasattr(rule, "read"):
         found: Tensor = rule.read(_one(state), q_BHK)
         return found
@@ -103,9 +103,9 @@ def read(rule: Any, state: States, q_BHK: Tensor) -> Tensor:
 
 @contextmanager
 def chunks_up_to(tokens: int) -> Iterator[None]:
-    """Within the block a rule's `write` gets at most `tokens` tokens at once.
+    """Within the block, a rule's `write` gets at most `tokens` tokens at once.
 
-    So even a short sequence is written in several calls, each from the state that the call before returned.
+    So even a short sequence is written in several calls, each from the state that the last call returned.
     """
     global _longest
     before, _longest = _longest, tokens
@@ -116,7 +116,7 @@ def chunks_up_to(tokens: int) -> Iterator[None]:
 
 
 def over(rule: Any, state: States, tokens: Token) -> States:
-    """The states after each of L tokens, [B, L, H, ...].
+    """Return the states after each of L tokens, [B, L, H, ...].
 
     The rule's `write` computes them, chunk by chunk, if it has one, else its `step`, token by token.
     """
@@ -139,12 +139,15 @@ def _all(state: Tensor | Sequence[Tensor]) -> States:
 
 
 def _one(state: States) -> Tensor | States:
-    """The state in the form that a rule uses: a single tensor, or a tuple of several."""
+    """Return the state in the form that a rule uses: a single tensor, or a tuple of several."""
     return state[0] if len(state) == 1 else state
 
 
 class _Written(NamedTuple):
-    """One replica: `online` after every token, [B, T, H, ...], and `kept` [B, H, ...] in the order of `spans`."""
+    """The states of one replica:
+
+    `online` after every token, [B, T, H, ...], and `kept` [B, H, ...] in the order of `spans`.
+    """
 
     online: States
     kept: list[States]
@@ -161,7 +164,7 @@ def _written(rule: Any, tokens: Token, segments: Segments, init: Init) -> _Writt
 
 
 def _alone(rule: Any, tokens: Token, spans: dict[tuple[int, int], None], size: int) -> dict[tuple[int, int], States]:
-    """For each span of blocks the states after each of its tokens, from the rule's first state on.
+    """Return for each span of blocks the states after each of its tokens, starting from the rule's first state.
 
     Spans of the same length are written in one batch.
     """
@@ -217,7 +220,7 @@ class OwnWritten:
 def _read(
     rule: Any, written: _Written, readers: list[tuple[int, int]], q_BTHK: Tensor, weights_BTHN: Tensor, own_BTH1: Tensor
 ) -> Tensor:
-    """Sum of weight times M(q)."""
+    """Return the sum of weight times M(q)."""
     y_BTHV = own_BTH1 * _reads(rule, written.online, q_BTHK)
     for column, (state, (begin, end)) in enumerate(zip(written.kept, readers, strict=True)):
         q = q_BTHK[:, begin:end]
@@ -246,7 +249,7 @@ def _times(weights_BTH: Tensor, state: Tensor) -> Tensor:
 
 
 def _reads(rule: Any, states: States, q_BTHK: Tensor) -> Tensor:
-    """[B, L, H, V]: every token reads its own state."""
+    """Return the read of every token from its state in `states`, [B, L, H, V]."""
     found: Tensor = read(rule, tuple(each.flatten(0, 1) for each in states), q_BTHK.flatten(0, 1))
     y_BLHV: Tensor = found.unflatten(0, q_BTHK.shape[:2])
     return y_BLHV

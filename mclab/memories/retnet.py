@@ -14,7 +14,7 @@ from mclab.memories.chunks import Chunks
 
 
 class RetnetMemory(DecayedMemory):
-    """It forgets at a fixed rate, one for each head."""
+    """The memory of RetNet. It forgets at a fixed rate for each head."""
 
     def coefficients(self, tokens: Tokens, chunks: Chunks) -> Coefficients:
         G, T, _ = tokens.k.shape
@@ -28,12 +28,12 @@ class RetnetMemory(DecayedMemory):
 
 @once
 def _decays(heads: int, folded: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[G]: g = 1 - 2^(-5-h) of each sequence and head; the head varies fastest."""
+    """Return [G]: g = 1 - 2^(-5-h) of each sequence and head; the head varies fastest."""
     head = torch.arange(heads, dtype=dtype, device=device)
     return (1 - 2 ** (-5 - head)).repeat(folded // heads)
 
 
 @once
 def _logs(heads: int, folded: int, length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[G, T]: the logarithm of each token's g."""
+    """Return [G, T]: the logarithm of each token's g."""
     return _decays(heads, folded, dtype, device).log()[:, None].repeat(1, length)

@@ -34,7 +34,10 @@ DECAYS = (-6.5, -4.0)
 
 
 class Rwkv7Memory(DeltaRuleMemory):
-    """Every channel has a decay and a step size; `Tokens.rates` are log w, kappa and a * kappa."""
+    """The memory of RWKV-7.
+
+    Every channel has a decay and a step size; `Tokens.rates` are log w, kappa and a * kappa.
+    """
 
     chunk = chunkwise.CHANNELS_CHUNK
 
@@ -69,12 +72,12 @@ class Rwkv7Memory(DeltaRuleMemory):
         return State((recurrent.step(state.weights[0], log_w.exp(), kappa, erased, token.k, token.v),))
 
     def _heads(self, x_RBTD: Tensor, bias_RHK: Tensor) -> Tensor:
-        """[G, T, K]: the sum of x and the bias, split into heads."""
+        """Return [G, T, K]: the sum of x and the bias, split into heads."""
         x: Tensor = x_RBTD.unflatten(-1, (self.heads, -1)) + bias_RHK[:, None, None]
         return x.transpose(2, 3).flatten(0, 2)
 
     def _each(self, own_RHK: Tensor, like_GTK: Tensor) -> Tensor:
-        """[G, 1, K]: the vector of each head, repeated for every sequence."""
+        """Return [G, 1, K]: the vector of each head, repeated for every sequence."""
         R, H, K = own_RHK.shape
         return own_RHK.unsqueeze(1).expand(R, like_GTK.shape[0] // (R * H), H, K).reshape(-1, 1, K)
 

@@ -12,18 +12,18 @@ from mclab.memories.base import Segments
 
 @once
 def holds(segments: Segments, restarts: bool, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[kept, N]: 1 where a kept memory holds a block's writes; without restarts it holds earlier ones too."""
+    """Return [kept, N]: 1 if a kept memory holds a block's writes; without restarts it holds earlier ones too."""
     return segments.holds(restarts, device).to(dtype)
 
 
 @once
 def earlier_of_runs(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[N, N]: row n is 1 for the blocks before n in the run of block n."""
+    """Return [N, N]: row n is 1 for the blocks before n in the run of block n."""
     run_N = segments.run_of_block(device)
     return (run_N[:, None] == run_N).tril(-1).to(dtype)
 
 
 @once
 def visible(segments: Segments, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[T, columns]: 1 for the memories that t sees."""
+    """Return [T, columns]: 1 for the memories that t sees."""
     return segments.visible(device).to(dtype)

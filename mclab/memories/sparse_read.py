@@ -20,13 +20,13 @@ from mclab.memories.base import Segments
 
 
 def spread(weights_GTJ: Tensor, columns_GTJ: Tensor, columns: int) -> Tensor:
-    """[G, T, columns]: the weights with a column for every memory, zero for memories that are not chosen."""
+    """Return [G, T, columns]: the weights with a column for every memory, zero for memories that are not chosen."""
     wide = weights_GTJ.new_zeros(*weights_GTJ.shape[:2], columns)
     return wide.scatter_add(-1, columns_GTJ, weights_GTJ)
 
 
 def chosen_reads(segments: Segments, k: int) -> int:
-    """How many kept memories the tokens of one sequence read in all, each at most k of those that it sees."""
+    """Return how many kept memories the tokens of one sequence read in all, each at most k of those it sees."""
     change = [0] * (segments.count + 1)
     for first, end in segments.readers:
         change[first] += 1
@@ -35,12 +35,12 @@ def chosen_reads(segments: Segments, k: int) -> int:
 
 
 def all_reads(segments: Segments) -> int:
-    """How many kept memories the tokens of one sequence see in all."""
+    """Return how many kept memories the tokens of one sequence see in all."""
     return segments.segment * sum(end - first for first, end in segments.readers)
 
 
 def cost_of_chosen(segments: Segments, sequences: int, k: int, states: int, size: int, on: Costs) -> int:
-    """The cost of reading k kept memories for each token, in multiply-adds or what takes as long as one.
+    """Return the cost of reading k kept memories for each token, in multiply-adds or what takes as long as one.
 
     Each sequence has `states` states of `size` entries.
     """
@@ -52,7 +52,7 @@ def cost_of_chosen(segments: Segments, sequences: int, k: int, states: int, size
 
 
 def cost_of_all(segments: Segments, sequences: int, size: int, on: Costs) -> int:
-    """The cost, in the same unit as `cost_of_chosen`, of reading every kept memory that a token sees."""
+    """Return the cost, in the same unit as `cost_of_chosen`, of reading every kept memory that a token sees."""
     return on.folded(sequences) * all_reads(segments) * (size + on.row)
 
 
@@ -66,7 +66,8 @@ def read(
     weights_GTJ: Tensor,
     columns_GTJ: Tensor,
 ) -> Tensor:
-    """[G, T, V]: each token's weighted sum of `own_GTV`, its online read, and its reads of the memories that it chose.
+    """Return [G, T, V]: each token's weighted sum of `own_GTV`, its online read, and its reads of the memories that it
+    chose.
 
     `layers` has for each layer the matrices [G, Q, O, I] of all states; kept memory n is state `place[n]`.
     """
@@ -77,7 +78,7 @@ def read(
     h = x = kernel.to_blocks(q_GTK.flatten(0, 1), blocks)
     for i, weights in enumerate(layers):
         h = kernel.apply_blocks(F.gelu(h) if i else h, weights.flatten(0, 1), blocks)
-    if net.gain is not None:  # each block has its sequence's gain; the shared block of zeros has zeros
+    if net.gain is not None:  # each block has the gain of its sequence; the shared block of zeros has zeros
         net = replace(net, gain=F.pad(net.gain.index_select(0, blocks.owner // Q), (0, 0, 0, 0, 0, 1)))
     weights_Tk = weights_GTJ[..., :-1].flatten(0, 1)
     own_TV = (own_GTV * weights_GTJ[..., -1:]).flatten(0, 1)
@@ -86,9 +87,12 @@ def read(
 
 
 def _memories(columns_GTJ: Tensor, place: Sequence[int], states: int) -> Tensor:
-    """[G, T, k]: the number of each chosen memory among the G Q states; G Q where a column only fills up."""
+    """Return the number of each chosen memory among the G Q states, [G, T, k].
+
+    The number is G Q if a column only repeats the column of t's online memory.
+    """
     kept, own = columns_GTJ[..., :-1], columns_GTJ[..., -1:]
     first = counting(kept.shape[0], kept.device)[:, None, None] * states
-    # Where column n is state n, nothing is mapped. The 0 is for t's own column, which may follow the kept memories.
+    # If column n is state n, no table is needed. The 0 is for t's own column, which may come after the kept memories.
     table = None if list(place) == list(range(len(place))) else integers((*place, 0), kept.device)
     return torch.where(kept == own, kept.shape[0] * states, first + (kept if table is None else table[kept]))

@@ -21,13 +21,13 @@ from mclab.memories.chunks import Chunks
 from mclab.replicas.layers import linear
 from mclab.replicas.parameters import Normal, Values, parameter
 
-#: The initial biases of the logits of alpha, beta and lambda: the memory is kept, the token before is written again in
-#: part, and this token is written.
+#: The initial biases of the logits of alpha, beta and lambda: the memory is kept, the token before is partly written
+#: again, and this token is written.
 STARTS = (5.0, 0.0, 0.0)
 
 
 class SwlaMemory(DecayedMemory):
-    """It writes a token when the token comes, and once more when the next token comes."""
+    """The memory of SWLA. A token is written when it comes, and once more when the next token comes."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__(replicas, width, heads, mixer)
@@ -56,7 +56,10 @@ class SwlaMemory(DecayedMemory):
 
 
 def _with_last(x_GTK: Tensor, chunks: Chunks) -> Tensor:
-    """[M, X, C + 1, K]: each chunk with the token before it in front; this is zero where the memory starts."""
+    """Return each chunk, preceded by the token before it, [M, X, C + 1, K].
+
+    Before the memory's first token there are zeros.
+    """
     before = F.pad(x_GTK, (0, 0, 1, -1))
     if chunks.restarts:
         before = before.unflatten(1, (chunks.segments.count, -1))

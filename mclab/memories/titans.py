@@ -17,7 +17,7 @@ ALPHA, BETA = 5.0, (0.0, 2.0)
 
 
 class TitansMemory(GradientMemory):
-    """Its rates are step size, decay and momentum.
+    """The memory of Titans. Its rates are step size, decay and momentum.
 
     The steps of a chunk, momentum included, sum to at most `max_lr`: eta = sigmoid(.) max_lr (1 - beta) / C. (A bound
     on eta alone was measured and is not enough.)

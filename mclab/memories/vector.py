@@ -22,7 +22,10 @@ GATHER = 16
 
 @dataclass(frozen=True)
 class VectorWritten:
-    """`online` [G, T, K] is every token's own memory, `kept` [G, M, K] the kept ones."""
+    """A written sequence:
+
+    `online` [G, T, K] is the online memory of every token, `kept` [G, M, K] are the kept ones.
+    """
 
     online: Tensor
     kept: Tensor
@@ -42,7 +45,7 @@ class VectorWritten:
         if GATHER * k >= M:
             return self.read(q_GTK, sparse_read.spread(weights_GTJ, columns_GTJ, self.segments.columns))
         first_G11 = counting(G, q_GTK.device)[:, None, None] * M
-        # Columns that only fill up have weight zero, so any valid row will do.
+        # Columns that only repeat the token's own have weight zero, so any valid row will do.
         rows_kGT = (columns_GTJ[..., :-1].clamp(max=M - 1) + first_G11).movedim(-1, 0)
         total = weights_GTJ[..., -1:] * self.online
         for j, rows_GT in enumerate(rows_kGT):
@@ -55,7 +58,7 @@ class VectorWritten:
 
 
 class VectorMemory(Memory):
-    """Sums the keys."""
+    """A memory that sums the keys."""
 
     def __init__(self, replicas: int, width: int, heads: int, mixer: MemoryMixer) -> None:
         super().__init__()

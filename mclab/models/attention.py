@@ -16,17 +16,17 @@ from mclab.config.model import AttentionMixer, Mixer, ModelConfig
 from mclab.constants import once
 from mclab.replicas.layers import Linear, ShortConv, rotate
 
-#: A window is read in blocks of its own length, but at least BLOCK tokens, if at least FEWEST blocks fit into the
-#: sequence. With fewer blocks one mask over all tokens is as fast.
+#: A window is read in blocks as long as the window, but of at least BLOCK tokens, if at least FEWEST blocks fit into
+#: the sequence. With fewer blocks one mask over all tokens is as fast.
 BLOCK, FEWEST = 32, 8
 
 
 @dataclass(frozen=True)
 class AttentionPast:
-    """The state of a sequence from which its next token continues.
+    """The state of a sequence, from which its next token continues.
 
     `taps` are the last inputs of the convolution. `k` (rotated) and `v` are the keys and values that the window still
-    reaches, [R*B, H, J, K] each. The names of the fields are those of a stored cache.
+    reaches, [R*B, H, J, K] each. The names of the fields are those in a stored cache.
     """
 
     tokens: int = 0
@@ -38,7 +38,7 @@ class AttentionPast:
 class Attention(nn.Module):
     """Softmax attention, with rotary positions and a short convolution (without activation) if the keys say so.
 
-    The keys of `mixer` come before those of `model`.
+    Keys in `mixer` override those in `model`.
     """
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
@@ -62,7 +62,7 @@ class Attention(nn.Module):
         return mixed
 
     def after(self, past: AttentionPast, x_RBTD: Tensor) -> tuple[Tensor, AttentionPast]:
-        """The output of `forward`, with a window, for tokens that follow `past`, and the state after these tokens."""
+        """Return the output of `forward`, with a window, for tokens that follow `past`, and the state after them."""
         assert self.window is not None
         mixed, taps, T = self.qkv(x_RBTD), past.taps, x_RBTD.shape[2]
         if isinstance(self.conv, ShortConv):
@@ -85,7 +85,7 @@ class Attention(nn.Module):
 
 
 def window_attention(q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, window: int) -> Tensor:
-    """Softmax attention of every token to itself and the `window - 1` tokens before it, [..., T, K]."""
+    """Return [..., T, K]: softmax attention of every token to itself and the `window - 1` tokens before it."""
     T, size = q_BHTK.shape[-2], max(window, BLOCK)
     if FEWEST * size > T:
         return F.scaled_dot_product_attention(q_BHTK, k_BHTK, v_BHTK, attn_mask=_band(T, T, window, q_BHTK.device))
@@ -99,11 +99,11 @@ def window_attention(q_BHTK: Tensor, k_BHTK: Tensor, v_BHTK: Tensor, window: int
 
 @once
 def _band(queries: int, keys: int, window: int, device: torch.device) -> Tensor:
-    """[queries, keys]: True for the keys that each of the last `queries` of `keys` tokens sees."""
+    """Return [queries, keys]: True for the keys that each of the last `queries` of `keys` tokens sees."""
     back = torch.arange(keys - queries, keys, device=device)[:, None] - torch.arange(keys, device=device)
     return (back >= 0) & (back < window)
 
 
 def _with_last(x_BHNCK: Tensor) -> Tensor:
-    """[..., N - 1, 2 C, K]: each block but the first, with the block before it in front."""
+    """Return [..., N - 1, 2 C, K]: each block but the first, with the block before it in front."""
     return torch.cat((x_BHNCK[..., :-1, :, :], x_BHNCK[..., 1:, :, :]), -2)

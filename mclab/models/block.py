@@ -8,9 +8,9 @@ from mclab.replicas.layers import RMSNorm, SwiGLU
 
 
 class Block(nn.Module):
-    """Pre-norm residual block. The MLP sees one token at a time, so it may run on chosen positions alone.
+    """A pre-norm residual block. The MLP handles each token alone, so it can run on selected positions only.
 
-    `mixer` has the keys of this layer: `model.mixer`, or what `model.pattern` puts in its place.
+    `mixer` has the keys of this layer: `model.mixer`, or those that `model.pattern` gives instead.
     """
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
@@ -21,12 +21,12 @@ class Block(nn.Module):
         self.mlp = SwiGLU(replicas, model.dim, model.mlp, gain) if model.mlp else None
 
     def mix(self, x_RBTD: Tensor) -> Tensor:
-        """x + mixer(norm(x)), the half that moves information between tokens."""
+        """Return x + mixer(norm(x)), the half of the block that moves information between tokens."""
         mixed: Tensor = x_RBTD + self.mixer(self.mixer_norm(x_RBTD))
         return mixed
 
     def feed_forward(self, x_RBTD: Tensor) -> Tensor:
-        """x + mlp(norm(x)), the half that works on each token alone; the identity where `mlp: 0`."""
+        """Return x + mlp(norm(x)), the half of the block that handles each token alone; the identity if `mlp: 0`."""
         if self.mlp is None or self.mlp_norm is None:
             return x_RBTD
         y_RBTD: Tensor = x_RBTD + self.mlp(self.mlp_norm(x_RBTD))

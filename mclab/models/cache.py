@@ -1,7 +1,7 @@
 """The cache of a public layer (`mclab.nn`): the state of sequences, its size, and its form as named tensors.
 
-A user holds a `Cache`; `to_tensors` and `from_tensors` convert it for `torch.save` and safetensors. The names of these
-tensors are the fields of the classes that they come from: after a field is renamed, stored caches cannot be read.
+Users hold a `Cache`; `to_tensors` and `from_tensors` convert it for `torch.save` and safetensors. The names of these
+tensors are fields of the classes that they come from: after a field is renamed, stored caches cannot be read.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,45 +25,45 @@ class Cache:
     """The state of sequences in one layer, from which their next tokens continue.
 
     A call of the layer with a cache returns a new one and does not change the old one, so that several continuations
-    may start from the same cache.
+    can start from the same cache.
     """
 
     batch: int
-    """How many sequences it holds."""
+    """The number of sequences."""
     key: int
-    """A number made from the keys of its layer; a layer with other keys refuses the cache."""
+    """A number computed from the keys of the layer; a layer with other keys refuses the cache."""
     past: Past
 
     @property
     def memory(self) -> MemoryPast:
-        """The state of the memory, without that of a hybrid's attention."""
+        """The state of the memory, without the state of a hybrid's attention."""
         return self.past.memory if isinstance(self.past, HybridPast) else self.past
 
     @property
     def tokens(self) -> int:
-        """How many tokens each sequence has so far."""
+        """The number of tokens of each sequence so far."""
         return self.memory.progress.tokens
 
     @property
     def segments(self) -> int:
-        """How many kept memories the next token may read."""
+        """The number of kept memories that the next token can read."""
         return self.memory.progress.kept.count
 
     @property
     def floats(self) -> int:
-        """State size of one sequence in floats, kept memories included."""
+        """The state size of one sequence in floats, kept memories included."""
         return sum(each.numel() for each in to_tensors(self.past).values() if each.is_floating_point()) // self.batch
 
     @property
     def cached_floats(self) -> int:
-        """The part of the state size that belongs to kept memories: it grows by one memory a segment."""
+        """The part of the state size that belongs to kept memories; it grows by one memory per segment."""
         rows = self.memory.progress.kept.rows
         return sum(each.numel() for each in rows if each.is_floating_point()) // self.batch
 
     def cut(self, segments: int) -> "Cache":
-        """A cache with the newest `segments` kept memories only, so that the others can be freed.
+        """Return a cache with only the newest `segments` kept memories, so that older ones can be freed.
 
-        It has all kept memories where there are no more. With `segmentation="log"` a bucket that becomes complete later
+        If there are no more than that, all are kept. With `segmentation="log"` a bucket that becomes complete later
         contains the dropped segments again. Raises `ValueError` if `segments` is not a whole number from 0 on.
         """
         whole("segments", segments, 0)
@@ -73,15 +73,15 @@ class Cache:
         return replace(self, past=past)
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> "Cache":
-        """The cache on another device, or with floating-point tensors of another dtype."""
+        """Return the cache on another device, or with floating-point tensors of another dtype."""
         return self._mapped(lambda x: x.to(device=device, dtype=dtype if x.is_floating_point() else None))
 
     def detach(self) -> "Cache":
-        """The cache without the autograd graph of earlier tokens."""
+        """Return the cache without the autograd graph of earlier tokens."""
         return self._mapped(Tensor.detach)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The cache as named tensors, for `torch.save` and `MemoryCaching.load_cache`."""
+        """Return the cache as named tensors, for `torch.save` and `MemoryCaching.load_cache`."""
         return {"batch": torch.tensor(self.batch), "key": torch.tensor(self.key), **to_tensors(self.past)}
 
     def _mapped(self, change: Callable[[Tensor], Tensor]) -> "Cache":
@@ -90,12 +90,12 @@ class Cache:
 
 
 def to_tensors(past: Past) -> dict[str, Tensor]:
-    """All tensors of `past` by their dotted field names; a whole number becomes a tensor of one number."""
+    """Return all tensors of `past` by their dotted field names; a whole number becomes a tensor of one number."""
     return dict(_flat("", past))
 
 
 def from_tensors(found: Mapping[str, Tensor], hybrid: bool) -> Past:
-    """Make the `past` from which `to_tensors` made `found`. Raises `KeyError` where a tensor is missing."""
+    """Return the `past` that `to_tensors` turned into `found`. Raises `KeyError` if a tensor is missing."""
     if not hybrid:
         return _memory(found, "")
     tokens, taps = int(found["attention.tokens"]), found.get("attention.taps")

@@ -18,8 +18,8 @@ from mclab.replicas.parameters import Constant, Normal, parameter
 class GatedConv(nn.Module):
     """(u W + b1) * (h conv u + b2) + u, with a causal depthwise filter h of `kernel` tokens.
 
-    The product is the paper's equation. The sum with u follows the paper's code (zoology/mixers/base_conv.py), where it
-    is inside the layer, in addition to the sum of the block; the paper has it in the block alone.
+    The product is the paper's equation. The sum with u is as in the paper's code (zoology/mixers/base_conv.py), where
+    it is inside the layer, in addition to the residual connection of the block; in the paper only the block has it.
     """
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:

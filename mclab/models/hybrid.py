@@ -19,7 +19,7 @@ from mclab.replicas.parameters import Constant, parameter
 
 @dataclass(frozen=True)
 class HybridPast:
-    """The states of both parts, from which the next token of a sequence continues."""
+    """The states of the memory and of the attention, from which the next token of a sequence continues."""
 
     memory: MemoryPast = field(default_factory=MemoryPast)
     attention: AttentionPast = field(default_factory=AttentionPast)
@@ -45,7 +45,7 @@ class MemoryAsLayer(nn.Module):
         return mixed
 
     def after(self, past: HybridPast, x_RBTD: Tensor) -> tuple[Tensor, HybridPast]:
-        """The output of `forward` for tokens that follow `past`, and the state after these tokens. R is 1."""
+        """Return the output of `forward` for tokens that follow `past`, and the state after these tokens. R is 1."""
         remembered, memory = self.memory.after(past.memory, x_RBTD)
         attended, attention = self.attention.after(past.attention, self.norm(remembered))
         return remembered + attended, HybridPast(memory, attention)
@@ -69,7 +69,7 @@ class MemoryAsGate(nn.Module):
         return self._gated(self.memory(x_RBTD), self.attention(x_RBTD))
 
     def after(self, past: HybridPast, x_RBTD: Tensor) -> tuple[Tensor, HybridPast]:
-        """The output of `forward` for tokens that follow `past`, and the state after these tokens. R is 1."""
+        """Return the output of `forward` for tokens that follow `past`, and the state after these tokens. R is 1."""
         remembered, memory = self.memory.after(past.memory, x_RBTD)
         attended, attention = self.attention.after(past.attention, x_RBTD)
         return self._gated(remembered, attended), HybridPast(memory, attention)
@@ -80,7 +80,7 @@ class MemoryAsGate(nn.Module):
 
 
 def _both(replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> tuple[CachedMemory, Attention]:
-    """The cached memory and the attention of a hybrid; `gain` scales the initial output projections of both."""
+    """Return the cached memory and the attention of a hybrid; `gain` scales the initial output projections of both."""
     assert isinstance(mixer, MemoryMixer)
     window = AttentionMixer(window=mixer.window)
     return CachedMemory(replicas, model, mixer, length, gain), Attention(replicas, model, window, length, gain)

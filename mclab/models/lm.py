@@ -19,8 +19,10 @@ from mclab.replicas.parameters import Normal, parameter
 
 
 class LM(nn.Module):
-    """`replicas` independent models, run as one batched model. Parameters are empty until
-    `replicas.parameters.initialise` draws them."""
+    """`replicas` independent models, run as one batched model.
+
+    Parameters have no values until `replicas.parameters.initialise` draws them.
+    """
 
     def __init__(self, run: RunConfig, replicas: int) -> None:
         super().__init__()
@@ -35,7 +37,10 @@ class LM(nn.Module):
         self.norm = RMSNorm(replicas, model.dim)
 
     def forward(self, tokens_RBT: Tensor, positions_RBQ: Tensor) -> Tensor:
-        """[R, B, Q, V]: the logits at the scored positions. The head and the last MLP run on these positions only."""
+        """Return [R, B, Q, V]: the logits at the scored positions.
+
+        The head and the last MLP run on these positions only.
+        """
         x_RBTD = self._embed(tokens_RBT)
         *earlier, last = (block for block in self.blocks if isinstance(block, Block))
         for block in earlier:
@@ -53,5 +58,5 @@ class LM(nn.Module):
 
 @once
 def _offsets(replicas: int, vocab: int, device: torch.device) -> Tensor:
-    """[R, 1, 1]: the first row of each replica in the stacked embedding [R * V, D]."""
+    """Return [R, 1, 1]: the first row of each replica in the stacked embedding [R * V, D]."""
     return torch.arange(0, replicas * vocab, vocab, device=device)[:, None, None]

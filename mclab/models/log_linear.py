@@ -2,8 +2,8 @@
 
 y_t = sum over levels l of lambda_t^(l) S_t^(l) q_t with lambda = softplus(L_l times a projection of x_t); each head has
 a learned L_l. The rule that writes S is Mamba-2's or the gated delta rule's. This differs from a cache over log
-segments: every token cuts its past anew, down to single tokens; a bucket still decays; and the weights do not sum to
-one.
+segments: the past of every token is divided anew, down to single tokens; a bucket still decays; and the weights do not
+sum to one.
 
 Shapes: R replicas, B batch, T time, D model width, H heads, G = R*B*H folded, C chunk, L levels.
 
@@ -40,7 +40,10 @@ class LogLinear(Projected):
 
 
 class LogLinearRead(nn.Module):
-    """Maps queries, keys and values to one output a token. `length` is that of training; it sizes the weights."""
+    """Maps queries, keys and values to one output per token.
+
+    The training length `length` sets the number of weights.
+    """
 
     def __init__(self, replicas: int, width: int, heads: int, length: int, mixer: LogLinearMixer) -> None:
         super().__init__()
@@ -51,7 +54,10 @@ class LogLinearRead(nn.Module):
         self.level = parameter(replicas, heads, count, init=Constant(1.0), decays=False)
 
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, rotary: bool = False) -> Tensor:
-        """All arguments and the result are [R, B, T, D]; as in CachingLayer the states are fp32 under bf16."""
+        """Return the output [R, B, T, D]; all arguments have this shape.
+
+        States are in fp32 under bf16, as in CachingLayer.
+        """
         if torch.bfloat16 in (q.dtype, k.dtype, v.dtype):
             x, q, k, v = (z.float() for z in (x, q, k, v))
         with autocast(x.device, False):
@@ -75,7 +81,7 @@ class LogLinearRead(nn.Module):
         return y_GTV.unflatten(0, (R, -1, self.heads)).transpose(2, 3).flatten(-2)
 
     def _weights(self, x_RBTD: Tensor) -> Tensor:
-        """The weights lambda of the levels, [G, T, L]."""
+        """Return the weights lambda of the levels, [G, T, L]."""
         logits_RBTHL = linear(x_RBTD, self.project).unflatten(-1, (self.heads, -1)) * self.level[:, None, None]
         return F.softplus(logits_RBTHL).transpose(2, 3).flatten(0, 2)
 
@@ -84,7 +90,7 @@ class LogLinearRead(nn.Module):
 
 
 def _cut(x: Tensor, size: int) -> Tensor:
-    """[G, T, ...] to [M, G, C, ...], padded with zeros at the end."""
+    """Cut [G, T, ...] into [M, G, C, ...], padded with zeros at the end."""
     short = -x.shape[1] % size
     if short:
         x = F.pad(x, (*(0, 0) * (x.dim() - 2), 0, short))

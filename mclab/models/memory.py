@@ -1,4 +1,4 @@
-"""The projections around a memory as a mixer (`Projected`), and the cached memory in them (`CachedMemory`).
+"""The projections around a memory (`Projected`), and the mixer of a cached memory (`CachedMemory`).
 
 Shapes: R replicas, B batch, T time, D model width, C = 3 D channels.
 
@@ -21,8 +21,8 @@ from mclab.replicas.layers import Linear, RMSNorm, ShortConv
 class Projected(nn.Module):
     """Projections, short convolution, SiLU, L2-norm on q and k, a core, per-head norm, output projection.
 
-    The core maps x, q, k, v, [R, B, T, D] each, and whether to rotate q and k, to [R, B, T, D].
-    The recipe is that of Titans (arXiv 2501.00663); the Memory Caching paper does not give one.
+    The core maps x, q, k, v, each [R, B, T, D], and whether to rotate q and k, to [R, B, T, D]. This form is that of
+    Titans (arXiv 2501.00663); the Memory Caching paper does not give one.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class Projected(nn.Module):
         return self._output(x_RBTD, self.caching(x_RBTD, q, k, v, self.rotary))
 
     def _split_qkv(self, mixed_RBTC: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values from the convolution's output."""
+        """Return queries, keys and values from the convolution's output."""
         q, k, v = F.silu(mixed_RBTC).chunk(3, dim=-1)
         return (self._unit(q), self._unit(k), v) if self.qk_norm else (q, k, v)
 
     def _output(self, x_RBTD: Tensor, read_RBTD: Tensor) -> Tensor:
-        """The mixer's output, from the core's output, which is fp32 even where all else is bf16."""
+        """Return the mixer's output, from the core's output, which is fp32 even if everything else is bf16."""
         y = self.norm(read_RBTD).to(x_RBTD.dtype)
         if self.out_gate is not None:
             y = y * F.silu(self.out_gate(x_RBTD))
@@ -66,8 +66,10 @@ class Projected(nn.Module):
 
 @dataclass(frozen=True)
 class MemoryPast:
-    """The state of a sequence from which its next token continues. The names of the fields are those of a stored cache
-    (models/cache.py)."""
+    """The state of a sequence, from which its next token continues.
+
+    The names of the fields are those in a stored cache (models/cache.py).
+    """
 
     taps: Tensor | None = None
     """[R, B, J - 1, C]: the last inputs of the convolution, whose kernel has J tokens."""
@@ -75,7 +77,7 @@ class MemoryPast:
 
 
 class CachedMemory(Projected):
-    """A cached memory between its projections."""
+    """The mixer of a cached memory: `Projected` with a caching layer as its core."""
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
         assert isinstance(mixer, MemoryMixer)
@@ -83,7 +85,7 @@ class CachedMemory(Projected):
         super().__init__(replicas, model, mixer, core, gain)
 
     def after(self, past: MemoryPast, x_RBTD: Tensor) -> tuple[Tensor, MemoryPast]:
-        """The output of `forward` for tokens that follow `past`, and the state after these tokens. R is 1."""
+        """Return the output of `forward` for tokens that follow `past`, and the state after these tokens. R is 1."""
         assert isinstance(self.caching, CachingLayer)
         mixed, taps = self.qkv(x_RBTD), past.taps
         if isinstance(self.conv, ShortConv):

@@ -14,13 +14,16 @@ from mclab.models.module import Modules
 
 
 class MixerType(Protocol):
-    """Makes the mixer of a block from the keys in `mixer`. `gain` scales the initial output projection."""
+    """A function that makes the mixer of a block from the keys in `mixer`.
+
+    `gain` scales the initial output projection.
+    """
 
     def __call__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> nn.Module: ...
 
 
 def memory(replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> nn.Module:
-    """A cached memory, alone or with the attention of its hybrid."""
+    """Return a cached memory, alone or with the attention of its hybrid."""
     assert isinstance(mixer, MemoryMixer)
     kind: MixerType = CachedMemory if mixer.hybrid == "none" else HYBRIDS[mixer.hybrid]
     return kind(replicas, model, mixer, length, gain)

@@ -14,7 +14,7 @@ from mclab.replicas.stacked import Stacked
 
 
 class Modules(Stacked):
-    """The user's modules of all R replicas, as one module."""
+    """The user's modules of all R replicas as one module."""
 
     def __init__(self, replicas: int, model: ModelConfig, mixer: Mixer, length: int, gain: float) -> None:
         assert isinstance(mixer, ModuleMixer)

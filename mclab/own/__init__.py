@@ -1,5 +1,5 @@
-"""Code of the user's own, which a config names by its dotted path.
+"""Find and run code of the user's own, which a config names by its dotted path.
 
-- `found`: finds a part of it and makes it;
-- `kept`: undoes what it changes in the process.
+- `found`: finds a part and makes it;
+- `kept`: undoes what the code changes in the process.
 """

@@ -1,4 +1,7 @@
-"""Find a part of the user's own by its dotted path, and make it. Each of its faults is a `ConfigError` of one line."""
+"""Find a part of the user's own by its dotted path, and make it.
+
+Every error in it becomes a `ConfigError` of one line.
+"""
 
 import importlib
 import inspect
@@ -23,11 +26,11 @@ from mclab.config.own import KINDS, Part
 from mclab.config.strict import ConfigError
 from mclab.own.kept import DICE, fix_dice, kept
 
-#: Names of a module's argument for the width; without one of them the width is the first argument.
+#: Names that a module's argument for the width may have; without one of them the width is the first argument.
 _WIDTH = ("dim", "d_model")
 
 Factory = Callable[..., Any]
-#: Is called with the phase (`importing`, ...) in which a module changed the process, and with what it changed (see
+#: A function of the phase (`importing`, ...) in which a module changed the process, and of what it changed (see
 #: `mclab.own.kept`).
 Hear = Callable[[str, list[str]], None]
 
@@ -37,7 +40,7 @@ def _nothing(when: str, what: list[str]) -> None:
 
 
 def make(mixer: ModuleMixer, dim: int, length: int, hear: Hear = _nothing) -> nn.Module:
-    """Make the user's module on the CPU, drawn from torch's present random state, which is restored afterwards.
+    """Make the user's module on the CPU, with torch's present random state, which is restored afterwards.
 
     The module gets `args` by name. It gets the width as `dim` or `d_model` if it takes one of these names, else as its
     first argument. It gets the task's length as `length` if it takes this name. Values in `args` take precedence.
@@ -58,8 +61,8 @@ def make(mixer: ModuleMixer, dim: int, length: int, hear: Hear = _nothing) -> nn
 def make_part(part: Part, given: Mapping[str, Any], hear: Hear = _nothing) -> Any:
     """Make a rule, gate, aggregation or task.
 
-    Of a class: an object, made as `make` makes modules, with those values of `given` that the class takes. Of a
-    function: the function with its arguments bound.
+    For a class, return an object, made as `make` makes modules, with those values of `given` that the class takes. For
+    a function, return the function with its arguments bound.
     """
     build = found(part, hear)
     if inspect.isclass(build):
@@ -85,7 +88,7 @@ def _made(part: Part, build: Factory, given: Mapping[str, Any], first: tuple[int
 
 
 def _noun(part: Part) -> str:
-    """The beginning of messages about a part, such as `rule my_rules.Leaky`."""
+    """Return the beginning of messages about a part, such as `rule my_rules.Leaky`."""
     return f"{KINDS[part.axis].noun} {part.path}"
 
 
@@ -114,7 +117,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def told(error: BaseException) -> str:
-    """An exception of the user's code in one line, with the last place of its traceback outside torch and mclab."""
+    """Return an error of the user's code in one line, with the last place of its traceback outside torch and mclab."""
     text = " ".join(str(error).split())
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
     if isinstance(error, SyntaxError) and error.filename:
@@ -162,7 +165,7 @@ def _imported(key: str, where: str, hear: Hear) -> ModuleType:
         if error.name and f"{where}.".startswith(f"{error.name}."):
             raise ConfigError(_missing(key, error.name)) from None
         raise ConfigError(f"{key}: {where} cannot be imported: {told(error)}") from error
-    except (Exception, SystemExit) as error:  # a script may end itself
+    except (Exception, SystemExit) as error:  # a script may call sys.exit
         raise ConfigError(f"{key}: {where} cannot be imported: {told(error)}") from error
 
 
@@ -175,7 +178,7 @@ def _missing(key: str, name: str) -> str:
 
 
 def _names(build: Factory) -> list[str] | None:
-    """The names of the arguments that `build` takes; None where it has no signature."""
+    """Return the names of the arguments that `build` takes; `None` if it has no signature."""
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     try:
         return [name for name, each in inspect.signature(build).parameters.items() if each.kind in by_name]
@@ -186,12 +189,12 @@ def _names(build: Factory) -> list[str] | None:
 def _bound(
     part: Part, build: Factory, given: Mapping[str, Any], later: Collection[str] = (), first: tuple[int, ...] = ()
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
-    """The positional and the keyword arguments for a call of `build`.
+    """Return the positional and the keyword arguments for a call of `build`.
 
     `later` are names of arguments that it gets only when it is used. Raises `ConfigError` if the arguments do not fit.
     """
     names = _names(build)
-    if names is None:  # built without a signature
+    if names is None:  # there is no signature to check against
         return first, part.keywords
     named = {**{name: value for name, value in given.items() if name in names}, **part.keywords}
     signature = inspect.signature(build)
@@ -206,6 +209,6 @@ def _bound(
 
 
 def only_named(call: Factory, names: Collection[str]) -> tuple[str, ...]:
-    """Those of `names` that `call`, a function or a callable object, takes as arguments."""
+    """Return those of `names` that `call`, a function or a callable object, takes as arguments."""
     taken = _names(call.forward if isinstance(call, nn.Module) else call) or ()
     return tuple(name for name in names if name in taken)

@@ -1,7 +1,7 @@
 """Restore the state of the process after a user's code has run, and report what the code changed.
 
 A user's module may do what its author's own scripts do: change to another folder, make fp64 the default, seed the
-generators. Then the other runs of the process would have another folder, another precision, other random numbers.
+generators. Without this module, other runs in the process would then have another folder, precision or random numbers.
 """
 
 import os
@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 
-#: Is called with the names of what was changed.
+#: A function that is called with the names of what was changed.
 Tell = Callable[[list[str]], None]
-#: The name of the state that every draw changes.
+#: The name of the state that every random draw changes.
 DICE = "torch's random numbers"
-#: A seed that nobody else uses, so that a user's seeding of the generators is noticed.
+#: A seed that nobody else uses, so that it is noticed when a user's code seeds the generators.
 _FIXED = 0x6D636C62
 _SIGNALS = {each.name: int(each) for each in signal.Signals}
 
@@ -35,7 +35,7 @@ class _Thing:
     write: Callable[[Any], object]
 
     def told(self, before: Any) -> str | None:
-        """None if the state still equals `before`, else its name, followed by the changed keys of a dictionary."""
+        """Return `None` if the state equals `before`, else its name, followed by the changed keys of a dictionary."""
         now = self.read()
         if before is None or now == before:
             return None
@@ -45,9 +45,10 @@ class _Thing:
 
 @contextmanager
 def kept(tell: Tell | None = None, quick: bool = False) -> Iterator[None]:
-    """Restore at the end whatever the block changed; if it changed anything, call `tell` with the names.
+    """Restore at the end what the block changed in the process. If it changed anything, call `tell` with the names.
 
-    This takes a millisecond. With `quick` it takes ten microseconds and covers only what mclab's next lines depend on.
+    This takes a millisecond. With `quick` it takes ten microseconds and covers only what the following code of mclab
+    needs.
     """
     before = [(thing, thing.read()) for thing in (_QUICK if quick else _THINGS)]
     try:
@@ -79,7 +80,7 @@ def other_dice() -> None:
 def _folder() -> str | None:
     try:
         return os.getcwd()
-    except OSError:  # it was removed
+    except OSError:  # the folder was removed
         return None
 
 
@@ -130,12 +131,13 @@ def _handlers() -> dict[str, Any]:
 
 def _put_handlers(before: dict[str, Any]) -> None:
     for name, handler in before.items():
-        if handler is not None and signal.getsignal(_SIGNALS[name]) != handler:  # None: not set from Python
+        # `None` means that it was not set from Python
+        if handler is not None and signal.getsignal(_SIGNALS[name]) != handler:
             signal.signal(_SIGNALS[name], handler)
 
 
 def _numpy_state() -> Any:
-    """The state of numpy's generator; arrays as bytes, which can be compared with `==`. None without numpy."""
+    """Return the state of numpy's generator; arrays as bytes, which can be compared with `==`. None without numpy."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return None
@@ -165,7 +167,7 @@ def _deterministic() -> tuple[bool, bool, bool, bool]:
 
 
 def _put_deterministic(before: tuple[bool, bool, bool, bool]) -> None:
-    if _deterministic()[:2] != before[:2]:  # the call imports many modules
+    if _deterministic()[:2] != before[:2]:  # only if needed, since the call imports many modules
         torch.use_deterministic_algorithms(before[0], warn_only=before[1])
     torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before[2:]
 

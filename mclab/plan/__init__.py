@@ -1,1 +1,1 @@
-"""YAML to cells to runs. Never imports torch."""
+"""Turn YAML into cells, and cells into runs. Never imports torch."""

@@ -1,4 +1,4 @@
-"""Turn rows into cells: drop excluded rows, check the others, leave out keys that change nothing, merge equal cells."""
+"""Turn drafts into cells: drop excluded ones, check the others, leave out keys without effect, merge equal cells."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from mclab.plan.plan import CHANGE, Candidate, Cell
 from mclab.plan.rows import Draft, Rows
 from mclab.plan.source import Source
 
-#: The most faults that are printed; the rest is only counted.
+#: The most errors that are printed; further ones are only counted.
 MOST_FAULTS = 8
 _MOST_NAMED = 3
 
@@ -29,7 +29,7 @@ _MOST_NAMED = 3
 class Ground:
     """What all cells share: base, settings of the command line, rules, candidates, seeds, and the limits of --smoke.
 
-    `given`: the settings of the command line, which `base` includes; `combos`: the settings of each candidate.
+    `given` are the settings of the command line, which `base` includes; `combos` are the settings of each candidate.
     """
 
     base: Flat
@@ -51,7 +51,7 @@ class Remarks:
 
 
 def cells(rows: Rows, ground: Ground, remarks: Remarks) -> tuple[Cell, ...]:
-    """Return the distinct cells of the rows. Raises `ConfigError` with one line for each distinct fault."""
+    """Return the distinct cells of the rows. Raises `ConfigError` with one line for each distinct error."""
     labels, kept, faults = _labels(rows.axes), list[_Row](), dict[str, list[str]]()
     drafts = _included(rows, ground, labels, remarks)
     for draft, written in drafts:
@@ -71,9 +71,9 @@ def cells(rows: Rows, ground: Ground, remarks: Remarks) -> tuple[Cell, ...]:
 
 
 def _included(rows: Rows, ground: Ground, labels: dict[str, str], remarks: Remarks) -> list[tuple[Draft, str]]:
-    """Return the drafts that `exclude` does not match, each with its name as written.
+    """Return the drafts that `exclude` does not match, each with its name.
 
-    Keys whose `when` does not hold are left out of the drafts.
+    Keys whose `when` condition does not hold are removed from the drafts.
     """
     used = set[int]()
     kept: list[tuple[Draft, str]] = []
@@ -96,7 +96,7 @@ def _included(rows: Rows, ground: Ground, labels: dict[str, str], remarks: Remar
 
 
 def _unmet(rows: Rows, slims: Sequence[Draft], ground: Ground) -> Iterator[str]:
-    """Yield a warning for every varied key whose `when` holds in no cell."""
+    """Yield a warning for every varied key whose `when` condition holds in no cell."""
     chosen = {item.path for combo in ground.combos for item in combo}
     for path, rule in ground.when.rules.items():
         combos = ground.combos if path in chosen else ((),)
@@ -107,7 +107,7 @@ def _unmet(rows: Rows, slims: Sequence[Draft], ground: Ground) -> Iterator[str]:
 
 
 def _excluded(draft: Draft, ground: Ground) -> set[int]:
-    """Numbers of the conditions under `exclude` that the draft meets."""
+    """Return the numbers of the conditions under `exclude` that match the draft."""
     if not ground.exclude:
         return set()
     flat = overlaid(ground.base, draft.settings)
@@ -116,7 +116,7 @@ def _excluded(draft: Draft, ground: Ground) -> set[int]:
 
 @dataclass(frozen=True)
 class _Row:
-    """A cell, its name as written, and the warnings about its runs as they were written."""
+    """A cell, its name as written, and the warnings about its runs in the form in which they were written."""
 
     cell: Cell
     written: str
@@ -124,7 +124,10 @@ class _Row:
 
 
 def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, str]) -> tuple[Cell, tuple[str, ...]]:
-    """Return a cell with all its candidates, and their warnings. Candidates that are the same run are merged."""
+    """Return a cell with all its candidates, and the warnings about them.
+
+    Candidates that are the same run are merged.
+    """
     found: dict[RunConfig, Candidate] = {}
     warnings: dict[str, None] = {}
     dead: frozenset[str] | None = None
@@ -132,7 +135,7 @@ def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, s
         run = _resolve(ground.when.kept(ground.base, (*draft.settings, *combo)), ground)
         inner = inert(run) | UNSCIENTIFIC
         dead = inner if dead is None else dead & inner
-        # --smoke makes the steps so few that every grid would get these warnings.
+        # --smoke reduces the steps so much that every grid would get these warnings.
         warnings |= dict.fromkeys(
             line for line in warnings_of(run) if not (ground.limits and line.startswith("train."))
         )
@@ -142,7 +145,8 @@ def _cell(draft: Draft, ground: Ground, axes: Sequence[str], labels: dict[str, s
             made = _as_trained(same, run)
             found[same] = Candidate(values, {seed: made.model_copy(update={"seed": seed}) for seed in ground.seeds})
     values = _values(draft, axes)
-    if draft.change is None:  # a crossed cell keeps all its values: they say which cells are compared with each other
+    # a crossed cell keeps all its values, since they decide which cells are compared with each other
+    if draft.change is None:
         values = {path: value for path, value in values.items() if path not in (dead or ())} or values
     return Cell(_name(draft, values, labels), values, tuple(found.values())), tuple(warnings)
 
@@ -162,7 +166,7 @@ def _resolve(settings: tuple[Setting, ...], ground: Ground) -> RunConfig:
 
 
 def _check_variants(run: RunConfig, where: Callable[[str], str]) -> None:
-    """Raise `ConfigError` for test variants that add nothing or are too small, and for a mix that repeats itself."""
+    """Raise `ConfigError` for test variants that add nothing or are too small, and for a mix that has a task twice."""
     key = "eval.task"
     try:
         check_test_variants(run.task, run.test_variants, run.eval.test)
@@ -173,7 +177,7 @@ def _check_variants(run: RunConfig, where: Callable[[str], str]) -> None:
 
 
 def _as_trained(run: RunConfig, given: RunConfig) -> RunConfig:
-    """Return `run` with the keys that do not change its result as they are in `given`."""
+    """Return `run` with the values of `given` for keys that do not change its result."""
     for name, _, key in (path.partition(".") for path in sorted(UNSCIENTIFIC)):
         section, value = getattr(run, name), getattr(getattr(given, name), key)
         if getattr(section, key) != value:
@@ -193,9 +197,9 @@ def _values(draft: Draft, axes: Sequence[str]) -> dict[str, Any]:
 
 
 def _labels(axes: Sequence[str]) -> dict[str, str]:
-    """Return the label of each axis: the last part of its path.
+    """Return {path: label} for the axes. The label is the last part of the path.
 
-    It is the whole path if two axes end in the same part, or if that part is the name of a section.
+    It is the whole path if two axes have the same last part, or if that part is the name of a section.
     """
     last = [path.rpartition(".")[2] for path in axes]
     return {
@@ -212,7 +216,7 @@ def _name(draft: Draft, values: dict[str, Any], labels: dict[str, str]) -> str:
 
 
 def _faults(faults: dict[str, list[str]], count: int) -> list[str]:
-    """Return one line per fault. A line names the first cell that has the fault, unless all cells have it."""
+    """Return one line per error. It names the first cell that has the error, unless all cells have it."""
     lines = []
     for line, names in faults.items():
         names = list(dict.fromkeys(names))
@@ -223,7 +227,7 @@ def _faults(faults: dict[str, list[str]], count: int) -> list[str]:
 
 
 def _merged(rows: Sequence[_Row], listed: int, notes: list[str]) -> tuple[Cell, ...]:
-    """Return the first of each set of equal cells. A note is added if cells were excluded or merged."""
+    """Return the first cell of each set of equal cells. If cells were excluded or merged, add a note."""
     first: dict[tuple[str, frozenset[RunConfig]], _Row] = {}
     same: list[str] = []
     for row in rows:
@@ -240,7 +244,7 @@ def _merged(rows: Sequence[_Row], listed: int, notes: list[str]) -> tuple[Cell, 
 
 
 def _crossed_with(cell: Cell) -> str:
-    """Return the values that a change is crossed with, as text: each combination of them has its own baseline."""
+    """Return as text the values that a change is crossed with; each combination of them has its own baseline."""
     return shown(
         {path: value for path, value in cell.values.items() if path != CHANGE} if CHANGE in cell.values else {}
     )

@@ -1,7 +1,7 @@
-"""Choose the trials by which a study's axes are judged: all distinct ones, at a step that nearly all have reached.
+"""Choose the trials from which a study's axes are judged: all distinct ones, at a step that nearly all have reached.
 
-Pruned trials are included, since each was worse than half of the others when it was stopped. If only the trials that
-ran to their end were compared, a value that always led to an early stop would not seem to matter.
+Pruned trials are included, since each was worse than half of the others when it was stopped. If only trials that ran to
+their end were compared, a value that always led to an early stop would not seem to matter.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 from mclab.plan.space_trials import Trial, Trials
 
-#: Share of the distinct trials that must have reached a step for all to be compared there.
+#: The share of the distinct trials that must have reached a step before all are compared there.
 MOST = 0.9
-#: A run has begun to recall if its accuracy on valid is this much above the best predictor without recall. This is five
-#: times the standard error of 1,000 answers at 0.12, so that the luckiest of a hundred trials at chance does not reach
-#: it.
+#: A run has begun to recall if its accuracy on valid exceeds the best predictor without recall by this much. That is
+#: five times the standard error of 1,000 answers at 0.12, so that not even the luckiest of a hundred trials at chance
+#: reaches it.
 BEGUN = 0.05
-#: Fewest good trials that a statement may rest on (Optuna's advice for PED-ANOVA).
+#: The fewest good trials on which a statement may be based (Optuna's advice for PED-ANOVA).
 FEWEST_GOOD = 5
 
 Looks = Mapping[int, Mapping[int, float]]
@@ -23,10 +23,10 @@ Looks = Mapping[int, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class Comparable:
-    """Distinct trials. The `values` of each are replaced by the value by which it is judged.
+    """Distinct trials, where the `values` of each are the value at which trials are compared.
 
-    `step` is the step at which the values were measured. `None` is the end of training; then pruned trials are left
-    out. That is so if no trial was pruned, if nothing is known of the pruned ones, or if there are two objectives.
+    `step` is the step at which the values were measured. If it is `None`, they are those at the end of training,
+    without pruned trials: no trial was pruned, no evaluation of the pruned ones is known, or there are two objectives.
     `left` is the number of trials that had not reached the step.
     """
 
@@ -36,15 +36,16 @@ class Comparable:
 
     @property
     def pruned(self) -> int:
-        """How many of the trials were pruned later."""
+        """The number of trials that were pruned after `step`."""
         return sum(trial.status == "pruned" for trial in self.trials)
 
 
 def comparable(found: Trials) -> Comparable:
-    """Return all distinct trials that are done or pruned, at the last step that the share `MOST` of them has reached.
+    """Return all distinct trials that are done or pruned, compared at the last step that the share `MOST` of them has
+    reached.
 
-    If no step was reached by so many, it is the step that most trials have reached. Evaluations during training are of
-    the first objective, so with two objectives only the trials that are done are compared.
+    If so many reached no step, take the step that most trials have reached. Evaluations during training are of the
+    first objective, so with two objectives only the trials that are done are compared.
     """
     ended = _distinct(found.trials)
     pruned = [trial for trial in ended if trial.status == "pruned"]
@@ -57,7 +58,7 @@ def comparable(found: Trials) -> Comparable:
 
 
 def _distinct(trials: Sequence[Trial]) -> list[Trial]:
-    """Return one trial for each set of runs, the one that measured them; in order of number."""
+    """Return one trial for each set of runs, the one that measured them, sorted by number."""
     first: dict[tuple[str, ...], Trial] = {}
     for trial in sorted(trials, key=lambda trial: trial.repeat_of is not None):
         if trial.status == "pruned" or (trial.status == "done" and trial.values is not None):
@@ -78,9 +79,9 @@ def _step(trials: Sequence[Trial], looks: Looks) -> int | None:
 
 
 def begun(found: Trials) -> tuple[int, int] | None:
-    """Return how many of the comparable trials have begun to recall, and of how many trials that is known.
+    """Return how many of the comparable trials have begun to recall, and for how many trials this is known.
 
-    `None` if it is not known of any: the objective is a loss, or the records are older than the stored baselines.
+    `None` if it is known for none: the objective is a loss, or the records do not hold the baseline without recall.
     """
     judged = comparable(found)
     if found.without_recall is None:
@@ -95,11 +96,11 @@ def begun(found: Trials) -> tuple[int, int] | None:
 
 
 def recalls(accuracy: float, without_recall: float) -> bool:
-    """Whether an accuracy on valid is above the score without recall by more than chance explains."""
+    """Return whether an accuracy on valid exceeds the accuracy without recall by more than chance explains."""
     return accuracy > without_recall + BEGUN
 
 
 def meaningless(found: Trials) -> bool:
-    """Whether so few trials have begun to recall that the good ones may be good by luck."""
+    """Return whether so few trials have begun to recall that the best ones may be best by chance."""
     known = begun(found)
     return known is not None and known[0] < min(FEWEST_GOOD, known[1])

@@ -1,4 +1,4 @@
-"""`when` and `exclude`: which keys a cell has, and which cells there are."""
+"""Read `when` and `exclude`: the conditions under which a cell has a key, or is left out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from mclab.config.strict import ConfigError
 from mclab.plan.dotted import ABSENT, Flat, Setting, overlaid, pairs, value_at
 from mclab.plan.source import Source
 
-#: The most conditions under exclude, since every cell is checked against every condition.
+#: The most conditions under exclude, since every one is checked for every cell.
 MOST_RULES = 1000
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Holds for a run whose keys all have one of the allowed values."""
+    """A condition on a run: every key in `allowed` must have one of the allowed values."""
 
     allowed: Mapping[str, tuple[Any, ...]]
     text: str
 
     def holds(self, flat: Flat) -> bool:
-        """True if the run has every key, each with an allowed value."""
+        """Return whether the run `flat` has every key with an allowed value."""
         return all(
             (value := value_at(flat, path)) is not ABSENT and value in values for path, values in self.allowed.items()
         )
@@ -65,14 +65,14 @@ def _allowed(path: str, value: Any, where: str) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class When:
-    """For some keys, the condition under which a run has the key at all."""
+    """For some keys, the condition under which a run has the key."""
 
     rules: Mapping[str, Condition]
 
     def kept(self, base: Flat, items: tuple[Setting, ...]) -> tuple[Setting, ...]:
         """Return the settings whose conditions hold.
 
-        This is repeated: when a setting is dropped, the condition of another one may no longer hold.
+        Conditions are checked again after each removal, since the condition of another setting may then fail.
         """
         while self.rules:
             flat = overlaid(base, items)
@@ -83,7 +83,7 @@ class When:
         return items
 
     def idle(self, varied: Sequence[str]) -> list[str]:
-        """Return a warning for every key under `when` that is not varied."""
+        """Return a warning for every key with a condition that is not varied."""
         paths = [path for path in self.rules if path not in varied]
         return [f"when: {path} is not varied here, so its condition changes nothing" for path in paths]
 
@@ -105,7 +105,10 @@ def when(data: Any, source: Source) -> When:
 
 
 def _ring(path: str, rules: Mapping[str, Condition]) -> list[str]:
-    """Return the shortest way from a key over the keys in conditions back to the key; empty if there is none."""
+    """Return a shortest circle of conditions through `path`: a list of keys, each in the condition of the one before.
+
+    The list is empty if there is no circle.
+    """
     ways, seen = [[path]], set[str]()
     for way in ways:
         for other in rules[way[-1]].allowed:
@@ -124,9 +127,9 @@ def _circular(path: str, ring: Sequence[str]) -> str:
 
 
 def exclude(data: Any, source: Source, chosen: Sequence[str]) -> tuple[Condition, ...]:
-    """Read the grid's `exclude`: the conditions of cells to leave out.
+    """Read the grid's `exclude`, the conditions of cells to leave out.
 
-    `chosen` are the keys of select.over. Every cell chooses their values itself, so they are refused here.
+    `chosen` are the keys of select.over. They are refused in conditions, since every cell chooses their values.
     """
     if data is None:
         return ()

@@ -1,4 +1,4 @@
-"""Make a grid that confirms the best point of a search: it changes one choice at a time, on seeds of its own."""
+"""Make the confirming grid of a search: it changes one choice at a time at the best point, on other seeds."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ MIXER = "model.mixer"
 
 @dataclass(frozen=True)
 class Change:
-    """One choice changed at the best point: the axis, the row's name, and the point that it leads to."""
+    """A change of one choice at the best point: its axis, the name of its row, and the changed point."""
 
     axis: str
     name: str
@@ -34,9 +34,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The grid around a trial, as `data`.
+    """The confirming grid around a trial, as `data`.
 
-    `changes` are all its rows except the first; `refused` are the changes that could not be tried, with the reason.
+    `changes` are all its rows except the first; `refused` are the changes that rules do not allow, with the reason.
     """
 
     trial: Trial
@@ -58,12 +58,12 @@ class Confirmation:
         return "\n".join(lines) + "\n"
 
     def axis_of(self, name: str) -> str | None:
-        """The axis that the row of this name changes."""
+        """Return the axis that the row with this name changes."""
         return next((change.axis for change in self.changes if change.name == name), None)
 
 
 def confirmation(space: Space, found: Trials) -> Confirmation:
-    """Return a grid that changes one choice at a time at the best trial of `found`, a study of this space.
+    """Return the grid that changes one choice at a time at the best trial of `found`, a study of this space.
 
     Raises `ConfigError` if no trial is done, and if nothing can be changed.
     """
@@ -87,15 +87,16 @@ def confirmation(space: Space, found: Trials) -> Confirmation:
 
 
 def seeds_of(space: Space) -> Any:
-    """Return the grid's `seeds`: until told, from the first seed after those of the search.
+    """Return the `seeds` of the confirming grid: until told, beginning after the seeds of the search.
 
-    The search's own seeds are not used again: the score of the best of many trials is partly luck on these seeds.
+    The seeds of the search are not used again, since the best of many trials owes some of its score to luck on these
+    seeds.
     """
     return {UNTIL: TOLD, "from": max(space.seeds) + 1, "even": EVEN}
 
 
 def _changes(space: Space, trial: Trial, best: Point) -> tuple[list[Change], list[str]]:
-    """Return a change to every other value of each axis, and the changes that rules between keys refuse.
+    """Return the changes to every other value of each axis, and the changes that rules between keys refuse.
 
     Axes and values that change nothing at the best point are left out.
     """
@@ -118,13 +119,13 @@ def _changes(space: Space, trial: Trial, best: Point) -> tuple[list[Change], lis
 
 
 def _names(space: Space) -> dict[str, str]:
-    """Return the name of each axis: the last part of its path, or the whole path if two axes end in the same part."""
+    """Return {path: name} for the axes: the last part of the path, or the whole path if that is not unique."""
     last = [axis.path.rpartition(".")[2] for axis in space.axes]
     return {a.path: a.path if last.count(word) > 1 else word for a, word in zip(space.axes, last, strict=True)}
 
 
 def _others(axis: Axis, at: Scalar) -> Iterator[Scalar]:
-    """Yield the values to be tried in place of the best value `at`."""
+    """Yield the values to try instead of the best value `at`."""
     listed = axis.listed()
     if axis.spec.kind == "choice" or 0 < len(listed) <= MOST_VALUES:
         yield from (value for value in listed if value != at)
@@ -137,7 +138,7 @@ def _others(axis: Axis, at: Scalar) -> Iterator[Scalar]:
 
 
 def _rounded(axis: Axis, value: float) -> Scalar:
-    """Round a value to the range's step, or to three digits if the range has no step."""
+    """Round a value to the step of the range, or to three digits if the range has none."""
     spec = axis.spec
     assert spec.low is not None
     assert spec.high is not None
@@ -149,9 +150,9 @@ def _rounded(axis: Axis, value: float) -> Scalar:
 
 
 def _moved(space: Space, params: Params, path: str, value: Scalar) -> Params:
-    """Return the point with the axis `path` at `value`, without the axes whose conditions then fail.
+    """Return the point after the axis `path` is set to `value`, without the axes whose conditions then fail.
 
-    An axis whose condition holds only now has no best value yet; it stays as in the search's base.
+    An axis whose condition holds only then has no best value yet; it keeps the value of the search's base.
     """
     kept: dict[str, Scalar] = {}
     for axis in space.axes:
@@ -161,7 +162,7 @@ def _moved(space: Space, params: Params, path: str, value: Scalar) -> Params:
 
 
 def _difference(base: Flat, row: Flat) -> dict[str, Any]:
-    """Return the settings that lead from `base` to `row`; another kind of mixer is given as a whole mapping."""
+    """Return the settings that turn `base` into `row`; another kind of mixer is given as a whole mapping."""
     change: dict[str, Any] = {}
     if value_at(base, f"{MIXER}.name") != value_at(row, f"{MIXER}.name") or (MIXER in base) != (MIXER in row):
         change[MIXER] = row[MIXER] if MIXER in row else nested(row)["model"]["mixer"]

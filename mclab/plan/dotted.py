@@ -1,7 +1,7 @@
-"""A run as dotted keys before it is a `RunConfig`: read from a file, overlaid with settings, nested again.
+"""A run as dotted keys before it is a `RunConfig`: read from a file, changed by settings, and nested again.
 
-Inside the plan a run is a flat mapping, dotted path to value. A mapping given for a mixer or a task replaces it as a
-whole; a mapping given for a plain section (`train: {lr: 1e-3}`) is only another way to write its keys.
+Inside the plan a run is a flat mapping of dotted paths to values. A mapping that is given for a mixer or a task
+replaces it as a whole; a mapping for any other section (`train: {lr: 1e-3}`) is only another way to write its keys.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ Flat = dict[str, Any]
 _MIXER = "model.mixer"
 _INSIDE = f"{_MIXER}."
 
-#: The value of a key that the cell's mixer or task does not have.
+#: The value of a key that the run's mixer or task does not have.
 ABSENT = object()
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One key with its value. `clears`: the mappings that it replaces; `flat`: the dotted keys that it sets.
+    """One key with its value. It removes the mappings `clears` and sets the dotted keys `flat`.
 
-    `named`: the keys that are set because a mixer's name stands for them, each with that name. `where` is the place for
-    messages.
+    `named` holds the keys that are set because a mixer's name stands for them, each with that name. `where` is the
+    place for messages.
     """
 
     path: str
@@ -41,21 +41,24 @@ class Setting:
 
     @property
     def touches(self) -> tuple[str, ...]:
-        """The mappings that it replaces and the keys that it sets."""
+        """The mappings that this setting replaces and the keys that it sets."""
         return (*self.clears, *self.flat)
 
     def covers(self, path: str) -> bool:
-        """True where this setting decides the value of `path`."""
+        """Return whether this setting decides the value of `path`."""
         return path in self.flat or any(within(path, gone) for gone in (self.path, *self.clears))
 
 
 def within(path: str, other: str) -> bool:
-    """True where `path` is `other` or below it."""
+    """Return whether `path` is `other` or a key below it."""
     return path == other or path.startswith(f"{other}.")
 
 
 def setting(path: str, value: Any, where: str, top: str = "") -> Setting:
-    """Return a setting of a known key. Raises `ConfigError` for an unknown key, and for `seed`, which `seeds` sets."""
+    """Return the setting of a known key.
+
+    Raises `ConfigError` for an unknown key, and for `seed`, which `seeds` sets.
+    """
     prefix = f"{where}: {top}" if top else where
     if path == "seed":
         raise ConfigError(f"{prefix}: seed: the seed is not an axis; list the seeds under seeds, e.g. seeds: 0..4")
@@ -74,9 +77,9 @@ def setting(path: str, value: Any, where: str, top: str = "") -> Setting:
 
 
 def refuse_contradictions(items: Sequence[Setting]) -> None:
-    """Raise `ConfigError` if a key of these settings contradicts a mixer's name in another one of them.
+    """Raise `ConfigError` if a key in one setting contradicts a mixer's name in another one.
 
-    The settings are written together, so the later one does not simply win.
+    The settings are written together, so that none of them can be taken as the later one that wins.
     """
     for item in items:
         for path, name in item.named.items():
@@ -87,7 +90,10 @@ def refuse_contradictions(items: Sequence[Setting]) -> None:
 
 
 def settings(data: Any, source: Source, at: str) -> tuple[Setting, ...]:
-    """The settings of a row: `{model.dim: 16, train: {lr: 1e-3}}`. `at` is its place in the grid."""
+    """Return the settings of a row such as `{model.dim: 16, train: {lr: 1e-3}}`.
+
+    `at` is the row's place in the grid.
+    """
     if data is None:
         return ()
     if not isinstance(data, Mapping):
@@ -97,7 +103,7 @@ def settings(data: Any, source: Source, at: str) -> tuple[Setting, ...]:
 
 
 def parents_first(items: Iterable[Setting]) -> tuple[Setting, ...]:
-    """Return the settings in their order, except that whole mappings come before the keys in them."""
+    """Return the settings in their order, but whole mappings before the keys within them."""
     return tuple(sorted(items, key=lambda item: item.path.count(".") if _is_whole(item) else 99))
 
 
@@ -106,7 +112,7 @@ def _is_whole(item: Setting) -> bool:
 
 
 def pairs(data: Mapping[Any, Any], into: Container[str], path: str, where: str) -> Iterator[tuple[str, Any]]:
-    """Yield dotted path and value of everything in `data`; the mappings whose path is in `into` are opened.
+    """Yield (dotted path, value) for everything in `data`. Mappings whose path is in `into` are opened.
 
     Raises `ConfigError` if a key is given twice, once nested and once dotted.
     """
@@ -128,7 +134,7 @@ def _walk(data: Mapping[Any, Any], into: Container[str], path: str) -> Iterator[
 
 
 def overlaid(base: Flat, over: Iterable[Setting]) -> Flat:
-    """Return `base` with these settings applied in their order."""
+    """Return `base` after these settings are applied in their order."""
     flat = dict(base)
     for item in over:
         for gone in item.clears:
@@ -145,10 +151,10 @@ def written_at(path: str, over: Iterable[Setting], source: Source) -> str:
 
 
 def nested(flat: Flat, where: Where = "") -> dict[str, Any]:
-    """Return a flat mapping as the nested one that the config models read.
+    """Return a flat mapping in the nested form that the config models read.
 
-    Raises `ConfigError` for a key inside a value that is no mapping. If no run would take that value, the error is
-    about the value.
+    Raises `ConfigError` for a key within a value that is no mapping. If no run accepts that value, the error is about
+    the value.
     """
     tree: dict[str, Any] = {}
     for path, value in flat.items():
@@ -171,7 +177,8 @@ def nested(flat: Flat, where: Where = "") -> dict[str, Any]:
 def base_of(data: Any, source: Source) -> tuple[Flat, int | None]:
     """Return the keys of a file's `base`, and its seed. Each key is checked; rules between keys are checked later.
 
-    Raises `ConfigError` if `base` is no mapping, for a key that no run has, and for a value that the key does not take.
+    Raises `ConfigError` if `base` is no mapping, for a key that no run has, and for a value that the key does not
+    accept.
     """
     if data is None:
         return {}, None
@@ -190,7 +197,7 @@ def base_of(data: Any, source: Source) -> tuple[Flat, int | None]:
 
 
 def question_of(value: Any, source: Source) -> str | None:
-    """Return a file's `question`. Raises `ConfigError` if it is no text."""
+    """Return a file's `question`. Raises `ConfigError` if it is not a text."""
     if value is not None and not isinstance(value, str):
         raise source.error("question", f"question: must be text, got {quoted(value)}; put it in quotes")
     return value.strip() if value else None
@@ -199,9 +206,9 @@ def question_of(value: Any, source: Source) -> str | None:
 def check_top(
     data: Mapping[str, Any], keys: Sequence[str], owner: str, of_a_run: str, hints: Mapping[str, str], source: Source
 ) -> None:
-    """Raise `ConfigError` for a key at the top of a file that is not in `keys`, with a hint on what to do instead.
+    """Raise `ConfigError` for a key at the top of a file that is not in `keys`, with a hint.
 
-    `owner` names the kind of file. `hints` are hints by key, `of_a_run` is the hint for a key of the run itself.
+    `owner` names the kind of file. `hints` holds hints by key; `of_a_run` is the hint for a key of the run itself.
     """
     for key in data:
         if key in keys:
@@ -213,7 +220,7 @@ def check_top(
 
 
 def value_at(flat: Flat, path: str) -> Any:
-    """Return what a run holds under a key: the value in `flat`, else its default; `ABSENT` if it has no such key."""
+    """Return the value of a run's key: that in `flat`, else its default; `ABSENT` if the run has no such key."""
     if path in flat:
         return normalised(path, flat[path])
     section = path.rpartition(".")[0]
@@ -224,9 +231,9 @@ def value_at(flat: Flat, path: str) -> Any:
 
 
 def with_names_expanded(flat: Mapping[str, Any], where: Callable[[str], str]) -> dict[str, Any]:
-    """Return `flat` with the keys that a mixer's name or preset stands for, in place of the name.
+    """Return `flat` with the keys that a mixer's name or preset stands for, instead of the name.
 
-    A wrong name stays, so that the schema refuses it. Raises `ConfigError`, at `where` of the key, for a key that
+    A wrong name stays and is refused later by the schema. Raises `ConfigError`, at `where` of the key, for a key that
     contradicts the name.
     """
     name = flat.get(_MIXER)
@@ -246,7 +253,7 @@ def with_names_expanded(flat: Mapping[str, Any], where: Callable[[str], str]) ->
 
 
 def _keys_of_name(path: str, value: Any) -> dict[str, str]:
-    """Return the keys that the mixer's name in `value`, the value of `path`, stands for, each with the name."""
+    """Return {key: name} for the keys that the mixer's name in `value`, the value of `path`, stands for."""
     if path == _MIXER and isinstance(value, Mapping):
         path, value = f"{_MIXER}.name", value.get("name")
     if path not in (_MIXER, f"{_MIXER}.name") or not isinstance(value, str):
@@ -255,7 +262,7 @@ def _keys_of_name(path: str, value: Any) -> dict[str, str]:
 
 
 def _contradiction(path: str, name: str, keys: Mapping[str, Any], value: Any) -> str:
-    """Return the message for a key with another value than the one that `name` gives it.
+    """Return the message for a key whose value differs from the one that the mixer's name gives it.
 
     `keys` are all the keys that the name stands for.
     """
@@ -268,12 +275,12 @@ def _contradiction(path: str, name: str, keys: Mapping[str, Any], value: Any) ->
 
 
 def differ(path: str, one: Any, other: Any) -> bool:
-    """Whether two values of a key make different runs."""
+    """Return whether two values of a key make different runs."""
     return repr(normalised(path, one)) != repr(normalised(path, other))
 
 
 def normalised(path: str, value: Any) -> Any:
-    """Return `value` as a run holds it; unchanged if no run would take it (the schema complains later)."""
+    """Return `value` in the form in which a run holds it; unchanged if no run accepts it."""
     try:
         return typed(path, value) if path in by_path() else value
     except ConfigError:

@@ -45,9 +45,9 @@ def load_plan(
 ) -> Plan:
     """Return the plan of a YAML grid. `overrides` are texts like `train.steps=50`, `seeds` is a text like `0..4`.
 
-    With `quick` it is the plan of the reduced form that the grid's quick block describes. `content` is the content of
-    the file, if it has been read already. Raises `ConfigError` with file, line, key and a suggestion; no text leads to
-    another error.
+    With `quick`, return the plan of the reduced form in the grid's quick block. `content` is the content of the file,
+    if it has been read already. Raises `ConfigError` with file, line, key and a suggestion, and no other error whatever
+    the file contains.
     """
     data, source = load(read(path) if content is None else content, str(path))
     if data is None:
@@ -71,7 +71,7 @@ def plan_from(
     source: Source | None = None,
     quick: bool = False,
 ) -> Plan:
-    """Like `load_plan`, for data instead of a file; `{}` is one run of defaults.
+    """Return the plan of a grid given as data; `{}` is one run with defaults. See `load_plan`.
 
     `name` is the name of the plan and, without a `source`, of the place in messages.
     """
@@ -92,14 +92,14 @@ def _given(plan: Plan, given: Given) -> Plan:
 
 
 def _published(plan: Plan, data: Mapping[str, Any], source: Source) -> Plan:
-    """Return the plan with the grid's `paper` block, which is the same in the full and in the quick form."""
+    """Return the plan with the grid's `paper` block. The block is the same in the full and in the quick form."""
     if PAPER not in data:
         return plan
     return replace(plan, paper=paper_from(data[PAPER], known_rows(data, plan), source))
 
 
 def known_rows(data: Mapping[str, Any], plan: Plan) -> list[str]:
-    """Return the names of a grid's rows, in its full and its quick form; without changes those of its cells."""
+    """Return the names of a grid's rows in its full and its quick form; without changes, the names of its cells."""
     quick = data.get("quick")
     blocks = (data.get("changes"), quick.get("changes") if isinstance(quick, Mapping) else None)
     written = [str(name) for block in blocks if isinstance(block, Mapping) for name in block]
@@ -115,7 +115,7 @@ def _quick_plan(data: Mapping[str, Any], name: str, line: CommandLine, source: S
 
 
 def _check_quick(data: Mapping[str, Any], name: str, source: Source) -> None:
-    """Raise `ConfigError` for a fault in the reduced form, so that the fault is found before anybody uses this form."""
+    """Raise `ConfigError` for an error in the quick form, so that it is found before anybody uses this form."""
     reduced(data, source)
     try:
         _quick_plan(data, name, CommandLine(), source)
@@ -128,7 +128,7 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
     base, seed = base_of(data.get("base"), source)
     wanted, until = _seeds(data, seed, line, source)
     table = rows(data, source)
-    first = wanted[: until.looks[0]] if until else wanted  # a choice is made before the first look
+    first = wanted[: until.looks[0]] if until else wanted  # candidates are chosen before the first look
     rule, combos = select_from(data.get("select"), first, line.about_seeds, source, remarks.notes)
     chosen = rule.over if rule else ()
     refuse_varied(line.settings, _varied(table), chosen)
@@ -142,7 +142,7 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
     ground = Ground(overlaid(base, line.settings), line.settings, conditions, excluded, combos, wanted, source, limits)
     remarks.warnings.update(dict.fromkeys((*conditions.idle((*table.axes, *chosen)), *_unnamed(table))))
     found = cells(table, ground, remarks)
-    steps = value_at(base, "train.steps")  # if it is wrong, the cells have been refused
+    steps = value_at(base, "train.steps")  # a wrong value has been refused with the cells
     return Plan(
         name=name,
         question=question_of(data.get("question"), source),
@@ -161,7 +161,7 @@ def _plan(data: Mapping[str, Any], name: str, line: CommandLine, source: Source)
 
 
 def _resolved(until: Until | None, cells: tuple[Cell, ...]) -> Until | None:
-    """Return the rule with the resolution of the metric: the coarsest one of all rows."""
+    """Return the rule with the coarsest resolution of the metric over all rows."""
     if until is None:
         return None
     return replace(until, step=resolution(next(iter(cell.candidates[0].runs.values())) for cell in cells))
@@ -170,7 +170,7 @@ def _resolved(until: Until | None, cells: tuple[Cell, ...]) -> Until | None:
 def _seeds(
     data: Mapping[str, Any], seed: int | None, line: CommandLine, source: Source
 ) -> tuple[tuple[int, ...], Until | None]:
-    """Return the seeds, and the rule that adds seeds, if the grid's seeds are used and have such a rule.
+    """Return the seeds, and the rule that adds seeds if the grid's own seeds are used and are sequential.
 
     The seeds are those of the command line, else those of the grid, else the base's `seed`, else 0.
     """
@@ -195,14 +195,14 @@ def _varied(table: Rows) -> list[Setting]:
 
 
 def _baseline(table: Rows, first: Cell) -> list[str]:
-    """Return a note that names the baseline if no change is empty: then the base itself is no row."""
+    """Return a note that names the baseline if no change is empty, since the base itself is then not a row."""
     if not table.named or any(not draft.settings for draft in table.drafts):
         return []
     return [f"the baseline is `{first.name}`, the first change; add `base: {{}}` on top to compare with the base"]
 
 
 def _unnamed(table: Rows) -> list[str]:
-    """Return a warning for each mapping without a name: it may have been meant to change only the keys in it."""
+    """Return a warning for each mapping without a name, which may have been meant to change only the keys in it."""
     return [
         (
             f"{item.where}: {item.path}: {shown(item.value)} replaces the whole mapping, and its other keys have their "

@@ -1,4 +1,4 @@
-"""Strict YAML: the scalars of YAML 1.2, no key twice, and a line number for every key."""
+"""Read YAML strictly: scalars as in YAML 1.2, no key twice, and a line number for every key."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ _SCALARS = {
 
 
 def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """Return the possible types of a plain scalar by its first character; the first pattern that matches decides."""
+    """Return {first character: possible types of a plain scalar}. The first pattern that matches decides."""
     table: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     for name, (pattern, firsts) in _SCALARS.items():
         for first in firsts:
@@ -38,7 +38,7 @@ def _float(text: str) -> float:
 
 
 def _scalar(kind: str, make: Callable[[str], Any]) -> Callable[[yaml.SafeLoader, yaml.ScalarNode], Any]:
-    """Return a constructor for scalars of one kind. It refuses text of another kind, such as `!!int x`."""
+    """Return a constructor for scalars of one kind, which refuses other text such as `!!int x`."""
 
     def construct(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
         text = loader.construct_scalar(node)
@@ -71,7 +71,7 @@ class GridLoader(yaml.SafeLoader):  # type: ignore[misc]
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-        """Return the mapping, with keys as text; its own keys win over merged ones.
+        """Return the mapping with its keys as text; keys in the mapping itself override merged ones.
 
         `check_document` has already refused keys of other kinds, and repeated ones.
         """
@@ -99,7 +99,10 @@ def load(content: bytes, name: str) -> tuple[Any, Source]:
 
 
 def load_text(text: str, name: str, at: str = "") -> tuple[Any, Source]:
-    """Like `load`, for text that messages call `name`; if the text is the value of a key, `at` is that key."""
+    """Return the data of a YAML text and the line of each key; see `load`. `name` names the text in messages.
+
+    If the text is the value of a key, `at` is that key.
+    """
     source = Source(name)
     try:
         loader = GridLoader(text)
@@ -118,7 +121,7 @@ def load_text(text: str, name: str, at: str = "") -> tuple[Any, Source]:
 
 
 def parse_value(text: str, at: str = "") -> Any:
-    """Return the value of `at=text` on a command line, typed as in a grid. Raises `ConfigError`."""
+    """Return the value of `at=text` on a command line, with the type that it has in a grid. Raises `ConfigError`."""
     try:
         return load_text(text, "value", at)[0]
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""`--only key=value`: a plan with some of its cells, as if its grid had no others."""
+"""Apply `--only key=value`: keep some cells of a plan, as if the grid had no others."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,11 +10,11 @@ from mclab.plan.plan import CHANGE, Cell, Plan, row_name
 
 
 def narrowed(plan: Plan, only: Sequence[str]) -> Plan:
-    """Return the plan with the cells that have all these `key=value`; if a key is given twice, either value is enough.
+    """Return the plan with only the cells that match all `key=value` texts; of several texts for one key, one must
+    match.
 
-    A key is one that varies, by its path or the last part of it; or any other key of a run, by its path; or `change`,
-    for the name of a row. Raises `ConfigError` for a key or a value that the plan does not have, and if no cell has all
-    of them.
+    A key is an axis, by its path or the last part of it; or any other key of a run, by its path; or `change`, for the
+    name of a row. Raises `ConfigError` for a key or a value that the plan does not have, and if no cell matches.
     """
     if not only:
         return plan
@@ -34,7 +34,7 @@ def narrowed(plan: Plan, only: Sequence[str]) -> Plan:
 
 
 def _parsed(plan: Plan, text: str) -> tuple[str, str]:
-    """Return the path and the value in `text`, as they are in the plan's cells."""
+    """Return the path and the value that `text` gives, in the form in which the plan's cells have them."""
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not key:
         raise ConfigError(f"--only: {text}: must be key=value, e.g. --only task.name=mqar")

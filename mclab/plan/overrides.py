@@ -1,4 +1,4 @@
-"""What the command line changes about a grid: `train.steps=50`, `--seeds`, `--smoke`."""
+"""Parse what the command line changes in a grid: `train.steps=50`, `--seeds`, `--smoke`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from mclab.plan.dotted import Flat, Setting, parents_first, refuse_contradiction
 from mclab.plan.loader import parse_value
 from mclab.plan.seeds import seeds_from
 
-#: Keys that make a run small, and the largest value that --smoke leaves each.
+#: The keys that make a run small, and the largest value that --smoke allows for each.
 SMOKE = {"train.steps": 2, "train.batch": 8, "eval.every": 1, "eval.valid": 8, "eval.test": 8}
 SMOKE_SEEDS = 2
 #: The most letters of an override that a message shows.
@@ -22,7 +22,7 @@ SMOKE_NOTE = "smoke: two steps on small sets, to see that everything runs; the n
 class CommandLine:
     """What the command line adds to a grid: overrides, `seed=`, `--seeds`, `--smoke`.
 
-    `fewer` says that for another reason there may be fewer seeds than the grid's author expected.
+    `fewer` says that there may be fewer seeds than the author of the grid expected, for a reason other than these.
     """
 
     settings: tuple[Setting, ...] = ()
@@ -33,7 +33,7 @@ class CommandLine:
 
     @property
     def about_seeds(self) -> bool:
-        """True where there may be fewer seeds than the grid's author expected."""
+        """True if there may be fewer seeds than the author of the grid expected."""
         return self.smoke or self.fewer or self.seeds is not None
 
 
@@ -79,13 +79,13 @@ def _seed(text: str, value: Any) -> int:
 
 
 def seeds_from_text(text: str) -> tuple[int, ...]:
-    """The seeds of the command line's `--seeds`: `0..4`, `0,2,5` or `[0, 2, 5]`. Raises `ConfigError`."""
+    """Return the seeds of the command line's `--seeds`: `0..4`, `0,2,5` or `[0, 2, 5]`. Raises `ConfigError`."""
 
     def error(message: str) -> ConfigError:
         return ConfigError(f"--{message}")
 
     bare = text.strip()
-    if bare == "0":  # it can only be seed 0: nobody asks for no seeds
+    if bare == "0":  # this can only mean seed 0, since nobody asks for no seeds
         return (0,)
     try:
         value = parse_value(f"[{bare}]" if "," in bare and not bare.startswith("[") else bare)
@@ -95,7 +95,7 @@ def seeds_from_text(text: str) -> tuple[int, ...]:
 
 
 def refuse_varied(given: Sequence[Setting], varied: Sequence[Setting], chosen: Sequence[str]) -> None:
-    """Raise `ConfigError` if an override sets a key that the grid varies or chooses, or a mapping around such a key."""
+    """Raise `ConfigError` if an override sets a key that the grid varies or chooses, or a mapping that contains one."""
     for item in given:
         for path in chosen:
             if _meet(item.touches, (path,)):
@@ -122,6 +122,6 @@ def smoke_limits(given: Sequence[Setting]) -> dict[str, int]:
 
 
 def smaller(flat: Flat, limits: Mapping[str, int]) -> Flat:
-    """Return `flat` with no key above its limit; this also lowers defaults."""
+    """Return `flat` with every key at most at its limit; defaults above their limits are lowered too."""
     found = ((path, value_at(flat, path), most) for path, most in limits.items())
     return flat | {path: min(value, most) if isinstance(value, int) else value for path, value, most in found}

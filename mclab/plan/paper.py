@@ -1,6 +1,6 @@
-"""A grid's `paper` block: what a publication prints of its rows; to be read, checked, and stored in `plan.json`.
+"""Read, check and store a grid's `paper` block, which holds what a publication prints about the rows.
 
-The block changes no run: its figures are compared with the results of the runs.
+The block changes no run; its figures are compared with the results of the runs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,30 +14,30 @@ from mclab.config.strict import Leaf
 from mclab.plan.conditions import condition
 from mclab.plan.source import Source
 
-#: What a column shows of a run: shares of right answers; cross-entropy in nats, or in bits; training tokens a second,
-#: as measured, and millions of multiply-adds of the forward pass a token, as counted.
+#: What a column shows about a run: shares of right answers; cross-entropy in nats, or in bits; measured training
+#: tokens a second; and counted millions of multiply-adds per token of the forward pass.
 Metric = Literal[
     "accuracy", "value_accuracy", "values_found", "token_accuracy", "loss", "bits", "tokens_per_s", "mmacs"
 ]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 #: Metrics for which larger is better; for the others smaller is better.
 RISING = frozenset({"accuracy", "value_accuracy", "values_found", "token_accuracy", "tokens_per_s"})
-#: Metrics that say what a run costs, and nothing about what it has learned: they get no verdict.
+#: Metrics for the cost of a run. They say nothing about what it has learned, and get no verdict.
 COSTS = frozenset({"tokens_per_s", "mmacs"})
 Better = Literal["up", "down"]
 BETTER: tuple[Better, ...] = get_args(Better)
-#: In place of a figure that a publication shows only in a plot: how the row compares with the rows in `against`.
+#: A word in place of a figure that is published only in a plot. It compares the row with the rows in `against`.
 Word = Literal["better", "worse", "even"]
 WORDS: tuple[Word, ...] = get_args(Word)
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the published table: which cells and slices of the grid correspond to it, and which metric.
+    """A column of the published table: the cells and slices of the grid that it corresponds to, and the metric.
 
-    `where`: the values that a run's keys may have; the task's keys are those of the slice. Several cells, and several
-    slices of one cell, are averaged with equal weights. `better` and `unit` are those of the published figures.
-    `margin`: two rows are even if their difference is within it, in units of the metric; `None` if no margin is given.
+    `where` holds the values that a run's keys may have; the task's keys are those of the slice. Several cells, and
+    several slices of one cell, are averaged with equal weights. `better` and `unit` are those of the published figures.
+    Two rows are even if their difference is at most `margin`, in units of the metric; `None` if no margin is given.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A row's published figures, one for each column (`None`: not published), and the rows that it is compared with."""
+    """The published figures of a row, one for each column (`None`: not published), and the rows to compare it with."""
 
     name: str
     figures: tuple[float | Word | None, ...]
@@ -59,7 +59,7 @@ class PaperRow:
 
 @dataclass(frozen=True)
 class Paper:
-    """A published table. `rows` are the rows that the publication has, named as the grid's changes."""
+    """A published table. `rows` are the publication's rows, named like the changes of the grid."""
 
     source: str
     columns: tuple[Column, ...]
@@ -80,7 +80,7 @@ def _plain(where: Mapping[str, Sequence[Leaf]]) -> dict[str, list[Any]]:
 
 
 def from_dict(data: Mapping[str, Any]) -> Paper:
-    """The inverse of `as_dict`, for data of the right shape (`mclab.plan.plan_json`)."""
+    """Return the paper that `as_dict` turned into `data`, whose types must be right (see `mclab.plan.plan_json`)."""
     return Paper(
         data["source"],
         tuple(Column(**{**column, "where": _values(column["where"])}) for column in data["columns"]),
@@ -158,7 +158,7 @@ def _known_row(name: str, known: Sequence[str], at: str, source: Source) -> None
 
 
 def _against(value: Any, name: str, rows: Sequence[str], at: str, source: Source) -> Iterable[str]:
-    """Return the names in `against`, one or a list; only rows of the block have figures to compare with."""
+    """Return the names in `against`, which is one name or a list. All must be rows of the block."""
     given = value if isinstance(value, list) else [] if value is None else [value]
     for other in given:
         if not isinstance(other, str) or other not in rows:

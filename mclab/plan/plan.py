@@ -1,4 +1,4 @@
-"""A resolved grid: its cells, the candidates of each cell, a run per seed for each candidate; and the work for them."""
+"""A resolved grid: its cells, their candidates, the run of each candidate and seed, and how much work it is."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,13 +14,13 @@ from mclab.config.versions import versions
 from mclab.plan.paper import Paper
 from mclab.plan.seeds import Until
 
-#: The axis with the names of the changes, if a grid crosses changes with `grid` or `zip`. It is not a key of a run.
+#: The axis for the names of changes, if a grid crosses changes with `grid` or `zip`. It is no key of a run.
 CHANGE = "change"
 
 
 @dataclass(frozen=True)
 class Select:
-    """How a cell chooses among its candidates: by the mean over its first `seeds` seeds on valid."""
+    """How a cell chooses among its candidates: by the mean of `by` (on valid) over its first `seeds` seeds."""
 
     over: tuple[str, ...]
     by: str
@@ -29,9 +29,9 @@ class Select:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One setting of the selected keys (empty without `select`), with the run of every seed.
+    """One combination of values for the keys of `select` (empty without it), with the run of every seed.
 
-    `ids`: if the plan was read from a file, the run ids by seed under which its records were stored.
+    `ids` is given if the plan was read from a file: the run ids by seed under which its records were stored.
     """
 
     values: dict[str, Leaf]
@@ -49,10 +49,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Cell:
-    """One row of the table.
+    """One configuration of the grid, without the seed; a row of the table shows it.
 
-    `values` are the varied keys as the grid's author wrote them, in the plan's order; keys that this row does not set,
-    or that change nothing in it, are absent.
+    `values` are the varied keys as the author of the grid wrote them, in the plan's order. Keys that this cell does not
+    set, or that have no effect in it, are absent.
     """
 
     name: str
@@ -61,16 +61,16 @@ class Cell:
 
 
 def row_name(cell: Cell) -> str:
-    """Return the name of a cell's row in a table whose columns are the other axes: its change, else its own name."""
+    """Return the name of a cell's row, given columns for the other axes: its change, or else its own name."""
     return str(cell.values.get(CHANGE, cell.name))
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a command line gave to make a plan, as it was typed; `grid` is the file, `None` for a run without one.
+    """What the command line gave to make a plan, as typed. `grid` is the file, `None` for a run without one.
 
-    `steps` is the grid's own number of training steps, without the overrides; 0 in a stored plan that is older than
-    this field. `only` are the values that the cells were narrowed to (`mclab.plan.only`).
+    `steps` is the number of training steps in the grid, without overrides; 0 in a stored plan that is older than this
+    field. `only` are the values to which the cells were narrowed (`mclab.plan.only`).
     """
 
     grid: str | None = None
@@ -84,20 +84,20 @@ class Given:
 
 @dataclass(frozen=True)
 class Plan:
-    """A resolved grid. `axes` are the varied keys' dotted paths. The first cell is the baseline.
+    """A resolved grid. `axes` are the dotted paths of the varied keys. The first cell is the baseline.
 
     If changes are crossed with other axes (`CHANGE` is among `axes`), each cell has its own baseline: the first change
     with the same values on the other axes.
 
-    `named` says that the rows have names of their own (a grid of changes); `listed` counts the cells before equal ones
-    were merged. `versions` are the versions of those parts of the runs that were not at their first version when the
-    plan was stored; `None` in a plan that was just made. `written` are the keys that all cells share, as the grid's
-    base and the command line have them. `given` and `written` are `None` in a stored plan that is older than these
-    fields. `paper` is what a publication prints of the rows; it changes no run.
+    `named` says that the cells have names of their own (a grid of changes); `listed` is the number of cells before
+    equal ones were merged. `versions` holds the versions of those parts of the runs that were not at their first
+    version when the plan was stored; it is `None` in a plan that was just made. `written` holds the keys that all cells
+    share, as the base and the command line give them. `given` and `written` are `None` in a stored plan that is older
+    than these fields. `paper` is what a publication prints about the rows; it changes no run.
 
-    With `until` the seeds are those up to the last look, and a row needs no more seeds once it is decided. `looked` are
-    numbers of seeds at which earlier plans of the same folder had all their results when seeds or rows were added:
-    looks that this plan's p values are not corrected for.
+    With `until`, `seeds` are those up to the last look, and a row needs no more seeds once it is decided. `looked` are
+    the numbers of seeds at which earlier plans of the same folder had all their results when seeds or rows were added;
+    the p values of this plan are not corrected for these looks.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Plan:
 
     @property
     def first_seeds(self) -> tuple[int, ...]:
-        """The seeds on which every candidate is run: those of the choice, else those of the first look, else all."""
+        """The seeds on which every candidate runs: those for the choice, else those of the first look, else all."""
         if self.select:
             return self.seeds[: self.select.seeds]
         return self.seeds[: self.until.looks[0]] if self.until else self.seeds
@@ -136,7 +136,7 @@ class Plan:
         return found
 
     def first_runs(self) -> Iterator[RunConfig]:
-        """Yield the runs that must be known before cells can choose: every candidate on the first seeds."""
+        """Yield the runs that cells need before they can choose: every candidate on the first seeds."""
         for cell in self.cells:
             for candidate in cell.candidates:
                 yield from (candidate.runs[seed] for seed in self.first_seeds)
@@ -144,13 +144,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Workload:
-    """How much work a plan is: `listed` cells as written, `cells` distinct ones, `candidates` to choose from in total.
+    """How much work a plan is: `listed` cells as written, of which `cells` are distinct, with `candidates` in total.
 
-    After the `first` runs every cell can choose; `runs` counts these and the runs that are needed then. With seeds
-    until told, `runs` is the largest number, and `least` is the number if the first look decides all rows. Without
-    select every cell has one candidate.
+    After the `first` runs every cell can choose; `runs` counts these and the runs that are needed after that. In a
+    sequential plan `runs` is the largest possible number, and `least` the number if the first look decides all rows.
+    Without `select`, every cell has one candidate.
 
-    `tokens` are the training tokens of `runs`; where candidates differ in tokens, the one with the most counts.
+    `tokens` are the training tokens of `runs`; if candidates differ in tokens, the one with the most counts.
     """
 
     listed: int
@@ -163,7 +163,7 @@ class Workload:
 
 
 def workload(plan: Plan) -> Workload:
-    """Count a plan. A run that two cells share is one run."""
+    """Return how much work a plan is. A run that two cells share counts once."""
     first = set(plan.first_runs())
     later = {run for cell in plan.cells for run in _later(plan, cell, len(plan.seeds))} - first
     looked = plan.until.looks[0] if plan.until else len(plan.seeds)
@@ -180,13 +180,13 @@ def workload(plan: Plan) -> Workload:
 
 
 def _later(plan: Plan, cell: Cell, seeds: int) -> Iterable[RunConfig]:
-    """Return the winner's runs on its other seeds up to `seeds`, if the candidate with the most tokens wins."""
+    """Return the runs on the seeds after the first ones, up to `seeds`, of the candidate with the most tokens."""
     largest = max(cell.candidates, key=lambda each: tokens(next(iter(each.runs.values()))))
     return (largest.runs[seed] for seed in plan.seeds[len(plan.first_seeds) : seeds])
 
 
 def tokens(run: RunConfig) -> int:
-    """Return the tokens that a run trains on. In a mix each step trains on one task of the mix."""
+    """Return the number of tokens that a run trains on. With a mix, each step trains on one task of the mix."""
     train = run.train
     if not train.task:
         return train.steps * train.batch * run.task.length

@@ -1,4 +1,4 @@
-"""Compare two plans for one folder: what the newer one adds, drops and changes."""
+"""Compare two plans for one folder: what the newer plan adds, removes and changes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from mclab.plan.dotted import ABSENT, Flat, differ, normalised, overlaid, parent
 from mclab.plan.plan import CHANGE, Candidate, Cell, Plan
 from mclab.plan.select import Lookup, runs_needed
 
-#: The most changed keys that are named one by one.
+#: The most changed keys that are listed.
 _MOST_KEYS = 3
 
 _Config = frozenset[tuple[str, Leaf]]
@@ -20,14 +20,13 @@ _Config = frozenset[tuple[str, Leaf]]
 
 @dataclass(frozen=True)
 class PlanDiff:
-    """What a newer plan changes: cells that were added or removed (by name), seeds, and the rule to choose (`select`).
+    """The changes from an older plan to a newer one: cells (by name), seeds, and the rule for choosing (`select`).
 
-    `until`: both plans have seeds until told, and the looks, the shares of the error, the margin or the baseline
-    differ. `planned`: only one of the plans has seeds until told; the other has fixed seeds.
+    `until` says that both plans are sequential and differ in the looks, the shares of the error, the margin or the
+    baseline. `planned` says that only one of the plans is sequential.
 
-    `changed` are the keys, each with its old and new value, by which all added cells differ from the removed ones.
-    `renewed` are the cells that are the same except for the versions of their formulas, so that their runs have other
-    ids.
+    `changed` are the keys, each with its old and new value, in which all added cells differ from the removed ones.
+    `renewed` are the cells that are the same except for the versions of formulas, so that their runs have other ids.
     """
 
     added: tuple[str, ...] = ()
@@ -42,7 +41,7 @@ class PlanDiff:
 
     @property
     def needs_extend(self) -> bool:
-        """True for anything but more seeds or fewer."""
+        """True unless the plans differ only in the number of seeds."""
         other_seeds = self.seeds_added and self.seeds_removed
         return bool(self.added or self.removed or (other_seeds and not self.planned) or self.select or self.until)
 
@@ -50,7 +49,7 @@ class PlanDiff:
         return self.needs_extend or self.planned or bool(self.seeds_added or self.seeds_removed)
 
     def __str__(self) -> str:
-        """`+2 −2 cells (train.steps 50 → 40), +3 seeds, another select`."""
+        """Return the differences as text, e.g. `+2 −2 cells (train.steps 50 → 40), +3 seeds, another select`."""
         parts = [
             f"{_count(len(self.added), len(self.removed), 'cells')}{self._keys()}",
             _count(len(self.seeds_added), len(self.seeds_removed), "seeds"),
@@ -72,7 +71,7 @@ def _count(more: int, fewer: int, noun: str) -> str:
 
 
 def plan_diff(old: Plan, new: Plan) -> PlanDiff:
-    """Return what `new` changes about `old`. Cells are the same if their runs are, whatever their names and order."""
+    """Return what `new` changes in `old`. Two cells are the same if their runs are, whatever their names and order."""
     over = _chosen(old, new)
     shared = [seed for seed in new.seeds if seed in old.seeds]
     before, after = ({_ground(cell, over): cell for cell in plan.cells} for plan in (old, new))
@@ -94,9 +93,10 @@ def plan_diff(old: Plan, new: Plan) -> PlanDiff:
 
 
 def looked(old: Plan | None, new: Plan, lookup: Lookup) -> tuple[int, ...]:
-    """Return the numbers of seeds at which all results could be seen before `new` changed `old`.
+    """Return the numbers of seeds at which all results could be seen before `new` changed seeds, rows or looks of
+    `old`.
 
-    A change is one of seeds, rows or looks. The p values of `new` are not corrected for what was seen before it.
+    The p values of `new` are not corrected for these looks.
     """
     changed = plan_diff(old, new) if old else None
     if old is None or changed is None or len(changed.removed) == len(old.cells):
@@ -114,12 +114,12 @@ def _chosen(*plans: Plan) -> set[str]:
 
 
 def renewal(old: Plan, new: Plan) -> str | None:
-    """Return a line about cells of both plans that were trained with other formula versions; `None` without any."""
+    """Return a line on cells of both plans that were trained with other versions of formulas; `None` if none were."""
     changed = plan_diff(old, new)
     if not changed.renewed:
         return None
-    # The new plan may lack a part of the old one, because the same run is written in another way now (a chunk above the
-    # length).
+    # The new plan may lack a part of the old one, because the same run is now written in another way (a chunk longer
+    # than the sequences).
     present = {part: version for cell in old.cells for part, version in versions(_run(cell)).items()}
     moved = differing(old.made_with, new.made_with) or differing(old.made_with, present)
     moved = moved or "other versions of their formulas"
@@ -130,10 +130,10 @@ def renewal(old: Plan, new: Plan) -> str | None:
 
 
 def _changed(before: Plan, after: Plan, gone: list[Cell], come: list[Cell]) -> tuple[tuple[str, Leaf, Leaf], ...]:
-    """Return the keys by which every added cell differs from the removed one in its place, if all differ alike.
+    """Return the keys in which every added cell differs from the removed cell that it replaces, if all differ alike.
 
-    If both plans store what was written, only keys that somebody wrote count, unless nothing but defaults has changed.
-    Else all keys count. Nothing is returned if the cells differ in different ways.
+    If both plans store what was written, only keys that somebody wrote count, unless only defaults have changed.
+    Otherwise all keys count. The result is empty if cells differ in different ways.
     """
     over = _chosen(before, after)
     if len(gone) != len(come):
@@ -143,21 +143,21 @@ def _changed(before: Plan, after: Plan, gone: list[Cell], come: list[Cell]) -> t
     else:
         ours, theirs = ([_written(plan, cell) for cell in cells] for plan, cells in ((before, gone), (after, come)))
         found = {tuple(_rewritten(old, new)) for old, new in zip(ours, theirs, strict=True)}
-    if found == {()}:  # nobody wrote another value: a default has changed since
+    if found == {()}:  # nobody wrote another value, so a default has changed
         found = {tuple(_moves(_first(old, over), _first(new, over))) for old, new in zip(gone, come, strict=True)}
     return found.pop() if len(found) == 1 else ()
 
 
 def _written(plan: Plan, cell: Cell) -> Flat:
-    """Return what was written for the cell: in the base, on the command line, in its row."""
+    """Return the keys that were written for the cell: in the base, on the command line, or in its row."""
     own = (setting(path, value, "") for path, value in cell.values.items() if path != CHANGE)
     return overlaid(dict(plan.written or {}), parents_first(own))
 
 
 def _rewritten(old: Flat, new: Flat) -> Iterator[tuple[str, Leaf, Leaf]]:
-    """Yield the keys that were written for either run and whose values differ, with the old and the new value.
+    """Yield (key, old value, new value) for the keys that were written for either run and whose values differ.
 
-    Keys that only one of the runs can have are left out: the changed name of the mixer or the task implies them.
+    Keys that only one of the runs can have are left out, since the changed name of the mixer or the task implies them.
     """
     given = {*old, *new} - UNSCIENTIFIC
     for path in (path for path in by_path() if path in given):
@@ -175,9 +175,9 @@ def _run(cell: Cell) -> RunConfig:
 
 
 def _moves(old: dict[str, Leaf], new: dict[str, Leaf]) -> Iterator[tuple[str, Leaf, Leaf]]:
-    """Yield the keys whose values differ, with the old and the new value.
+    """Yield (key, old value, new value) for the keys whose values differ.
 
-    Keys that only one of the runs has are left out: the changed name of the mixer or the task implies them.
+    Keys that only one of the runs has are left out, since the changed name of the mixer or the task implies them.
     """
     for path, value in new.items():
         if path in old and old[path] != value:
@@ -185,7 +185,7 @@ def _moves(old: dict[str, Leaf], new: dict[str, Leaf]) -> Iterator[tuple[str, Le
 
 
 def _ground(cell: Cell, over: set[str]) -> frozenset[_Config]:
-    """Return the configs of a cell without their seeds and without the keys in `over`, which the cell chooses."""
+    """Return the configs of a cell without the seeds and without the keys in `over`, which the cell chooses."""
     return frozenset(frozenset(item for item in config if item[0] not in over) for config in _all(cell))
 
 
@@ -204,7 +204,7 @@ def _science(run: RunConfig) -> Iterator[tuple[str, Leaf]]:
 
 
 def _same_ids(old: Cell, new: Cell, seeds: list[int]) -> bool:
-    """False if a config has another run id in `new` than in `old`, since it then has another version of a formula."""
+    """Return whether each config has the same run id in both cells. If not, a formula has another version."""
     ids = {key: name for each in old.candidates for key, name in _named(each, seeds)}
     return all(ids.get(key, name) == name for each in new.candidates for key, name in _named(each, seeds))
 

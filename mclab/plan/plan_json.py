@@ -23,9 +23,9 @@ from mclab.plan.seeds import Until
 
 
 def as_dict(plan: Plan) -> dict[str, Any]:
-    """Return the plan as plain data: every run's whole config by dotted path, and the run ids by seed.
+    """Return the plan as plain data: the complete config of every run by dotted path, and the run ids by seed.
 
-    JSON keeps the data exactly, and in its order.
+    JSON keeps this data and its order exactly.
     """
     return {
         "name": plan.name,
@@ -73,7 +73,7 @@ def _plain(value: Any) -> Any:
 
 
 def from_dict(data: Mapping[str, Any], where: str = "plan.json") -> Plan:
-    """Return the plan that `as_dict` described, with the run ids that were stored. Raises `ConfigError`."""
+    """Return the plan that `as_dict` turned into `data`, with the stored run ids. Raises `ConfigError`."""
     try:
         _check(data)
         return _plan(data, where)
@@ -136,7 +136,7 @@ Whole = Annotated[int, Field(ge=0, lt=TOO_LARGE)]
 
 
 class _Part(BaseModel):
-    """A part of a stored plan. Keys that a later version may have added are ignored."""
+    """A part of a stored plan. Unknown keys, which a later version may have added, are ignored."""
 
     model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
 

@@ -1,4 +1,4 @@
-"""The reduced form of a grid: its `quick` block, applied to the rest of the grid."""
+"""The reduced form of a grid, made from its `quick` block and the rest of the grid."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from mclab.plan.dotted import pairs, with_names_expanded, within
 from mclab.plan.source import Source
 
 QUICK = "quick"
-#: What a quick block may hold: keys of the base, and the blocks that it replaces as a whole.
+#: The blocks of rows that a quick block replaces as a whole; it may also hold keys of the base.
 ROWS = ("grid", "zip", "changes", "runs")
 KEYS = ("base", *ROWS, "when", "exclude", "select", "seeds")
 NOTE = (
@@ -20,11 +20,11 @@ NOTE = (
 
 
 def reduced(data: Mapping[str, Any], source: Source) -> tuple[dict[str, Any], Source]:
-    """Return the grid that `data` and its quick block describe, and where each of its keys was written.
+    """Return the reduced grid that `data` and its quick block describe, and where each of its keys was written.
 
-    In the block, `base` replaces keys of the grid's base one by one; a mixer or a task with a name replaces the grid's
-    as a whole. Any other block replaces the grid's own; null removes it. Raises `ConfigError` if there is no quick
-    block, and for a key that may not be in it.
+    The block's `base` replaces keys of the grid's base one by one; a mixer or a task with a name replaces the grid's as
+    a whole. Any other block in it replaces the grid's block, and null removes it. Raises `ConfigError` if there is no
+    quick block, and for a key that it may not contain.
     """
     block = _block(data, source)
     full = {key: value for key, value in data.items() if key != QUICK}
@@ -57,9 +57,9 @@ def _block(data: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
 
 
 def _base(full: Any, over: Any, source: Source) -> Any:
-    """Return the keys of both bases by dotted path; those in `over` win.
+    """Return the keys of both bases by dotted path; those in `over` override.
 
-    If `full` is no mapping, it is returned unchanged, and refused later.
+    If `full` is no mapping, it is returned unchanged and refused later.
     """
     if not isinstance(over, Mapping):
         raise source.error("quick.base", f"quick.base: must be a mapping of keys to values, got {quoted(over)}")

@@ -1,4 +1,4 @@
-"""The rows of a grid before they become runs: `grid`, `zip` and `changes` multiplied, or `runs` as listed."""
+"""Read the rows of a grid: `grid`, `zip` and `changes` are multiplied, `runs` are taken as listed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from mclab.plan.dotted import Setting, normalised, pairs, parents_first, setting
 from mclab.plan.plan import CHANGE
 from mclab.plan.source import Source
 
-#: The most cells of a grid. A larger product is a mistake: nobody can read it, and it could fill the memory.
+#: The most cells of a grid. A larger product is probably a mistake, unreadable, and could fill the memory.
 MOST_CELLS = 20_000
-#: The most runs that a plan holds, every candidate of every cell on every seed.
+#: The most runs of a plan, counting every candidate of every cell on every seed.
 MOST_RUNS = 200_000
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A cell before it is checked: its settings, whole mappings first.
+    """A cell before it is checked: its settings, where whole mappings come first.
 
-    `name` is given by the author; `None` if the cell is named after its values. `change` is the name of the change that
-    was crossed with other axes, if any.
+    `name` is the author's name for it, `None` if the cell is named after its values. `change` is the name of the
+    change, if changes are crossed with other axes.
     """
 
     settings: tuple[Setting, ...]
@@ -33,7 +33,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Rows:
-    """All drafts of cells. `axes`: the varied paths in the author's order; `named`: rows have names of their own."""
+    """The drafts of all cells. `axes` are the varied paths in the author's order; `named` says that rows have names."""
 
     axes: tuple[str, ...]
     drafts: tuple[Draft, ...]
@@ -45,7 +45,7 @@ Axis = tuple[tuple[Setting, ...], ...]
 
 
 def rows(data: Mapping[str, Any], source: Source) -> Rows:
-    """Return the rows that the grid's `grid`, `zip`, `changes` or `runs` give; one row if it has none of these."""
+    """Return the rows that the grid's `grid`, `zip`, `changes` or `runs` describe; one row if it has none of these."""
     given = [word for word in ("runs", "changes", "grid", "zip") if word in data]
     if len(given) > 1 and "runs" in given:
         raise source.error(given[1], f"runs and {given[1]} cannot be combined; keep one")
@@ -70,7 +70,7 @@ def _changes(data: Any, source: Source) -> Rows:
 
 
 def _crossed(changes: Rows, product: Rows, source: Source) -> Rows:
-    """Return every change in every cell of the product, with all changes of a cell in sequence.
+    """Return the rows of the product, each with every change, where the changes of one row follow each other.
 
     Raises `ConfigError` for a key that both vary.
     """
@@ -120,10 +120,10 @@ def refuse_many(at: str, count: int, what: str, source: Source, most: int = MOST
 
 
 def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple[str, tuple[Setting, ...]]]:
-    """Yield path and settings of every axis under `at`, nested or dotted. Equal values are merged (not for zip).
+    """Yield path and settings of every axis under `at`, nested or dotted. Equal values are merged, except for `zip`.
 
-    What was merged is added to `notes`. Raises `ConfigError` for an unknown key, and for an axis that is no list or an
-    empty one.
+    What was merged is added to `notes`. Raises `ConfigError` for an unknown key, and for an axis that is not a list
+    with at least one value.
     """
     if not isinstance(data, Mapping):
         raise source.error(at, f"{at}: must be a mapping of keys to lists, got {quoted(data)}")
@@ -140,7 +140,7 @@ def axes(data: Any, source: Source, at: str, notes: list[str]) -> Iterator[tuple
 
 
 def identity(item: Setting) -> tuple[tuple[str, str], ...]:
-    """Return a value that is equal for settings that give the same run, however these are written."""
+    """Return a value that is equal for settings that give the same run, however they are written."""
     return tuple(sorted((path, repr(normalised(path, value))) for path, value in item.flat.items()))
 
 

@@ -1,7 +1,7 @@
-"""JSON schemas of grid files and search spaces, for editors: the keys, the values that they take, what they mean.
+"""JSON schemas of grid files and search spaces, for editors: the keys, the values that they accept, their meaning.
 
-A schema checks every key and value by itself. Rules between keys (pairs fit into the length) are checked by `mclab
-ablate`, and the rules of a range (low below high, a step or log) by `mclab sweep`.
+A schema checks every key and value alone. Rules between keys (pairs fit into the length) are checked by `mclab ablate`,
+and the rules of a range (low below high, a step or log) by `mclab sweep`.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,10 +24,10 @@ from mclab.plan.space_load import MOST_REPEATS, PRUNERS, SAMPLERS
 
 Schema = dict[str, Any]
 
-#: The mapping in place of which a name alone may be given.
+#: The mapping that may be replaced by a name.
 NAMED = "model.mixer"
 
-#: What each key at the top of a grid means.
+#: The meaning of each key at the top of a grid.
 MEANING = {
     "question": "what the grid asks; printed above the table",
     "base": "one full run; every key is optional",
@@ -42,7 +42,7 @@ MEANING = {
     "paper": "the published figures of the rows; mclab reproduce compares the results with them",
     "quick": "the reduced form that --quick runs; each block replaces the grid's block, base replaces single keys",
 }
-#: What each key at the top of a search space means.
+#: The meaning of each key at the top of a search space.
 SPACE_MEANING = {
     "question": "what the search asks; printed above the table",
     "base": "one full run, the search's first trial; every key is optional",
@@ -92,7 +92,7 @@ def _space_top(key: str) -> Schema:
 
 
 def _searched() -> Iterator[tuple[str, Schema]]:
-    """Yield the schemas of a space's mappings: a list or a range for every key except those under task and eval."""
+    """Yield the schemas of the mappings in a space: a list or a range for every key except those of task and eval."""
     for room in sections():
         found = _mapping(room, "space", lambda path: _any(_list(_ref(path)), _range(path)))
         kept = {key: value for key, value in found["properties"].items() if _searchable(room or key)}
@@ -104,7 +104,7 @@ def _searchable(path: str) -> bool:
 
 
 def _range(path: str) -> Schema:
-    """Return the schema of a range for a key that takes numbers; for any other key no range matches it."""
+    """Return the schema of a range for a key that takes numbers; for other keys it matches nothing."""
     end = {"allOf": [_ref(path), {"type": "number"}]}
     inner = {"low": end, "high": end, "log": {"type": "boolean"}, "step": {"type": "number", "exclusiveMinimum": 0}}
     return _closed(inner) | {"required": ["low", "high"]}
@@ -143,7 +143,7 @@ def _seeds() -> Schema:
 
 
 def _until() -> Schema:
-    """Return the schema of the rule by which seeds are added until every row is decided."""
+    """Return the schema of `{until: told}`, the rule of a sequential grid."""
     look = {"type": "integer", "minimum": FEWEST, "maximum": MOST_SEEDS}
     share = {"type": "number", "exclusiveMinimum": 0, "maximum": ERROR}
     inner: dict[str, Schema] = {
@@ -163,7 +163,7 @@ def _until() -> Schema:
 
 
 def _definitions() -> Iterator[tuple[str, Schema]]:
-    """Yield the schema of each key once, and of each mapping once for each way in which a grid uses it."""
+    """Yield the schema of each key, and of each mapping in each of the ways in which a grid uses it."""
     for path, keys in by_path().items():
         yield path, _leaf(path, keys)
     for room in named_sections():
@@ -180,7 +180,7 @@ def _definitions() -> Iterator[tuple[str, Schema]]:
 
 
 def _mapping(room: str, way: str, leaf: Callable[[str], Schema], seed: bool = False) -> Schema:
-    """Return the schema of the keys below a mapping, dotted or in inner mappings.
+    """Return the schema of the keys in the section `room`, dotted or in inner mappings.
 
     The keys of all mixers and tasks are allowed together.
     """
@@ -195,9 +195,9 @@ def _mapping(room: str, way: str, leaf: Callable[[str], Schema], seed: bool = Fa
 
 
 def _room(room: str, way: str) -> Schema:
-    """Return the schema of a mapping inside a mapping.
+    """Return the schema of a section within another section.
 
-    It lists the keys of the inner mapping; in a row and in a list of values the inner mapping is taken as a whole.
+    It allows the keys of the inner section; in a row and in a list of values the inner section is given as a whole.
     """
     if way in ("axes", "space"):
         return _any(_ref(f"{way}:{room}"), _list(_whole(room)))
@@ -210,7 +210,7 @@ def _whole(room: str) -> Schema:
 
 
 def _value(room: str) -> Schema:
-    """Return the schema of a mixer or a task as one value: the keys that belong to its name, or to the default one."""
+    """Return the schema of a mixer or a task as one value: the keys of the one that is named, else of the default."""
     kinds = []
     for name, model in sections()[room].items():
         keys = {word: _leaf_of(by_path()[f"{room}.{word}"][name]) for word in model.model_fields if word != "name"}
@@ -220,7 +220,7 @@ def _value(room: str) -> Schema:
 
 
 def _presets() -> Iterator[Schema]:
-    """Yield the schema of a mixer for each name that stands for some of its keys; the other keys may be given."""
+    """Yield the schema of a mixer for each preset. Only keys that the preset does not set are allowed."""
     for preset, meant in PRESETS.items():
         own = sections()[NAMED][meant["name"]].model_fields.keys() - meant.keys()
         keys = {word: _leaf_of(by_path()[f"{NAMED}.{word}"][meant["name"]]) for word in sorted(own)}
@@ -234,7 +234,7 @@ def _word() -> Schema:
 
 
 def _leaf(path: str, keys: dict[str | None, Key]) -> Schema:
-    """Return the schema of one key; it allows what any mixer or task takes there."""
+    """Return the schema of one key, which allows the values that any mixer or task accepts."""
     kinds: list[Schema] = []
     for key in keys.values():
         if (kind := _leaf_of(key)) not in kinds:
@@ -262,7 +262,7 @@ def _type(key: Key) -> Schema:
 
 
 def _variant() -> Schema:
-    """Return the schema of a changed task: the keys of any task except name and vocab, each with one or more values."""
+    """Return the schema of a variant: the keys of any task except name and vocab, each with one or more values."""
     room = "task."
     paths = [path for path in by_path() if path.startswith(room) and path[len(room) :] not in ("name", "vocab")]
     keys = {path.removeprefix(room): _any(_ref(path), _list(_ref(path))) for path in paths}

@@ -1,8 +1,8 @@
-"""The grid's `seeds`: a range `0..4` (both ends count), a list, or `{until: told}`.
+"""Read the grid's `seeds`: a range `0..4` (both ends included), a list, or `{until: told}`.
 
-With `{until: told}` seeds are added at planned looks until every row is decided. The error of 5 % is divided over the
-looks; looks, shares, margin and the metric's resolution are fixed in the plan before the first run. docs/statistics.md
-says what is done at a look.
+With `{until: told}`, seeds are added at planned looks until every row is decided. The error of 5 % is divided over the
+looks. Looks, shares, margin and the resolution of the metric are fixed in the plan before the first run.
+docs/statistics.md says what is done at a look.
 """
 
 import re
@@ -22,7 +22,7 @@ _RANGE = re.compile(r"\s*(-?\d{1,19})\s*\.\.\s*(-?\d{1,19})\s*")
 
 
 def seeds_from(value: Any, error: Callable[[str], ConfigError]) -> tuple[int, ...]:
-    """The seeds that a grid's `seeds` lists, in its order. `error` turns a message into an error."""
+    """Return the seeds that a grid's `seeds` lists, in the same order. `error` turns a message into an error."""
     if isinstance(value, str) and (found := _RANGE.fullmatch(value)):
         first, last = map(int, found.groups())
         if last < first:
@@ -53,25 +53,26 @@ def _checked(seeds: list[int], error: Callable[[str], ConfigError]) -> tuple[int
 UNTIL = "until"
 TOLD = "told"
 KEYS = (UNTIL, "looks", "shares", "even", "from")
-#: The error that is divided: it holds for all rows and looks together.
+#: The error that the looks divide; it is for all rows and looks together.
 ERROR = 0.05
-#: Numbers of seeds at which rows are tested, and the part of the error that each look may spend.
+#: The default looks (numbers of seeds), and the part of the error that each may spend.
 LOOKS = (5, 8, 12, 16, 20)
 SHARES = (0.003, 0.006, 0.007, 0.010, 0.024)
-#: A t test needs three pairs.
+#: The smallest number of seeds of a look, since a t test needs three pairs; the largest number of looks.
 FEWEST, MOST_LOOKS = 3, 20
 _LARGEST_SEED = 2**31 - 1
-#: The rounding error that is allowed in the sum of the shares, which are written in decimals.
+#: The rounding error that the sum of the shares may have, since they are written in decimals.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Until:
-    """The rule of a sequential grid: at which numbers of seeds rows are tested (looks), and by which limits.
+    """The rule of a sequential grid: the numbers of seeds at which rows are tested (looks), and the limits of the
+    tests.
 
-    `looks` are numbers of seeds, increasing; `shares` the part of the error of 5 % that each look may spend; `even` the
-    margin within which a row is called even with the baseline, in units of the metric, or `None`; `step` the metric's
-    resolution: how much one answer changes the accuracy.
+    `looks` are increasing numbers of seeds. `shares` are the parts of the error of 5 % that the looks may spend. `even`
+    is the margin within which a row counts as even with the baseline, in units of the metric, or `None`. `step` is the
+    resolution of the metric: by how much one answer changes the accuracy.
     """
 
     looks: tuple[int, ...] = LOOKS
@@ -90,10 +91,10 @@ class Until:
 
 
 def until_from(data: Mapping[str, Any], source: Source) -> tuple[Until, int]:
-    """Return the stopping rule of a grid's `seeds` mapping, and the first seed to use.
+    """Return the rule of a sequential grid from its `seeds` mapping, and the first seed.
 
-    The rule's `step` (the metric's resolution) is not set yet. Raises `ConfigError` for an unknown key, looks that do
-    not increase, and shares that add up to more than 5 %.
+    The rule's `step`, the resolution of the metric, is not set yet. Raises `ConfigError` for an unknown key, looks that
+    do not increase, and shares that add up to more than 5 %.
     """
     for key in data:
         if key not in KEYS:
@@ -164,8 +165,8 @@ def _positive(value: Any) -> bool:
 def shares_of(looks: tuple[int, ...]) -> tuple[float, ...]:
     """Return the shares of the 5 % for any looks.
 
-    The error spent up to a look is what the default looks have spent at the same fraction of the last look,
-    interpolated linearly.
+    Up to each look as much error is spent as the default looks spend up to the same fraction of their last look,
+    linearly interpolated.
     """
     if looks == LOOKS:
         return SHARES
@@ -183,7 +184,7 @@ def _spent(part: float) -> float:
 
 
 def resolution(runs: Iterable[RunConfig]) -> float:
-    """Return by how much one answer can change a run's mean accuracy at most: one answer of its smallest slice."""
+    """Return the largest change that one answer can make to a run's mean accuracy, over all runs."""
     return max(map(_resolution, runs))
 
 

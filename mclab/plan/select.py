@@ -1,4 +1,4 @@
-"""A grid's `select`: what every cell chooses from and by which metric, which candidate won, which runs are needed."""
+"""A grid's `select`: the candidates of each cell, the metric, which candidate a cell chooses, which runs are needed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
@@ -19,24 +19,24 @@ from mclab.plan.source import Source
 #: A function that returns a stored run by its id; `None` if it is not stored.
 Lookup = Callable[[str], StoredRun | None]
 
-#: A function that returns the evaluations of a run's curve, by the run's id.
+#: A function that returns the evaluations of the run with a given id.
 Curve = Callable[[str], list[dict[str, Any]]]
-#: For a plan with seeds until told: a function that returns how many seeds each cell needs, given what is stored.
+#: For a sequential plan: a function that returns how many seeds each cell needs, given the stored runs.
 Wanted = Callable[[Lookup], Sequence[int]]
 
-#: The fewest values that a range needs before an end of it means something: of two values each is an end.
+#: The smallest number of values for which the ends of a range mean something: of two values, each is an end.
 LEAST_RANGE = 3
 
 
 def choose(plan: Plan, cell: Cell, lookup: Lookup) -> Candidate | None:
     """Return the candidate with the best mean on valid over the first `select.seeds` seeds; `None` if not known yet.
 
-    Ties go to the other metric (lower loss, higher accuracy), then to the smaller value (words: the one listed first).
-    A diverged or pruned run counts as accuracy 0 and infinite loss. A cell with one candidate has nothing to choose.
+    Ties go to the other metric (lower loss, higher accuracy), then to the smaller value (for words, the one listed
+    first). A diverged or pruned run counts as accuracy 0 and infinite loss. A cell with one candidate chooses it.
 
-    The choice is not known while any record that it needs is missing or not final. `oom` and `failed` are not final: a
-    cell in which a candidate failed chooses nothing until that candidate was run again. Otherwise it would choose among
-    fewer candidates than the other cells.
+    The choice is unknown while a record that it needs is missing or not final. `oom` and `failed` are not final: a cell
+    with such a candidate chooses nothing until the candidate was run again. Otherwise it would choose among fewer
+    candidates than the other cells.
     """
     if plan.select is None or len(cell.candidates) == 1:
         return cell.candidates[0]
@@ -53,7 +53,7 @@ def choose(plan: Plan, cell: Cell, lookup: Lookup) -> Candidate | None:
 
 
 def _merit(records: list[StoredRun], by: str) -> tuple[float, float]:
-    """Return the metric to choose by, then the other one, both with a sign such that smaller is better."""
+    """Return the metric to choose by and the other one, with signs such that smaller is better."""
     scores = [_score(record) for record in records]
     accuracy = -fsum(score[0] for score in scores) / len(scores)
     loss = fsum(score[1] for score in scores) / len(scores)
@@ -68,7 +68,7 @@ def _score(record: StoredRun) -> tuple[float, float]:
 
 
 def _size(candidate: Candidate, place: int) -> Iterator[float]:
-    """Yield for each value a number to break ties by: the value if it is a number, else the candidate's place."""
+    """Yield a number for each value of the candidate, to break ties: the value, or `place` if it is no number."""
     for value in candidate.values.values():
         number = _number(value)
         yield float(place) if number is None else number
@@ -79,7 +79,8 @@ def _number(value: object) -> float | None:
 
 
 def edges(cell: Cell, candidate: Candidate) -> dict[str, bool]:
-    """Return for each selected key whether its value is an end of the cell's range: the best may then lie outside.
+    """Return for each key of `select` whether its value is an end of the cell's range, beyond which a better one may
+    lie.
 
     Only a range of three or more numbers has ends in this sense.
     """
@@ -93,10 +94,11 @@ def edges(cell: Cell, candidate: Candidate) -> dict[str, bool]:
 
 
 def runs_needed(plan: Plan, lookup: Lookup, wanted: Sequence[int] | None = None) -> list[RunConfig]:
-    """Return every run that the plan needs, stored or not: those for the choices, then the winners' other seeds.
+    """Return every run that the plan needs, stored or not: those for the choices, then the chosen candidates' other
+    seeds.
 
-    Each run is listed once. While a cell cannot choose, the runs on its winner's other seeds are not included: call
-    this again when the first runs are stored. `wanted` says for each cell on how many seeds it runs, by default on all.
+    Each run is listed once. If a cell cannot choose yet, the runs on its other seeds are missing: call this again when
+    the first runs are stored. `wanted` gives the number of seeds for each cell, by default all.
     """
     needed = dict.fromkeys(plan.first_runs())
     first = len(plan.first_seeds)
@@ -107,19 +109,19 @@ def runs_needed(plan: Plan, lookup: Lookup, wanted: Sequence[int] | None = None)
     return list(needed)
 
 
-#: What a cell may choose by. The test set is for the table alone.
+#: The metrics by which a cell may choose. Test is only for the table.
 METRICS = ("valid.accuracy", "valid.loss")
 _KEYS = ("over", "by", "seeds")
-#: Sections whose keys a cell may not choose: the easiest test would win.
+#: Sections whose keys a cell may not choose, since the easiest test would win.
 _TEST = ("task", "eval")
 
 
 def select_from(
     data: Any, seeds: Sequence[int], fewer: bool, source: Source, notes: list[str]
 ) -> tuple[Select | None, tuple[tuple[Setting, ...], ...]]:
-    """Return the rule, and the settings of each candidate; without `select` there is one candidate with no settings.
+    """Return the rule, and the settings of each candidate; without `select` there is one candidate without settings.
 
-    `fewer` says that the command line gave fewer seeds than the grid has, so that `select.seeds` may shrink with them.
+    `fewer` says that the command line gave fewer seeds than the grid has, so that `select.seeds` may be reduced too.
     Raises `ConfigError` for unknown keys and metrics, an empty `over`, a mapping as a value, a key that changes the
     test, and more seeds than there are.
     """
@@ -180,7 +182,7 @@ def _seeds(data: Mapping[str, Any], seeds: Sequence[int], fewer: bool, source: S
 
 
 def refuse_double(over: Sequence[str], varied: Sequence[Setting], source: Source) -> None:
-    """Raise `ConfigError` if a row sets a key that every cell is to choose."""
+    """Raise `ConfigError` if a row sets a key of `select.over`, which every cell chooses."""
     for path in over:
         for item in varied:
             if path in item.touches:

@@ -1,4 +1,4 @@
-"""A grid's file: the name that it gives to plan and run folder, and the line of each key."""
+"""The file of a grid: the line of each key, and the name that it gives to the plan and the run folder."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,13 +8,13 @@ from mclab.config.strict import ConfigError
 
 @dataclass(frozen=True)
 class Source:
-    """Where a grid was read: its name, and the line of every key by dotted path (list items by their number)."""
+    """Where a grid was read: its name, and the line of every key by dotted path (list items by number)."""
 
     name: str
     lines: dict[str, int] = field(default_factory=dict)
 
     def at(self, path: str = "") -> str:
-        """Return `gating.yaml:7`, with the line of `path` or of the nearest mapping around it, or only the name."""
+        """Return `gating.yaml:7`, with the line of `path` or of the nearest mapping around it, else only the name."""
         while path and path not in self.lines:
             path = path.rpartition(".")[0]
         return f"{self.name}:{self.lines[path]}" if path else self.name
@@ -27,7 +27,7 @@ class Source:
 def name_of(path: str | Path) -> str:
     """Return the file's name without its ending and without leading dots, so that a folder of this name is not hidden.
 
-    Raises `ConfigError` if nothing is left of the name, and if it is not valid UTF-8, since tables and records show it.
+    Raises `ConfigError` if the name is then empty, or if it is not valid UTF-8, since tables and records show it.
     """
     name = Path(path).stem.lstrip(".").strip()
     if not name:

@@ -1,4 +1,4 @@
-"""A resolved search space: axes, conditions, objectives; and the runs at each of its points."""
+"""A resolved search space: axes, conditions, objectives, and the runs at each of its points."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -20,7 +20,7 @@ from mclab.plan.rows import MOST_CELLS, Draft, Rows
 from mclab.plan.space_axes import Axis
 from mclab.plan.space_trials import Direction, Objective
 
-#: Metrics that may be an objective, and which way is better. The test set is for the table alone.
+#: The metrics that can be an objective, and which direction is better. Test is only for the table.
 METRICS: Mapping[str, Direction] = {
     "valid.accuracy": "maximize",
     "valid.loss": "minimize",
@@ -29,7 +29,7 @@ METRICS: Mapping[str, Direction] = {
     "params": "minimize",
 }
 
-#: Up to so many combinations of values, all are checked before a search.
+#: Spaces with at most this many combinations of values are checked completely before a search.
 MOST_TRIED = 500
 
 Params = Mapping[str, Scalar]
@@ -37,7 +37,7 @@ Params = Mapping[str, Scalar]
 
 @dataclass(frozen=True)
 class Point:
-    """The runs at a point, one for each seed; `inert` are the axes that change nothing in these runs."""
+    """The runs at a point, one for each seed; `inert` are the axes that have no effect in these runs."""
 
     runs: tuple[RunConfig, ...]
     inert: tuple[str, ...]
@@ -50,7 +50,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Space:
-    """A resolved search space. `start` is the base as a point of the space, which is trial 0."""
+    """A resolved search space. `start` is the base as a point of the space; it is trial 0."""
 
     name: str
     question: str | None
@@ -69,7 +69,7 @@ class Space:
         return self.ground.seeds
 
     def asked(self, axis: Axis, params: Params) -> bool:
-        """Whether the axis exists, given the values that are chosen already. Call it in the order of `axes`."""
+        """Return whether the axis exists, given the values chosen so far. Call this in the order of `axes`."""
         rule = self.ground.when.rules.get(axis.path)
         return rule is None or rule.holds(overlaid(self.ground.base, self._settings(params)))
 
@@ -95,7 +95,11 @@ class Space:
         return self._point({}, replace(self.ground, exclude=()))
 
     def ends(self) -> Iterator[tuple[str, RunConfig]]:
-        """Yield name and run of the base, and of the base with one axis at an end or a choice, if rules allow it."""
+        """Yield (name, run) for the base, and for the base with one axis changed to an end of its range or another
+        choice.
+
+        Runs that the rules refuse are left out.
+        """
         yield "base", self.base_point().runs[0]
         for axis in self.axes:
             spec = axis.spec
@@ -106,7 +110,7 @@ class Space:
                     continue
 
     def listed(self) -> list[dict[str, Scalar]]:
-        """Return every distinct point that no rule refuses, the base's first.
+        """Return every distinct point that no rule refuses, the base first.
 
         Raises `ConfigError` if a range has no steps, if there are too many points, and if no point is left.
         """
@@ -145,7 +149,7 @@ class Space:
                 yield kept
 
     def doubts(self) -> list[str]:
-        """Return warnings about a small space: an axis that exists at no point, rules that leave no point at all."""
+        """Return warnings about a small space: an axis that exists at no point, or rules that allow no point."""
         values = {axis.path: axis.listed() for axis in self.axes}
         if not all(values.values()) or prod(map(len, values.values())) > MOST_TRIED:
             return []
@@ -164,12 +168,12 @@ class Space:
         return True
 
     def size(self) -> int | None:
-        """Return how many combinations of values there are, whatever the conditions; `None` if a range has no steps."""
+        """Return the number of combinations of values, without regard to conditions; `None` if a range has no steps."""
         counts = [len(axis.listed()) for axis in self.axes]
         return prod(counts) if all(counts) else None
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of a search: plain data by name, to be compared and shown line by line.
+        """Return a description of the search: plain data by name, to be compared and shown line by line.
 
         Two searches are the same if their descriptions are equal.
         """
@@ -184,7 +188,7 @@ class Space:
             "exclude": [rule.text for rule in self.ground.exclude],
             "space": {axis.path: words(axis) for axis in self.axes},
             "base": {path: _plain(value) for path, value in base.items() if path not in searched},
-            # Keys without effect in the base itself may have one at other points.
+            # Keys without effect in the base may have one at other points.
             "elsewhere": {
                 path: _plain(value)
                 for path, value in written.items()
@@ -193,7 +197,7 @@ class Space:
         }
 
     def _versions(self) -> dict[str, int]:
-        """The versions of all formulas that the base, or the base with one axis changed, depends on."""
+        """Return the versions of all formulas that are used by the base or by the base with one axis changed."""
         found = versions(self.base_point().runs[0])
         for axis in self.axes:
             for value in axis.listed():
@@ -203,7 +207,7 @@ class Space:
 
 
 def words(axis: Axis) -> str:
-    """Return the values of an axis in words, with its condition: `[1, 2]`, `1 to 9 (log)`."""
+    """Return the values of an axis in words, with its condition, e.g. `[1, 2]` or `1 to 9 (log)`."""
     spec = axis.spec
     if spec.kind == "choice":
         text = shown(spec.values)
@@ -214,10 +218,10 @@ def words(axis: Axis) -> str:
 
 
 def completed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored description with the base's keys that did not exist then, at the values that their absence means.
+    """Return a stored description with the keys that did not exist then, at the values that their absence means.
 
-    Older descriptions do not store `elsewhere`, the values of keys without effect in the base. For keys that existed
-    then, nothing is known of these values, so the present ones are taken.
+    Older descriptions lack `elsewhere`, the values of keys without effect in the base. If such a key existed then, its
+    value is unknown, so the present one is taken.
     """
     old, new = before.get("base", {}), now["base"]
     every = {**baselines.completed(new), **baselines.completed(old)}
@@ -232,7 +236,7 @@ def _plain(value: Any) -> Any:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the differences between two descriptions, a line each."""
+    """Return the differences between two descriptions, one line each."""
     lines = []
     if moved := differing(before.get("versions", {}), now.get("versions", {})):
         lines.append(f"it was made with {moved} now")

@@ -1,4 +1,4 @@
-"""The axes of a search space: choices and ranges, each a key of a run, some only under a condition."""
+"""Read the axes of a search space: choices and ranges of keys, some of them only under a condition."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from mclab.plan.space_trials import SpaceAxis
 
 #: The keys of a range.
 _RANGE = ("low", "high", "log", "step")
-#: Sections whose keys a search may not vary: the easiest test would win.
+#: Sections whose keys a search may not vary, since the easiest test would win.
 _TEST = ("task", "eval")
-#: A range with more steps than this is not listed as single values.
+#: A range with more steps than this is not listed value by value.
 MOST_STEPS = 10_000
-#: The most steps of a range. With more of them a search may as well have no steps at all.
+#: The most steps of a range. With more, a search may as well have none.
 MOST_SPLIT = 10**9
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A searched key: its possible values, and the setting of each value of a choice."""
+    """A searched key: its possible values, and for a choice the setting of each value."""
 
     spec: SpaceAxis
     settings: Mapping[Scalar, Setting]
@@ -40,16 +40,16 @@ class Axis:
         return self.spec.path
 
     def setting(self, value: Scalar) -> Setting:
-        """The setting for one of the axis's values."""
+        """Return the setting for one of the axis's values."""
         if self.spec.kind == "choice":
             return self.settings[value]
         exact = self.exact(value)
         return Setting(self.path, exact, (), {self.path: exact}, self.where)
 
     def exact(self, value: Any) -> Any:
-        """Return a number on a step of the range as an author writes it.
+        """Return `value`, a number on a step of the range, exactly as an author would write it.
 
-        A sum of steps may differ from it in the last digit, and would be another run.
+        A sum of steps may differ from it in the last digit, and would then be another run.
         """
         spec = self.spec
         if spec.kind != "float" or spec.step is None:
@@ -58,17 +58,20 @@ class Axis:
         return float(low + round((Decimal(repr(value)) - low) / step) * step)
 
     def touches(self) -> tuple[str, ...]:
-        """The mappings and keys that some value sets."""
+        """Return the mappings and keys that some value of the axis sets."""
         if self.spec.kind != "choice":
             return (self.path,)
         return tuple(dict.fromkeys(path for item in self.settings.values() for path in item.touches))
 
     def example(self) -> Setting:
-        """Return one setting of the axis, which says where the axis was written."""
+        """Return one setting of the axis, for messages on where the axis was written."""
         return self.setting(self.spec.values[0] if self.spec.kind == "choice" else self.spec.low)
 
     def label(self, value: Any) -> Scalar:
-        """Return the axis's name for `value`, a run's value of the key. Raises `KeyError` if it has no such value."""
+        """Return the axis's name for `value`, a run's value of the key.
+
+        Raises `KeyError` if the axis does not have it.
+        """
         spec = self.spec
         if spec.kind == "choice":
             for label, item in self.settings.items():
@@ -83,7 +86,7 @@ class Axis:
         return float(value) if spec.kind == "float" else int(value)
 
     def listed(self) -> tuple[Scalar, ...]:
-        """Return every value, for the search of a grid; empty if there are no steps, or too many to list."""
+        """Return every value of the axis; empty if a range has no steps or too many to list."""
         spec = self.spec
         if spec.kind == "choice":
             return spec.values
@@ -105,9 +108,10 @@ def _on_step(value: float, spec: SpaceAxis) -> bool:
 
 
 def axes_of(data: Any, source: Source, when: When, notes: list[str]) -> tuple[Axis, ...]:
-    """Return the axes of the file's `space`. An axis with a condition comes after the axes that the condition names.
+    """Return the axes of the file's `space`. An axis with a condition comes after the axes that its condition names.
 
-    Raises `ConfigError` for an unknown key, a value that is no list and no range, and a key that changes the test.
+    Raises `ConfigError` for an unknown key, a value that is neither a list nor a range, and a key that changes the
+    test.
     """
     if not data:
         raise source.error(
@@ -145,7 +149,7 @@ def _axis(path: str, value: Any, source: Source, when: str | None, notes: list[s
 
 
 def _label(item: Setting) -> Scalar:
-    """Return a choice as Optuna and its tables can hold it: numbers and names as they are, the rest as text."""
+    """Return a choice in a form that Optuna and its tables can hold: numbers and names unchanged, others as text."""
     value = typed(item.path, item.value, item.where) if item.path in by_path() else item.value
     return value if value is None or isinstance(value, bool | int | float | str) else shown(item.value)
 
@@ -173,7 +177,7 @@ def _range(path: str, data: Mapping[str, Any], source: Source, when: str | None)
 
 
 def _bound(path: str, value: Any, source: Source, at: str) -> float:
-    """Return an end of a range, with the type of the key."""
+    """Return an end of a range, converted to the type of the key."""
     found = typed(path, value, f"{source.at(at)}: space")
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise source.error(
@@ -215,7 +219,7 @@ def _step(path: str, data: Mapping[str, Any], low: float, high: float, source: S
 
 
 def _refuse_double(found: Sequence[Axis], source: Source) -> None:
-    """Raise `ConfigError` for a key that two axes set: its value would be that of whichever axis came last."""
+    """Raise `ConfigError` for a key that two axes set, since the later axis would decide its value."""
     for place, axis in enumerate(found):
         for other in islice(found, place):
             for path in axis.touches():
@@ -226,9 +230,9 @@ def _refuse_double(found: Sequence[Axis], source: Source) -> None:
 
 
 def _ordered(found: Sequence[Axis], when: When) -> tuple[Axis, ...]:
-    """Return the axes in the author's order, except that each comes after the axes that decide whether it exists.
+    """Return the axes in the author's order, but each after the axes that decide whether it exists.
 
-    `When` has already refused conditions that go in a circle.
+    `When` has already refused conditions that form a circle.
     """
     ready: list[Axis] = []
     left = list(found)
@@ -241,13 +245,13 @@ def _ordered(found: Sequence[Axis], when: When) -> tuple[Axis, ...]:
                 ready.append(axis)
                 left.remove(axis)
                 break
-        else:  # whole mappings may ask for each other's keys: then the author's order holds
+        else:  # whole mappings may need each other's keys: then the author's order is kept
             ready, left = [*ready, *left], []
     return tuple(ready)
 
 
 def start_of(found: Sequence[Axis], base: Mapping[str, Any], when: When) -> tuple[dict[str, Scalar], list[str]]:
-    """Return the base as a point of the space, and the keys whose value in the base is none of their axis's values."""
+    """Return the base as a point of the space, and the paths of the axes that do not have the base's value."""
     flat, point, strange = dict(base), dict[str, Scalar](), list[str]()
     for axis in found:
         rule = when.rules.get(axis.path)
@@ -261,7 +265,7 @@ def start_of(found: Sequence[Axis], base: Mapping[str, Any], when: When) -> tupl
 
 
 def _named(axis: Axis, flat: Mapping[str, Any]) -> Scalar:
-    """Return the choice, a whole mapping, that the base has, key by key. Raises `KeyError` if it has none of them."""
+    """Return the choice, a whole mapping, that the base has key by key. Raises `KeyError` if it has none of them."""
     here = {path: value for path, value in flat.items() if within(path, axis.path)}
     for label, item in axis.settings.items():
         if item.flat == here:

@@ -37,7 +37,7 @@ def load_space(
     pruner: str | None = None,
     content: bytes | None = None,
 ) -> Space:
-    """Return the search that a YAML space describes. `overrides` change its base; the options replace the file's own.
+    """Return the search space in a YAML file. `overrides` change its base; the options replace values in the file.
 
     A trial has `repeats` seeds, from `seed` on. Raises `ConfigError` with file, line, key and a suggestion.
     """
@@ -62,7 +62,7 @@ def load_space(
 
 
 def _data(path: str | Path, content: bytes | None) -> tuple[Mapping[str, Any], Source]:
-    """Return the data of the file, with the keys at its top checked, and its source."""
+    """Return the data of the file, whose top-level keys are checked, and its source."""
     data, source = load(read(path) if content is None else content, str(path))
     if not isinstance(data, Mapping):
         what = "the file is empty" if data is None else f"the file must be a mapping, got {quoted(data)}"
@@ -72,7 +72,7 @@ def _data(path: str | Path, content: bytes | None) -> tuple[Mapping[str, Any], S
 
 
 def _searched(space: Space, data: Mapping[str, Any]) -> Space:
-    """Return the space with its conditions and axes, and with the base as a point of it."""
+    """Return the space with its conditions, its axes, and the base as a point."""
     ground, source, notes = space.ground, space.ground.source, list[str]()
     conditions = when(data.get("when"), source)
     axes = axes_of(data.get("space"), source, conditions, notes)
@@ -93,9 +93,10 @@ def _searched(space: Space, data: Mapping[str, Any]) -> Space:
 
 
 def _checked(space: Space) -> Space:
-    """Return the space with the warnings about it.
+    """Return the space with its warnings.
 
-    Raises `ConfigError` for options that exclude each other, a value that no run takes, and a base that is no run.
+    Raises `ConfigError` for options that exclude each other, a value that no run accepts, and a base that is no valid
+    run.
     """
     if len(space.objectives) > 1 and space.pruner != "none":
         raise ConfigError(f"pruner: {space.pruner} can judge only one objective, but there are two; take none")
@@ -111,7 +112,7 @@ def _checked(space: Space) -> Space:
         for item in axis.settings.values():
             check_values(nested(overlaid(space.ground.base, (item,)), item.where), item.where)
     remarks = Remarks()
-    cells(Rows((), (Draft(()),)), replace(space.ground, exclude=()), remarks)  # the base by itself
+    cells(Rows((), (Draft(()),)), replace(space.ground, exclude=()), remarks)  # the base alone
     if space.sampler == "grid":
         space.listed()
     run = space.base_point().runs[0]
@@ -165,7 +166,7 @@ def _metric(word: Any, source: Source) -> None:
 
 
 def _word(option: str | None, own: Any, key: str, known: Sequence[str], source: Source) -> str:
-    """Return the value of the option, else the one of the file. Raises `ConfigError` if it is not in `known`."""
+    """Return the value of the option, else that of the file. Raises `ConfigError` if it is not in `known`."""
     word = own if option is None else option
     if isinstance(word, str) and word in known:
         return word

@@ -1,4 +1,4 @@
-"""The results of a sweep as plain data: the contract between search and reports, and the content of `trials.json`."""
+"""The results of a search as plain data, which the search writes as `trials.json` and the reports read."""
 
 import json
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from mclab.config.strict import TOO_LARGE, ConfigError, Scalar, refuse_large
 
 #: The status of a trial. `done`, `pruned`, `diverged`, `oom` and `failed` come from its runs, and such a trial counts.
-#: `refused`: the point breaks a rule between keys and was never trained. `lost`: the trial was given up, and another
-#: one took over its parameters. `running` and `waiting`: the trial is not over.
+#: `refused`: a rule between keys forbids the point, which was never trained. `lost`: the trial was given up, and
+#: another one took over its parameters. `running` and `waiting`: the trial has not ended.
 Status = Literal["done", "pruned", "diverged", "oom", "failed", "refused", "lost", "running", "waiting"]
-#: Statuses of trials that are over and count towards the number that was asked for.
+#: The statuses of ended trials that count towards the number that was asked for.
 COUNTED: tuple[Status, ...] = ("done", "pruned", "diverged", "oom", "failed")
 Kind = Literal["choice", "int", "float"]
 Direction = Literal["maximize", "minimize"]
@@ -26,9 +26,9 @@ Whole = Annotated[int, Field(ge=0, lt=TOO_LARGE)]
 class SpaceAxis:
     """One searched key.
 
-    A choice has `values` in the author's order: numbers and names as they are, `null` as None, lists and mappings as
-    their text. A range has `low` and `high`, both included, and `log` or a `step` (without a step any value in
-    between). `when` is the text of the condition, if the key does not exist at every point.
+    A choice has `values` in the author's order: numbers and names unchanged, `null` as None, lists and mappings as
+    text. A range has `low` and `high`, both included, and `log` or a `step` (without a step, all values in between).
+    `when` is the text of the condition, if the key does not exist at every point.
     """
 
     path: str
@@ -41,7 +41,7 @@ class SpaceAxis:
     when: str | None = None
 
     def at(self, share: float) -> float:
-        """Return the value at a share (0 to 1) of the way along the range, on its linear or logarithmic scale."""
+        """Return the value at the fraction `share` (0 to 1) of the range, on its linear or logarithmic scale."""
         assert self.low is not None
         assert self.high is not None
         if self.log:
@@ -49,7 +49,10 @@ class SpaceAxis:
         return self.low + (self.high - self.low) * share
 
     def share(self, value: float) -> float:
-        """Return how far along the range a value is, from 0 to 1; 0.5 in a range of one value. The inverse of `at`."""
+        """Return the fraction of the range, 0 to 1, at which `value` is; 0.5 if the range has one value.
+
+        Inverse of `at`.
+        """
         assert self.low is not None
         assert self.high is not None
         if self.low == self.high:
@@ -61,7 +64,7 @@ class SpaceAxis:
 
 @dataclass(frozen=True)
 class Objective:
-    """What is searched for: a key of `Trial.metrics`, and which way is better."""
+    """What a search optimises: a key of `Trial.metrics`, and which direction is better."""
 
     metric: str
     direction: Direction
@@ -71,16 +74,16 @@ class Objective:
 class Trial:
     """One point of the space and what was measured there.
 
-    `params` holds the value of each axis that exists at this point, as in `SpaceAxis.values`. The axes in `inert`
-    change nothing, given the values of the others (for instance, a connector without a gate). `values` are those of the
-    objectives, in order; `None` unless the status is done. `metrics` are means over the seeds: valid.accuracy,
-    valid.loss, test.accuracy, test.loss, state_floats (fixed and cached), params, tokens_per_s; empty unless done.
-    Choices are made on valid; test is for the table alone.
+    `params` holds the value of each axis that exists at this point, as in `SpaceAxis.values`. The axes in `inert` have
+    no effect, given the other values (for instance, a connector without a gate). `values` are those of the objectives,
+    in order; `None` unless the status is done. `metrics` are means over the seeds: valid.accuracy, valid.loss,
+    test.accuracy, test.loss, state_floats (fixed and cached), params, tokens_per_s; empty unless done. Choices are made
+    on valid; test is only for the table.
 
-    `run_ids` are the ids of the records, one for each seed. `repeat_of` is the trial that measured the same runs
-    before. `retry_of` is the trial whose parameters this one took over. `diverged_step` and `error` say what went
-    wrong. `duration_s` is the training time of the trial's own runs, `None` if nothing was trained. `sampler` is the
-    name of the sampler that drew the point.
+    `run_ids` are the ids of the records, one for each seed. `repeat_of` is the earlier trial that measured the same
+    runs. `retry_of` is the trial whose parameters this one took over. `diverged_step` and `error` say what went wrong.
+    `duration_s` is the training time of the trial's runs, `None` if nothing was trained for it. `sampler` is the name
+    of the sampler that drew the point.
     """
 
     number: Whole
@@ -99,13 +102,13 @@ class Trial:
 
     @property
     def counts(self) -> bool:
-        """Whether the trial is over and counts towards the number that was asked for."""
+        """True if the trial has ended and counts towards the number that was asked for."""
         return self.status in COUNTED
 
 
 @dataclass(frozen=True)
 class Resampled:
-    """An axis's importance over bootstrap resamples of the trials.
+    """The importance of an axis over bootstrap resamples of the trials.
 
     `lo` and `hi` enclose the middle 95 %; `first` is the share of the resamples in which the axis came first.
     """
@@ -117,15 +120,15 @@ class Resampled:
 
 @dataclass(frozen=True)
 class Trials:
-    """A study as far as it has got. `trials` are in order of number; they include those that do not count.
+    """The present state of a study. `trials` are in the order of their numbers, and include those that do not count.
 
-    `importances`: objective's metric -> axis -> share, by PED-ANOVA; the shares of a metric sum to 1. It is empty while
-    there are too few trials, or too few that have begun to recall. `good` is the share of the trials that the
-    importances call good, `resampled` says how far the importances can be trusted, `other` holds Optuna's own
-    importances where they differ.
+    `importances` maps metric of an objective -> axis -> share, by PED-ANOVA; the shares of a metric sum to 1. It is
+    empty if too few trials have ended, or too few have begun to recall. `good` is the share of the trials that counts
+    as good, `resampled` says how far the importances can be trusted, and `other` holds Optuna's own importances if they
+    differ.
 
-    `looks`: trial -> step -> the first objective on valid, for a study with one objective. `without_recall` is the
-    score of the best predictor that looks at no key. Fields that are younger than a file have their defaults.
+    `looks` maps trial -> step -> first objective on valid, for a study with one objective. `without_recall` is the
+    accuracy of the best predictor that looks at no key. Fields that are newer than a file have their defaults.
     """
 
     study: str
@@ -144,7 +147,7 @@ class Trials:
 
     @property
     def done(self) -> tuple[Trial, ...]:
-        """The trials with values, one for each distinct set of runs: repeats are left out."""
+        """The trials that are done, one for each distinct set of runs."""
         first: dict[tuple[str, ...], Trial] = {}
         for trial in self.trials:
             if trial.status == "done":
@@ -152,7 +155,7 @@ class Trials:
         return tuple(first.values())
 
     def best(self) -> tuple[Trial, ...]:
-        """Return the distinct trials that are done, best first objective first; equal ones in order of number."""
+        """Return the distinct trials that are done, sorted by the first objective, the best first; ties by number."""
         sign = -1 if self.objectives[0].direction == "maximize" else 1
         return tuple(sorted(self.done, key=lambda trial: (sign * (trial.values or (0.0,))[0], trial.number)))
 
@@ -177,7 +180,10 @@ def as_dict(found: Trials) -> dict[str, Any]:
 
 
 def from_dict(data: Any, where: str = "trials.json") -> Trials:
-    """Return the study that `as_dict` described. Raises `ConfigError` for other data; every type is checked."""
+    """Return the study that `as_dict` turned into `data`.
+
+    Every type is checked. Raises `ConfigError` for other data.
+    """
     try:
         refuse_large(data)
         found = _trials_reader().validate_json(json.dumps(data, allow_nan=False), strict=True)
@@ -188,7 +194,10 @@ def from_dict(data: Any, where: str = "trials.json") -> Trials:
 
 
 def trial_from(values: Mapping[str, Any], where: str) -> Trial:
-    """Return the trial with these values. Raises `ConfigError` if a type is wrong: others may write to a study."""
+    """Return the trial with these values.
+
+    Raises `ConfigError` if a type is wrong, since other programs can write to a study.
+    """
     try:
         return _trial_reader().validate_json(json.dumps(values), strict=True)
     except ValueError as error:
@@ -213,7 +222,7 @@ def _reason(error: Exception) -> str:
 
 
 def _check(found: Trials) -> None:
-    """Raise `ValueError` if parts that have the right types do not fit together."""
+    """Raise `ValueError` if parts of the data contradict each other although their types are right."""
     axes = {axis.path: axis for axis in found.axes}
     if len(axes) < len(found.axes) or not found.objectives or not found.seeds:
         raise ValueError("an axis is listed twice, or there is no objective or no seed")

@@ -1,6 +1,6 @@
 """Check a YAML document before it becomes data: note the line of each key, and refuse what no plan can use.
 
-All uses of an alias share the same nodes. These nodes are visited once, but count at every use.
+All uses of an alias share the same nodes. These are visited once, but count at every use.
 """
 
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ from mclab.plan.source import Source
 
 TAG = "tag:yaml.org,2002:"
 MERGE = f"{TAG}merge"
-#: The most nodes of a document, with every alias written out, and the most levels of nesting.
+#: The most nodes of a document, where every use of an alias counts, and the most levels of nesting.
 MOST_NODES, MOST_LEVELS = 1_000_000, 50
-#: Digits of the largest whole number.
+#: The number of digits of the largest whole number.
 _DIGITS = len(str(TOO_LARGE))
 
 
@@ -27,7 +27,7 @@ class _Size(NamedTuple):
 
 
 def check_document(node: yaml.Node, source: Source, at: str = "") -> None:
-    """Note the line of every key of the document in `source`. If the document is the value of a key, `at` is that key.
+    """Store the line of every key of the document in `source`. If the document is the value of a key, `at` is that key.
 
     Raises `ConfigError` for a key that is given twice or is no text, a node that contains itself, more nodes or levels
     than anybody writes, and a whole number that is too large for a table.
@@ -36,7 +36,10 @@ def check_document(node: yaml.Node, source: Source, at: str = "") -> None:
 
 
 def whole(text: str) -> int:
-    """Return the whole number of a scalar. Raises `ValueError` if it is no whole number or has thousands of digits."""
+    """Return the whole number that a scalar stands for.
+
+    Raises `ValueError` for other text and for thousands of digits.
+    """
     return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
 
 
@@ -46,8 +49,8 @@ class _Scan:
     at: str
     open: list[int] = field(default_factory=list)
     leaves: dict[str, int] = field(default_factory=dict)
-    #: Size of each node that was visited. A merged node gives its keys to the mapping around it, so it is visited once
-    #: in each such mapping.
+    #: The size of each node that was visited. A merged node gives its keys to the mapping around it, so it is visited
+    #: once in each such mapping.
     walked: dict[tuple[int, str | None], _Size] = field(default_factory=dict)
 
     def node(self, node: yaml.Node, path: str, merged: bool = False) -> _Size:
@@ -115,7 +118,7 @@ class _Scan:
         )
 
     def _leaf(self, full: str, key: yaml.Node, value: yaml.Node, merged: bool) -> None:
-        """Note the line of a key with a value. Raises `ConfigError` if `a.b: 1` and `a: {b: 2}` give one key twice."""
+        """Store the line of a key with a value. Raises `ConfigError` if `a.b: 1` and `a: {b: 2}` give one key twice."""
         if isinstance(value, yaml.MappingNode) or merged:
             return
         if full in self.leaves:
@@ -139,15 +142,15 @@ def _too_large(text: str) -> bool:
         return text.lstrip("+-").isdecimal()
     try:
         return abs(whole(text)) >= TOO_LARGE
-    except ValueError:  # an explicit tag: its constructor refuses it
+    except ValueError:  # the constructor of an explicit tag refuses the value
         return False
 
 
 def _bound(path: str) -> str:
-    """Return what the key at the end of a path takes, if it takes only whole numbers; else the bound for any number."""
+    """Return the bound of the key at the end of a path if it takes only whole numbers, else that of any number."""
     words = path.split(".")
     for start in range(len(words)):
-        for end in (len(words), len(words) - 1):  # in a list the number of the item comes last
+        for end in (len(words), len(words) - 1):  # in a list, the last part of the path is the number of the item
             for key in by_path().get(".".join(words[start:end]), {}).values():
                 if key.type.startswith("int"):
                     return f"must be {key.type}"

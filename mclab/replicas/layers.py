@@ -58,9 +58,10 @@ class ShortConv(nn.Module):
         return causal_conv(x_RBTC, self.weight)
 
     def after(self, last_RBJC: Tensor | None, x_RBTC: Tensor) -> tuple[Tensor, Tensor]:
-        """The convolution of tokens that follow the inputs `last_RBJC`, and the last inputs for the tokens after them.
+        """Return the convolution of the tokens after the inputs `last_RBJC`, and the last inputs for the tokens after
+        these.
 
-        `last_RBJC` is None before the first token.
+        `last_RBJC` is `None` before the first token.
         """
         before = self.weight.shape[1] - 1
         if last_RBJC is None:
@@ -83,7 +84,7 @@ class SwiGLU(nn.Module):
 
 
 def autocast(device: torch.device, enabled: bool) -> AbstractContextManager[object]:
-    """A context of torch's autocast: bf16 if `enabled`, else fp32 everywhere.
+    """Return a context of torch's autocast: bf16 if `enabled`, else fp32 everywhere.
 
     It has no effect on a device without autocast.
     """
@@ -93,7 +94,7 @@ def autocast(device: torch.device, enabled: bool) -> AbstractContextManager[obje
 
 
 def widened(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """All `tensors` in fp32 if any of them is bf16 or fp16, else unchanged.
+    """Return all `tensors` in fp32 if any of them is bf16 or fp16, else unchanged.
 
     Memories and gates sum over whole sequences, for which bf16 and fp16 have too few bits.
     """
@@ -103,7 +104,7 @@ def widened(*tensors: Tensor) -> tuple[Tensor, ...]:
 def rotate(x: Tensor, start: int = 0) -> Tensor:
     """Rotary position embedding (Su et al. 2021) on [..., T, K], K even; position of the first token is `start`."""
     T, K = x.shape[-2:]
-    # Decoding asks for every other start only once, so only start 0 is stored.
+    # Decoding uses each other start only once, so only start 0 is stored.
     cos, sin = _turns_from(start, T, K, x.dtype, x.device) if start else _turns(T, K, x.dtype, x.device)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
@@ -111,12 +112,12 @@ def rotate(x: Tensor, start: int = 0) -> Tensor:
 
 @once
 def _turns(T: int, K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The result of `_turns_from` for start 0, which is computed once and stored."""
+    """Return the result of `_turns_from` for start 0, which is computed once and stored."""
     return _turns_from(0, T, K, dtype, device)
 
 
 def _turns_from(start: int, T: int, K: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[2, T, K / 2]: cosine and sine of every angle, which is computed in fp64."""
+    """Return [2, T, K / 2]: cosine and sine of every angle, which is computed in fp64."""
     frequency = 10000.0 ** (-torch.arange(0, K, 2, dtype=torch.float64, device=device) / K)
     angle = torch.arange(start, start + T, dtype=torch.float64, device=device)[:, None] * frequency
     return torch.stack((angle.cos(), angle.sin())).to(dtype)

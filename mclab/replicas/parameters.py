@@ -1,7 +1,7 @@
 """Parameters with a leading replica axis R: the initial values of each replica's slice, and how they are drawn.
 
 `parameter` makes an uninitialised parameter; `initialise` fills all parameters of a module. Shapes: R replicas; a
-parameter is [R, *shape], and replica r's slice depends on its own seed and on the parameter's name alone.
+parameter is [R, *shape], and replica r's slice depends only on this replica's seed and on the parameter's name.
 """
 
 import hashlib
@@ -16,41 +16,41 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Normal:
-    """Start from independent normal values with this standard deviation."""
+    """Initial values are independent and normal with this standard deviation."""
 
     std: float
 
 
 @dataclass(frozen=True)
 class Constant:
-    """Start from one value everywhere."""
+    """All initial values are equal."""
 
     value: float
 
 
 @dataclass(frozen=True)
 class Values:
-    """Start from the values in `rows`, the rows of a matrix."""
+    """Initial values are those in `rows`, the rows of a matrix."""
 
     rows: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
 class Own:
-    """The module that holds the parameter, a `StartsItself`, fills it."""
+    """Initial values are set by the module that holds the parameter, a `StartsItself`."""
 
 
 Start = Normal | Constant | Values | Own
 
 
 class ReplicaParameter(nn.Parameter):
-    """A parameter [R, *shape] that knows how each replica's slice starts and whether weight decay touches it."""
+    """A parameter [R, *shape] that knows how its slices are initialised and whether weight decay applies to it."""
 
     init: Start
     decays: bool
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ReplicaParameter":
-        """Like torch's, but `init` and `decays` are copied as well."""
+        """Copy the parameter as torch does, together with `init` and `decays`."""
         if id(self) in memo:
             return cast("ReplicaParameter", memo[id(self)])
         made = memo[id(self)] = ReplicaParameter(self.detach().clone(), self.requires_grad)
@@ -59,19 +59,19 @@ class ReplicaParameter(nn.Parameter):
 
 
 class StartsItself(nn.Module, ABC):
-    """A module that itself fills those of its parameters whose `init` is `Own`."""
+    """A module that fills those of its parameters whose `init` is `Own`."""
 
     @abstractmethod
     def start(self, seeds: Sequence[int]) -> None:
-        """Fill replica r of these parameters, from seeds[r] alone."""
+        """Fill replica r of these parameters, using only seeds[r]."""
 
 
 def parameter(
     replicas: int, *shape: int, init: Start, decays: bool | None = None, dtype: torch.dtype | None = None
 ) -> ReplicaParameter:
-    """An uninitialised parameter [R, *shape]; `initialise` fills it.
+    """Return an uninitialised parameter [R, *shape]; `initialise` fills it.
 
-    By default weight decay acts on matrices and not on vectors.
+    By default weight decay applies to matrices and not to vectors.
     """
     made = ReplicaParameter(torch.empty(replicas, *shape, dtype=dtype))
     made.init, made.decays = init, len(shape) > 1 if decays is None else decays
@@ -81,8 +81,8 @@ def parameter(
 def initialise(module: nn.Module, seeds: Sequence[int]) -> None:
     """Draw replica r of every parameter on the CPU from hash(seeds[r], parameter name).
 
-    A `StartsItself` module gets hash(seeds[r], its own name). A parameter's start depends on its own name and shape
-    alone: adding a layer leaves the others as they were, and CPU and CUDA start alike.
+    A `StartsItself` module gets hash(seeds[r], name of the module). The initial values of a parameter depend only on
+    its name and shape: another layer in the model does not change them, and CPU and CUDA start with the same values.
     """
     for name, values in module.named_parameters():
         assert isinstance(values, ReplicaParameter), name
@@ -95,7 +95,7 @@ def initialise(module: nn.Module, seeds: Sequence[int]) -> None:
 
 
 def seed_of(seed: int, name: str) -> int:
-    """The seed of torch's generator for the initial values of one parameter or module, from its `name`."""
+    """Return the seed of torch's generator for the initial values of one parameter or module, from its `name`."""
     digest = hashlib.sha256(f"init/{seed}/{name}".encode()).digest()
     return int.from_bytes(digest[:8], "little", signed=True)
 

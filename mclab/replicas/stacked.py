@@ -1,7 +1,7 @@
-"""Run a part of the user's own once for each replica: one template, and the stacked weights of all replicas.
+"""Run a part of the user's own once for each replica, with the weights of that replica.
 
-The user's code does not know about replicas. It runs once for each replica, with that replica's weights in the
-template.
+The user's code does not know about replicas. The weights of all replicas are stacked; one template of the part runs
+with each replica's weights in turn.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 
 class Stacked(StartsItself):
-    """R copies of a user's part as one module; a part that is not a torch module has no weights.
+    """R copies of a user's part as one module. A part that is not a torch module has no weights.
 
-    The part's own code sets the initial parameters and buffers of each replica, from the replica's seed. Matrices have
-    weight decay and vectors do not, as everywhere. Parameters that need no gradient are stored as buffers.
+    The part's own code sets the initial parameters and buffers of each replica, from the replica's seed. Weight decay
+    applies to matrices and not to vectors, as everywhere. Parameters that need no gradient are stored as buffers.
     """
 
     def __init__(self, replicas: int, make: Callable[[], Any]) -> None:
         super().__init__()
         self.replicas, self._make = replicas, make
-        # Only the first call is watched in full, as long as no call changes the state of the process.
+        # Only the first call is checked in full, as long as no call changes the state of the process.
         self._seen = self._careless = False
         template = self._made(0)
         # Torch does not see a module in a tuple, so only the stacked weights are trained, moved and saved.
@@ -41,7 +41,7 @@ class Stacked(StartsItself):
 
     @property
     def template(self) -> Any:
-        """The part itself, to look up what it has. No replica uses the weights that it holds."""
+        """The part itself, to look up its attributes. No replica uses the weights that it holds."""
         return self.hidden[1]
 
     def start(self, seeds: Sequence[int]) -> None:
@@ -52,7 +52,7 @@ class Stacked(StartsItself):
                 stacked[name].data[replica] = value.detach()
 
     def each(self, act: Callable[[Any, int], T]) -> list[T]:
-        """The results of `act(part, replica)` for all replicas, in order; the part has that replica's weights."""
+        """Return [act(part, replica) for each replica], where the part has the weights of that replica."""
         if torch.compiler.is_compiling():
             return self._each(act)
         changed = list[str]()
@@ -97,7 +97,7 @@ class _Within(nn.Module):
 
 
 def tensors(part: Any) -> Iterator[tuple[str, Tensor, bool]]:
-    """Name, value, and whether it is trained, of every parameter and buffer in `part`; shared ones come once."""
+    """Yield (name, value, whether it is trained) for every parameter and buffer in `part`; a shared one comes once."""
     if isinstance(part, nn.Module):
         for name, value in part.named_parameters():
             yield name, value, value.requires_grad
@@ -105,9 +105,9 @@ def tensors(part: Any) -> Iterator[tuple[str, Tensor, bool]]:
 
 
 def _put(root: nn.Module, name: str, value: Tensor, replicas: int, trained: bool) -> None:
-    """Register the stacked form of a tensor in `root`, under its dotted name.
+    """Register the stacked form of a tensor in `root` under its dotted name.
 
-    A pack flattens the axes of each replica, so a scalar gets an axis.
+    A scalar gets an axis, because a pack flattens the axes of each replica.
     """
     *path, last = name.split(".")
     for part in path:

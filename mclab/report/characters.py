@@ -8,12 +8,15 @@ PLAIN = {"±": "+-", "×": "x", "–": "-", "—": "-", "−": "-", "…": "..."
 
 
 class Characters(NamedTuple):
-    """The characters for weights, curves and right or wrong answers. They are aligned, so no replacement may follow."""
+    """The characters that show weights, curves, and right or wrong answers.
+
+    They are aligned in columns, so none of them may be replaced by a longer text (see `in_plain_signs`).
+    """
 
     levels: str
-    """Levels in ascending order; the last is for a weight of 1."""
+    """The characters for increasing weights; the last one is for a weight of 1."""
     zero: str
-    """For a segment that the query sees, with weight 0."""
+    """The character for a segment that the query sees but reads with weight 0."""
     right: str
     wrong: str
 
@@ -23,7 +26,7 @@ DIGITS = Characters("0123456789", ".", " ok", " x")
 
 
 def marks_for(encoding: str | None) -> Characters:
-    """Return `BLOCKS` where the encoding has these characters, else `DIGITS`: 0 is below 0.1, 9 is at least 0.9."""
+    """Return `BLOCKS` if the encoding has these characters, else `DIGITS`: 0 means below 0.1, 9 at least 0.9."""
     try:
         "".join(BLOCKS).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -32,7 +35,7 @@ def marks_for(encoding: str | None) -> Characters:
 
 
 def level(share: float, marks: Characters) -> str:
-    """Return the character for a value from 0 to 1; smaller values have the first, larger ones the last character."""
+    """Return the character for `share`, a value from 0 to 1; values outside are clipped."""
     return marks.levels[min(max(0, int(share * len(marks.levels))), len(marks.levels) - 1)]
 
 
@@ -52,35 +55,38 @@ def _escape(sign: str) -> str:
 
 
 class Strip(NamedTuple):
-    """The weights with which one head of one layer reads the memories, for one query."""
+    """The weights with which one head of one layer reads the memories for one query."""
 
     weights: Sequence[float]
-    """A weight for each memory that any query sees, the oldest first; 0 for memories that this query does not see."""
+    """One weight for each memory that some query sees, the oldest first.
+
+    The weight is 0 for memories that this query does not see.
+    """
     visible: int
-    """The number of memories that the query sees, the current one included. They are the first ones."""
+    """The number of memories that the query sees, the online memory included; these are the first ones in `weights`."""
     held: frozenset[int]
-    """The memories that hold what the query needs; empty where that is not known."""
+    """The places in `weights` of the memories that hold what the query needs; empty if that is not known."""
 
     @property
     def share(self) -> float:
-        """The sum of absolute weights on the memories in `held`, divided by the sum of all absolute weights."""
+        """The fraction of the absolute weights that is on the memories in `held`."""
         whole = sum(abs(weight) for weight in self.weights)
         return sum(abs(self.weights[place]) for place in self.held) / whole if whole else 0.0
 
     @property
     def even(self) -> float:
-        """The value of `share` if all visible memories had the same weight."""
+        """The value that `share` would have if all visible memories had the same weight."""
         return len(self.held) / self.visible
 
 
-#: Up to this many segments, each cell has room for brackets; more are written without gaps, with carets below.
+#: Brackets are drawn for up to this many segments. For more, there are no gaps, and carets are drawn below.
 ROOMY = 48
 
 
 def cells(strip: Strip, marks: Characters) -> list[str]:
-    """Return the weights as a line, e.g. ` ▁ ▁[█]▁ `: a cell for each visible segment, blanks for the others.
+    """Return the weights as a line such as ` ▁ ▁[█]▁ `: a character for each visible segment, blanks for the others.
 
-    For more than 48 segments there are two lines: the cells, and carets below the segments in `held`.
+    For more than 48 segments, return two lines: the characters, and below them carets for the segments in `held`.
     """
     shown = [_cell(weight, marks) if place < strip.visible else " " for place, weight in enumerate(strip.weights)]
     if len(shown) > ROOMY:
@@ -90,12 +96,15 @@ def cells(strip: Strip, marks: Characters) -> list[str]:
 
 
 def _cell(weight: float, marks: Characters) -> str:
-    """Return the character for the absolute weight. Gates without an activation can exceed 1, which is shown as 1."""
+    """Return the character for the absolute value of `weight`.
+
+    Gates without an activation can give values above 1; they are shown as 1.
+    """
     return level(abs(weight), marks) if weight else marks.zero
 
 
 def _edge(place: int, held: Collection[int]) -> str:
-    """Return the sign before cell `place`: a bracket around held cells, a bar between two held neighbours."""
+    """Return the sign before segment `place`: brackets around the segments in `held`, a bar between two of them."""
     if place - 1 in held:
         return "|" if place in held else "]"
     return "[" if place in held else " "

@@ -1,8 +1,8 @@
-"""The power of a plan before it is run: which differences from the baseline it detects, and with what probability.
+"""Compute the power of a plan before it is run: which differences from the baseline it detects, with what probability.
 
-The power is that of a single row at Holm's first and hardest step, in which the error is divided by the number of
-compared rows. Differences are taken as normal. For a sequential plan, the power is simulated; rows that are given up
-count as not detected. The power is at least as large where other rows also differ significantly.
+It is the power for one row at Holm's first and hardest step, where the error is divided by the number of compared rows;
+the true power is larger if other rows also differ significantly. Differences are taken as normal. For a sequential plan
+the power is simulated, and a row that is given up counts as not detected.
 """
 
 from collections.abc import Callable
@@ -28,12 +28,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Power:
-    """The power of a plan. `rows` is the number of compared rows.
+    """The power of a plan for one row. `rows` is the number of compared rows.
 
-    `sd` is the standard deviation of paired differences over seeds. `stored` are the smallest and the largest deviation
-    in the records, of which the largest is `sd`; `None` where `sd` was given. `power` is the power for a difference of
-    `effect`, and `seeds` the mean number of seeds in a sequential plan; both are `None` without an `effect`. `least` is
-    the smallest difference that is detected with each of the powers `USUAL`.
+    `sd` is the standard deviation of paired differences over seeds. `stored` is the smallest and the largest standard
+    deviation in the records, `None` if `sd` was given; otherwise `sd` is the largest. `power` is the power for a
+    difference of `effect`, and `seeds` the mean number of seeds in a sequential plan; both are `None` without an
+    `effect`. `least` holds the smallest difference that is detected with each of the powers in `USUAL`.
     """
 
     rows: int
@@ -48,8 +48,8 @@ class Power:
 def plan_power(plan: Plan, lookup: Lookup, effect: float | None = None, sd: float | None = None) -> Power | None:
     """Return the power of the plan for a difference of `effect`.
 
-    Without `sd`, it is the largest standard deviation of a row's paired differences in the records that `lookup` finds.
-    `None` where `sd` is not known, and where no rows are compared.
+    Without `sd`, the largest standard deviation of a row's paired differences is taken from the records that `lookup`
+    finds. `None` if there is no such record, and if no rows are compared.
     """
     rows = [row_of(plan, cell, lookup) for cell in plan.cells]
     pairs = [
@@ -77,7 +77,7 @@ def plan_power(plan: Plan, lookup: Lookup, effect: float | None = None, sd: floa
 def _of(plan: Plan, rows: int) -> tuple[Callable[[float], float], Callable[[float], float | None]]:
     """Return two functions of the effect in standard deviations: the power, and the mean number of seeds.
 
-    The number of seeds is `None` for a plan with fixed seeds.
+    The second function returns `None` for a plan with fixed seeds.
     """
     if plan.until is None:
         return (lambda effect: power_of(effect, len(plan.seeds), ERROR / rows)), (lambda effect: None)
@@ -86,7 +86,7 @@ def _of(plan: Plan, rows: int) -> tuple[Callable[[float], float], Callable[[floa
 
 
 def least_effect(power: Callable[[float], float], level: float) -> float:
-    """Return the smallest effect with a power of `level`, up to a relative error of 0.001."""
+    """Return the smallest effect whose power is `level`, with a relative error below 0.001."""
     high = 1.0
     while power(high) < level:
         high *= 2
@@ -98,14 +98,14 @@ def least_effect(power: Callable[[float], float], level: float) -> float:
 
 
 class Simulated:
-    """A simulation of one row of a sequential plan over many draws of normal differences."""
+    """A simulation of one row of a sequential plan with many draws of normal differences."""
 
     def __init__(self, rule: Until, rows: int) -> None:
         self.rule, self.rows = rule, rows
 
     @cached_property
     def _looks(self) -> list[tuple[int, float, Floats, Floats]]:
-        """For each look: seeds, bound of |t|, mean and standard deviation [GRIDS] of the draws without an effect."""
+        """For each look: its seeds, the bound of |t|, and mean and deviation [GRIDS] of the draws without an effect."""
         draws = np.random.default_rng(SEED).normal(size=(GRIDS, self.rule.most))
         found = []
         for n, share in zip(self.rule.looks, self.rule.shares, strict=True):
@@ -114,9 +114,9 @@ class Simulated:
         return found
 
     def of(self, effect: float) -> tuple[float, float]:
-        """Return the fraction of draws in which the row is found better, and the mean number of seeds.
+        """Return the fraction of draws in which the row is told better, and the mean number of seeds.
 
-        `effect` is positive, in standard deviations.
+        `effect` is in standard deviations and positive.
         """
         going = np.ones(GRIDS, dtype=bool)
         told, seeds = 0, 0

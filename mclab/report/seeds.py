@@ -1,6 +1,6 @@
-"""How many seeds each cell of a plan needs, where seeds are added until every row has a verdict.
+"""Find how many seeds each cell of a sequential grid needs.
 
-scipy is imported only for such a plan, so that a dry run of any other plan starts fast.
+scipy is imported only for such a grid, so that a dry run of any other grid starts fast.
 """
 
 from mclab.config.run import RunConfig
@@ -9,7 +9,7 @@ from mclab.plan.select import Curve, Lookup, Wanted, runs_needed
 
 
 def wanted_by(plan: Plan, curve: Curve | None = None) -> Wanted | None:
-    """Return a function from a `Lookup` to the number of seeds that each cell needs, given the stored records.
+    """Return a function from a `Lookup` to the number of seeds that each cell needs.
 
     `None` for a plan with fixed seeds.
     """
@@ -21,6 +21,6 @@ def wanted_by(plan: Plan, curve: Curve | None = None) -> Wanted | None:
 
 
 def needed(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> list[RunConfig]:
-    """Return all runs that the plan needs, given the stored records; runs that are stored already are among them."""
+    """Return all runs that the plan needs, given the stored records. Runs that are already stored are included."""
     wanted = wanted_by(plan, curve)
     return runs_needed(plan, lookup, wanted and wanted(lookup))

@@ -1,12 +1,13 @@
-"""The sequential test (`seeds: {until: told}`): add seeds at planned looks until every row of a grid is settled.
+"""The sequential test (`seeds: {until: told}`): seeds are added at planned looks until every row of a grid is decided.
 
-The familywise error is at most 5 %. Rows are compared with a shared baseline by paired differences over seeds. A look
-is a planned test of all rows that are still open, at 5, 8, 12, 16 and 20 seeds. Each look may spend its share of the
-5 % (0.3, 0.6, 0.7, 1.0 and 2.4 %), which Holm's procedure divides over the rows (Holm 1979). By the union bound, the
-error is at most the sum of the shares, however the looks depend on each other, if the p of each look is valid: the
-differences between two equal cells must be about normal, or symmetric. This needs equal cells. Where only the means are
-equal and the differences are strongly skewed, the error is 16 to 35 %. Shares, looks, rows and margin are fixed before
-the first run; unplanned looks, added rows and exchanged seeds are not corrected for.
+Rows are compared with a shared baseline by paired differences over seeds. A look is a planned test of all rows that are
+still open, by default at 5, 8, 12, 16 and 20 seeds. Each look may spend its share (0.3, 0.6, 0.7, 1.0 and 2.4 %) of a
+familywise error of 5 %. Holm's procedure divides the share over the rows (Holm 1979).
+
+By the union bound, the error is at most the sum of the shares, however the looks depend on each other, if the p of each
+look is valid. For that, the differences between two equal cells must be about normal, or symmetric. If only the means
+are equal and the differences are strongly skewed, the error is 16 to 35 %. Shares, looks, rows and margin are fixed
+before the first run. Unplanned looks, added rows and exchanged seeds are not corrected for.
 
 `python -m benchmarks sequential` simulates error, power and seeds.
 """
@@ -21,19 +22,20 @@ from scipy.special import gammaln, nctdtr, nctdtrinc, ndtr, ndtri, stdtr, stdtri
 
 from mclab.plan.seeds import Until
 
-#: The result of a look for a row: "better" or "worse" (significantly different from the baseline), "even" (equal within
-#: the margin), "not separable" (given up, since the last look will hardly settle it), or still "open".
+#: The result of a look for a row: "better" or "worse" (significantly different from the baseline), "even" (equal
+#: within the margin), "not separable" (given up, since even the last look will hardly decide it), or still "open".
 State = Literal["open", "better", "worse", "even", "not separable"]
-#: Further results. "waiting": the first look is not taken yet. "identical": the row computes the same function as the
-#: baseline. "unmended": no verdict, since the row or its baseline has a mark or all its runs diverged. "failed": no
-#: verdict, since runs failed. "not compared": see `stats.NOT_COMPARED`.
+#: Further results. "waiting": the first look has not been taken yet. "identical": the row computes the same function
+#: as the baseline. "unmended": no verdict, since the row or its baseline has a mark or all its runs diverged.
+#: "failed": no verdict, since runs failed. "not compared": see `stats.NOT_COMPARED`.
 LookState = State | Literal["waiting", "identical", "unmended", "failed", "not compared"]
-#: A row is given up where its chance to be settled at the last look is below `HOPELESS`. This is decided at looks with
+#: A row is given up if the last look will tell it with a probability below `HOPELESS`. This is decided at looks with
 #: at least the fraction `GIVE_UP_FROM` of the seeds of the last look.
 GIVE_UP_FROM, HOPELESS = 0.6, 0.1
-#: The power for which a number of seeds is computed; the error of the one-sided lower limit behind the safe number.
+#: The power for which a number of seeds is computed, and the error of the one-sided lower limit behind the safe
+#: number.
 POWER, SURE = 0.8, 0.2
-#: The largest number of seeds that is searched for.
+#: The largest number of seeds that the search tries.
 MOST_SEEDS = 100_000
 Key = TypeVar("Key", bound=Hashable)
 
@@ -42,8 +44,8 @@ Key = TypeVar("Key", bound=Hashable)
 class Gap:
     """The difference row - baseline over `n` seeds: mean, standard deviation, two-sided p of the paired t test.
 
-    `lo` and `hi` are the interval mean ± t(1 - share / 2) std / sqrt(n). For each row, it covers the true difference
-    with at least 96 %, although looking decided the number of seeds.
+    `lo` and `hi` are the interval mean ± t(1 - share / 2) std / sqrt(n). For each row it covers the true difference
+    with at least 96 %, although the looks decide the number of seeds.
     """
 
     n: int
@@ -56,10 +58,10 @@ class Gap:
 
 @dataclass(frozen=True)
 class Settled:
-    """The result of a look for a row.
+    """The result of one look for one row.
 
-    `p` is the row's p times the number of rows that Holm still counts, at most 1. The row is better or worse where `p`
-    is at most `share`, the look's part of the error.
+    `p` is the row's p times the number of rows that Holm still counts, at most 1. The row is told better or worse if
+    `p` is at most `share`, the look's part of the error.
     """
 
     state: State
@@ -70,10 +72,10 @@ class Settled:
 
 @dataclass(frozen=True)
 class LookResult:
-    """The result for a row of all looks so far.
+    """The result for a row after all looks so far.
 
-    `n` is the number of seeds at the last look that the row took part in, 0 before the first look. `gap`, `p` and
-    `share` are those of that look, if the row was tested then. `why` says why a row has no verdict. `kind`, as in
+    `n` is the number of seeds at the last look that included the row, 0 before the first look. `gap`, `p` and `share`
+    are those of that look, if it tested the row. `why` says why a row has no verdict. `kind`, as in
     `stats.Difference.kind`, says why the row is not compared, or that it is identical to the baseline.
     """
 
@@ -87,10 +89,10 @@ class LookResult:
 
 
 def gap_of(values: Sequence[float], share: float, step: float) -> Gap:
-    """Test the paired differences `values` (at least two), at a look that may spend `share` of the error.
+    """Test the paired differences `values` (at least two) at a look that may spend `share` of the error.
 
-    The standard deviation is taken as at least half of `step`, the resolution of the metric: if all differences so far
-    are equal, the next one can still differ.
+    The standard deviation is at least half of `step`, the resolution of the metric: even if all differences so far are
+    equal, the next one can differ.
     """
     n, mean = len(values), fmean(values)
     std = max(stdev(values), step / 2)
@@ -104,12 +106,12 @@ def gap_of(values: Sequence[float], share: float, step: float) -> Gap:
 def look(
     gaps: Mapping[Key, Sequence[float]], rule: Until, rows: int, told: int = 0, held: Collection[Key] = ()
 ) -> dict[Key, Settled]:
-    """Take one look: return the result for each row in `gaps`, the paired differences of the open rows.
+    """Take one look and return its result for each open row. `gaps` holds the paired differences of these rows.
 
-    All rows have the same number of seeds. `rows` is the number of rows that the plan compares, `told` the number of
-    rows that earlier looks found better or worse; even and given-up rows still count. Holm's step-down continues while
-    the smallest p is at most the share divided by the number of remaining rows. Earlier p values are not used again. A
-    row in `held` stays open for any p. Raises `ValueError` for a number of seeds at which no look is planned.
+    All rows have the same number of seeds. `rows` is the number of rows that the plan compares, and `told` the number
+    that earlier looks have told better or worse. Holm's divisor is `rows - told`: rows that were given up or found even
+    still count. Holm's step-down continues while the smallest p is at most the share divided by the number of remaining
+    rows. A row in `held` stays open whatever its p. Raises `ValueError` if no look is planned at this number of seeds.
     """
     (n,) = {len(values) for values in gaps.values()} or {rule.looks[0]}
     if n not in rule.looks:
@@ -135,8 +137,8 @@ def look(
 class Looks(Generic[Key]):
     """The state of a sequential comparison between two looks.
 
-    `rows` are all compared rows, `open` those that still need seeds. `settled` holds the latest result of each row
-    that has had a look, also if that result is that the row is open.
+    `rows` are all compared rows, `open` those that still need seeds. `settled` holds the latest result of each row that
+    was tested at a look, also if it is still open.
     """
 
     def __init__(self, rule: Until, rows: Sequence[Key]) -> None:
@@ -145,14 +147,17 @@ class Looks(Generic[Key]):
         self.settled: dict[Key, Settled] = {}
 
     def take(self, gaps: Mapping[Key, Sequence[float]], held: Collection[Key] = ()) -> None:
-        """Take a look at the paired differences of open rows; an open row that is not in `gaps` stays open."""
+        """Take a look at the paired differences `gaps` of open rows. An open row that is not in `gaps` stays open."""
         told = sum(each.state in ("better", "worse") for each in self.settled.values())
         found = look(gaps, self.rule, len(self.rows), told, held) if gaps else {}
         self.settled.update(found)
         self.open = [row for row in self.open if row not in found or found[row].state == "open"]
 
     def drop(self, row: Key) -> None:
-        """Close a row that cannot get a verdict, so that it needs no more seeds. Holm's adjustment still counts it."""
+        """Close `row`, which cannot get a verdict, so that it needs no more seeds.
+
+        Holm's adjustment still counts it.
+        """
         self.open.remove(row)
 
 
@@ -171,11 +176,11 @@ def is_even(gap: Gap, margin: float, share: float) -> bool:
 
 
 def chance(gap: Gap, rule: Until, rows: int) -> float:
-    """Return the conditional power: the probability that the last look settles the row as better or worse.
+    """Return the conditional power: the probability that the last look tells the row better or worse.
 
     The true difference is taken to be the observed one. By the normal approximation of a random walk with drift (Lan &
-    Wittes 1988), it is Phi((z / sqrt(u) - c) / sqrt(1 - u)), where u = n / last is the part of the seeds and c is the
-    last look's bound with Holm's full divisor.
+    Wittes 1988), the result is Phi((z / sqrt(u) - c) / sqrt(1 - u)), where u = n / last is the part of the seeds that
+    have been used, and c is the bound of the last look with Holm's full divisor.
     """
     z, bound = -float(ndtri(gap.p / 2)), -float(ndtri(rule.shares[-1] / rows / 2))
     part = gap.n / rule.most
@@ -183,11 +188,11 @@ def chance(gap: Gap, rule: Until, rows: int) -> float:
 
 
 def seeds_to_tell(gap: Gap, share: float, rows: int) -> tuple[int | None, int | None]:
-    """Return about how many seeds settle the row with a power of 80 %, and a number on the safe side.
+    """Return about how many seeds tell the row with a power of 80 %, and a number on the safe side.
 
-    A number is `None` where none up to 100,000 is enough. `share` is that of the last look. The first number is for the
-    observed difference in standard deviations, corrected for its bias at few seeds (Hedges 1981); the second is for the
-    one-sided 80 % lower limit of that effect.
+    `share` is that of the last look. The first number is for the observed difference in standard deviations, corrected
+    for its bias at few seeds (Hedges 1981); the second is for the one-sided 80 % lower limit of that effect. A number
+    above 100,000 is given as `None`.
     """
     if not gap.mean or not gap.std:
         return None, None
@@ -198,16 +203,16 @@ def seeds_to_tell(gap: Gap, share: float, rows: int) -> tuple[int | None, int | 
 
 
 def _unbiased(n: int) -> float:
-    """Return Hedges' factor, which corrects an effect of `n` pairs for its bias; it is 0.798 for five pairs."""
+    """Return Hedges' factor, by which an effect estimated from `n` pairs is multiplied; it is 0.798 for five pairs."""
     if n < 3:
         return 0.0
     return exp(gammaln((n - 1) / 2) - gammaln((n - 2) / 2)) / sqrt((n - 1) / 2)
 
 
 def needed(effect: float, alpha: float, power: float = POWER) -> int | None:
-    """Return the least number of pairs with which a two-sided paired t test at `alpha` has the power `power`.
+    """Return the smallest number of pairs for which a two-sided paired t test at `alpha` has the power `power`.
 
-    `effect` is the true difference in standard deviations. `None` where the number is above 100,000.
+    `effect` is the true difference in standard deviations. `None` if the number is above 100,000.
     """
     if power_of(effect, MOST_SEEDS, alpha) < power:
         return None
@@ -229,7 +234,7 @@ def power_of(effect: float, n: int, alpha: float) -> float:
     if n < 2 or effect <= 0:
         return 0.0
     shift, bound = effect * sqrt(n), _quantile(alpha / 2, n - 1)
-    if shift > bound + 37:  # `nctdtr` cannot be computed there, and its value is 0
+    if shift > bound + 37:  # `nctdtr` cannot be computed there; its value is 0
         return 1.0
     return 1 - float(nctdtr(n - 1, shift, bound))
 

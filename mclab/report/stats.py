@@ -8,12 +8,12 @@ from typing import Literal
 
 from scipy.special import stdtr, stdtrit
 
-#: A test needs at least this many pairs. With two, the interval would be 12.7 standard errors wide on each side.
+#: The smallest number of pairs for a test. The interval of two pairs would be 12.7 standard errors wide on each side.
 LEAST_PAIRS = 3
-#: A difference is significant where its p is below this; with several tests, the adjusted p.
+#: A difference is significant if its p is below this. With several tests, the adjusted p counts.
 ALPHA = 0.05
-#: Two accuracies count as equal where they differ by no more than this. Rounding causes much smaller differences, and
-#: a single answer out of a million a larger one.
+#: Two accuracies count as equal if they differ by no more than this. Rounding causes much smaller differences, a
+#: single answer out of a million a larger one.
 SAME = 1e-9
 
 Kind = Literal["tested", "identical", "same", "constant", "few", "slices", "versions", "lost", "alone", "waiting"]
@@ -24,7 +24,7 @@ NOT_COMPARED = ("slices", "versions", "alone")
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean, sample standard deviation, interval and range of `n` values; `None` for what needs more values."""
+    """Mean, sample standard deviation, interval and range of `n` values. A figure that needs more values is `None`."""
 
     n: int = 0
     mean: float | None = None
@@ -37,18 +37,19 @@ class Spread:
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference cell - baseline over the `n` seeds that both have. `kind` says what is known of it:
+    """The difference row - baseline over the `n` seeds that both have. `kind` says what is known of it:
 
     - "tested": interval and p.
     - "same": equal accuracies on every seed, so there is nothing to test.
-    - "identical": equal accuracies and losses on every seed, on all and on each slice.
-    - "constant": the same non-zero difference on every seed. A t test would divide by zero and give p = 0, so there is
-      a mean without interval and p.
+    - "identical": equal accuracies and losses on every seed, on all slices together and on each.
+    - "constant": the same non-zero difference on every seed. There is only a mean: a t test would divide by zero and
+      give
+      p = 0.
     - "few": fewer than three pairs.
-    - "lost": all runs of both diverged.
-    - "slices", "versions": not compared, since the cell was scored on other slices than the baseline or made with other
+    - "lost": all runs of both rows diverged.
+    - "slices", "versions": not compared, since the row was scored on other slices than the baseline or made with other
       versions of a formula.
-    - "alone": not compared, since no cell with the first change has the same other values.
+    - "alone": not compared, since no row with the first change has the same other values.
     - "waiting": the first look of a sequential grid has not been taken yet.
     """
 
@@ -84,7 +85,7 @@ def half_width(std: float, n: int, level: float = 0.95) -> float:
 
 
 def paired(cell: Mapping[int, float], baseline: Mapping[int, float], level: float = 0.95) -> Difference:
-    """Test `cell` - `baseline`, both by seed, by a two-sided paired t test over the seeds that both have."""
+    """Test `cell` - `baseline`, two accuracies by seed, by a two-sided paired t test over the seeds that both have."""
     gaps = [cell[seed] - baseline[seed] for seed in sorted(cell.keys() & baseline.keys())]
     n = len(gaps)
     if n and all(abs(gap) <= SAME for gap in gaps):
@@ -100,9 +101,9 @@ def paired(cell: Mapping[int, float], baseline: Mapping[int, float], level: floa
 
 
 def exceeds(gaps: Sequence[float]) -> bool:
-    """Return whether the mean is above 0 by a one-sided t test at `ALPHA`.
+    """Return whether the mean of `gaps` is above 0 by a one-sided t test at `ALPHA`.
 
-    Without a test (fewer than three values, or all values equal), only the sign of the mean counts.
+    If no test is possible (fewer than three values, or all values equal), the sign of the mean decides.
     """
     if not gaps or fmean(gaps) <= SAME:
         return False
@@ -115,9 +116,9 @@ def exceeds(gaps: Sequence[float]) -> bool:
 def holm(ps: Sequence[float | None]) -> list[float | None]:
     """Return the p values with Holm's step-down adjustment (Holm 1979), in the order of `ps`.
 
-    The i-th smallest of m p values is multiplied by m - i + 1; it is at most 1 and at least the adjusted p before it. A
-    comparison without p (`None`) stays `None` but counts in m: the family is fixed by the plan, not by the data. (Rows
-    that cannot be compared, e.g. because of other slices, must not be in `ps`.)
+    The i-th smallest of m p values is multiplied by m - i + 1; the result is at most 1 and not below the adjusted p
+    before it. A `None` in `ps`, a comparison without p, stays `None` but counts in m: the family is fixed by the plan,
+    not by the data. Rows that cannot be compared, e.g. because of other slices, must not be in `ps`.
     """
     adjusted: list[float | None] = [None] * len(ps)
     known = sorted((p, place) for place, p in enumerate(ps) if p is not None)

@@ -1,4 +1,4 @@
-"""The table of cells as plain text for the end of a command: aligned, and limited to a width."""
+"""Write the table as plain text for the end of a command, aligned and limited to a width."""
 
 from collections.abc import Sequence
 from textwrap import fill
@@ -15,11 +15,11 @@ from mclab.report.table.effects import effect_columns, effects, most_telling
 from mclab.report.table.grids import fit, text_grid, width_of, wrapped
 from mclab.report.table.summary import Summary, shortened, shortened_text, summarise
 
-#: Where there are more blocks of slices than this, only the files show the slices.
+#: If the slices need more blocks than this, only the files show them.
 MOST_BLOCKS = 4
 #: The most sentences and alarms under a table.
 MOST_LINES = 60
-#: For each column, how to read it. The text is below the table where the column is shown.
+#: For each column, a sentence on how to read it. It is printed if the column is shown.
 READING = {
     "test accuracy": "mean ± standard deviation (seeds), a diverged run is 0",
     "without recall": "the best predictor that looks at no key; (not above): no test over seeds tells the row from it",
@@ -35,7 +35,7 @@ READING = {
     "state": "size in floats, fixed + cached",
     "steps to 99 %": "median over seeds, on valid",
 }
-#: How to read the columns of a sequential grid, where that differs from `READING`.
+#: How to read the columns of a sequential grid, if that differs from `READING`.
 SEQUENTIAL = {
     "difference": "to the first row, paired by seed, at its last look, with an interval that holds after stopping",
     "p": "paired t test, Holm over the rows compared, against the part of the 5 % error that the look may spend",
@@ -46,15 +46,19 @@ SEQUENTIAL = {
 def terminal_table(
     plan: Plan, lookup: Lookup, width: int = 120, again: str | None = None, curve: Curve | None = None
 ) -> str:
-    """Return question, table, verdict and alarms as text. Less important columns are left out where `width` is short.
+    """Return question, table, verdict and alarms as text. Less important columns are left out if `width` is too small.
 
-    With `again`, the command that made the table, the text ends with what to do next, in lines that can be pasted.
+    `again` is the command that made the table. With it, the text ends with what to do next, in lines that can be
+    pasted.
     """
     return terminal_of(summarise(plan, lookup, curve), width, again)
 
 
 def terminal_of(summary: Summary, width: int = 120, again: str | None = None) -> str:
-    """Return the text of `terminal_table` for a summary. Of many rows, the first, the best and the worst are shown."""
+    """Return the text of `terminal_table` for a summary.
+
+    If there are many rows, the first, the best and the worst are shown.
+    """
     rows = shortened(summary)
     every = shown_columns(rows)
     columns = fit(every, width)
@@ -85,9 +89,9 @@ def _most(lines: Sequence[str]) -> list[str]:
 
 
 def _slices(summary: Summary, width: int) -> list[str]:
-    """Return the table of slices in blocks that are at most `width` wide, each beginning with the rows' names.
+    """Return the table of slices in blocks of at most `width` letters; each block begins with the names of the rows.
 
-    Many slices are replaced by a line that says where to find them.
+    If there are too many slices, return a line that says where to find them.
     """
     if not (columns := slice_columns(summary)):
         return []
@@ -104,7 +108,7 @@ def _slices(summary: Summary, width: int) -> list[str]:
 
 
 def _effects(summary: Summary, width: int) -> list[str]:
-    """Return title, table and sentences on main effects and interactions; an empty list where there are no effects."""
+    """Return title, table and sentences on main effects and interactions; an empty list if there are no effects."""
     if not (found := effects(summary)):
         return []
     shown = most_telling(found)
@@ -114,7 +118,7 @@ def _effects(summary: Summary, width: int) -> list[str]:
 
 
 def column_notes(columns: Sequence[Shown], width: int, crossed: bool = False, sequential: bool = False) -> str:
-    """Return how to read the shown columns, in lines of `width` letters."""
+    """Return how to read the columns that are shown, in lines of `width` letters."""
     said = READING | SEQUENTIAL if sequential else READING
     words = [f"{column.head}: {said[column.head]}" for column in columns if column.head in said]
     if crossed:

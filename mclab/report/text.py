@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mclab.report.stats import Difference, Spread
 
-#: Names that a varied key cannot have as its column: the other columns of the frames, and `task`, which eval.task and
-#: train.task would be confused with. Such a key has its full path as its column.
+#: Names that no axis can have as its column: the other columns of the frames, and `task`, which could be confused with
+#: eval.task and train.task. The column of such an axis has the full path as its name.
 RESERVED = frozenset({
     *("name", "n", "status", "solved", "ceiling", "diff_mean", "diff_lo", "diff_hi", "p"),
     *("without_recall", "without_recall_by", "above_without_recall", "did_not_learn", "starts", "marks"),
@@ -23,17 +23,20 @@ RESERVED = frozenset({
 })  # fmt: skip
 #: The most labels that are listed in a sentence.
 MOST_LISTED = 6
-#: The text of an empty cell.
+#: The text of an empty field.
 NOTHING = "–"
 GAP = "  "
-#: The most letters of an error message in a note; `mclab show` prints all of it.
+#: The most letters of an error message in a note; `mclab show` prints the whole message.
 _LONGEST_REASON = 160
 
 _PAIR = re.compile(r"\w+=")
 
 
 def column_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return the column name of each dotted path: its last part, or the full path where that would not be unique."""
+    """Return {path: column name}.
+
+    The name is the last part of the dotted path, or the full path if two would be equal.
+    """
     distinct = list(dict.fromkeys(paths))
     last = [path.rpartition(".")[2] for path in distinct]
     return {
@@ -43,7 +46,7 @@ def column_names(paths: Iterable[str]) -> dict[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """Return the element of a list with one element, else the value: `pairs: [4]` and `pairs: 4` are the same task."""
+    """Return the element of a list that has only one, else the value itself: `pairs: [4]` is the same as `pairs: 4`."""
     return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 
 
@@ -68,18 +71,18 @@ def value_text(value: Any) -> str:
 
 
 def label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return the label of a cell: only its value if one key varies, else e.g. `gate=input, segment=8`."""
+    """Return the label of a cell: its value if only one key varies, else e.g. `gate=input, segment=8`."""
     if len(names) == 1 and len(values) == 1:
         return value_text(next(iter(values.values())))
     return full_label(values, names)
 
 
 def full_label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return the label with all keys, e.g. `gate=input, segment=8`, also if only one key varies.
+    """Return the label of a cell with all keys, e.g. `gate=input, segment=8`, even if only one key varies.
 
     Variants of a task are in brackets.
     """
-    from mclab.plan.plan import CHANGE  # here, because it loads the config models
+    from mclab.plan.plan import CHANGE  # imported here, because it loads the config models
 
     texts = []
     for path, value in values.items():
@@ -92,8 +95,8 @@ def full_label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
 def listed(labels: Sequence[str]) -> str:
     """Return the labels as a list in words: `a`, `a and b`, `a, b and c`.
 
-    Of more than six labels, it has their number and the first three. Labels that contain commas are separated by
-    semicolons.
+    Of more than six labels, only the number and the first three are given. If labels contain commas, semicolons
+    separate them.
     """
     part = "; " if any("," in text for text in labels) else ", "
     if len(labels) > MOST_LISTED:
@@ -108,12 +111,12 @@ def is_number(value: Any) -> bool:
 
 
 def natural(text: str) -> list[Any]:
-    """Return a sort key for which `pairs=4` comes before `pairs=16`."""
+    """Return a sort key that sorts numbers within texts by value: `pairs=4` comes before `pairs=16`."""
     return [(0, float(part), "") if part.isdigit() else (1, 0.0, part) for part in re.split(r"(\d+)", text) if part]
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
-    """Return `0..4` for at least three consecutive seeds, else a list such as `0, 3, 7`."""
+    """Return `0..4` for three or more consecutive seeds, else a list such as `0, 3, 7`."""
     ordered = sorted(seeds)
     if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
         return f"{ordered[0]}..{ordered[-1]}"
@@ -121,12 +124,12 @@ def seeds_text(seeds: Sequence[int]) -> str:
 
 
 def clip(value: float | None, least: float) -> float | None:
-    """Clip a bound to [`least`, 1]: `least` is 0 for an accuracy and -1 for a difference."""
+    """Return `value` limited to [`least`, 1]. `least` is 0 for an accuracy and -1 for a difference."""
     return None if value is None else min(1.0, max(least, value))
 
 
 def mean_std(spread: "Spread") -> str:
-    """Return, e.g., `0.912 ± 0.034 (5)`: mean, standard deviation over the seeds, number of seeds."""
+    """Return e.g. `0.912 ± 0.034 (5)`: mean, standard deviation over the seeds, number of seeds."""
     if spread.mean is None:
         return NOTHING
     width = f" ± {spread.std:.3f}" if spread.std is not None else ""
@@ -158,7 +161,7 @@ def p_text(p: float | None) -> str:
 
 
 def count(value: Any) -> str:
-    """Return a whole number with separators, e.g. `12,345`."""
+    """Return a whole number with thousands separators, e.g. `12,345`."""
     return NOTHING if value is None else f"{value:,.0f}"
 
 
@@ -168,7 +171,7 @@ def seconds(value: float | None) -> str:
 
 
 def padded(texts: Sequence[str], right: bool = False, least: int = 0) -> list[str]:
-    """Pad the texts of a column to the width of the widest, at least `least`; with `right`, they are aligned right."""
+    """Pad the texts of a column to the width of the widest, at least `least`; `right` aligns them right."""
     width = max([least, *map(len, texts)])
     return [text.rjust(width) if right else text.ljust(width) for text in texts]
 
@@ -179,23 +182,23 @@ def joined_columns(columns: Sequence[Sequence[str]]) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Return rows as lines with padded columns; the columns with the numbers `right` are aligned right."""
+    """Return rows as lines with padded columns; the columns whose numbers are in `right` are aligned right."""
     return joined_columns([padded(column, place in right) for place, column in enumerate(zip(*rows, strict=True))])
 
 
 def reason(error: str | None) -> str:
-    """Return the last line of an error in brackets, e.g. ` (out of luck)`, to follow a status; empty without error."""
+    """Return the last line of an error in brackets, e.g. ` (out of luck)`, to follow a status; "" without an error."""
     lines = (error or "").strip().splitlines()
     return f" ({cut(lines[-1].rstrip('.'), _LONGEST_REASON)})" if lines else ""
 
 
 def cut(text: str, longest: int) -> str:
-    """Cut the text to at most `longest` letters; the last letter is `…` where text is left out."""
+    """Cut the text to at most `longest` letters; the last one is `…` if text is left out."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def cut_middle(text: str, longest: int) -> str:
-    """Cut the text to at most `longest` letters; a longer text has `…` instead of its middle."""
+    """Cut the text to at most `longest` letters; `…` replaces the middle of a longer text."""
     if len(text) <= longest:
         return text
     head = longest // 2

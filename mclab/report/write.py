@@ -28,7 +28,7 @@ def write_tables(
 
 
 def table_files(plan: Plan, lookup: Lookup, curve: Curve | None = None, underline: bool = False) -> dict[str, bytes]:
-    """Return the content of the files that `write_tables` writes, by file name."""
+    """Return {file name: content} for the files that `write_tables` writes."""
     summary = summarise(plan, lookup, curve)
     cells, runs = cells_of(summary), runs_of(summary, lookup)
     found = effects(summary)
@@ -64,7 +64,7 @@ def effects_page(summary: Summary) -> str:
 
 
 def _effects(summary: Summary) -> list[str]:
-    """Return title, table and sentences on effects; an empty list where there are no effects."""
+    """Return title, table and sentences on effects; an empty list if there are no effects."""
     if not (found := effects(summary)):
         return []
     lines = [*effect_sentences(found), *how_to_read_effects(summary)]

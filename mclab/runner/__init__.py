@@ -1,4 +1,4 @@
-"""Run a plan: skip stored runs, train runs of one shape together as packs, store each outcome when it arrives."""
+"""Run a plan: skip stored runs, train runs of one shape together as packs, and store each outcome as it arrives."""
 
 from mclab.runner.eta import Ahead
 from mclab.runner.execute import Progress, Start, Summary, execute

@@ -1,4 +1,4 @@
-"""Find the device that a command's options mean, check that it or the cluster exists, list rules without kernels."""
+"""Find the device that the options mean, check that it or the cluster exists, and list rules without Triton kernels."""
 
 import re
 import socket
@@ -13,10 +13,10 @@ from mclab.workers import device_at
 
 
 def resolved(options: RunOptions) -> RunOptions:
-    """The options with the actual device in place of `auto`: CUDA where it exists, else the CPU.
+    """Return the options with an actual device instead of `auto`: CUDA if it exists, else the CPU.
 
-    With a scheduler the device is that of its workers, otherwise of this machine. Raises `ConfigError` for a device
-    that this machine does not have, and for a scheduler that does not answer.
+    With a scheduler the device is that of its workers, otherwise that of this machine. Raises `ConfigError` for a
+    device that this machine does not have, and for a scheduler that does not answer.
     """
     check_scheduler(options.scheduler)
     if options.scheduler is None:
@@ -25,7 +25,10 @@ def resolved(options: RunOptions) -> RunOptions:
 
 
 def here(options: RunOptions) -> str:
-    """The device for checks in this process itself. With a scheduler it may differ from the device of the workers."""
+    """Return the device for checks in this process.
+
+    With a scheduler, the workers may have another device.
+    """
     return options.device if options.scheduler is None else _local(AUTO)
 
 
@@ -41,9 +44,9 @@ def _local(name: str) -> str:
 
 
 def check_scheduler(address: str | None) -> None:
-    """Raise `ConfigError` where no program listens at `address`, so that the run folder is not touched in vain."""
+    """Raise `ConfigError` if no program listens at `address`, before the run folder is touched."""
     found = re.fullmatch(r"(?:tcp|tls)://\[?([^/]+?)\]?:(\d+)/?", address or "")
-    if found is None:  # none, or another protocol of Dask, which reports this itself
+    if found is None:  # there is no address, or another protocol of Dask, which reports errors itself
         return
     try:
         socket.create_connection((found[1], int(found[2])), timeout=5).close()
@@ -54,7 +57,7 @@ def check_scheduler(address: str | None) -> None:
 
 
 def unmet(runs: Iterable[RunConfig], options: RunOptions) -> Iterator[str]:
-    """With `--kernels triton`: a line for each rule of `runs` that has no Triton kernel, and the reason."""
+    """With `--kernels triton`, yield a line for each rule of `runs` that has no Triton kernel, with the reason."""
     if options.kernels != "triton":
         return
     found = {

@@ -1,4 +1,4 @@
-"""A rough guess at how long runs take, from their configs alone."""
+"""Estimate roughly how long runs take, from their configs alone."""
 
 from collections.abc import Iterable
 
@@ -36,12 +36,12 @@ DECAYED, ERASED = 64, 16
 
 
 def seconds(runs: Iterable[RunConfig]) -> float:
-    """Seconds of these runs one after the other, on one CPU core."""
+    """Return the seconds that these runs take one after the other, on one CPU core."""
     return sum(map(_seconds, runs))
 
 
 def after_training(run: RunConfig) -> float:
-    """The share of a run's seconds that the test takes, which comes after the last step."""
+    """Return the share of a run's time that the test takes. The test comes after the last step."""
     return _test(run) / _seconds(run)
 
 
@@ -56,7 +56,10 @@ def step_calls(run: RunConfig) -> float:
 
 
 def _seconds(run: RunConfig) -> float:
-    """Seconds of a run: training, evaluations, test. A step and a token have a cost per layer, whatever its width."""
+    """Return the seconds of a run: training, evaluations, test.
+
+    A step and a token have a cost per layer, whatever its width.
+    """
     looks = run.train.steps / run.eval.every
     training = run.train.steps * step_calls(run) + tokens(run) * _token(run)
     return training + _reading(run, looks * run.eval.valid) + _test(run)
@@ -89,9 +92,11 @@ def _mixing(model: ModelConfig, mixer: Mixer, length: int) -> float:
 
 
 def _levels(model: ModelConfig, mixer: LogLinearMixer, length: int) -> float:
-    """Seconds per token and layer of log-linear attention: pairs of tokens in the chunk, and reads of states.
+    """Return the seconds per token and layer of log-linear attention: pairs of tokens in the chunk, and reads of
+    states.
 
-    There is a state for each 1 among the binary digits of the number of chunks before, on average for half of them.
+    There is a state for each 1 among the binary digits of the number of earlier chunks; on average half of the digits
+    are 1.
     """
     pair = PAIR + SOLVE * RULES[mixer.rule].erases
     states = (-(-length // DECAYED) - 1).bit_length() / 2
@@ -99,13 +104,14 @@ def _levels(model: ModelConfig, mixer: LogLinearMixer, length: int) -> float:
 
 
 def _fast(model: ModelConfig, mixer: Mixer, length: int) -> float:
-    """Seconds per token and layer that fast weights add."""
+    """Return the seconds per token and layer that fast weights add."""
     if not isinstance(mixer, MemoryMixer) or mixer.rule.adds:
         return 0.0
     past = mixer.segments(length) - 1
     log = mixer.segmentation == "log" and past > 0
     read = past.bit_length() / 2 if log else past / 2
-    # With `restart`, buckets of two or more segments are written separately, those of each size for half the tokens.
+    # With `restart`, buckets of two or more segments are written separately: those of each size for half of the
+    # tokens.
     writes = 1 + (past.bit_length() - 1) / 2 if log and mixer.init == "restart" else 1.0
     chunk = _chunk(mixer, length)
     write = WRITE + CHUNK / chunk + (FORM + MIX * chunk if mixer.rule.formed else 0.0)
@@ -114,7 +120,7 @@ def _fast(model: ModelConfig, mixer: Mixer, length: int) -> float:
 
 
 def _calls(mixer: Mixer, length: int) -> float:
-    """Seconds per step and layer that fast weights add whatever their width, for what cannot be done in parallel."""
+    """Return the seconds per step and layer that fast weights add for work that is not parallel, for any width."""
     if isinstance(mixer, LogLinearMixer):
         return CHUNK_CALL * -(-length // DECAYED)
     if not isinstance(mixer, MemoryMixer) or mixer.rule.adds:
@@ -127,19 +133,19 @@ def _calls(mixer: Mixer, length: int) -> float:
 
 
 def _chunk(mixer: MemoryMixer, length: int) -> int:
-    """Tokens per chunk of a memory. Memories that only decay have long chunks."""
+    """Return the number of tokens per chunk of a memory. Memories that only decay have long chunks."""
     segment = length if mixer.aggregate == "none" else min(length, mixer.longest_segment)
     own = ERASED if mixer.rule.erases else DECAYED
     return min(segment, mixer.chunk if mixer.rule.descends else own)
 
 
 def _reading(run: RunConfig, sequences: float) -> float:
-    """Seconds to score `sequences` sequences of each slice. A token without training costs a third of one with it."""
+    """Return the seconds to score `sequences` sequences of each slice. Without training a token costs a third."""
     return run.task.length * len(run.task.slices) * sequences * _token(run) / 3
 
 
 def duration(seconds: float) -> str:
-    """A length of time as people say it: `40 s`, `12 min`, `3.5 h`, at most `> 1000 h`."""
+    """Return a length of time as people say it: `40 s`, `12 min`, `3.5 h`, at most `> 1000 h`."""
     if seconds > 3600 * 1000:
         return "> 1000 h"
     if seconds < 90:

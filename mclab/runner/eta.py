@@ -1,9 +1,9 @@
-"""Estimate when all jobs will be done: their predicted times, corrected by the times measured so far.
+"""Estimate when all jobs will be done, from their predicted times, corrected by the times measured so far.
 
-We assume that a prediction is wrong by a factor which is the same for all jobs of a kind, and similar for all kinds. So
-a kind that has been measured, on finished or running jobs, uses its own factor, and the other kinds use the mean factor
-of the measured kinds. The machine may become faster or slower: the times of the latest jobs, divided by what the
-factors of their kinds predict, correct all estimates once more.
+A prediction is assumed to be wrong by a factor which is the same for all jobs of a kind, and similar for all kinds. So
+a kind that has been measured, on finished or running jobs, has its own factor, and other kinds have the mean factor of
+the measured kinds. The machine may become faster or slower: the times of the latest jobs, divided by what the factors
+of their kinds predict, correct all estimates once more.
 """
 
 import time
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from threading import Lock
 
-#: When this share of the cost of a mean job has been measured of a kind, the kind's own factor and the mean of all
-#: kinds' factors have equal weights.
+#: The share of a mean job's cost that must be measured of a kind so that the factor of this kind and the mean factor
+#: of all kinds have equal weights.
 _TRUST = 0.05
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is known of a job before it starts: its `kind`, its predicted seconds `cost`, and its `priority`.
+    """A job before it starts: its `kind`, its predicted seconds `cost`, and its `priority`.
 
-    `tail` is the share of the seconds that comes after the last step. Of the waiting jobs the one with the highest
-    priority starts first.
+    `tail` is the share of the seconds that comes after the last step. The waiting job with the highest priority starts
+    first.
     """
 
     kind: str
@@ -34,10 +34,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Ahead:
-    """How far the work is: `share` of it is done, and the rest takes `seconds`.
+    """The progress of the work: the share `share` is done, and the rest takes `seconds`.
 
-    While nothing is measured, `seconds` and `least` are the upper and the lower end of the predicted range. Otherwise
-    `least` is None.
+    Before anything is measured, `seconds` and `least` are the upper and the lower end of the predicted range. After
+    that, `least` is `None`.
     """
 
     share: float
@@ -55,9 +55,9 @@ class _Running:
 
 
 class Eta:
-    """Estimates the time left from reports of jobs that start, step and end. Safe to use from several threads.
+    """Estimates the remaining time from reports of jobs that start, advance and end. Several threads may use it.
 
-    `processes` is how many jobs run at the same time; with 0 it is the number of jobs that are running.
+    `processes` is the number of jobs that run at the same time; 0 means as many as are running.
     """
 
     def __init__(self, processes: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -75,7 +75,10 @@ class Eta:
             self._added, self._count = self._added + job.cost, self._count + 1
 
     def step(self, key: Hashable, step: int, steps: int) -> None:
-        """Report how far a job is. With `steps` 0 it starts, or starts again; the next report says from which step."""
+        """Report the progress of a job.
+
+        `steps` 0 says that it starts, perhaps again; the next report gives its first step.
+        """
         with self._lock:
             now = self._clock()
             if key in self._waiting:
@@ -90,7 +93,7 @@ class Eta:
             running.first = running.first or running.last
 
     def end(self, key: Hashable, done: bool = True) -> None:
-        """Report that a job is over. With `done=False` it was given back unfinished, and its time is not used."""
+        """Report that a job has ended. With `done=False` it was given back unfinished, and its time is not used."""
         with self._lock:
             self._waiting.pop(key, None)
             job, running = self._running.pop(key, (None, None))
@@ -104,10 +107,10 @@ class Eta:
                 _note(self._seen, job.kind, taken, cost)
 
     def ahead(self, later: Iterable[tuple[Sequence[Job], int]] = ()) -> Ahead | None:
-        """The share of the work that is done and the time left; `None` while nothing is measured.
+        """Return the share of the work that is done and the remaining time; `None` if nothing is measured yet.
 
-        `later` are jobs that will be added when others are over, as groups (jobs, count): `count` jobs, each with the
-        mean time of `jobs`, once no job of the kinds of `jobs` is left.
+        `later` are jobs that will be added later, as groups (jobs, count): `count` jobs with the mean time of `jobs`
+        are added once no job of the kinds of `jobs` is left.
         """
         with self._lock:
             factor = self._factors()
@@ -131,7 +134,7 @@ class Eta:
         return max(0.0, job.cost * factor * (1 - share) - (now - at))
 
     def _factors(self) -> Callable[[str], float] | None:
-        """A function from a kind to measured / predicted seconds; `None` while nothing is measured.
+        """Return a function from a kind to measured / predicted seconds; `None` if nothing is measured yet.
 
         In the mean of the factors, kinds that were measured long enough count equally, whatever they cost.
         """
@@ -172,21 +175,21 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Group:
-    """Tasks that are added when no task of the kinds in `awaits` is left."""
+    """Tasks that are added once no task of the kinds in `awaits` is left."""
 
     awaits: frozenset[str]
     tasks: tuple[_Task, ...]
 
     @classmethod
     def of(cls, jobs: Sequence[Job], count: int, factor: Callable[[str], float]) -> "_Group":
-        """`count` tasks, each with the mean time and the mean priority of `jobs`."""
+        """Return `count` tasks, each with the mean time and the mean priority of `jobs`."""
         seconds = sum(job.cost * factor(job.kind) for job in jobs) / len(jobs)
         priority = sum(job.priority for job in jobs) / len(jobs)
         return cls(frozenset(job.kind for job in jobs), (_Task(priority, seconds, jobs[0].kind),) * count)
 
 
 def _last_end(processes: int, running: list[_Task], waiting: list[_Task], groups: list[_Group]) -> float:
-    """Seconds until all tasks are done, if each process that becomes free takes the first waiting task (simulated)."""
+    """Return the seconds until all tasks are done, by simulation: a free process takes the first waiting task."""
     open_ = Counter(task.kind for task in (*running, *waiting))
     ends = [(task.seconds, task.kind) for task in running]
     ready = _Ready(waiting)
@@ -208,7 +211,7 @@ def _last_end(processes: int, running: list[_Task], waiting: list[_Task], groups
 
 
 class _Ready:
-    """A queue of tasks that may start: the highest priority first, and among equal ones the earliest."""
+    """A queue of tasks that may start: the highest priority comes first, and among equal ones the earliest."""
 
     def __init__(self, tasks: Iterable[_Task]) -> None:
         self.tasks: list[tuple[float, int, _Task]] = []

@@ -1,4 +1,4 @@
-"""The main loop: train the runs that a plan needs, until the outcome of each is stored."""
+"""This module has the main loop, which trains the runs that a plan needs and stores the outcome of each."""
 
 import time
 from collections import Counter, deque
@@ -24,18 +24,18 @@ from mclab.store.crashes import Flights
 from mclab.workers import Failure, Pack, Pool, Result, Train, open_pool, worker_count
 from mclab.workers.cores import processors
 
-#: Statuses that count towards --max-failures.
+#: The statuses that count towards --max-failures.
 _BAD: tuple[Status, ...] = ("failed", "diverged", "oom")
 Echo = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a command is: `done` of about `total` runs, or of what `what` names.
+    """The progress of a command: `done` of about `total` runs, or of what `what` names.
 
-    Where all runs train in one process, `step` of `steps` is the step of the current pack. `ahead()` estimates the time
-    left at the moment of the call; it is `None` while nothing is known. `stage()` says what must be done before the
-    first run can begin; it is empty once that run has begun.
+    If all runs train in one process, `step` of `steps` is the step of the current pack. `ahead()` estimates the
+    remaining time at the moment of the call; it is `None` if nothing is known. `stage()` says what must be done before
+    the first run can begin; it is empty once that run has begun.
     """
 
     done: int
@@ -49,7 +49,8 @@ class Progress:
 
 @dataclass(frozen=True)
 class Start:
-    """What a command is about to do: about `runs` runs in `processes` processes on this machine, 0 with a cluster.
+    """The work that a command is about to do: about `runs` runs in `processes` processes on this machine, 0 on a
+    cluster.
 
     `time` is the predicted time; `None` on a cluster, and on a GPU without stored runs to predict it from.
     """
@@ -63,8 +64,8 @@ class Start:
 class Summary:
     """The result of a command: `ran` counts the runs of this command by status, `stored` all stored runs of the plan.
 
-    `missing` is the number of runs that are needed and not stored. `stopped` is the reason: an interrupt, or too many
-    failures.
+    `missing` is the number of runs that are needed but not stored. `stopped` is the reason for an early stop: an
+    interrupt, or too many failures.
     """
 
     ran: Counter[str]
@@ -76,12 +77,12 @@ class Summary:
 
     @property
     def skipped(self) -> int:
-        """How many runs were stored by earlier commands and not run by this one."""
+        """The number of runs that earlier commands stored and this one did not run."""
         return self.stored.total() - self.ran.total()
 
     @property
     def clean(self) -> bool:
-        """Whether every run is stored and none failed, diverged or ran out of memory."""
+        """True if every run is stored and none failed, diverged or ran out of memory."""
         return not self.missing and set(self.stored) <= {"done", "pruned"}
 
 
@@ -96,13 +97,13 @@ def execute(
     train: Train | None = None,
     wanted: Wanted | None = None,
 ) -> Summary:
-    """Run what the plan needs and the store does not have. Each outcome is stored before the next one is fetched.
+    """Train the runs that the plan needs and the store lacks. Each outcome is stored before the next one is fetched.
 
     `options.device` must not be `auto` (see `mclab.runner.devices.resolved`). An interrupt ends the command: outcomes
-    so far are stored, and the running packs are lost. `train` is by default `mclab.train.train_pack`; it keeps its
-    checkpoints in the store. `begin` is called once before the first run, and not at all if there is nothing to run.
-    `wanted` says how many seeds each cell needs, where the plan does not fix this. Raises `StoreError` where a record
-    cannot be written, and `ConfigError` where no scheduler answers.
+    so far are stored, and running packs are lost. `train` is by default `mclab.train.train_pack`; its checkpoints are
+    in the store. `begin` is called once before the first run, and not at all if there is nothing to run. For a
+    sequential plan, `wanted` says how many seeds each cell needs. Raises `StoreError` if a record cannot be written,
+    and `ConfigError` if no scheduler answers.
     """
     began, pending = time.monotonic(), PendingRuns(plan, store.lookup, retry_failed=options.retry_failed, wanted=wanted)
     execution = _Execution(pending, store, options, progress or _nothing, echo or _nothing)
@@ -191,9 +192,9 @@ class _Execution:
         return self.pending.given + self.pending.expected
 
     def _time(self, first: list[Pack], processes: int, after: float = 0.0) -> TimeRange | None:
-        """The predicted time of all runs, with the start of the processes and `after` seconds at the end.
+        """Return the predicted time of all runs, with the start of the processes and `after` seconds at the end.
 
-        `None` where it is unknown, and with a cluster.
+        `None` if it is unknown, and on a cluster.
         """
         if not processes or not self.history.knows:
             return None
@@ -201,7 +202,7 @@ class _Execution:
         return time_range(work, self.history, processes, self.options.threads, here, starting(processes, here) + after)
 
     def _split(self, pool: Pool, pack: Pack, result: Result) -> bool:
-        """If a pack of several runs ran out of memory, submit it again in two halves. Returns whether it did."""
+        """If a pack of several runs ran out of memory, submit it again in two halves. Return whether this was so."""
         if not isinstance(result, Failure) or result.status != "oom" or len(pack) == 1:
             return False
         left, right = halves(pack)
@@ -242,7 +243,7 @@ class _Execution:
             self.echo(f"{self.pending.label(run)}: {_why(outcome)}")
 
     def _sound(self, runs: Sequence[RunConfig]) -> list[RunConfig]:
-        """The runs that may be trained. A run during which the process has died too often is stored as failed instead.
+        """Return the runs that may be trained. A run at which the process died too often is stored as failed instead.
 
         Runs that are needed because of such a failure are added.
         """
@@ -258,10 +259,13 @@ class _Execution:
         return sound
 
     def _step(self, pack: Pack, step: int, steps: int) -> None:
-        """Note how far a pack is. Its step is reported only where packs train one after the other in this process."""
+        """Record the progress of a pack.
+
+        Its step is reported only if packs train one after the other in this process.
+        """
         self.stage = ""
         self.forecast.step(pack, step, steps)
-        if not self.alone:  # the notes below are about deaths of this process, not of workers
+        if not self.alone:  # what follows is about deaths of this process, not of workers
             return
         if steps:
             self.flights.reached(step / steps)
@@ -282,12 +286,12 @@ class _Execution:
 
 
 def ids(runs: Iterable[RunConfig]) -> list[str]:
-    """The runs' ids, in order."""
+    """Return the runs' ids, in order."""
     return [run_id(run) for run in runs]
 
 
 def before_runs(processes: int) -> str:
-    """What must be done before the first run can begin, in words; `processes` is 0 for a cluster."""
+    """Return in words what must be done before the first run can begin. `processes` is 0 for a cluster."""
     if processes == 1:
         return ""
     return f"starting {processes} workers" if processes else "waiting for a worker of the cluster"

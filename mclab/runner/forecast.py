@@ -1,4 +1,4 @@
-"""Estimate the time that a command still needs, with its packs as the jobs of `mclab.runner.eta`."""
+"""Estimate the remaining time of a command; its packs are the jobs of `mclab.runner.eta`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,10 +14,10 @@ from mclab.workers import Pack
 
 
 class Forecast:
-    """Takes reports of packs that are submitted, step and end, and estimates the time left.
+    """Receives reports of packs that are submitted, advance and end, and estimates the remaining time.
 
-    `processes` is 0 for a cluster: then it is the number of packs that are running. Packs of one shape are jobs of one
-    kind, since they cost the same whatever their seeds and learning rates. Until a pack has reported its speed, the
+    `processes` is 0 on a cluster and then stands for the number of running packs. Packs of one shape are jobs of one
+    kind, since they cost the same whatever their seeds and learning rates. Before a pack has reported its speed, the
     estimate is the range `predicted`.
     """
 
@@ -27,19 +27,19 @@ class Forecast:
         self._jobs: dict[int, list[Job]] = {}
 
     def add(self, pack: Pack) -> None:
-        """Add a pack, which waits."""
+        """Add a pack, which waits until its first `step`."""
         self._eta.add(pack, self._job(pack))
 
     def step(self, pack: Pack, step: int, steps: int) -> None:
-        """Report how far a pack is; with `step` 0 of `steps` 0 it starts."""
+        """Report the progress of a pack; `step` 0 of `steps` 0 says that it starts."""
         self._eta.step(pack, step, steps)
 
     def end(self, pack: Pack, *, done: bool) -> None:
-        """Report that a pack is over. With `done=False` its time is not used."""
+        """Report that a pack has ended. With `done=False` its time is not used."""
         self._eta.end(pack, done)
 
     def ahead(self) -> Ahead | None:
-        """The share of the work that is done and the time left, at this moment."""
+        """Return the share of the work that is done and the remaining time."""
         return self._eta.ahead(self._later()) or self._predicted.ahead()
 
     def _later(self) -> Iterator[tuple[Sequence[Job], int]]:

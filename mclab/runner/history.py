@@ -3,13 +3,13 @@
 A stored run is used if it is done and was trained on the same kind of device with the same number of threads, as far as
 its record says. Runs of one shape cost the same: a shape with stored runs costs the median of their seconds. For any
 other shape, the result of `mclab.runner.estimate` is multiplied by the geometric mean, over the stored shapes, of the
-ratios measured / estimated. Half a shape with the ratio 1 is added to the mean, so that few shapes count for less.
+ratios measured / estimated. Half a shape with the ratio 1 is added to this mean, so that few shapes have less weight.
 
 A prediction may be wrong by a factor in either direction. Without stored runs the factor is 2.5, since the constants of
 the estimate were found right within a factor of two or three. With stored runs, the logarithm of the factor is a root
-mean square. Its terms are twice the deviation of each stored shape's log ratio from the mean, and log 2.5 as if that
-were one more shape. For a shape with stored runs, the terms are twice the deviation of each run's log time from the
-median of its shape, and log 1.5 as one more term. The factor is never less than 1.2, since the load of a machine
+mean square over these terms: for each stored shape, twice the deviation of its log ratio from the mean; and log 2.5, as
+if that were one more shape. For a shape with stored runs, the terms are, for each of its runs, twice the deviation of
+its log time from the shape's median; and log 1.5. The factor is never less than 1.2, since the load of a machine
 differs from day to day. Errors of different shapes are assumed to have the same sign, so that the relative error of a
 sum is that of its terms.
 """
@@ -26,18 +26,21 @@ from mclab.config.run import RunConfig
 from mclab.config.stored import StoredRun
 from mclab.runner.estimate import seconds
 
-#: Logarithms of the factor by which a prediction may be wrong: without stored runs, for a shape with one stored run,
-#: and the least.
+#: Logarithms of the factor by which a prediction may be wrong: without stored runs; for a shape with one stored run;
+#: the smallest.
 _GUESSED, _MEASURED, _LEAST = log(2.5), log(1.5), log(1.2)
-#: How many shapes with the ratio 1 are added to the stored shapes.
+#: The number of shapes with the ratio 1 that are added to the stored shapes.
 _PRIOR = 0.5
-#: How many records are read in addition to those that the command has read already, and how many are used in all.
+#: The number of records to read in addition to those that the command has read already, and the number to use in all.
 FRESH, MOST = 100, 500
 
 
 @dataclass(frozen=True)
 class Work:
-    """The `seconds` of some runs one after the other, between `low` and `high`; the longest run takes `longest`."""
+    """The predicted work of some runs:
+
+    `seconds` one after the other, between `low` and `high`, at most `longest` each.
+    """
 
     seconds: float
     low: float
@@ -65,28 +68,28 @@ class History:
         off = [log(each / self._medians[kind]) for kind, several in times.items() for each in several]
         self._measured = _spread(off, self.runs - len(times), _MEASURED)
         ratios = [log(self._medians[kind] / seconds([run])) for kind, run in examples.items()]
-        prior = _PRIOR if self.device == "cpu" else 0.0  # the estimate is for a CPU only
+        prior = _PRIOR if self.device == "cpu" else 0.0  # the estimate is only for a CPU
         self._ratio = fsum(ratios) / (len(ratios) + prior) if ratios else 0.0
         self._guessed = _spread([ratio - self._ratio for ratio in ratios], len(ratios), _GUESSED)
 
     @property
     def knows(self) -> bool:
-        """Whether a prediction is possible: for other devices than a CPU it needs stored runs."""
+        """True if a prediction is possible. For devices other than a CPU it needs stored runs."""
         return self.device == "cpu" or self.runs > 0
 
     def seconds(self, run: RunConfig) -> float:
-        """The predicted seconds of `run` in a process of its own."""
+        """Return the predicted seconds of `run` in a separate process."""
         return self._cost(run)[0]
 
     def work(self, runs: Iterable[RunConfig], total: float | None = None) -> Work:
-        """The predicted work of `runs`; with `total`, that of `total` runs which cost as much on average."""
+        """Return the predicted work of `runs`; with `total`, that of `total` runs with the same mean cost."""
         costs = [self._cost(run) for run in runs]
         share = 1.0 if total is None or not costs else total / len(costs)
         low, high = (share * fsum(cost * exp(way * off) for cost, off in costs) for way in (-1, 1))
         return Work(share * fsum(cost for cost, _ in costs), low, high, max((cost for cost, _ in costs), default=0.0))
 
     def _cost(self, run: RunConfig) -> tuple[float, float]:
-        """The predicted seconds, and the logarithm of the factor by which they may be wrong."""
+        """Return the predicted seconds, and the logarithm of the factor by which they may be wrong."""
         key = _key(run)
         if key not in self._costs:
             known = self._medians.get(self._kind(run, key)) if self._medians else None
@@ -95,7 +98,7 @@ class History:
         return self._costs[key]
 
     def _kind(self, run: RunConfig, key: Hashable) -> str:
-        """A key that is equal for runs that cost the same: runs of one shape, with the same rule for stopping early."""
+        """Return a key that is equal for runs of the same cost: runs of one shape with the same early stop."""
         if key not in self._kinds:
             stop = run.train.stop_at
             self._kinds[key] = shape_key(run) + (f" {stop}" if stop is not None else "")
@@ -103,14 +106,14 @@ class History:
 
 
 def _tells(run: StoredRun) -> bool:
-    """Whether the run has a time and trained to its last step, or may have stopped early as configured."""
+    """Return whether the run's time is usable: it trained to its last step, or was allowed to stop early."""
     if run.status != "done" or run.config is None or run.science != SCIENCE or not run.wall_s:
         return False
     return run.steps == run.config.train.steps or run.config.train.stop_at is not None
 
 
 def _fits(run: StoredRun, device: str, threads: int | None) -> bool:
-    """Whether the run was trained on this device with these threads; facts that its record lacks are ignored."""
+    """Return whether the run was trained on this device with these threads. Facts that its record lacks are ignored."""
     name, used = run.fact("device_name"), run.fact("threads")
     if (run.fact("device") or "cpu") != device:
         return False
@@ -120,14 +123,14 @@ def _fits(run: StoredRun, device: str, threads: int | None) -> bool:
 
 
 def _key(run: RunConfig) -> Hashable:
-    """A key that is quick to compute and differs for different shapes; keys without effect are not dropped yet."""
+    """Return a key that is quick to compute and differs for different shapes; keys without effect are still in it."""
     train = run.train
     kept = (train.steps, train.batch, train.warmup, train.examples, train.task, train.precision, train.stop_at)
     return (run.task, run.model, run.eval, *kept)
 
 
 def _spread(off: Iterable[float], count: int, default: float) -> float:
-    """The logarithm of the factor by which a prediction may be wrong (see above).
+    """Return the logarithm of the factor by which a prediction may be wrong (see the top of this file).
 
     `off` are the deviations, of which `count` are independent; `default` is the added term.
     """

@@ -1,4 +1,4 @@
-"""A rough guess at how much memory a run takes, from its config alone."""
+"""Estimate roughly how much memory a run takes, from its config alone."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -13,38 +13,37 @@ from mclab.config.task import ArTask, MqarTask, TaskConfig
 #: (from torch, as one vector, clipped). The constants below count floats too, and were fitted to the peaks that
 #: `python -m benchmarks memory` measures. The total is right within a factor of two on a CPU.
 PER_PARAMETER = 13
-#: Kept for the backward pass, per token and layer. MIXER: by the mixer and its norm, and CHANNELS: for each rate that a
-#: rule has per channel, both in widths of the model. MLP: by the MLP, in widths of its hidden layer.
+#: Floats kept for the backward pass, per token and layer. MIXER: by the mixer and its norm, and CHANNELS: for each
+#: rate per channel of a rule, both in widths of the model. MLP: by the MLP, in widths of its hidden layer.
 MIXER, CHANNELS, MLP = 24, 10, 5
-#: How often each of these is kept: the weight of a memory that a token sees (WEIGHTS), the score of a pair of tokens
-#: (SCORES), the output of each layer of a kept memory that a token reads (READ).
+#: The number of copies that are kept of: the weight of a memory that a token sees (WEIGHTS), the score of a pair of
+#: tokens (SCORES), the output of each layer of a kept memory that a token reads (READ).
 WEIGHTS, SCORES, READ = 10, 4, 4
-#: How often fast weights are kept: the state at the start of each chunk (STATES, twice as often with momentum), each
-#: kept memory (KEPT), and in Memora the weights of each token (FORMED).
+#: The number of copies of fast weights that are kept: of the state at the start of each chunk (STATES, twice as many
+#: with momentum), of each kept memory (KEPT), and in Memora of the weights of each token (FORMED).
 STATES, KEPT, FORMED = 3, 2, 3
 #: Tokens per chunk: DECAYED for memories that only decay, linear memories and log-linear attention; ERASED for rules
 #: that erase.
 DECAYED, ERASED = 64, 16
-#: How often the logits are kept, with their softmax and gradients.
+#: The number of copies of the logits that are kept, with their softmax and gradients.
 LOGITS = 4
-#: How many batches are scored at once, and the share of a training step's activations that a layer then holds, since it
-#: keeps nothing for a backward pass.
+#: The number of batches that are scored at once, and the share of a training step's activations that a layer then
+#: holds, since it keeps nothing for a backward pass.
 SCORED, FORWARD = 4, 0.4
-#: The most sequences (MADE) and tokens (MADE_TOKENS) that are made at once, the whole numbers per token that this takes
+#: The most sequences (MADE) and tokens (MADE_TOKENS) that are made at once, the integers per token that this takes
 #: (MAKING), and the most tokens of a slice that are kept (KEPT_TOKENS).
 MADE, MADE_TOKENS, MAKING, KEPT_TOKENS = 1024, 2**19, 4, 2**24
-#: Whole numbers of eight bytes that are kept for each training sequence, to count the test sequences among them.
+#: The integers of eight bytes that are kept for each training sequence, to count the test sequences among them.
 SHOWN = 3
-#: Bytes of a process before it trains, for Python and torch.
+#: The bytes of a process before it trains, for Python and torch.
 PROCESS = 250 * 2**20
 
 
 class Memory(NamedTuple):
-    """Bytes of memory that training takes on its device.
+    """The bytes of memory that training takes on its device.
 
     `parameters` counts the parameters, their gradients and AdamW's moments; `activations` those of one step, with the
-    cached memories and the values read from them; `logits` the logits of the scored tokens; `data` the token
-    sequences.
+    kept memories and the values read from them; `logits` the logits of the scored tokens; `data` the token sequences.
     """
 
     parameters: int
@@ -54,12 +53,12 @@ class Memory(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The sum of all parts."""
         return sum(self)
 
 
 def memory(run: RunConfig, replicas: int = 1) -> Memory:
-    """Memory on the device of `replicas` runs of this shape that train as one model, without the process itself."""
+    """Return the memory on the device of `replicas` runs of this shape in one pack, without the process itself."""
     size = 8 if run.train.precision == "fp64" else 4
     most = max(_scored(run), *(_step(run, part.task) for part in run.mix))
     scored = max(run.train.batch * _asked(part.task) for part in run.mix) * run.task.vocab
@@ -69,7 +68,7 @@ def memory(run: RunConfig, replicas: int = 1) -> Memory:
 
 
 def _asked(task: TaskConfig) -> int:
-    """The number of scored positions in a training sequence."""
+    """Return the number of scored positions in a training sequence."""
     if isinstance(task, MqarTask):
         return max(task.pairs)
     if isinstance(task, ArTask):
@@ -78,12 +77,12 @@ def _asked(task: TaskConfig) -> int:
 
 
 def _step(run: RunConfig, task: TaskConfig) -> float:
-    """Floats that all layers together keep of one training step on `task`."""
+    """Return the number of floats that all layers together keep during one training step on `task`."""
     return sum(_layers(run.model, task.length, run.train.batch))
 
 
 def _scored(run: RunConfig) -> float:
-    """Floats that the largest layer holds while a slice is scored."""
+    """Return the number of floats that the largest layer holds while a slice is scored."""
     most = 0.0
     tokens = SCORED * run.train.batch * run.task.length
     for task, count in _slices(run):
@@ -99,21 +98,21 @@ def _slices(run: RunConfig) -> Iterator[tuple[TaskConfig, int]]:
 
 
 def _data(run: RunConfig) -> int:
-    """Whole numbers: tokens of evaluation sets and of batches made at once, and notes of training sequences."""
+    """Return the number of integers: tokens of evaluation sets and of batches, and records of training sequences."""
     kept = sum(min(task.length * count, KEPT_TOKENS) * len(task.slices) for task, count in _slices(run))
     made = min(max(MADE, run.train.batch) * run.task.length, max(MADE_TOKENS, run.train.batch * run.task.length))
     return kept + MAKING * made + run.train.steps * (SHOWN * run.train.batch + 2)
 
 
 def _layers(model: ModelConfig, length: int, sequences: int) -> Iterable[float]:
-    """Floats that each layer keeps of `sequences` sequences."""
+    """Return the number of floats that each layer keeps for `sequences` sequences."""
     mlp = MLP * model.mlp * model.dim
     sizes = {mixer: _mixer(model, mixer, length) for mixer in set(model.mixers)}
     return [sequences * (length * (MIXER * model.dim + mlp) + sizes[mixer]) for mixer in model.mixers]
 
 
 def _mixer(model: ModelConfig, mixer: Mixer, length: int) -> float:
-    """Floats that this mixer keeps of one sequence, in addition to what every mixer keeps."""
+    """Return the number of floats that this mixer keeps for one sequence, in addition to what every mixer keeps."""
     if isinstance(mixer, AttentionMixer):
         return _window(model, mixer.window or 0, length)
     if isinstance(mixer, LogLinearMixer):
@@ -130,17 +129,17 @@ def _mixer(model: ModelConfig, mixer: Mixer, length: int) -> float:
 
 
 def _window(model: ModelConfig, window: int, length: int) -> float:
-    """Floats that attention keeps for scores within a window, in blocks of its length; 0 without a window."""
+    """Return the floats that attention keeps for scores in a window, which is read in blocks; 0 without a window."""
     return 2.0 * model.heads * length * min(length, 2 * max(window, 32)) if 0 < window < length else 0.0
 
 
 def _columns(mixer: MemoryMixer, length: int) -> int:
-    """The number of memories of a sequence, the online memory included."""
+    """Return the number of memories of a sequence, the online memory included."""
     return mixer.segments(length) + 1
 
 
 def _attention(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
-    """Floats that the read of a linear memory keeps for one head.
+    """Return the number of floats that the read of a linear memory keeps for one head.
 
     They are scores of all pairs of tokens, or scores within segments and states, whichever is cheaper to compute.
     """
@@ -153,7 +152,7 @@ def _attention(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
 
 
 def _fast(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
-    """Floats of one head's fast weights, and of what is read from kept memories."""
+    """Return the number of floats of one head's fast weights, and of what is read from kept memories."""
     size, past = matrices(model, mixer), mixer.segments(length) - 1
     log = mixer.segmentation == "log" and past > 0
     restarts = log and mixer.init == "restart"
@@ -163,7 +162,7 @@ def _fast(model: ModelConfig, mixer: MemoryMixer, length: int) -> float:
     states = STATES * (1 + mixer.rule.momentum) * writes * length / chunk
     formed = FORMED * length * mixer.rule.formed
     read = past.bit_length() / 2 if log else past / 2
-    if mixer.aggregate == "ssc" and mixer.route in ("hard", "explore"):  # other routes hold all reads for a while
+    if mixer.aggregate == "ssc" and mixer.route in ("hard", "explore"):  # other routes hold all reads for some time
         read = min(read, mixer.k + (mixer.route == "explore"))
     widths = sum(out for out, _ in layers(model.head_dim, mixer.depth if mixer.deep else 1))
     return size * (states + formed + KEPT * past) + READ * read * length * widths

@@ -1,4 +1,4 @@
-"""Check whether runs fit into memory: what the largest run takes, what this machine has, and what would fit instead."""
+"""Check whether runs fit into memory: how much the largest run takes, how much this machine has, and what would fit."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,21 +11,24 @@ from mclab.runner.memory import PROCESS, Memory, memory
 
 #: A run whose parameters take more bytes than this is refused, since no machine has so much memory.
 NOWHERE = 2**40
-#: A run is refused if its estimate is more than this many times the machine's memory, since the estimate may be wrong.
+#: A run is refused if the estimate is more than this many times the machine's memory, since the estimate may be wrong.
 MARGIN = 3
-#: A file that exists where NVIDIA's driver is loaded.
+#: A file that exists if NVIDIA's driver is loaded.
 _DRIVER = Path("/dev/nvidiactl")
 
 
 class Machine(NamedTuple):
-    """Bytes of this machine's memory: `free` and `whole`. In a container with a limit they are those of the limit."""
+    """The memory of this machine in bytes:
+
+    `free` and `whole`. In a container with a limit, they are those of the limit.
+    """
 
     free: int
     whole: int
 
 
 class Need(NamedTuple):
-    """The memory that a cell needs: the cell's name, one of its runs, and the memory of `replicas` runs in one pack."""
+    """The memory that a cell needs: its name, one of its runs, and the memory of `replicas` runs in one pack."""
 
     name: str
     run: RunConfig
@@ -34,12 +37,12 @@ class Need(NamedTuple):
 
     @property
     def process(self) -> int:
-        """Bytes of a process that trains the pack on a CPU."""
+        """The bytes of a process that trains the pack on a CPU."""
         return self.memory.total + PROCESS
 
 
 def machine() -> Machine | None:
-    """The memory of this machine; `None` where the system does not say."""
+    """Return the memory of this machine; `None` where the system does not say."""
     try:
         lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
         free, whole = (int(lines[key].split()[0]) * 1024 for key in ("MemAvailable", "MemTotal"))
@@ -49,24 +52,27 @@ def machine() -> Machine | None:
         limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())
         free, whole = min(free, limit - used), min(whole, limit)
-    except (OSError, ValueError):  # no container, or none with a limit
+    except (OSError, ValueError):  # there is no container, or it has no limit
         pass
     return Machine(free, whole)
 
 
 def trains_here(device: str, scheduler: str | None) -> bool:
-    """Whether runs train on this machine's CPU and thus in its memory, as far as can be known without torch."""
+    """Return whether runs train on this machine's CPU and so in its memory, as far as is known without torch."""
     return scheduler is None and (device == "cpu" or (device == "auto" and not _DRIVER.exists()))
 
 
 def needs(runs: Iterable[tuple[str, RunConfig]], replicas: int = 1) -> list[Need]:
-    """The need of each cell for `replicas` runs in a pack, the largest first. `runs` has (cell name, run) pairs."""
+    """Return the need of each cell for `replicas` runs in a pack, the largest first.
+
+    `runs` has (cell name, run) pairs.
+    """
     found = [Need(name, run, memory(run, replicas), replicas) for name, run in runs]
     return sorted(found, key=lambda need: -need.memory.total)
 
 
 def memory_text(need: Need, processes: int) -> str:
-    """One line that says how much memory a process takes, and for what."""
+    """Return one line that says how much memory a process takes, and for what."""
     parts = zip(("parameters and optimiser", "activations", "logits", "sequences"), need.memory, strict=True)
     of = ", ".join(f"{name} {bytes_text(number)}" for name, number in parts if number > need.process // 100)
     several = f" and {processes} of them {bytes_text(processes * need.process)}" * (processes > 1)
@@ -74,7 +80,7 @@ def memory_text(need: Need, processes: int) -> str:
 
 
 def memory_warnings(found: Sequence[Need], processes: int, here: Machine | None, noun: str = "cells") -> Iterator[str]:
-    """At most one line: a warning where some of `found` may not fit into the free memory of the machine `here`."""
+    """Yield at most one line: a warning if some of `found` may not fit into the free memory of the machine `here`."""
     if here is None:
         return
     large = [need for need in found if need.process * processes > here.free]
@@ -97,7 +103,7 @@ def _fewer(need: Need, processes: int, here: Machine) -> str:
 def refuse(need: Need, here: Machine | None) -> None:
     """Raise `ConfigError` for a need that no machine can meet, or that is far above the memory of the machine `here`.
 
-    `here` is `None` where another machine or a GPU trains the runs.
+    `here` is `None` if another machine or a GPU trains the runs.
     """
     if need.memory.parameters > NOWHERE:
         raise ConfigError(f"memory: {_largest(need)}, which no machine has; take {_fix(need, NOWHERE)}")
@@ -108,7 +114,7 @@ def refuse(need: Need, here: Machine | None) -> None:
 
 
 def _largest(need: Need) -> str:
-    """The cell, how much memory it needs, and the largest part of that, in words."""
+    """Return in words the cell, how much memory it needs, and the largest part of that."""
     parts = dict(zip(("its parameters", "its activations", "its logits", "its sequences"), need.memory, strict=True))
     most = max(parts, key=lambda name: parts[name])
     together = f" for {need.replicas} runs together" if need.replicas > 1 else ""
@@ -116,7 +122,7 @@ def _largest(need: Need) -> str:
 
 
 def _fix(need: Need, room: int) -> str:
-    """The smallest change of one key with which the runs fit into `room` bytes, in words."""
+    """Return in words the smallest change of one key with which the runs fit into `room` bytes."""
     if need.replicas > 1 and memory(need.run).total + PROCESS <= room:
         return "a smaller --pack"
     for text, run in _smaller(need.run):
@@ -128,7 +134,7 @@ def _fix(need: Need, room: int) -> str:
 
 
 def _smaller(run: RunConfig) -> Iterator[tuple[str, RunConfig]]:
-    """Smaller variants of `run` as (words, run): first with the batch halved down to 1, then with longer segments."""
+    """Yield smaller variants of `run` as (words, run): with the batch halved down to 1, then with longer segments."""
     batch = run.train.batch
     while batch > 1:
         batch //= 2
@@ -144,7 +150,7 @@ def _smaller(run: RunConfig) -> Iterator[tuple[str, RunConfig]]:
 
 
 def bytes_text(number: float) -> str:
-    """A number of bytes in words: `250 MiB`, `1.2 GiB`, `35 TiB`."""
+    """Return a number of bytes in words: `250 MiB`, `1.2 GiB`, `35 TiB`."""
     for unit in ("MiB", "GiB", "TiB"):
         number /= 2**20 if unit == "MiB" else 1024
         if number < 1000 or unit == "TiB":

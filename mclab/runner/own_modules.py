@@ -25,12 +25,13 @@ def check_modules(
     refuse: bool = False,
     forget: bool = False,
 ) -> None:
-    """Check the user's modules in those of `runs` that are `wanted`. Raises `ConfigError` as `mclab.conform.check`.
+    """Check the user's modules in those of `runs` that are `wanted`. Raises `ConfigError` as `mclab.conform.check`
+    does.
 
-    During a check the run folder `out` holds a note, so that a later command knows if the check has ended the process.
-    A module that has done so too often is not checked again: with `refuse` that raises `ConfigError`, else its runs go
-    on to training, which stores them as failed. `forget` drops earlier notes first. Where a `ConfigError` is raised, a
-    run folder that was made by this function is removed.
+    During a check the run folder `out` holds a file that says so; a later command then knows if the check ended the
+    process. A module that did so too often is not checked again: with `refuse` this raises `ConfigError`, else its runs
+    are passed to training, which stores them as failed. `forget` removes earlier such files first. If a `ConfigError`
+    is raised, a run folder that this function has created is removed.
     """
     own = [run for run in runs if parts_of(run)]
     if not own:
@@ -68,7 +69,7 @@ def _check(runs: Runs, store: Store, device: str, say: Callable[[str], None], re
 
 
 def _remove(out: Path) -> None:
-    """Remove the run folder `out`, in which nothing has been stored."""
+    """Remove the run folder `out`, if nothing has been stored in it."""
     with suppress(OSError):
         for folder in (out / "records", out / "curves"):
             folder.rmdir()

@@ -1,4 +1,4 @@
-"""Find the runs that a plan still needs: first all that are known, then more when results let cells continue."""
+"""Find the runs that a plan still needs: first all that are known, then more as results let cells continue."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -15,10 +15,10 @@ from mclab.plan.select import Lookup, Wanted, choose, runs_needed
 class PendingRuns:
     """Gives out each run that is needed, once.
 
-    A cell that chooses among candidates (`select`) continues with the other seeds of the winner as soon as the results
-    of its candidates are known. With `retry_failed` the `oom` and `failed` records of earlier commands count as
-    missing. Where the plan's seeds are not fixed, `wanted` says how many seeds each cell needs; it is called again when
-    all runs that were given out are over.
+    A cell that chooses among candidates (`select`) continues with the other seeds of the chosen one as soon as the
+    results of its candidates are known. With `retry_failed` the `oom` and `failed` records of earlier commands count as
+    missing. For a sequential plan, `wanted` says how many seeds each cell needs; it is called again when all runs that
+    were given out have ended.
     """
 
     def __init__(self, plan: Plan, lookup: Lookup, *, retry_failed: bool, wanted: Wanted | None = None) -> None:
@@ -34,21 +34,20 @@ class PendingRuns:
         self._open = {n for n, cell in enumerate(plan.cells) if plan.select and not choose(plan, cell, self.known)}
 
     def known(self, name: str) -> StoredRun | None:
-        """The record of the run `name`, if it counts in this command; else `None`."""
+        """Return the record of the run `name` if it counts in this command, else `None`."""
         record = self._lookup(name)
         if record and self._retry_failed and name not in self._over and record.status not in FINAL:
             return None
         return record
 
     def all(self) -> list[RunConfig]:
-        """The runs that are needed now, in the plan's order, without those that are stored or were given out before."""
+        """Return the runs that are needed now, in the plan's order, except those that are stored or were given out."""
         return list(self._missing(range(len(self._plan.cells))))
 
     def done_with(self, run: RunConfig) -> list[RunConfig]:
-        """The further runs that are needed, now that the outcome of `run` is stored.
+        """Return the further runs that are needed after the outcome of `run` was stored.
 
-        They are the other seeds of the cells that could choose because of it, or the next seeds where the plan's seeds
-        are not fixed.
+        They are the other seeds of cells that can now choose, or in a sequential plan the next seeds.
         """
         name = run_id(run)
         self._over.add(name)
@@ -73,11 +72,11 @@ class PendingRuns:
 
     @property
     def expected(self) -> int:
-        """The most runs that will be needed in addition to those that were given out."""
+        """Return the largest number of runs that will be needed in addition to those that were given out."""
         return sum(self.later().values())
 
     def later(self) -> dict[int, int]:
-        """Cell number -> the most runs that will follow, for cells that have not chosen yet or may get more seeds."""
+        """Return {number of a cell: the most runs that will follow}, for cells that still choose or may get seeds."""
         plan = self._plan
         first, most = len(plan.first_seeds), len(plan.seeds)
         found = dict.fromkeys(self._open, most - first)
@@ -88,25 +87,25 @@ class PendingRuns:
         return {number: found[number] for number in sorted(found) if found[number]}
 
     def candidates(self, number: int) -> list[RunConfig]:
-        """One run of each candidate of the cell with this number; the cell continues with one of them."""
+        """Return one run of each candidate of the cell with this number. The cell will continue with one of them."""
         return [next(iter(each.runs.values())) for each in self._plan.cells[number].candidates]
 
     @property
     def given(self) -> int:
-        """How many runs have been given out so far."""
+        """The number of runs that have been given out so far."""
         return len(self._given)
 
     def label(self, run: RunConfig) -> str:
-        """A name of the run for messages: its cell, its seed, its id."""
+        """Return a name of the run for messages: its cell, its seed, its id."""
         name = run_id(run)
         return f"{self._plan.cells[self._cells[name][0]].name}, seed {run.seed} (run {name})"
 
     def needed(self) -> list[RunConfig]:
-        """All runs that the plan needs, given the stored results; runs that are stored are included."""
+        """Return all runs that the plan needs, given the stored results. Runs that are already stored are included."""
         return runs_needed(self._plan, self._lookup, self._wanted(self._lookup))
 
     def statuses(self) -> tuple[Counter[str], int]:
-        """How many of the needed runs are stored, by status, and how many are not stored."""
+        """Return how many of the needed runs are stored, by status, and how many are not stored."""
         records = [self._lookup(run_id(run)) for run in self.needed()]
         stored = Counter[str](record.status for record in records if record)
         return stored, len(records) - stored.total()

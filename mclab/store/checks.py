@@ -1,4 +1,4 @@
-"""Check the figures of a record, so that a file that was edited by hand does not end up in a table as 750 %."""
+"""Check the figures of a record, so that an error in a file that was edited by hand does not get into a table."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -41,9 +41,9 @@ def _check_scores(split: str, scores: Any) -> None:
 
 
 def check_whole(record: Mapping[str, Any], own: Sequence[str]) -> None:
-    """Raise `ValueError` if a done run lacks a score, or if a score of `all` is not the mean over the slices in `own`.
+    """Raise `ValueError` if a done run lacks a score, or if a score of `all` is not the mean over the slices `own`.
 
-    Call it after `check_figures`, which checks the types.
+    Call `check_figures` first, which checks the types.
     """
     for split in ("valid", "test"):
         scores = record[split]
@@ -60,7 +60,7 @@ def check_whole(record: Mapping[str, Any], own: Sequence[str]) -> None:
 
 
 def _number(value: Any) -> bool:
-    """True for a finite number; false for `true` and `false`, and for an integer larger than `MOST` in size."""
+    """Return whether `value` is a finite number: no boolean, and no integer above `MOST` in absolute value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= MOST if isinstance(value, int) else math.isfinite(value)
@@ -75,7 +75,7 @@ def _count(value: Any) -> bool:
 
 
 def _shares(value: Any) -> bool:
-    """True for a mapping {slice: {name: share}}; the names must be printable, because tables show them."""
+    """Return whether `value` is a mapping {slice: {name: share}} with printable names, since tables show them."""
     inner = value.values() if isinstance(value, dict) else [None]
     return all(
         isinstance(named, dict) and all(name.isprintable() and _share(share) for name, share in named.items())
@@ -90,8 +90,7 @@ def _short(value: Any) -> str:
 
 _COUNT, _NUMBER = (_count, "a whole number"), (_number, "a number")
 
-#: For each figure other than the scores: the check that a value which is not null must pass, and what it must be in
-#: words.
+#: For each figure other than the scores: a check of values that are not null, and a description of the right values.
 FIGURES: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(
         ("science", "seed", "steps", "steps_to_99", "params", "state_fixed", "state_cached", "diverged_step"), _COUNT

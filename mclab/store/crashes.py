@@ -1,11 +1,11 @@
 """Keep a file that names the runs in training, so that the next command knows which runs trained when a process died.
 
-A run can end its process without any message: it runs out of memory, or a module crashes. A `kill -9` from outside
-looks the same. A death of the process counts against every run of the pack that was training, and each of these runs
-trains alone from then on. An interrupt does not count, because it ends the process in order. A restart of the machine
-does not count either; it is recognised by the boot id. A run that got further than at its last death starts again at
-one death: it has a newer checkpoint, or has trained a tenth of its steps more. After `DEATHS` deaths in a row without
-such progress the run is stored as failed.
+A run can end its process without a message: the memory is full, or a module crashes. A `kill -9` from outside looks the
+same. A death of the process counts against every run of the pack that was training, and each of these runs trains alone
+from then on. An interrupt does not count, because it ends the process in order. A restart of the machine, which the
+boot id shows, does not count either. The count of a run starts again at one if the run got further than at its last
+death: if it has a newer checkpoint, or trained at least a tenth of its steps more. After `DEATHS` deaths in a row
+without such progress, the run is stored as failed.
 """
 
 import json
@@ -20,22 +20,22 @@ from typing import Any
 
 from mclab.atomic_files import read_whole, write_whole
 
-#: The file in the run folder. It exists while something trains, or while a death is remembered.
+#: The file in the run folder. It exists while a run trains, or while a death is remembered.
 NAME = "in_flight.json"
-#: Deaths in a row after which a run is given up.
+#: The number of deaths in a row after which a run is given up.
 DEATHS = 2
-#: A run that got further than at its last death by more than this share of its steps starts again at one death.
+#: The count of deaths starts again at one if a run got further than at its last death by this share of its steps.
 FURTHER = 0.1
-#: At least so many seconds lie between two writes of how far the runs are.
+#: The least number of seconds between two writes of the progress of runs.
 _EVERY = 0.1
 
 
 @dataclass(frozen=True)
 class Death:
-    """The deaths of processes in a row while one run trained.
+    """The deaths in a row of processes that trained one run.
 
-    `times` is their number, `share` the largest share of its steps that the run had reached at a death, `checkpoint`
-    the step of its newest checkpoint then.
+    `times` is their number, `share` the largest share of the run's steps that was reached at a death, and `checkpoint`
+    the step of the run's newest checkpoint then.
     """
 
     times: int = 0
@@ -69,10 +69,10 @@ def boot_id() -> str:
 
 
 class Flights:
-    """The note `in_flight.json` of a run folder: which runs are training, and the deaths of earlier processes.
+    """The file `in_flight.json` of a run folder: which runs are training, and the deaths of earlier processes.
 
     Only the holder of the folder's lock may use it. `checkpoints` maps a run id to the step of the run's checkpoint. If
-    the note is damaged or cannot be written, a death may not be counted; nothing else is lost.
+    the file is damaged or cannot be written, a death may not be counted; nothing else is lost.
     """
 
     def __init__(self, folder: Path, checkpoints: Mapping[str, int]) -> None:
@@ -97,12 +97,12 @@ class Flights:
             return
 
     def acquit(self, over: Callable[[str], bool]) -> None:
-        """Forget the deaths of runs for which `over` is true: the process died after it had stored their result."""
+        """Forget the deaths of runs for which `over` is true: their results were stored before the process died."""
         self._deaths = {run: death for run, death in self._deaths.items() if not over(run)}
         self._write()
 
     def suspect(self, run: str) -> bool:
-        """Whether a process has died while `run` trained; such a run trains alone, after the others."""
+        """Return whether a process has died while `run` trained. Such a run trains alone, after all others."""
         return run in self._deaths
 
     def poison(self, run: str) -> str | None:
@@ -111,24 +111,27 @@ class Flights:
         return reason(death.times, death.share) if death and death.times >= DEATHS else None
 
     def begin(self, runs: Sequence[str]) -> None:
-        """Note that exactly these runs are training now: if the process dies, it counts as a death of theirs."""
+        """Write that exactly these runs are training now.
+
+        If the process dies, the death counts against each of them.
+        """
         self._now, self._share = tuple(runs), 0.0
         self._write()
 
     def reached(self, share: float) -> None:
-        """Note that the runs in training have reached this share of their steps; written at most every 0.1 s."""
+        """Write that the runs in training have reached this share of their steps, at most every 0.1 s."""
         self._share = share
         if time.monotonic() - self._written > _EVERY:
             self._write()
 
     def end(self) -> None:
-        """Note that no run is training any more, whatever the result was."""
+        """Write that no run is training any more, without regard to results."""
         if self._now:
             self._now = ()
             self._write()
 
     def settle(self, runs: Sequence[str]) -> None:
-        """Note that `runs` have a result: their deaths are forgotten, and no run is training any more."""
+        """Write that `runs` have results: forget their deaths. No run is training any more."""
         for run in runs:
             self._deaths.pop(run, None)
         self._now = ()
@@ -143,6 +146,6 @@ class Flights:
             note: dict[str, Any] = {"host": socket.gethostname(), "boot": boot_id(), "pid": os.getpid()}
             note |= {"now": self._now, "share": self._share}
             note["deaths"] = {run: asdict(death) for run, death in self._deaths.items()}
-            # Without fsync, which takes longer than an evaluation. Only a restart of the machine can lose the note, and
-            # a death by a restart does not count.
+            # Without fsync, which takes longer than an evaluation. Only a restart of the machine can lose the file,
+            # and such a death does not count.
             write_whole(self._path, json.dumps(note).encode(), durable=False)

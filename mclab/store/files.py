@@ -17,13 +17,16 @@ from mclab.config.strict import ConfigError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM)
-#: The most bytes of a file's name and of a path, and the bytes that a temporary file's name adds to the name of its
-#: file.
+#: The most bytes of a file's name and of a path; the bytes by which the name of a temporary file is longer than that
+#: of the file.
 MOST, MOST_IN_ALL, BESIDE = 255, 4095, len("..0123456789abcdef.tmp")
 
 
 class StoreError(ConfigError):
-    """The run folder cannot be used. The message is one line: what, where, and what to do about it."""
+    """The run folder cannot be used.
+
+    The message is one line that says what is wrong, where, and what to do about it.
+    """
 
 
 @contextmanager
@@ -48,7 +51,7 @@ def _line(error: OSError, path: Path, doing: str) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """As `mclab.atomic_files.write_whole`, but raises `StoreError`."""
+    """Write `data` to `path` as `mclab.atomic_files.write_whole` does, but raise `StoreError` for an `OSError`."""
     with plainly(path):
         atomic_files.write_whole(path, data)
 
@@ -89,7 +92,7 @@ def plain(value: Any) -> Any:
 def usable(path: Path, what: str, beside: int = 0) -> Path:
     """Return `path`. Raises `ConfigError` if it is too long for a file system.
 
-    `beside` bytes are reserved for what may be added to its name.
+    `beside` is a number of bytes that may later be added to its name.
     """
     for part in path.parts:
         most = MOST - (beside if part == path.name else 0)
@@ -102,10 +105,10 @@ def usable(path: Path, what: str, beside: int = 0) -> Path:
 
 @contextmanager
 def named_as_given(given: Path, say: Callable[[str], None]) -> Iterator[tuple[Path, Callable[[str], None]]]:
-    """Yield the absolute path of the folder `given`, and a function that reports lines about it to `say`.
+    """Yield the absolute path of the folder `given`, and a function that passes lines about it to `say`.
 
-    The absolute path stays right if the current directory changes. The reported lines and a `ConfigError` from the body
-    name the folder as the user gave it.
+    The absolute path stays right if the current directory changes. These lines, and a `ConfigError` from the body, name
+    the folder as the user gave it.
     """
     place = given.absolute()
     before, after = str(place), str(place) if len(place.parts) == 1 else str(given)

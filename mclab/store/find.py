@@ -9,7 +9,7 @@ from mclab.config.error import nearest, suggestion
 from mclab.config.strict import ConfigError
 from mclab.store.folder import Records
 
-#: Where run folders are searched for if the user names none.
+#: The folder that is searched for run folders if the user names none.
 _RUNS = Path("runs")
 #: The most ids that a message names.
 _MOST_NAMED = 3
@@ -24,16 +24,16 @@ class Stored:
 
     @property
     def weights(self) -> Path:
-        """The file with its weights, if they were kept."""
+        """The file with the run's weights, which exists if they were kept."""
         return Records(self.folder).weights(self.run_id)
 
 
 def find_run(digits: str, folder: Path | None, say: Callable[[str], None], *, weights: bool = False) -> Stored:
     """Return the one run whose id begins with `digits`, in `folder` or in any folder under runs/.
 
-    If several folders hold the run, the first copy is returned; with `weights`, the first copy that has its weights, if
-    one has. If more than one copy was possible, `say` gets a line that names them. Raises `ConfigError` if no run or
-    more than one run matches; the message names the runs that may have been meant.
+    If several folders hold the run, the first one is taken, or with `weights` the first one that has its weights, if
+    any. `say` then gets a line that names all of them. Raises `ConfigError` if no run or several runs match; the
+    message names the runs that may have been meant.
     """
     prefix = digits.strip().lower().removesuffix(".json")
     if not re.fullmatch(r"[0-9a-f]{1,16}", prefix):

@@ -30,10 +30,10 @@ from mclab.store.record import curve_bytes, read_curve, read_record, record_of
 if TYPE_CHECKING:
     import polars as pl
 
-#: The file with the space that a search writes into its run folder.
+#: The file in which a search keeps its space.
 SPACE = "space.yaml"
 _RUN = re.compile(r"[0-9a-f]{16}")
-#: Folders in a run folder.
+#: The folders within a run folder.
 _OWN = ("records", "curves", "weights", "checkpoints", "tables", "plots")
 
 
@@ -43,12 +43,12 @@ def _evenly(names: list[str], most: int) -> list[str]:
 
 
 def to_stderr(line: str) -> None:
-    """Print a remark to stderr; the default for `say`."""
+    """Print a remark to stderr. This is the default for `say`."""
     print(one_line(without_passwords(line)), file=sys.stderr)
 
 
 class Records:
-    """A run folder to read. It takes no lock and changes no file; a folder that is being written may be read.
+    """A run folder for reading. No lock is taken and no file changed, so the folder may be written meanwhile.
 
     `say` gets one line for each damaged record, which counts as missing. Raises `StoreError` if there is no folder.
     """
@@ -95,7 +95,7 @@ class Records:
             return None
 
     def scan(self) -> list[StoredRun]:
-        """Return every run of the present science version, sorted by run id; report how many others are left out."""
+        """Return every run of the present science version, sorted by run id; report the number of other runs."""
         found = [record for run in self._ids() if (record := self.lookup(run))]
         mine = [record for record in found if record.science == SCIENCE]
         if len(mine) < len(found):
@@ -107,8 +107,7 @@ class Records:
     def sample(self, fresh: int, most: int) -> list[StoredRun]:
         """Return at most `most` runs: a sample of those that were read before and of up to `fresh` others.
 
-        Runs are taken at even distances from a list of ids. Ids are random, so the sample is fair, and it is quick for
-        a folder of any size.
+        The sample is at even distances in the list of ids. It is fair, since ids are random, and quick for any folder.
         """
         known = [run for run, (_, record) in self._read.items() if record]
         folder = self.path / "records"
@@ -131,7 +130,7 @@ class Records:
             )
 
     def curve(self, run: str) -> list[dict[str, Any]]:
-        """Return the evaluations of a run's curve, in order. A damaged or missing part is left out and reported."""
+        """Return the evaluations of a run in order. A damaged or missing part of the file is left out and reported."""
         path, record = self._curve(run), self.lookup(run)
         try:
             found, fault = read_curve(read_whole(path), record.curve_sha256 if record else None)
@@ -173,28 +172,28 @@ class Records:
         return self.path / "curves" / f"{run}.ndjson"
 
     def weights(self, run: str) -> Path:
-        """The file with the weights of the run with this id, if they were saved."""
+        """Return the path of the run's weights. The file exists if they were saved."""
         return self.path / "weights" / f"{run}.safetensors"
 
     @property
     def checkpoints(self) -> Path:
-        """The folder with the checkpoints of runs in training."""
+        """The folder that holds the checkpoints of runs in training."""
         return self.path / "checkpoints"
 
     def begun(self) -> dict[str, int]:
         """Return {run id: step of its checkpoint}, from the names of the files alone.
 
-        If a run has several checkpoints, the oldest counts: a pack that was killed while it saved has newer checkpoints
-        of some of its runs only, and all its runs continue together from the step before.
+        The oldest checkpoint of a run counts: a pack that was killed while it saved has newer checkpoints of only some
+        runs, and all its runs continue together from the earlier step.
         """
         with plainly(self.checkpoints, "read"):
             return {run: min(steps) for run, steps in checkpoints(self.checkpoints).items()}
 
 
 class Store(Records):
-    """A run folder to write; its lock is held from construction to `close` (or the end of `with`).
+    """A run folder for writing. Its lock is held from construction to `close` (or the end of `with`).
 
-    Creates the folder, and removes files that a killed writer left half-written. A damaged record stays in its place
+    Creates the folder, and removes files that a killed writer left half-written. A damaged record stays where it is
     until its run is stored again; then it is renamed to `<id>.json.damaged`. Raises `StoreError` if another process
     holds the lock or the folder cannot be written.
     """
@@ -213,9 +212,9 @@ class Store(Records):
             raise
 
     def _tidy(self) -> None:
-        """Remove temporary files of killed writers, and checkpoints of runs that are over, which nothing will resume.
+        """Remove temporary files of killed writers, and the checkpoints of runs with a final result.
 
-        Nothing is removed from a folder behind a symbolic link: others may use it too.
+        Nothing is removed from a folder behind a symbolic link, which other programs may use too.
         """
         remove_leftovers(self.path)
         for name in _OWN:
@@ -232,11 +231,11 @@ class Store(Records):
                 path.unlink(missing_ok=True)
 
     def adopt(self, plan: Plan, grid: bytes | None = None, *, extend: bool = False) -> Plan:
-        """Make `plan` the folder's plan: write `plan.json`, and `grid.yaml` with the bytes in `grid`.
+        """Make `plan` the folder's plan: write `plan.json`, and `grid` as `grid.yaml`.
 
-        Returns the plan as stored, with `looked` filled in; records of runs that are not in the plan stay. Raises
-        `StoreError` if the folder belongs to a search or has files of others, and if it belongs to another grid and
-        `extend` is false. More seeds, or fewer, need no `extend`.
+        Returns the plan as stored, with `looked` filled in. Records of runs that are not in the plan stay. Raises
+        `StoreError` if the folder belongs to a search or has files of other programs, and without `extend` if it
+        belongs to another grid. A change in the number of seeds needs no `extend`.
         """
         if (self.path / SPACE).exists():
             raise StoreError(f"{self.path}: belongs to a search; give another --out")
@@ -268,8 +267,8 @@ class Store(Records):
     def put(self, run: RunConfig, outcome: Outcome) -> None:
         """Store a run's outcome: first weights and curve, then the record, so that a run with a record has them too.
 
-        An `oom` or `failed` record is replaced, a final one never is; a damaged one is moved aside. A final outcome
-        removes the run's checkpoints. Raises `StoreError` if a file cannot be written; what was stored is unharmed.
+        An `oom` or `failed` record is replaced, a final one never; a damaged one is renamed. A final outcome removes
+        the run's checkpoints. Raises `StoreError` if a file cannot be written; what was stored before is not affected.
         """
         name, before = run_id(run), self.lookup(run_id(run))
         assert before is None or before.status not in FINAL, f"run {name} is stored already"

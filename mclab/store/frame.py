@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 def frame_of(runs: Iterable[StoredRun]) -> "pl.DataFrame":
     """Return a frame with one row per run. Polars is imported here.
 
-    Columns: run_id, science, seed, status, the config's dotted keys, the figures, `provenance.*`; and `versions` if a
-    part of some run is not at its first version: runs with different `versions` are not to be compared.
+    Columns: run_id, science, seed, status, the config's dotted keys, the figures, `provenance.*`, and `versions` if a
+    part of some run is not at its first version. Runs with different `versions` must not be compared.
 
-    The score `test_accuracy` is over the task's own slices, `test_accuracy[pairs=16]` over one slice; `valid_…`,
-    `…_loss` and `…_token_accuracy` are named alike. `without_recall.bigram` is the score of that predictor over the
-    task's own slices. A key that a run does not have is null.
+    `test_accuracy` is over the task's own slices, `test_accuracy[pairs=16]` over one slice. The columns `valid_…`,
+    `…_loss` and `…_token_accuracy` are named in the same way. `without_recall.bigram` is the accuracy of that predictor
+    over the task's own slices. A key that a run does not have is null.
     """
     import polars as pl
 
@@ -43,5 +43,5 @@ def _flat(run: StoredRun) -> Iterator[tuple[str, object]]:
     yield from ((f"provenance.{key}", value) for key, value in (run.provenance or {}).items())
 
 
-#: Figures that `_flat` yields under other names, or has yielded already.
+#: Figures for which `_flat` yields other columns.
 _SPREAD = frozenset({"status", "valid", "test", "without_recall", "provenance"})

@@ -1,6 +1,6 @@
-"""Let only one process write a run folder, and never overwrite files of others.
+"""Let only one process write a run folder, and never overwrite files of other programs.
 
-The lock is one of the operating system, so a killed process cannot leave it behind.
+The operating system holds the lock, so a killed process cannot leave it behind.
 """
 
 import json
@@ -20,14 +20,14 @@ from mclab.atomic_files import read_whole
 from mclab.passwords import command_line, without_passwords
 from mclab.store.files import StoreError, plainly
 
-#: The most letters of a command line in a message; a longer one is cut, so that the message stays one line.
+#: The most letters of a command line in a message, so that the message stays one line.
 _LONGEST = 160
-#: The first bytes of a lock file that a holder has signed.
+#: The first bytes of a lock file that contains its holder's process id.
 _HEAD = b'{"pid": '
-#: Name of the temporary file that a killed `mclab.atomic_files.write_whole` leaves: `.<name>.<16 hex digits>.tmp`.
+#: The names of temporary files that a killed `mclab.atomic_files.write_whole` leaves: `.<name>.<16 hex digits>.tmp`.
 _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 _RECORD = re.compile(r"[0-9a-f]{16}\.json")
-#: Folders whose files are written again at the end of each command, under names that others may use too.
+#: Folders whose files every command writes again at its end, under names that other programs may use too.
 _REPORTS = ("tables", "plots")
 
 
@@ -55,7 +55,10 @@ class Lock:
                 raise
 
     def release(self) -> None:
-        """Release the lock. Its file stays, empty: to remove the file could break the lock of the next holder."""
+        """Release the lock and empty its file.
+
+        The file stays, since removing it could break the lock of the next holder.
+        """
         if self._lock.is_locked:
             try:
                 self._sign("")
@@ -66,7 +69,7 @@ class Lock:
         self._path.write_text(text, encoding="utf-8")
 
     def _refuse_foreign(self) -> None:
-        """Raise `StoreError` if a file or a link with the lock's name was not signed by a holder: it would be lost."""
+        """Raise `StoreError` if the lock's name belongs to a file that no holder has written."""
         if not os.path.lexists(self._path):
             return
         if stat.S_ISREG(self._path.lstat().st_mode):
@@ -100,7 +103,7 @@ def _holder(path: Path) -> str:
 
 
 def is_own_folder(path: Path) -> bool:
-    """Whether `path` is a folder and no symbolic link: what a link leads to may belong to others."""
+    """Return whether `path` is a folder and no symbolic link. A link may lead to a folder of another program."""
     return path.is_dir() and not path.is_symlink()
 
 
@@ -118,9 +121,9 @@ def _names(folder: Path) -> list[str]:
 
 
 def refuse_foreign(folder: Path, marks: Sequence[str], given: Mapping[str, bytes]) -> None:
-    """Raise `StoreError` if a command would overwrite files that others have written.
+    """Raise `StoreError` if a command would overwrite files of other programs.
 
-    A folder that holds one of the files named in `marks`, or a record, is already a run folder and is accepted. In any
+    A folder with a record, or with one of the files named in `marks`, is a run folder already and is accepted. In any
     other folder, a file named in `given` must be absent or have exactly the given content, and the folders `tables` and
     `plots` must be empty or absent.
     """

@@ -1,4 +1,4 @@
-"""Write a run and its outcome as JSON and read them back; decide when a record or a curve counts as damaged."""
+"""Write a run and its outcome as JSON and read them back. A record or a curve that fails a check counts as damaged."""
 
 import json
 from collections.abc import Mapping
@@ -16,23 +16,23 @@ from mclab.passwords import without_passwords
 from mclab.store.checks import check_figures, check_whole
 from mclab.store.files import json_bytes, plain
 
-#: The outcome's figures; the curve and the weights are in files of their own.
+#: The outcome's figures that are in the record. The curve and the weights have files of their own.
 FIGURES = tuple(field.name for field in fields(Outcome) if field.name not in ("curve", "weights"))
-#: Figures and metrics that were added later. They are left out, and not written as null, if a record lacks them: so an
-#: old record is written again as it was.
+#: Figures and metrics that were added later. They are left out, not written as null, if a record lacks them, so that
+#: an old record is written again without a change.
 _YOUNG = ("without_recall", "value_accuracy", "values_found")
-#: Keys that every record must have. Other keys may be younger than the record; they are then read as null.
+#: The keys that every record must have. Other keys may be newer than the record and are then read as null.
 _NEEDED = ("run_id", "science", "seed", "config", "status", "steps", "valid", "test")
-#: Keys with the versions of the run's parts and names; present only if these are not the first versions.
+#: Keys with the versions of the run's parts and of pattern names; absent if all versions are the first.
 _MOVED = ("versions", "words")
-#: Figures that are scores by slice.
+#: The figures that are scores by slice.
 _SPLITS = ("valid", "test")
-#: Checksums: of the file with the run's curve, and of everything else in the record.
+#: The keys of two checksums: of the file with the run's curve, and of everything else in the record.
 _CURVE, _OWN = f"curve_{digest.KEY}", digest.KEY
 
 
 def record_of(run: RunConfig, outcome: Outcome) -> dict[str, Any]:
-    """Return the record of a run: its whole canonical config and every figure of its outcome."""
+    """Return the record of a run: its complete canonical config and every figure of its outcome."""
     known: dict[str, Any] = {name: getattr(outcome, name) for name in FIGURES}
     for split in _SPLITS:
         known[split] = {part: _stored_score(score) for part, score in known[split].items()}
@@ -52,15 +52,16 @@ def signed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stored_score(score: Score) -> StoredScore:
-    """Return the score as stored; metrics in `_YOUNG` (about the single values of an answer) are left out if `None`."""
+    """Return the score as it is stored: without metrics in `_YOUNG` that are `None`."""
     known = asdict(score)
     return StoredScore({name: known[name] for name in known if known[name] is not None or name not in _YOUNG})
 
 
 def as_record(stored: StoredRun) -> dict[str, Any]:
-    """Return the record of a stored run: the inverse of `read_record`, with null for figures that were missing.
+    """Return the record of a stored run: the inverse of `read_record`, with null for missing figures.
 
-    A run that was stored without a checksum gets none: a new one would vouch for values that nobody has checked.
+    If the run was stored without a checksum, the record has none: a new one would vouch for values that nobody has
+    checked.
     """
     head = {"run_id": stored.run_id, "science": stored.science, "seed": stored.seed, "config": dict(stored.keys)}
     moved = {key: dict(value) for key in _MOVED if (value := getattr(stored, key))}
@@ -69,18 +70,18 @@ def as_record(stored: StoredRun) -> dict[str, Any]:
 
 
 def figures_of(stored: StoredRun) -> dict[str, Any]:
-    """Return every figure as in the record, in the record's order."""
+    """Return all figures of a stored run as they are in its record, in the same order."""
     figures = {name: value for name in FIGURES if (value := getattr(stored, name)) is not None or name not in _YOUNG}
     scores = {split: {part: dict(score.metrics) for part, score in figures[split].items()} for split in _SPLITS}
     return {**figures, **scores}
 
 
 def read_record(data: bytes, name: str) -> StoredRun:
-    """Return the run whose record is `data`, stored under the run id `name`.
+    """Return the run that the record `data` describes. `name` is the run id under which it is stored.
 
-    Raises `ValueError` with the reason if the record is damaged: it is torn, is no record, belongs to another run, has
-    figures that no run can have, or does not match its checksum. A record of another science version may have a config
-    that is no valid run here, since the rules of that version are not known.
+    Raises `ValueError` with the reason if the record is damaged: it is incomplete, is no record, belongs to another
+    run, has figures that no run can have, or does not match its checksum. If it is of another science version, its
+    config need not be valid here, since the rules of that version are not known.
     """
     record = _object(data)
     missing = [key for key in _NEEDED if key not in record]
@@ -99,7 +100,7 @@ def read_record(data: bytes, name: str) -> StoredRun:
 
 
 def _stored(record: dict[str, Any], config: RunConfig | None) -> StoredRun:
-    """Return the checked record as a `StoredRun`. Figures may be null; the science version and the seed may not."""
+    """Return the checked record as a `StoredRun`. Raises `ValueError` if the science version or the seed is null."""
     for key in ("science", "seed"):
         if record[key] is None:
             raise ValueError(f"has {key} None, not a whole number")
@@ -135,9 +136,9 @@ def _check_config(record: dict[str, Any]) -> RunConfig:
 
 
 def _config_if_any(record: dict[str, Any]) -> RunConfig | None:
-    """Return the config of a record of another science version; `None` if it is no valid run here.
+    """Return the config of a record of another science version; `None` if it is not valid in this version.
 
-    Raises `ValueError` only if the config is no mapping of keys.
+    Raises `ValueError` only if the config is no mapping.
     """
     if not isinstance(record["config"], dict):
         raise ValueError("holds a config that is not valid")
@@ -150,8 +151,8 @@ def _config_if_any(record: dict[str, Any]) -> RunConfig | None:
 def _check_sum(record: dict[str, Any]) -> None:
     """Raise `ValueError` if the record does not match its checksum.
 
-    A record without any checksum is older than checksums. The checksums of record and curve were introduced together,
-    so a record that has only the curve's is damaged.
+    A record without any checksum is accepted, since it is older than checksums. A record that has only the curve's
+    checksum is damaged, since the two were introduced together.
     """
     if _OWN not in record:
         if _CURVE in record:
@@ -162,16 +163,15 @@ def _check_sum(record: dict[str, Any]) -> None:
 
 
 def curve_bytes(curve: tuple[dict[str, Any], ...]) -> bytes:
-    """One JSON object per evaluation, one a line."""
+    """Return the curve as bytes: one line of JSON for each evaluation."""
     return b"".join(json_bytes(evaluation, indent=None) for evaluation in curve)
 
 
 def read_curve(data: bytes, sha256: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the evaluations, and what is wrong with the file, if anything.
+    """Return the evaluations of a curve, and a description of what is wrong with the file, if anything.
 
-    `sha256` is the checksum of the whole file: if the file does not match it, no evaluation is returned, since none can
-    be trusted. If `sha256` is `None` (records older than checksums), the evaluations before the first damaged line are
-    returned.
+    `sha256` is the checksum of the file. If the file does not match it, no evaluation is returned, since none can be
+    trusted. If `sha256` is `None` (older records), the evaluations before the first damaged line are returned.
     """
     found: list[dict[str, Any]] = []
     if sha256 is not None and digest.of_bytes(data) != sha256:

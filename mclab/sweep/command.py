@@ -40,18 +40,19 @@ from mclab.sweep.study import Shared
 from mclab.sweep.trials import Seen, seen_of
 from mclab.workers.signals import interrupts_held
 
-#: Seconds that it may take to give up this process's trials at an early end of the command.
+#: The seconds that giving up this process's trials may take when the command ends early.
 GOODBYE = 2.0
 
-#: A database's address as `key=value` pairs: PostgreSQL's tools accept this form, `--storage` does not.
+#: The address of a database as `key=value` pairs. PostgreSQL's tools accept this form, `--storage` does not.
 _PAIRS = re.compile(r"(^|\s)(host|user|dbname|password)\s*=")
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to search: `trials` trials in all, in the study `study` (default: the space's name), stored in `storage`.
+    """How to search: until the study `study` has `trials` trials. `seed` is the seed of the sampler.
 
-    Without `storage` the study is a journal in the run folder. `seed` is the sampler's.
+    `study` is by default the name of the space. `storage` is where the study is stored, by default a journal in the run
+    folder.
     """
 
     trials: int
@@ -64,11 +65,11 @@ class Options:
 def sweep(
     space: Space, out: Path, options: Options, *, content: bytes, say: Say, progress: Callable[[Progress], None]
 ) -> Report:
-    """Search until the study has `options.trials` finished trials; the same command again continues the search.
+    """Search until the study has `options.trials` finished trials. The same command again continues the search.
 
-    `content` is the content of the space's file. On an interrupt this process gives its trials up, so that another
-    process can take them over. Raises `ConfigError` if a package is missing, if the folder or the study belongs to
-    something else, or if a database does not answer.
+    `content` is the content of the space's file. If it is interrupted, this process gives its trials up, so that
+    another process can take them over. Raises `ConfigError` if a package is missing, if the folder or the study belongs
+    to something else, or if a database does not answer.
     """
     options = replace(options, how=resolved(options.how))
     samplers.check(space.sampler)
@@ -149,10 +150,10 @@ def _searched(
 
 
 def _given_up(shared: Shared) -> bool:
-    """Give up this process's trials; return whether that was done within `GOODBYE` seconds.
+    """Give up this process's trials. Return whether that was done within `GOODBYE` seconds.
 
-    A lock or a database that hangs must not delay the end of the command. If trials were not given up, a later process
-    finds that their owner is dead.
+    A lock or a database that hangs must not delay the end of the command. Trials that were not given up are passed on
+    later, when another process finds that their owner is dead.
     """
     given = threading.Event()
     shared.me.retire()
@@ -198,7 +199,7 @@ def write(found: Trials, out: Path) -> tuple[list[Path], list[str]]:
 
 
 def _place(storage: str | None, out: Path, say: Say) -> StudyStorage:
-    """Return the place that `storage` names, by default a journal in `out`. Raises `ConfigError` if it names none."""
+    """Return the storage that `storage` names, by default a journal in `out`. Raises `ConfigError` for other texts."""
     if storage is None:
         return Journal(out / NAME, say)
     if storage.startswith(("postgresql:", "postgresql+", "postgres:")):
@@ -217,7 +218,7 @@ def _refuse_a_grid(out: Path) -> None:
 
 
 def _points(space: Space) -> list[RunConfig]:
-    """Return the base's run and a run for each value of each choice: a choice may name a module of the user's own."""
+    """Return the base's run and a run for each value of each choice: each may name a module of the user's own."""
     found = [space.base_point().runs[0]]
     for axis in space.axes:
         for value in axis.spec.values:

@@ -15,7 +15,7 @@ from mclab.runner.history import History, Work
 
 #: The file in the run folder that holds the study as plain data.
 TRIALS = "trials.json"
-#: The number of points that are drawn, and the most tries: rules between keys may refuse a point.
+#: The number of points to draw, and the largest number of attempts, since rules between keys may refuse a point.
 DRAWN, TRIES = 24, 100
 
 
@@ -25,10 +25,10 @@ def work_of(space: Space, trials: int, history: History) -> Work:
 
 
 def finished(out: Path, study: str) -> int:
-    """Return how many trials of the study are over and count, by the folder's `trials.json`; 0 without that file."""
+    """Return how many finished trials of the study count, according to `trials.json` in `out`; 0 without that file."""
     try:
         found = from_dict(json.loads((out / TRIALS).read_bytes()))
-    except (OSError, ValueError, RecursionError):  # as if there were no file: the search itself asks the study
+    except (OSError, ValueError, RecursionError):  # without a readable file, the search itself asks the study
         return 0
     taken = {trial.retry_of for trial in found.trials}
     counted = [trial for trial in found.trials if trial.counts and trial.number not in taken]
@@ -52,7 +52,7 @@ def drawn(space: Space) -> Iterator[RunConfig]:
 
 
 def _value(axis: Axis, random: Random) -> Scalar:
-    """Draw a value of the axis, uniformly, or uniformly in its logarithm."""
+    """Draw a value of the axis: uniformly, or on a logarithmic axis uniformly in the logarithm."""
     if axis.spec.kind == "choice":
         return random.choice(axis.spec.values)
     low, high, step = axis.spec.low, axis.spec.high, axis.spec.step

@@ -1,8 +1,8 @@
 """Estimate which axes matter: PED-ANOVA (arXiv 2304.10255; conditional axes: 2601.20800), with pruned trials too.
 
 Two things differ from the paper; both were measured on simulated responses in which one axis decides (LOG.md). First,
-the best third of the trials counts as good. The paper and Optuna take a tenth, which is too few to tell a choice from
-chance. Second, the importance that shuffled values give is subtracted, since a few good trials are spread unevenly
+the best third of the trials counts as good. The paper and Optuna take a tenth, which is too few to separate a choice
+from chance. Second, the importance that shuffled values give is subtracted, since a few good trials are spread unevenly
 along every axis by chance, most of all along a continuous one.
 
 To show how far the importances can be trusted, they are also computed for bootstrap resamples of the trials (Efron
@@ -28,28 +28,29 @@ from mclab.sweep.samplers import distribution
 
 #: Samplers that draw from the space alone and take no account of earlier results.
 UNMOVED = ("random", "qmc", "grid")
-#: The fewest distinct trials for which importances are computed, and the share of the trials that counts as good (at
-#: least `FEWEST_GOOD` trials).
+#: The smallest number of distinct trials for which importances are computed; the share of the trials that counts as
+#: good (but at least `FEWEST_GOOD` trials).
 LEAST, GOOD = 6, 1 / 3
-#: The number of shuffles of the values and of resamples of the trials, and the share of the resamples that an interval
-#: leaves out on either side.
+#: The number of shuffles of the values, the number of resamples of the trials, and the share of the resamples that an
+#: interval leaves out on each side.
 SHUFFLES, RESAMPLES, TAIL = 30, 100, 0.025
-#: Two estimators disagree if they put different axes first, or if a share differs by more than this.
+#: Two estimators disagree if they rank different axes first, or if the importances of an axis differ by more than
+#: this.
 DISAGREE = 0.15
 
 Shares = dict[str, float]
 
 
 def weighed(found: Trials, sampler: str, resamples: int = RESAMPLES) -> Trials:
-    """Return the study with its importances, their intervals and, if Optuna's default disagrees, that estimate too.
+    """Return the study with its importances and their intervals; also Optuna's default estimate if it disagrees.
 
-    The importances are computed from the distinct trials that are done or pruned, at a step that nearly all of them
-    have reached (`mclab.plan.comparable`). They stay empty if these trials are few, or nearly all of them are at
-    chance. An axis that changes nothing at a point counts as absent there, like an axis whose condition does not hold.
+    The importances are based on the distinct trials that are done or pruned, at a step that nearly all of them have
+    reached (`mclab.plan.comparable`). They stay empty if these trials are few, or nearly all of them are at chance. At
+    a point where an axis changes nothing, it counts as absent, like an axis whose condition does not hold.
 
-    If any of the trials was drawn by a sampler that moves towards good points, the good trials are compared with all
-    trials. Otherwise they are compared with the space itself: it is no finding if chance draws a value too often among
-    24 points. `sampler` is the sampler of the trials that do not name theirs.
+    If a trial was drawn by a sampler that moves towards good points, the good trials are compared with all trials.
+    Otherwise they are compared with the space itself: it is no finding if chance draws a value too often among 24
+    points. `sampler` is the sampler of trials that do not name one.
     """
     judged = comparable(found).trials
     if len(judged) < LEAST or meaningless(found):
@@ -68,7 +69,7 @@ def weighed(found: Trials, sampler: str, resamples: int = RESAMPLES) -> Trials:
 
 
 class _Scale:
-    """Estimates the importances of a study's axes for one objective."""
+    """Estimates the importances of the axes of a study for one objective."""
 
     def __init__(self, found: Trials, judged: Sequence[Trial], place: int, direction: Direction, moved: bool) -> None:
         distributions = {axis.path: distribution(axis) for axis in found.axes}
@@ -83,8 +84,8 @@ class _Scale:
     def shares(self) -> Shares:
         """Return the share of each axis in the importance; the shares sum to 1.
 
-        Empty if so many trials equal the best one that the good trials are no selection, and if no axis separates the
-        good trials from the others more than chance does.
+        The result is empty if so many trials have the best value that the good trials are no selection, or if no axis
+        separates good trials from others more than chance does.
         """
         if self._values.count(self._best(self._values)) > max(0.5, self._quantile) * len(self._values):
             return {}
@@ -93,10 +94,10 @@ class _Scale:
         return _less(self._divergence(every, self._values), _means(shuffled))
 
     def resampled(self, resamples: int) -> dict[str, Resampled]:
-        """Return for each axis the middle 95 % of its share over resamples of the trials, and how often it came first.
+        """Return for each axis an interval of its share over `resamples` resamples, and how often it came first.
 
-        The importance that the same resamples give with shuffled values is subtracted: trials that are drawn twice are
-        spread unevenly by themselves.
+        The interval holds the middle 95 %. The importance that the same resamples give with shuffled values is
+        subtracted, since trials that are drawn twice are spread unevenly by themselves.
         """
         random, count = Random(0), len(self._values)
         drawn, shuffled = list[Shares](), list[Shares]()
@@ -110,14 +111,14 @@ class _Scale:
         return {path: _middle([shares[path] for shares in found], firsts.count(path)) for path in self._paths if found}
 
     def default(self) -> Shares:
-        """Return the shares as Optuna and its dashboard compute them: the best tenth, however few, among all trials."""
+        """Return the shares as Optuna and its dashboard compute them: the best tenth, however few, against all."""
         found = self._by(PedAnovaImportanceEvaluator(), self._trials)
         return _less(found, dict.fromkeys(found, 0.0))
 
     def _divergence(self, places: Sequence[int], values: Sequence[float]) -> Shares:
-        """Return for each axis how differently good and other trials are spread along it.
+        """Return for each axis how differently good trials and other trials are spread along it.
 
-        The trials are those at `places`; the trial at a place has the objective `values[place]`.
+        Only the trials at the indices `places` are used; the trial at index `place` has the objective `values[place]`.
         """
         drawn = [copy.copy(self._trials[place]) for place in places]
         for number, (trial, place) in enumerate(zip(drawn, places, strict=True)):
@@ -125,7 +126,7 @@ class _Scale:
         return self._by(self._evaluator, drawn)
 
     def _by(self, evaluator: PedAnovaImportanceEvaluator, trials: Sequence[FrozenTrial]) -> Shares:
-        # Adding trials to a study copies and checks each one, which takes longer than the rest.
+        # Optuna would copy and check each trial that is added to a study, which takes longer than all the rest.
         self._study.get_trials = lambda *args, **options: list(trials)  # type: ignore[method-assign]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Store the study in a journal file. The operating system locks it; a last line that was torn by a kill is removed."""
+"""Store the study in a journal file, under a lock of the operating system. A last line torn by a kill is removed."""
 
 import json
 import os
@@ -27,14 +27,17 @@ _WAY = "restore the file, or give another --storage or --out (what is measured i
 
 
 class _Append(JournalFileOpenLock):
-    """A lock of the operating system, in place of Optuna's, which outlives a killed holder by half a minute."""
+    """A lock of the operating system.
+
+    It replaces Optuna's lock, which lasts for half a minute after its holder was killed.
+    """
 
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
         self._path, self._say = path, say
         self._lock = FileLock(f"{path}.append", thread_local=False)
 
     def acquire(self) -> bool:
-        """Wait for the lock, then remove a half-written line of a holder that was killed or met a full disk."""
+        """Wait for the lock, then remove the half-written line of a holder that was killed or met a full disk."""
         self._lock.acquire(poll_interval=_POLL)
         try:
             if _torn(self._path):
@@ -98,7 +101,7 @@ class Journal:
 
     @contextmanager
     def guard(self, what: str) -> Iterator[None]:
-        """Let one process at a time run the body. There is one lock for everything, so `what` is not used."""
+        """Let one process at a time run the body. `what` is not used, since one lock guards everything."""
         with plainly(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._claims.acquire(poll_interval=_POLL)
@@ -108,14 +111,13 @@ class Journal:
             self._claims.release()
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is not kept open."""
 
 
 def mend(path: Path, say: Callable[[str], None]) -> None:
-    """Cut a journal after its last whole line if its end is damaged, and report that.
+    """Remove a damaged end of a journal after its last whole line, and report that to `say`.
 
-    Raises `ConfigError` if a line before the last one is damaged, since no kill does that, and if the file is no
-    journal.
+    Raises `ConfigError` if an earlier line is damaged, since a kill cannot cause that, and if the file is no journal.
     """
     if not path.exists():
         return
@@ -143,7 +145,7 @@ def _is_entry(line: bytes) -> bool:
 
 
 def _torn(path: Path) -> bool:
-    """Whether the file has content that does not end with a newline."""
+    """Return whether the file has content that does not end with a newline."""
     with suppress(OSError), open(path, "rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) != b"\n"

@@ -15,9 +15,9 @@ from mclab.sweep.trials import SPACE
 
 
 def open_study(name: str, space: Space, place: StudyStorage, asked: int, seed: int, say: Say) -> Shared:
-    """Return the study called `name`; if there is none, create it, with the base as its first trial.
+    """Return the study called `name`. If there is none, create it with the base of the space as its first trial.
 
-    Several processes may do so at once. Raises `ConfigError` if the study was not made by mclab, or if it searches
+    Several processes may do this at once. Raises `ConfigError` if the study was not made by mclab, or if it searches
     another space; the message then names the differences.
     """
     patiently = Retrying(place, say)

@@ -1,12 +1,11 @@
-"""Find out which process holds a trial, whether it still lives, and how often processes have died at the trial.
+"""Find out which process holds a trial, whether it is alive, and how often processes died while they trained the trial.
 
 Optuna's heartbeat works neither with ask and tell nor with journals. A process on the same machine is looked up by its
-process id. A process on another machine is watched: it increases a number in the study every few seconds, and a process
-that sees this number unchanged for long enough, by its own clock, takes the other one for dead.
+process id. A process on another machine increases a number in the study every few seconds; a process that sees this
+number unchanged for long enough, by its own clock, regards the other process as dead.
 
-Deaths are counted as in a run folder (`mclab.store.crashes`), but the count is kept in the study and passes from a
-trial to the trial that takes over its parameters: that may happen on another machine, and both machines see only the
-study.
+Deaths are counted as in a run folder (`mclab.store.crashes`), but the count is kept in the study, since both processes
+can see it there. It passes from a trial to the trial that takes over its parameters, perhaps on another machine.
 """
 
 import os
@@ -25,18 +24,18 @@ from optuna.trial import FrozenTrial
 
 from mclab.store.crashes import DEATHS, Death, boot_id, reason
 
-#: Seconds between two signs of life, and seconds of silence after which a process on another machine counts as dead.
+#: Seconds between two increases of the number, and seconds after which a process on another machine counts as dead.
 BEAT, LEASE = 10.0, 90.0
-#: Names of owners of this process whose search has ended; the process itself may live on, as a notebook's does.
+#: The names of owners in this process whose search has ended. The process itself may live on, e.g. that of a notebook.
 _retired = set[str]()
-#: Attributes of a trial: the share of its steps that its owner has trained, if the owner's own process trains it; and
-#: the deaths at earlier trials with its parameters.
+#: Attributes of a trial: the share of its steps that its owner has trained, if the owner trains it itself, not in a
+#: worker; and the deaths at earlier trials with the same parameters.
 TRAINING, BEFORE = "training", "deaths"
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A process: a name of its own, its host, its process id, when it started, and where that process id is valid.
+    """A process that holds trials: a unique name, its host, its process id, its start time, and where this id is valid.
 
     `place` is the boot id and the namespace of process ids; empty if the system gives none.
     """
@@ -54,12 +53,12 @@ class Owner:
         return cls(uuid.uuid4().hex[:12], socket.gethostname(), pid, (_stat(pid) or ["", ""])[1], _place())
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for a trial's attribute."""
+        """Return the owner as plain data for an attribute of a trial."""
         return asdict(self)
 
     @classmethod
     def of(cls, data: Any) -> "Owner | None":
-        """Return the owner that `as_dict` described; `None` for other data."""
+        """Return the owner that `as_dict` turned into `data`; `None` for other data."""
         try:
             return cls(**data)
         except TypeError:
@@ -70,12 +69,12 @@ class Owner:
         _retired.add(self.name)
 
     def restarted(self, me: "Owner") -> bool:
-        """Whether the owner was on the machine of `me`, and that machine has been started again since."""
+        """Return whether the owner was on the machine of `me` and this machine has been started again since."""
         boots = [each.place.partition(" ")[0] for each in (self, me)]
         return self.host == me.host and all(boots) and boots[0] != boots[1]
 
     def in_words(self) -> str:
-        """The process in words, for a message."""
+        """Return the process in words, for a message."""
         return f"process {self.pid} on {self.host}"
 
 
@@ -97,14 +96,14 @@ def _stat(pid: int) -> list[str] | None:
 
 @contextmanager
 def beating(tell: Callable[[int], None]) -> Iterator[None]:
-    """Call `tell` with an increasing number while the body runs: processes elsewhere see that this one lives."""
+    """While the body runs, call `tell` regularly with an increasing number, which shows that this process lives."""
     ended = threading.Event()
 
     def beat() -> None:
         count = 0
         while not ended.wait(BEAT):
             count += 1
-            with suppress(Exception):  # a database that is away for a while is no reason to stop training
+            with suppress(Exception):  # training continues even if the database does not answer for a while
                 tell(count)
 
     thread = threading.Thread(target=beat, daemon=True)
@@ -119,9 +118,9 @@ def beating(tell: Callable[[int], None]) -> Iterator[None]:
 
 
 class Watch:
-    """Decides which owners are dead, by what this process has seen of them.
+    """Decides which owners are dead, from what this process has seen of them.
 
-    `beats` returns the number that the owner of a name increases in the study.
+    `beats` returns the number that the owner with a given name increases in the study.
     """
 
     def __init__(self, me: Owner, beats: Callable[[str], int | None], clock: Callable[[], float] = time.monotonic):
@@ -129,13 +128,13 @@ class Watch:
         self._seen: dict[str, tuple[int | None, float]] = {}
 
     def forget(self) -> None:
-        """Forget the numbers seen so far: while the study is out of reach, nobody can increase a number."""
+        """Forget the numbers seen so far. While the study is out of reach, nobody can increase a number."""
         self._seen.clear()
 
     def dead(self, owner: Owner | None) -> bool:
-        """True if the process of `owner` is gone, and for `None`.
+        """Return whether the process of `owner` is gone; `True` for `None`.
 
-        A trial without an owner has lost its process: the caller holds the lock under which owners are entered.
+        A trial without an owner has lost its process, since the caller holds the lock under which owners are written.
         """
         if owner is None:
             return True
@@ -155,15 +154,15 @@ class Watch:
 
 
 def deaths_before(trial: FrozenTrial) -> Death:
-    """Return the deaths at the earlier trials whose parameters this trial took over."""
+    """Return the deaths at earlier trials whose parameters this trial has taken over."""
     told = trial.user_attrs.get(BEFORE)
     return Death(**told) if told else Death()
 
 
 def deaths_now(trial: FrozenTrial, owner: Owner | None, me: Owner) -> Death:
-    """Return `deaths_before` plus the death of the trial's own owner, if that counts.
+    """Return `deaths_before`, plus the death of the trial's present owner if that counts.
 
-    It counts if the owner was training the trial in its own process and its machine has not been started again since.
+    It counts if the owner trained the trial in its own process, and its machine has not been started again since.
     """
     share = trial.user_attrs.get(TRAINING)
     if share is None or (owner is not None and owner.restarted(me)):
@@ -172,10 +171,10 @@ def deaths_now(trial: FrozenTrial, owner: Owner | None, me: Owner) -> Death:
 
 
 def death_attrs(death: Death) -> Mapping[str, Any]:
-    """Return the attributes that pass `death` on to the trial that takes over the parameters."""
+    """Return the attributes with which a trial passes `death` on to the trial that takes over its parameters."""
     return {BEFORE: asdict(death)} if death.times else {}
 
 
 def given_up(death: Death) -> str | None:
-    """Return why nobody takes over a trial with this `death`; `None` while somebody does."""
+    """Return why nobody takes over a trial with this `death`; `None` if it may be taken over."""
     return reason(death.times, death.share) if death.times >= DEATHS else None

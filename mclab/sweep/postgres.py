@@ -1,4 +1,4 @@
-"""The study in PostgreSQL, for processes on any number of machines."""
+"""Store the study in PostgreSQL, for processes on any number of machines."""
 
 import hashlib
 import threading
@@ -17,9 +17,9 @@ from mclab.report.text import cut
 from mclab.sweep.storage import ConnectionLostError
 
 _POLL = 0.02
-#: Settings for libpq, unless the address has its own. A server must accept a connection within 10 seconds; a connection
-#: whose server has vanished without an answer counts as lost after half a minute. Times are in seconds, the last one is
-#: in milliseconds.
+#: Settings for libpq, unless the address has its own. A server must accept a connection within 10 seconds. A
+#: connection counts as lost if its server has not answered for half a minute. Times are in seconds, the last one in
+#: milliseconds.
 _PATIENCE = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -30,7 +30,7 @@ _PATIENCE = {
 
 
 class Postgres:
-    """A study's place in a PostgreSQL database, with advisory locks, which the server releases when their holder dies.
+    """A PostgreSQL database that holds a study. Its advisory locks are released by the server when their holder dies.
 
     Raises `ConfigError` if the driver is missing or no server answers.
     """
@@ -74,7 +74,10 @@ class Postgres:
         return storage
 
     def _noticed(self, context: sqlalchemy.engine.ExceptionContext) -> None:
-        """Raise `ConnectionLostError` if a connection is lost or cannot be made; an idle one is only replaced."""
+        """Raise `ConnectionLostError` if a connection is lost or cannot be made.
+
+        An idle connection is only replaced.
+        """
         if not context.is_pre_ping and (context.is_disconnect or context.connection is None):
             raise ConnectionLostError(self.reason(context.original_exception))
 
@@ -93,7 +96,7 @@ class Postgres:
 
     @contextmanager
     def guard(self, what: str) -> Iterator[None]:
-        """Let one process at a time run the body, among those with the same `what`."""
+        """Let one process at a time run the body; only calls with the same `what` exclude each other."""
         key = int.from_bytes(hashlib.sha256(f"mclab {what}".encode()).digest()[:8], signed=True)
         with self._engine.connect() as connection:
             while not connection.scalar(sqlalchemy.select(sqlalchemy.func.pg_try_advisory_lock(key))):
@@ -103,7 +106,7 @@ class Postgres:
                 yield
             finally:
                 self._held.connection = None
-                # A connection that is lost holds no lock any more.
+                # a lost connection holds no lock, so there is nothing to release
                 with suppress(ConnectionLostError, sqlalchemy.exc.SQLAlchemyError):
                     connection.scalar(sqlalchemy.select(sqlalchemy.func.pg_advisory_unlock(key)))
 
@@ -118,7 +121,7 @@ class Postgres:
     def reason(self, error: BaseException) -> str:
         """Return what a driver says, in one line and without the password.
 
-        A driver may quote the parts of an address, and so the password by itself.
+        A driver may quote parts of an address, so the password alone is replaced too.
         """
         text, secret = " ".join(str(getattr(error, "orig", None) or error).split()), str(self._url.password or "")
         for form in {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)} - {""}:

@@ -1,10 +1,10 @@
-"""Median pruning: a run that does worse than half of the trials before it, at the same step, is stopped.
+"""Prune by the median: a run is stopped if it does worse than half of the earlier trials at the same step.
 
-The rule is Optuna's `MedianPruner`: five trials must be done first, and a run's best evaluation so far is compared with
-the median of the other trials at that step. Here the rule starts only at the step from which most of these trials
+The rule is Optuna's `MedianPruner`: at least five trials must be done, and a run's best evaluation so far is compared
+with the median of the other trials at that step. Here the rule applies only from the step at which most of these trials
 recall more than the best predictor without recall. Before that step all runs are on the plateau at the start of
-learning, and pruning there would be a matter of chance. The medians are sent along with a run, so that a run in a
-worker process or on another machine is stopped too; they are those at the time when the run was submitted.
+learning, and pruning would be a matter of chance. The medians are sent along with a run, so that a run in a worker
+process or on another machine is stopped too; they are those at the time when the run was submitted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from mclab.config.outcome import ALL, Outcome, Score
 from mclab.config.run import RunConfig
 from mclab.workers import Progress
 
-#: Trials that must be done before any is stopped.
+#: The number of trials that must be done before any is stopped.
 STARTUP = 5
 
 
@@ -34,7 +34,7 @@ def medians(curves: Sequence[Mapping[int, float]]) -> dict[int, float]:
 
 
 def bars(curves: Sequence[Mapping[int, float]], begun: Sequence[int | None]) -> dict[int, float]:
-    """Return `medians` at those steps at which more than half of the done trials had begun to recall.
+    """Return `medians`, only for the steps at which more than half of the done trials had begun to recall.
 
     `begun` holds for each trial the step at which it began to recall, `None` if it never did.
     """
@@ -46,7 +46,7 @@ def bars(curves: Sequence[Mapping[int, float]], begun: Sequence[int | None]) -> 
 
 
 class Judge:
-    """Says at each evaluation which replicas continue. NaN is ignored: divergence has a status of its own."""
+    """Decides at each evaluation which replicas continue. NaN is ignored, since divergence has a status of its own."""
 
     def __init__(self, metric: str, bars: Mapping[int, float], replicas: int) -> None:
         self._metric, self._bars = metric.removeprefix("valid."), bars
@@ -54,7 +54,7 @@ class Judge:
         self._best: list[float | None] = [None] * replicas
 
     def __call__(self, step: int, scores: Sequence[Mapping[str, Score]]) -> list[bool]:
-        """[R]: `False` for a replica whose best evaluation so far is worse than the median at `step`."""
+        """Return [R]: `False` for a replica whose best evaluation so far is worse than the median at `step`."""
         return [self._continues(r, step, getattr(score[ALL], self._metric)) for r, score in enumerate(scores)]
 
     def _continues(self, r: int, step: int, value: float) -> bool:
@@ -68,9 +68,9 @@ class Judge:
 
 @dataclass
 class Pruned:
-    """Trains as `mclab.train.train_pack` does, and stops runs that are behind `bars`.
+    """Trains as `mclab.train.train_pack` does, but stops runs that are below `bars`.
 
-    Replace `bars` when more trials are done.
+    The owner replaces `bars` when more trials are done.
     """
 
     metric: str
@@ -79,7 +79,7 @@ class Pruned:
     def __call__(
         self, runs: Sequence[RunConfig], *, device: str, progress: Progress | None = None, keep: Keep | None = None
     ) -> list[Outcome]:
-        """As `mclab.workers.Train`."""
+        """Train `runs`; see `mclab.workers.Train`."""
         from mclab.train import train_pack
 
         judge = Judge(self.metric, self.bars, len(runs))
@@ -87,7 +87,7 @@ class Pruned:
 
 
 def evaluations(curves: Iterable[Sequence[Mapping[str, object]]], metric: str) -> dict[int, float]:
-    """Return {step: mean of `metric` over the seeds' curves}, for the steps that all curves have.
+    """Return {step: mean of `metric` over `curves`, the curves of the seeds}, for the steps that all curves have.
 
     The mean is NaN if a curve lacks the value.
     """

@@ -1,4 +1,4 @@
-"""Report what one command did in a search: trials by status, written files, exit code; in words and as data."""
+"""Report what one command did in a search: trials by status, written files, exit code; as text and as data."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -10,21 +10,21 @@ from mclab.config.keys import shown
 from mclab.plan.space_trials import Status, Trials, as_dict
 from mclab.sweep.study import Claim, End
 
-#: Exit codes: all done; files that could not be written; some trials failed, diverged or are missing; interrupted.
+#: Exit codes: all trials done; a file could not be written; a trial failed, diverged or is missing; interrupted.
 DONE, UNWRITTEN, FAILED, INTERRUPTED = 0, 2, 3, 130
 _BAD = ("failed", "diverged", "oom")
 
 
 @dataclass
 class Tally:
-    """What one command did: its finished trials by status, how many needed no training, why it `stopped` early."""
+    """What one command did: its trials by status, how many of them needed no training, and why it `stopped` early."""
 
     ran: Counter[str] = field(default_factory=Counter)
     answered: int = 0
     stopped: str | None = None
 
     def count(self, status: Status, answered: bool, limit: int | None) -> None:
-        """Count one more trial; if `limit` trials have gone wrong, say in `stopped` that the search stops."""
+        """Count one more trial. After `limit` failed trials, set `stopped`, so that the search stops."""
         self.ran[status] += 1
         self.answered += answered
         bad = sum(self.ran[word] for word in _BAD)
@@ -32,13 +32,13 @@ class Tally:
             self.stopped = f"stopped after {bad} failed trial{'s' * (bad != 1)}"
 
     def catch_up(self, found: Iterable[Status]) -> None:
-        """Count trials that were ended with results which an earlier process had stored."""
+        """Count trials that were ended here because their results had been stored by an earlier process."""
         for status in found:
             self.count(status, answered=True, limit=None)
 
 
 def failure_text(claim: Claim, end: End) -> str | None:
-    """What went wrong with a trial, in a line; `None` where nothing did."""
+    """Return one line on what went wrong with a trial; `None` if nothing did."""
     if end.status not in _BAD:
         return None
     facts = end.facts or {}
@@ -50,9 +50,9 @@ def failure_text(claim: Claim, end: End) -> str | None:
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a command: the study's trials, what this command did itself, and the files that it wrote.
+    """The result of a command: the trials of the study, what this command did, and the files that it wrote.
 
-    `unwritten` has one line for each fault that kept a file from being written.
+    `unwritten` has one line for each error that kept a file from being written.
     """
 
     found: Trials
@@ -65,12 +65,12 @@ class Report:
 
     @property
     def finished(self) -> int:
-        """Number of trials of the study that count; a trial whose parameters another one took over does not."""
+        """The number of trials that count. A trial whose parameters were taken over by another trial does not."""
         return len(_counted(self.found))
 
     @property
     def exit_code(self) -> int:
-        """The command's exit code."""
+        """The exit code of the command."""
         if self.interrupted:
             return INTERRUPTED
         if self.unwritten:
@@ -79,7 +79,7 @@ class Report:
         return DONE if fine and self.finished >= self.found.asked else FAILED
 
     def in_words(self) -> str:
-        """What this command did and how far the study is, in a line."""
+        """One line: what this command did, and how many trials of the study are finished."""
         ran = ", ".join(f"{number} {status}" for status, number in sorted(self.tally.ran.items()))
         answered = f" ({self.tally.answered} of them measured before)" * (self.tally.answered > 0)
         distinct = len({trial.run_ids for trial in _counted(self.found)})
@@ -95,7 +95,7 @@ class Report:
         return "; ".join([*parts, f"{self.wall_s:.0f} s"])
 
     def as_dict(self) -> dict[str, Any]:
-        """The study as `trials.json` has it, and what this command did."""
+        """The study as in `trials.json`, together with what this command did."""
         return {
             "out": str(self.out),
             **as_dict(self.found),

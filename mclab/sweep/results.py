@@ -12,14 +12,14 @@ from mclab.sweep.pruning import evaluations
 from mclab.sweep.study import End
 from mclab.sweep.trials import BEGUN, WITHOUT
 
-#: The costs of a run, which are known however it ended.
+#: The costs of a run; they are known whatever its status.
 _COSTS = ("state_floats", "params", "tokens_per_s")
-#: Bad ends of a run: a trial takes the first of these that one of its runs has.
+#: Statuses other than `done`, the worst first. A trial has the first of these that one of its runs has.
 _WORST: tuple[Status, ...] = ("failed", "oom", "diverged", "pruned")
 
 
 def metrics(records: Sequence[StoredRun]) -> dict[str, float]:
-    """Return the trial's metrics, means over the seeds. A metric that is not finite for every seed is left out."""
+    """Return the trial's metrics as means over seeds. A metric that is not finite for every seed is left out."""
     found = [dict(_figures(record)) for record in records]
     names = [name for name in found[0] if all(name in each for each in found)]
     return {name: fsum(each[name] for each in found) / len(found) for name in names}
@@ -47,9 +47,10 @@ def _costs(record: StoredRun) -> dict[str, float]:
 def end_of(
     records: Sequence[StoredRun], curve: Callable[[str], Sequence[Mapping[str, Any]]], objectives: Sequence[Objective]
 ) -> End:
-    """Return how a trial with these records ended, with the facts that are written as its attributes.
+    """Return how a trial with these records ended: its status, and the facts that are written as its attributes.
 
-    The facts hold the metrics twice, as one mapping and each by its own name: Optuna's dashboard plots numbers alone.
+    The facts hold the metrics twice, as one mapping and each under its name, because Optuna's dashboard plots only
+    attributes that are numbers.
     """
     statuses = {record.status for record in records}
     ended: Status = next((word for word in _WORST if word in statuses), "done")
@@ -69,7 +70,7 @@ def end_of(
 
 
 def _so_far(records: Sequence[StoredRun], curves: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, float]:
-    """Return what is known of runs that did not end well: their last evaluation on valid and their costs, as means."""
+    """Return what is known about runs that are not done: means of their last evaluation on valid and of their costs."""
     costs = [dict(_costs(record)) for record in records]
     known = {name: [each[name] for each in costs if name in each] for name in _COSTS}
     found = {name: fsum(values) / len(values) for name, values in known.items() if values}
@@ -88,7 +89,7 @@ def _without_recall(records: Sequence[StoredRun]) -> float | None:
 
 
 def _begun(curves: Sequence[Sequence[Mapping[str, Any]]], chance: float | None) -> int | None:
-    """Return the first step at which the mean accuracy shows more recall than `chance`; `None` without such a step."""
+    """Return the first step at which the mean accuracy shows more recall than `chance`; `None` if there is none."""
     if chance is None:
         return None
     accuracies = evaluations(curves, "valid.accuracy")
@@ -96,6 +97,6 @@ def _begun(curves: Sequence[Sequence[Mapping[str, Any]]], chance: float | None) 
 
 
 def same_end_as(trial: Trial) -> End:
-    """Return the end of a trial that has the same runs as the earlier `trial`."""
+    """Return the end of a trial whose runs are those of the earlier `trial`."""
     own = {"metrics": trial.metrics or None, "diverged_step": trial.diverged_step, "repeat_of": trial.number}
     return End(trial.status, trial.values, facts={**own, **trial.metrics})

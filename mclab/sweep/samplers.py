@@ -1,6 +1,6 @@
 """Create samplers by name, and draw a point of the space from one, axis by axis.
 
-If a sampler lacks a package, that is reported before the first trial; Optuna would notice it only at the first use.
+A package that a sampler lacks is reported before the first trial; Optuna would notice it only at the first use.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ from mclab.plan.space import Space
 from mclab.plan.space_axes import Axis
 from mclab.plan.space_trials import SpaceAxis
 
-#: Packages that a sampler imports when it first needs them, each with its name for pip.
+#: Packages that a sampler imports when it first needs them, each with the name under which pip installs it.
 NEEDS = {"gp": {"torch": "torch", "scipy": "scipy"}, "qmc": {"scipy": "scipy"}, "cmaes": {"cmaes": "mclab[cmaes]"}}
 
 
 def check(name: str) -> None:
-    """Raise `ConfigError` where a package that the sampler needs is missing."""
+    """Raise `ConfigError` if a package that the sampler needs is missing."""
     for package, wanted in NEEDS.get(name, {}).items():
         if find_spec(package) is None:
             raise ConfigError(
@@ -32,9 +32,9 @@ def check(name: str) -> None:
 def sampler(name: str, seed: int, number: int) -> BaseSampler:
     """Return the sampler for the trial with this number.
 
-    Every trial gets a new sampler, seeded by the trial's number: so no two trials of a study draw alike, whichever
-    process draws, and however often the search was stopped. A quasi-random sequence continues through the whole study
-    and needs one seed; what it does not cover is drawn at random. The points of a grid are given, so nothing is drawn.
+    Every trial gets a new sampler, seeded by its number. So all trials of a study draw differently, whichever process
+    draws and however often the search was stopped. A quasi-random sequence continues through the whole study, so it has
+    one seed; what it does not cover is drawn at random. A grid gives its points, so nothing is drawn.
     """
     mixed = _mixed(seed, number)
     if name == "tpe":
@@ -45,7 +45,7 @@ def sampler(name: str, seed: int, number: int) -> BaseSampler:
         return CmaEsSampler(seed=mixed, warn_independent_sampling=False)
     if name == "qmc":
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it is experimental
+            warnings.simplefilter("ignore")  # QMCSampler is experimental
             return QMCSampler(
                 scramble=True, seed=seed, independent_sampler=RandomSampler(seed=mixed), warn_independent_sampling=False
             )
@@ -57,7 +57,7 @@ def _mixed(seed: int, number: int) -> int:
 
 
 def suggest(trial: optuna.Trial, space: Space) -> dict[str, Scalar]:
-    """Draw the trial's value on every axis that exists at its point."""
+    """Draw the trial's value on every axis whose conditions hold at the values drawn so far."""
     params: dict[str, Scalar] = {}
     for axis in space.axes:
         if space.asked(axis, params):

@@ -1,4 +1,4 @@
-"""The loop of a search: claim trials, train the runs that are not stored yet, tell the study the results."""
+"""The loop of a search: claim trials, train the runs that are not stored yet, give the study the results."""
 
 import time
 from collections import defaultdict
@@ -30,14 +30,14 @@ from mclab.sweep.trials import BEGUN
 from mclab.workers import Failure, Pack, Pool, Result, open_pool, worker_count
 from mclab.workers.cores import processors
 
-#: Trials that are claimed at once for each worker on a GPU: those of one shape train together.
+#: The trials to claim at once for each worker on a GPU; those of one shape train together.
 BATCH = 16
-#: Seconds between two questions to the study about what other processes do.
+#: Seconds between two requests to the study for the state of other processes' trials.
 _POLL = 0.5
 
 
 class Search:
-    """One process's part of a search."""
+    """The part of a search that one process does."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Search:
         self._told, self._failures = set[str](), Failures(say)
 
     def go(self) -> None:
-        """Search until all trials are finished, or too many have failed."""
+        """Search until all trials are finished or too many have failed."""
         how, left = self._how, self._shared.left() * len(self._shared.space.seeds)
         if not left:
             return
@@ -106,7 +106,7 @@ class Search:
         return time_range(work, history, processes, self._how.threads, here, starting(processes, here))
 
     def _wait_for_others(self) -> bool:
-        """Wait a little if other processes hold unfinished trials; return `False` if there are no such trials."""
+        """Wait a little if other processes hold unfinished trials. Return `False` if there are no such trials."""
         if not self._shared.open():
             return False
         if not self._waits:
@@ -116,7 +116,7 @@ class Search:
         return True
 
     def _advance(self, pool: Pool) -> None:
-        """Tell the study which trials have ended, and claim more; if it is silent, only finish runs that have begun."""
+        """Write ended trials to the study, then claim more. Claim nothing if the study does not answer."""
         try:
             self._tell_study()
             if self.tally.stopped is None:
@@ -128,7 +128,7 @@ class Search:
             self._unanswered = error
 
     def _fill(self, pool: Pool) -> None:
-        """Claim trials while there is room, finish those whose runs are stored, submit the other runs by shape."""
+        """Claim trials while workers are free; finish those whose runs are stored; submit the other runs by shape."""
         wanted, alone = list[RunConfig](), list[RunConfig]()
         if self._pruned:
             self._pruned.bars = self._bars()
@@ -141,7 +141,7 @@ class Search:
         self._show_progress()
 
     def _claim(self, wanted: list[RunConfig], alone: list[RunConfig]) -> None:
-        """Claim trials while there is room; add the runs to be trained to `wanted`, those of suspects to `alone`."""
+        """Claim trials while workers are free; add the runs to train to `wanted`, or for suspect trials to `alone`."""
         while len(self._awaited) < self._width and self.tally.stopped is None:
             claim = self._shared.claim(self._stored)
             self._store_poisoned()
@@ -169,7 +169,7 @@ class Search:
             pool.submit(pack, priority=cost(pack))
 
     def _store_poisoned(self) -> None:
-        """Store as failed the runs that ended the processes which trained them, here or elsewhere."""
+        """Store as failed the runs at which processes died too often, here or elsewhere."""
         while self._shared.poisoned:
             point, error = self._shared.poisoned.pop()
             for run in point.runs:
@@ -177,13 +177,13 @@ class Search:
                     self._store.put(run, Outcome("failed", error=error))
 
     def _bars(self) -> dict[int, float]:
-        """Return the value that a run has to reach to continue, by step."""
+        """Return {step: value that a run has to reach in order to continue}."""
         trials = [trial for trial in self._shared.frozen() if trial.state == TrialState.COMPLETE]
         begun = [trial.user_attrs.get(BEGUN) for trial in trials]
         return bars([trial.intermediate_values for trial in trials], begun)
 
     def _begin(self, claim: Claim) -> list[RunConfig]:
-        """Take on a claimed trial; return the runs that have to be trained for it, none if its result is known."""
+        """Register a claimed trial and return its runs that still need training; empty if all are stored."""
         if claim.twin is not None:
             self._over.append((claim, True))
             return []
@@ -202,12 +202,12 @@ class Search:
         return missing
 
     def _known(self, name: str, retry: bool) -> bool:
-        """Whether the store has a result of the run. With `retry` only a final result counts, not a failure."""
+        """Return whether the store has a result of the run. With `retry`, only a final status counts, not a failure."""
         record = self._store.lookup(name)
         return record is not None and (record.status in FINAL or not retry)
 
     def _store_outcomes(self, pool: Pool, pack: Pack, result: Result) -> None:
-        """Store a pack's outcomes; trials that wait for no other run are over.
+        """Store the outcomes of a pack, and finish the trials that wait for no other run.
 
         A pack that ran out of memory is submitted again in two halves.
         """
@@ -230,11 +230,11 @@ class Search:
                     self._note_training([number], None)
 
     def _tell_study(self) -> None:
-        """Tell the study how the trials that are over ended. If it does not answer, a trial waits for the next call."""
+        """Write to the study how the finished trials ended. If it does not answer, they stay for the next call."""
         while self._over:
             claim, answered = self._over[0]
             own, twin = self._own.get(claim.number, []), claim.twin
-            if not own and not answered:  # another trial had the same runs in training
+            if not own and not answered:  # another trial's claim trained the same runs
                 twin, answered = self._shared.twin(claim), True
             end = same_end_as(twin) if twin else self._measured(claim.point.run_ids)
             if own:
@@ -245,7 +245,7 @@ class Search:
             self._ended(claim, end, taken, answered)
 
     def _ended(self, claim: Claim, end: End, taken: bool, answered: bool) -> None:
-        """Count a trial, and report what went wrong. `taken` is false if the study had given the trial up meanwhile."""
+        """Count a trial and report a failure. `taken` is false if another process took the trial over meanwhile."""
         if not taken:
             self._say(f"trial {claim.number} was given up meanwhile, another has its parameters; its runs stay stored")
             return
@@ -256,7 +256,7 @@ class Search:
         self._show_progress()
 
     def _stored(self, names: Sequence[str], retry: bool) -> End | None:
-        """Return how a trial with the runs `names` ended, if the store has all of them; else `None`."""
+        """Return how a trial with the run ids `names` ended; `None` if the store lacks one of the runs."""
         if not all(self._known(name, retry) for name in names):
             return None
         end, records = self._measured(names), [self._store.lookup(name) for name in names]
@@ -268,7 +268,7 @@ class Search:
         return end_of([record for record in records if record], self._store.curve, self._shared.space.objectives)
 
     def _step(self, pack: Pack, step: int, steps: int) -> None:
-        """Tell the study how far a pack's trials are, if this process trains, and show the step of a lone trial."""
+        """Write to the study how far a pack's trials are; show the steps if only one trial runs at a time."""
         if self._stage:
             self._stage, self._began = "", time.monotonic()
         if self._in_process and (not steps or time.monotonic() - self._noted > BEAT):
@@ -278,7 +278,7 @@ class Search:
 
     @property
     def _in_process(self) -> bool:
-        """Whether this process trains itself. A worker's death is not a death of this process."""
+        """Return whether this process trains, so that a death during training ends this process too."""
         return self._count == 1 and not self._how.scheduler
 
     def _note_training(self, numbers: Iterable[int], share: float | None) -> None:

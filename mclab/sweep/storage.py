@@ -1,4 +1,4 @@
-"""Where a study is stored, in a journal file or a database, and how requests are repeated while it does not answer."""
+"""Where a study is stored (a journal file or a database), and how requests are repeated while it does not answer."""
 
 import errno
 import time
@@ -12,13 +12,13 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from mclab.config.strict import ConfigError
 from mclab.passwords import without_passwords
 
-#: Seconds for which a study may be silent. A database starts again, or a standby takes its place, in less time; a
+#: Seconds for which a study may fail to answer. A database that is restarted or replaced by a standby needs less. A
 #: process that waits longer occupies cores, or a place in a queue, for a search that may never continue.
 PATIENCE = 180.0
-#: Seconds before the first retry, and the longest pause between two retries; each pause is twice the one before.
+#: Seconds before the first retry, and the longest pause between two retries; each pause is twice the last one.
 FIRST, LONGEST = 0.5, 15.0
-#: Errors of the operating system for a file on a network disk that is out of reach. A full disk is none of these:
-#: waiting does not help.
+#: Errors of the operating system for a file on a network disk that is out of reach. A full disk is not among them,
+#: since waiting does not help.
 _NETWORK = {
     *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.ECONNREFUSED, errno.ECONNRESET),
     *(errno.ECONNABORTED, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.EREMOTEIO),
@@ -29,7 +29,7 @@ Say = Callable[[str], None]
 
 
 class StudyStorage(Protocol):
-    """Where studies are kept."""
+    """A place where studies are stored."""
 
     @property
     def where(self) -> str:
@@ -48,19 +48,20 @@ class StudyStorage(Protocol):
 class ConnectionLostError(Exception):
     """A connection is lost.
 
-    This is no error of SQLAlchemy's: Optuna would retry such an error itself, although the database may already have
-    done what was asked.
+    This is not an error class of SQLAlchemy. Optuna would repeat a request after such an error, although the database
+    may already have executed it.
     """
 
 
 class UnansweredError(ConfigError):
-    """A study was silent for longer than `PATIENCE`. The message is one line and says what to do."""
+    """A study did not answer for longer than `PATIENCE`. The message is one line and says what to do."""
 
 
 class Retrying:
-    """Repeats an exchange with a study while the study does not answer.
+    """Repeats an exchange with a study until the study answers.
 
-    An exchange that was cut may have been carried out, with only the answer lost, so it must be harmless to repeat it.
+    An exchange that was interrupted may have been executed, with only its answer lost. So it must be harmless to repeat
+    it.
     """
 
     def __init__(self, place: StudyStorage, say: Say) -> None:
@@ -68,9 +69,10 @@ class Retrying:
         self._since: float | None = None
 
     def __call__(self, exchange: Callable[[], T]) -> T:
-        """Return the result of `exchange`, repeated until the study answers.
+        """Return the result of `exchange`, which is repeated until the study answers.
 
-        Raises `UnansweredError`, and at once any error that does not mean that the study is out of reach.
+        Raises `UnansweredError` after `PATIENCE` seconds, and any error that does not mean that the study is out of
+        reach.
         """
         pause = FIRST
         while True:
@@ -89,7 +91,7 @@ class Retrying:
             return found
 
     def _wait(self, pause: float, reason: str, error: Exception) -> None:
-        """Wait for `pause` seconds. Raises `UnansweredError` if the study has been silent for `PATIENCE`."""
+        """Wait for `pause` seconds. Raises `UnansweredError` if the study has not answered for `PATIENCE` seconds."""
         now = time.monotonic()
         if self._since is None:
             self._since = now
@@ -105,7 +107,7 @@ class Retrying:
 
 
 def unreachable(error: Exception) -> str | None:
-    """Return why a study does not answer, if `error` or one of its causes says so; `None` for any other error."""
+    """Return why a study is out of reach, if `error` or one of its causes means that; `None` for other errors."""
     for each in _chain(error):
         lost = isinstance(each, DBAPIError) and each.connection_invalidated
         if lost or isinstance(each, ConnectionLostError | OperationalError | InterfaceError):

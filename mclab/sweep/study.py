@@ -1,10 +1,10 @@
-"""A study that several processes share: each trial is claimed once, as many as asked for are finished, none is lost.
+"""Access to a study that several processes share: each trial is claimed by one process, and none is lost.
 
-Everything that changes a trial's state happens under one lock of the study. A running trial is its own claim: it names
-its owner. A process that finds the owner dead gives the trial up and lets another trial take over its parameters.
+Everything that changes the state of a trial happens under one lock of the study. A running trial names its owner, the
+process that claimed it. If another process finds the owner dead, a new trial takes over the parameters.
 
-Requests to the study are repeated while a database is out of reach. The first request may have been carried out, with
-only the answer lost: so each exchange finds out what is already done, and does the rest.
+Requests are repeated while a database is out of reach. A request may have been executed with only its answer lost: so
+each exchange first finds out what is already done, and then does the rest.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,16 +26,16 @@ from mclab.sweep.storage import Retrying, Say, StudyStorage
 from mclab.sweep.trials import BEAT, STATES, counted, ours, retried, status, twin
 from mclab.workers.signals import interrupts_held
 
-#: Refused points in a row after which points are drawn at random, and after which the search is given up.
+#: The number of refused points in a row after which points are drawn at random, and after which the search ends.
 STUBBORN, HOPELESS = 5, 1000
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A trial that this process has taken on. `twin` is an earlier trial that has measured the same runs.
+    """A trial that this process has claimed. `twin` is an earlier trial that has measured the same runs.
 
     `retry`: the trial took over the parameters of another one. `suspect`: a process died while it trained these
-    parameters, so the trial trains alone.
+    parameters, so that the trial is trained alone.
     """
 
     trial: optuna.Trial
@@ -61,12 +61,12 @@ class End:
 
 
 #: A function of run ids and a flag. It returns how a trial with these runs ended; `None` if a run is not stored, or if
-#: a run has failed and the flag says that failed runs are tried again.
+#: a run has failed and the flag asks to try failed runs again.
 Stored = Callable[[Sequence[str], bool], End | None]
 
 
 class Shared:
-    """One process's access to a study in which `asked` trials are to be finished."""
+    """The access of one process to a study, of which `asked` trials are to be finished."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Shared:
 
     @property
     def most(self) -> int:
-        """Number of trials to finish; in a grid at most the number of its points."""
+        """The number of trials to finish; in a grid at most the number of its points."""
         return min(self.asked, len(self._cells)) if self._cells else self.asked
 
     @contextmanager
@@ -107,20 +107,20 @@ class Shared:
         return self._patiently(self._frozen)
 
     def trials(self) -> tuple[Trial, ...]:
-        """All trials, as reports see them."""
+        """Return all trials in the form that reports use."""
         found = self.frozen()
         gone = retried(found)
         return tuple(ours(trial, gone) for trial in found)
 
     def counted(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-        """Return the trials that are over and count; in a grid only those at its points, not earlier ones."""
+        """Return the finished trials that count. In a grid, these are only trials at its points."""
         found = counted(trials)
         return [trial for trial in found if "cell" in trial.user_attrs] if self._cells else found
 
     def claim(self, stored: Stored = lambda *_: None) -> Claim | None:
-        """Take on a trial; `None` if all are finished or taken by others. Call again while `open` is true.
+        """Claim a trial; `None` if all are finished or claimed by others. Call again while `open` is true.
 
-        A trial of a dead process is ended with the results of its runs if these are `stored` here; it is then in
+        If the runs of a dead process's trial are `stored` here, the trial is ended with their results and added to
         `caught_up`. Raises `ConfigError` if the rules between keys refuse too many points in a row.
         """
         for refused in range(HOPELESS):
@@ -130,8 +130,8 @@ class Shared:
         raise ConfigError(f"{HOPELESS} points in a row broke the rules between keys; narrow the space")
 
     def _drawn(self, stored: Stored, stubborn: bool) -> tuple[bool, Claim | None]:
-        """Return whether one more trial was wanted, and its claim, `None` if its point was refused."""
-        with self._locked():  # for one point: others, and a Ctrl-C, get in between
+        """Return whether one more trial was wanted, and its claim, which is `None` if its point was refused."""
+        with self._locked():  # for one point, so that other processes and a Ctrl-C come in between
             self._rescue(stored)
             trials = self._frozen()
             begun = self._begun(trials)
@@ -147,7 +147,7 @@ class Shared:
         return len(self.counted(trials)) + running < self.most
 
     def _begun(self, trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
-        """Return a running trial that nobody claimed, if any: its process died or its exchange was cut."""
+        """Return a running trial that nobody has claimed, if any: its process died, or its exchange was interrupted."""
         for trial in trials:
             if trial.state == TrialState.RUNNING and trial.number not in self._mine:
                 owner = trial.user_attrs.get("owner")
@@ -156,15 +156,15 @@ class Shared:
         return None
 
     def left(self) -> int:
-        """Trials that are not finished yet."""
+        """Return how many trials are still to be finished."""
         return max(0, self.most - len(self.counted(self.frozen())))
 
     def open(self) -> bool:
-        """Whether trials are still running or waiting, here or elsewhere."""
+        """Return whether trials are still running or waiting, in any process."""
         return self.left() > 0 and any(not trial.state.is_finished() for trial in self.frozen())
 
     def _next(self, trials: Sequence[FrozenTrial], begun: FrozenTrial | None, stubborn: bool) -> Claim | None:
-        """Claim the next trial, or `begun`; `None` if its point is refused. `stubborn`: draw the point at random."""
+        """Claim `begun`, or the next trial; `None` if its point is refused. `stubborn` draws the point at random."""
         if not begun and self._cells and all(trial.state != TrialState.WAITING for trial in trials):
             self._enqueue_cell(trials)
         name = "random" if stubborn else self.space.sampler
@@ -197,7 +197,7 @@ class Shared:
         self.study.enqueue_trial(self._cells[number], user_attrs={"cell": number})
 
     def finish(self, claim: Claim, end: End) -> bool:
-        """Tell the study how a claim ended; `False` if it was given up meanwhile and another trial took over."""
+        """Write to the study how a claim ended; return `False` if the claim was given up meanwhile."""
         return self._patiently(lambda: self._finished(claim, end))
 
     def _finished(self, claim: Claim, end: End) -> bool:
@@ -222,7 +222,7 @@ class Shared:
         self.study.tell(number, end.values, state=STATES.get(end.status, TrialState.FAIL))
 
     def _rescue(self, stored: Stored) -> None:
-        """End the trials of dead processes that are stored or died too often; let other trials take over the rest."""
+        """End the trials of dead processes if their runs are stored or died too often; pass on the others."""
         for trial in self._frozen():
             owner = Owner.of(trial.user_attrs.get("owner"))
             if trial.state != TrialState.RUNNING or owner is None or not self._watch.dead(owner):
@@ -242,16 +242,16 @@ class Shared:
                 self._say(f"{gone}; another trial takes over its parameters")
 
     def note_training(self, claim: Claim, share: float | None) -> None:
-        """Write to the study that this process trains a trial and how far it is; `None`: it no longer trains it."""
+        """Write to the study that this process trains a trial and how far it is; with `share=None`, that it stopped."""
         if self._silent:
             return
-        with interrupts_held(), suppress(Exception):  # like a sign of life: a failure is no reason to stop training
+        with interrupts_held(), suppress(Exception):  # a failure to write this is no reason to stop training
             self.study._storage.set_trial_user_attr(claim.trial._trial_id, TRAINING, share)
 
     def _pass_on(self, trial: FrozenTrial, death: Death, ended: bool = False) -> None:
-        """Enqueue a new trial with the same parameters, then end the old one, unless it has `ended`.
+        """Enqueue a new trial with the same parameters, and then end the old one, unless it has `ended`.
 
-        If the process is killed between the two, the next process sees the new trial and only ends the old one.
+        If the process is killed in between, the next process finds the new trial and only ends the old one.
         """
         params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
         if trial.number not in retried(self._frozen()):
@@ -261,7 +261,7 @@ class Shared:
             self._end(trial.number, trial._trial_id, End("lost"))
 
     def release(self) -> int:
-        """Give up this process's own trials, so that others take over their parameters; return how many there were."""
+        """Give up the trials of this process, so that others take over their parameters. Return how many there were."""
         with self._locked():
             own = [trial for trial in self._frozen() if trial.state == TrialState.RUNNING]
             own = [trial for trial in own if trial.user_attrs.get("owner") == self.me.as_dict()]
@@ -270,7 +270,7 @@ class Shared:
             return len(own)
 
     def retry_failed(self) -> int:
-        """Enqueue the failed and out-of-memory trials again, `asked` raised to reach them all; return their number."""
+        """Enqueue failed and out-of-memory trials again and raise `asked` to reach them all; return their number."""
         tried = set[int]()
         self._patiently(lambda: self._retry_failed(tried))
         return len(tried)
@@ -290,7 +290,7 @@ class Shared:
         return beating(self._beat)
 
     def _beat(self, count: int) -> None:
-        """Write this process's number to the study. While that fails, the silence of other processes says nothing."""
+        """Write this process's number to the study. If that fails, forget what others wrote before."""
         try:
             self.study.set_user_attr(f"{BEAT}{self.me.name}", count)
         except Exception:

@@ -9,11 +9,12 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mclab.plan.space_trials import COUNTED, Status, Trial, trial_from
 
-#: Attributes of a study: the description of what is searched, and the prefix of the number that a process increases.
+#: Attributes of a study: a description of the space, and the prefix of the number by which a process shows that it
+#: lives.
 SPACE, BEAT = "mclab:space", "mclab:beat:"
-#: Attributes of a trial: the score without recall, and the step at which the trial began to score better than that.
+#: Attributes of a trial: the accuracy without recall, and the step at which the trial began to be better than that.
 WITHOUT, BEGUN = "without_recall", "begun"
-#: Statuses that the same runs would have again.
+#: The statuses that the same runs would have again.
 FINAL: tuple[Status, ...] = ("done", "pruned", "diverged")
 #: Attributes of a trial in the study that have the same name in `Trial`.
 _FIELDS = ("inert", "run_ids", "repeat_of", "retry_of", "diverged_step", "error", "duration_s", "sampler")
@@ -26,10 +27,10 @@ STATES: dict[Status, TrialState] = {
 
 @dataclass(frozen=True)
 class Seen:
-    """All trials, with their evaluations on valid and the score of the best predictor without recall.
+    """All trials, with their evaluations on valid and the accuracy of the best predictor without recall.
 
-    `looks`: trial -> step -> the first objective. `without_recall` is one number, since all trials are tested on the
-    same sequences.
+    `looks` maps a trial's number and a step to the first objective. `without_recall` is one number, since all trials
+    are tested on the same sequences.
     """
 
     trials: tuple[Trial, ...]
@@ -51,12 +52,12 @@ def status(trial: FrozenTrial) -> Status:
 
 
 def retried(trials: Sequence[FrozenTrial]) -> set[int]:
-    """Numbers of the trials whose parameters another took over."""
+    """Return the numbers of the trials whose parameters another trial has taken over."""
     return {trial.user_attrs["retry_of"] for trial in trials if "retry_of" in trial.user_attrs}
 
 
 def counted(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-    """The trials that are over and count towards the number that was asked for."""
+    """Return the finished trials that count towards the number that was asked for."""
     gone = retried(trials)
     return [trial for trial in trials if status(trial) in COUNTED and trial.number not in gone]
 
@@ -71,9 +72,10 @@ def twin(run_ids: Sequence[str], trials: Sequence[FrozenTrial]) -> FrozenTrial |
 
 
 def ours(trial: FrozenTrial, gone: set[int]) -> Trial:
-    """Return the trial as reports use it; a failed trial in `gone`, whose parameters another one took over, is `lost`.
+    """Return the trial in the form that reports use. A failed trial in `gone` gets the status `lost`.
 
-    Raises `ConfigError` if the trial holds what mclab does not write.
+    `gone` are the numbers of trials whose parameters another trial has taken over. Raises `ConfigError` if the trial
+    holds something that mclab does not write.
     """
     attrs: dict[str, Any] = trial.user_attrs
     ended = status(trial)
@@ -88,7 +90,10 @@ def ours(trial: FrozenTrial, gone: set[int]) -> Trial:
 
 
 def seen_of(trials: Sequence[FrozenTrial]) -> Seen:
-    """Return the study as reports use it. Raises `ConfigError` if it holds what mclab does not write."""
+    """Return all trials in the form that reports use.
+
+    Raises `ConfigError` if one holds something that mclab does not write.
+    """
     gone = retried(trials)
     known = [value for trial in trials if isinstance(value := trial.user_attrs.get(WITHOUT), int | float)]
     looks = {trial.number: _numbers(trial.intermediate_values) for trial in trials if trial.intermediate_values}

@@ -1,9 +1,9 @@
 """Associative recall: a sequence holds key-value pairs, a separator and one key; the value of that key is wanted.
 
-Each sequence has a random map of its own from keys to values, in which different keys have different values. Its pairs
-are drawn from this map with replacement. The value of the last key is wanted next and is no part of the input. Every
-key that occurs is asked with equal probability: otherwise the most frequent value would be right three times as often
-as a random guess. Letters in shapes: N sequences, P pairs, T tokens.
+Each sequence has its own random map from keys to values, in which different keys have different values. Its pairs are
+drawn from this map with replacement. The value of the last key is wanted next and is no part of the input. Every key
+that occurs is asked with equal probability: otherwise the most frequent value would be right three times as often as a
+random guess. Letters in shapes: N sequences, P pairs, T tokens.
 
 See docs/equations.md#ar.
 """
@@ -21,16 +21,17 @@ from mclab.tasks.draws import distinct, words_for
 from mclab.tasks.splits import check_split, settle
 from mclab.tasks.stream import below, fork, mix, numbers, salts, sample_keys, words
 
-#: Bits per token where one integer holds two tokens.
+#: The number of bits per token in an integer that holds two tokens.
 _FIELD = 20
-#: A sample has one stream per attempt; this is the number of the first.
+#: The number of the first stream of attempts; a sample has one stream per attempt.
 _ATTEMPTS = 1
-#: Streams of one attempt: the keys, which of them is asked, the values.
+#: The streams of one attempt: the keys, which of them is asked, the values.
 _KEYS, _ASKED, _VALUES = 1, 2, 3
 
 
 class _Core(NamedTuple):
-    """What identifies a sequence: `keys` and `values` [N, P], the key that is `asked` [N] and its value `answers` [N].
+    """The data that identify a sequence: `keys` and `values` [N, P], the key that is `asked` [N] and its value
+    `answers` [N].
 
     `fingerprints` [N] is a hash of these.
     """
@@ -65,13 +66,13 @@ def batch(
 
 
 def roles(config: ArTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: the `Role` of every token."""
+    """Return [R, B, T] int64: the `Role` of every token."""
     layout = (Role.KEY, Role.VALUE) * config.pairs + (Role.MARK, Role.QUERY)
     return integers(tuple(map(int, layout)), batch.tokens.device).expand_as(batch.tokens)
 
 
 def token_name(config: ArTask, token: int) -> str:
-    """The name of a token: `|` for the separator; k or v and the token's number for a key or a value (k2, v13)."""
+    """Return the name of a token: `|` for the separator; k or v with its number for a key or a value (k2, v13)."""
     return f"{'v' if token >= config.vocab // 2 else 'k'}{token}" if token else "|"
 
 
@@ -96,13 +97,14 @@ def _core(config: ArTask, samples: Tensor, attempts: Tensor) -> _Core:
 
 
 def _ranks(keys: Tensor) -> Tensor:
-    """[N, P]: the rank of each key by first occurrence: 0 for the key that occurs first, 1 for the next new key, ...
+    """Return [N, P]: the rank of each key by first occurrence: 0 for the key that occurs first, 1 for the next new key,
+    ...
 
     Equal keys have equal ranks.
     """
     count = keys.shape[-1]
     place = numbers(count, torch.int64, keys.device)
-    ordered = torch.add(place, keys, alpha=count).sort(-1).values  # sorted by key, equal keys by place
+    ordered = torch.add(place, keys, alpha=count).sort(-1).values  # sorted by key; equal keys by position
     key, order = ordered // count, ordered % count
     begins = torch.cat((torch.ones_like(key[:, :1]), (key[:, 1:] != key[:, :-1]).to(torch.int64)), -1)
     first = order.gather(-1, (begins * place).cummax(-1).values)

@@ -1,4 +1,4 @@
-"""The contract that every synthetic task keeps: what a batch holds, and which functions a task offers."""
+"""The contract of every synthetic task: the content of a batch, and the functions that a task must have."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -7,15 +7,14 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-#: The entry of `Batch.answers` where nothing is scored (the `ignore_index` of `cross_entropy`).
+#: The value in `Batch.answers` where nothing is scored (the `ignore_index` of `cross_entropy`).
 NO_ANSWER = -100
-#: The entry of `Batch.slices` for a sequence that belongs to no slice, as on train where training ignores the
-#: difficulty axis.
+#: The value in `Batch.slices` for a sequence that belongs to no slice, as on train if training ignores the difficulty.
 NO_SLICE = -1
 
 
 class Role(IntEnum):
-    """The role of a token in its sequence, used where a batch is printed for a person."""
+    """The role of a token in its sequence, for printing a batch."""
 
     FILLER = 0
     KEY = 1
@@ -31,20 +30,21 @@ class Batch(NamedTuple):
     """The same B sample numbers for each of R seeds; row [r, b] depends only on seed r and on the number of its sample.
 
     At a scored position the model has read the query, or the answer's tokens so far, and must predict the answer's next
-    token. The last token of a sequence's last answer is never fed to the model. Each group of `config.answer_tokens`
-    adjacent positions is one answer (on train, `loss: all` of ar also scores positions that belong to no answer).
+    token. The last token of a sequence's last answer is never an input of the model. Each group of
+    `config.answer_tokens` adjacent positions is one answer (on train, `loss: all` of ar also scores positions that
+    belong to no answer).
     """
 
     tokens: Tensor
-    """[R, B, T] int64: what the model reads."""
+    """[R, B, T] int64: the input of the model."""
     positions: Tensor
     """[R, B, Q] int64: the scored positions, padded with 0."""
     answers: Tensor
-    """[R, B, Q] int64: the token wanted at each scored position, padded with `NO_ANSWER`."""
+    """[R, B, Q] int64: the token that is wanted at each scored position, padded with `NO_ANSWER`."""
     slices: Tensor
-    """[R, B] int64: the index of the sample's slice in `config.slices` (the difficulty axis), or `NO_SLICE`."""
+    """[R, B] int64: the index of the sample's slice in `config.slices`, or `NO_SLICE`."""
     fingerprints: Tensor
-    """[R, B] int64: a hash of what identifies a sequence (not its filler, seed or split); equal means a repeat."""
+    """[R, B] int64: a hash of the sequence without its filler, seed and split. Repeats have equal hashes."""
 
 
 class Task(Protocol):
@@ -65,9 +65,9 @@ class Task(Protocol):
         ...
 
     def roles(self, config: Any, batch: Batch) -> Tensor:
-        """[R, B, T] int64: the `Role` of every token."""
+        """Return [R, B, T] int64: the `Role` of every token."""
         ...
 
     def token_name(self, config: Any, token: int) -> str:
-        """The name of a token for a person to read: without spaces, and different for every token of the vocabulary."""
+        """Return the name of a token for people: without spaces, and different for every token of the vocabulary."""
         ...

@@ -1,4 +1,4 @@
-"""The baseline without recall: what the trivial predictors score on a run's test sequences. No model is involved."""
+"""Compute the baseline without recall: what the trivial predictors score on a run's test sequences, without a model."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -10,21 +10,21 @@ from mclab.tasks import TASKS
 from mclab.tasks.predictors import Predictor, TrainingSet, predictors
 from mclab.tasks.scoring import counts
 
-#: Predictors are fitted on at most so many training sequences, and on at most so many tokens of these.
+#: Predictors are fitted to at most this many training sequences, and to at most this many tokens of these.
 TRAINING_SEQUENCES, TRAINING_TOKENS = 2048, 2**18
-#: Predictors are scored on at most so many tokens of a slice.
+#: Predictors are scored on at most this many tokens of a slice.
 TEST_TOKENS = 2**20
-#: At least so many sequences are used, even if they have more tokens than the two limits above.
+#: At least this many sequences are used, even if they have more tokens than the two limits above allow.
 FEWEST = 16
 
-#: Accuracy by slice and predictor.
+#: {slice: {predictor: accuracy}}.
 Scores = dict[str, dict[str, float]]
 
 
 def without_recall(run: RunConfig, seed: int) -> Scores:
-    """The share of whole answers that each predictor gets right, on every slice of the run's test.
+    """Return {slice: {predictor: share of whole answers that it gets right}} for the slices of the run's test.
 
-    The entry `ALL` is the mean over the task's own slices. The result depends only on the tasks, the number of test
+    Under `ALL` is the mean over the task's own slices. The result depends only on the tasks, the number of test
     sequences and the seed; it is computed once for all runs that share these.
     """
     parts = tuple((part.weight, part.task.as_trained()) for part in run.mix)
@@ -50,7 +50,7 @@ def _scores(
 
 
 def fitted_on(parts: Iterable[tuple[int, TaskConfig]], seed: int) -> list[TrainingSet]:
-    """The first training sequences of every task in a mix of (weight, task), with the answers that a test scores."""
+    """Return the first training sequences of every task in a mix of (weight, task), with answers as in a test."""
     known = list(parts)
     whole = sum(weight for weight, _ in known)
     return [_training_set(task, seed, max(1, TRAINING_SEQUENCES * weight // whole)) for weight, task in known]
@@ -71,7 +71,7 @@ def scored(
     count: int,
     start: int = 0,
 ) -> dict[str, float]:
-    """The share of whole answers that each predictor gets right on `count` sequences of `split` from `start` on."""
+    """Return {predictor: share of whole answers that it gets right} on `count` sequences of `split` from `start`."""
     few = min(count, max(FEWEST, TEST_TOKENS // task.length))
     test = TASKS[task.name].batch(task, [seed], split, start, few, "cpu")
     found = {}

@@ -1,4 +1,4 @@
-"""Draws without replacement from the stream: a keyed permutation, and a race for weighted draws.
+"""Draw without replacement from the random stream: by a keyed permutation, and by a race for weighted draws.
 
 Both are exact by construction, need no loop whose length depends on the data, and never wait for the device.
 
@@ -15,28 +15,28 @@ from torch import Tensor
 from mclab.constants import integers
 from mclab.tasks.stream import below, fork, numbers, scalar, scramble
 
-#: Up to this size, sorting one random word per candidate costs less than the permutation and is exactly uniform.
+#: Up to this size, sorting one random word per candidate costs less than the permutation, and is exactly uniform.
 _RACE_UP_TO = 64
-#: The -ln table has 2**12 cells. Its times (below 2**4) and the costs are fixed-point numbers with 26 and 16 fractional
-#: bits.
+#: The -ln table has 2**12 intervals. Its times (below 2**4) and the costs are fixed-point numbers with 26 and 16
+#: fractional bits.
 _LOG_BITS, _TIME_BITS, _COST_BITS = 12, 26, 16
 _DIGITS = 30
 
 
 def one_of(samples: Tensor, stream: int, count: int) -> Tensor:
-    """[N] int64: for each of `samples` [N] (from `sample_keys`) a random number below `count`, all equally likely."""
+    """Return a random number below `count` for each of `samples` [N] (from `sample_keys`), uniform: [N] int64."""
     if count == 1:
         return torch.zeros_like(samples)
     return below(fork(samples, integers((stream,), samples.device)), 1, count).flatten()
 
 
 def words_for(sizes: tuple[int, ...]) -> int:
-    """How many random words `distinct` needs for each entry of `sizes`."""
+    """Return how many random words `distinct` needs for each number in `sizes`."""
     return max(sizes) if max(sizes) <= _RACE_UP_TO else _rounds(*_sides(max(sizes)))
 
 
 def distinct(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
-    """[..., L, count] int64: for each l, `count` different numbers below sizes[l].
+    """Return [..., L, count] int64: for each l, `count` different numbers below sizes[l].
 
     They are drawn with `words` [..., L, words_for(sizes)].
     """
@@ -46,12 +46,12 @@ def distinct(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
 
 
 def race(words: Tensor, count: int, costs: Tensor | None = None, limits: Tensor | None = None) -> Tensor:
-    """[..., count] int64: `count` different numbers below S, drawn one after another with `words` [..., S].
+    """Return [..., count] int64: `count` different numbers below S, drawn one after another with `words` [..., S].
 
     Candidate i finishes at an exponential time with mean costs[i], and the order of arrival is a draw without
     replacement with weight 1 / costs[i] (Efraimidis & Spirakis, 2006). `costs` [S] int64 comes from `power_costs`;
-    without it all candidates are equally likely. `limits` [..., 1] restricts a row to the first candidates, at least
-    `count` of them. The candidate's number fills the low bits of the sorted integers, so that there are no ties, which
+    without it all candidates are equally likely. `limits` [..., 1] restricts a row to its first candidates, at least
+    `count` of them. The low bits of the sorted integers hold the candidate's number, so that there are no ties, which
     devices could break differently.
     """
     index = numbers(words.shape[-1], torch.int64, words.device)
@@ -64,7 +64,7 @@ def race(words: Tensor, count: int, costs: Tensor | None = None, limits: Tensor 
 
 
 def _times(words: Tensor, costs: Tensor, bits: int) -> Tensor:
-    """-ln(words / 2**31) * costs, by linear interpolation in a table; small enough to be shifted left by `bits`."""
+    """Return -ln(words / 2**31) * costs, by linear interpolation in a table; it can be shifted left by `bits`."""
     fraction_bits = 31 - _LOG_BITS
     levels, drops = _log_table(words.device)
     cell = (words >> scalar(fraction_bits, torch.int32)).flatten()
@@ -77,10 +77,10 @@ def _times(words: Tensor, costs: Tensor, bits: int) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _log_table(device: torch.device) -> tuple[Tensor, Tensor]:
-    """-ln at the left ends of 4096 cells, and how far it falls within each cell: fixed point, 26 fractional bits.
+    """Return -ln at the left ends of 4096 intervals, and how far it falls within each: fixed point, 26 fractional bits.
 
-    Decimal arithmetic gives the same digits everywhere; libm does not. The first cell begins at 0, where -ln is
-    infinite: there a line that starts 2 above the value at the cell's right end has the right mean.
+    Decimal arithmetic gives the same digits everywhere; libm does not. The first interval begins at 0, where -ln is
+    infinite: there a line that starts 2 above the value at the right end has the right mean.
     """
     cells, one = 1 << _LOG_BITS, 1 << _TIME_BITS
     with localcontext(Context(prec=_DIGITS)):
@@ -93,7 +93,7 @@ def _log_table(device: torch.device) -> tuple[Tensor, Tensor]:
 
 @lru_cache(maxsize=64)
 def power_costs(size: int, exponent: str, device: torch.device) -> Tensor:
-    """[size] int64: g ** exponent for g = 1 to `size`, fixed point with 16 fractional bits.
+    """Return [size] int64: g ** exponent for g = 1 to `size`, fixed point with 16 fractional bits.
 
     `exponent` is a decimal number as a string, at most 1.
     """
@@ -103,11 +103,11 @@ def power_costs(size: int, exponent: str, device: torch.device) -> Tensor:
 
 
 def _permute(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
-    """[..., L, count]: for each l, the first `count` images of a keyed permutation of [0, sizes[l]).
+    """Return [..., L, count]: for each l, the first `count` images of a keyed permutation of [0, sizes[l]).
 
     The Feistel network permutes a rectangle of at least max(sizes) numbers. An image outside [0, sizes[l]) is replaced
     by its own image, again and again, until it is inside (cycle walking). All these cycles go through the few numbers
-    from min(sizes) on, so a table of where each of those numbers ends is enough.
+    from min(sizes) on, so a table of the final image of each of those numbers is enough.
     """
     least = min(sizes)
     left, right = _sides(max(sizes))
@@ -125,9 +125,9 @@ def _permute(words: Tensor, count: int, sizes: tuple[int, ...]) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _halves(count: int, least: int, left: int, right: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Two [I] int32: the quotients (below `left`) and remainders (below `right`) by `right` of two ranges of numbers.
+    """Return quotients and remainders by `right` of two ranges of numbers, each [I] int32.
 
-    These are 0 to count - 1, followed by the numbers from `least` to left * right - 1.
+    The ranges are 0 to count - 1 and `least` to left * right - 1. Quotients are below `left`.
     """
     numbers = [*range(count), *range(least, left * right)]
     split = torch.tensor([divmod(n, right) for n in numbers], dtype=torch.int32, device=device)
@@ -135,7 +135,7 @@ def _halves(count: int, least: int, left: int, right: int, device: torch.device)
 
 
 def _feistel(words: Tensor, left: int, right: int, halves: tuple[Tensor, Tensor]) -> Tensor:
-    """[..., I] int32: the numbers of `halves` after a permutation of [0, left * right).
+    """Return [..., I] int32: the numbers of `halves` after a permutation of [0, left * right).
 
     The keys of the rounds are `words` [..., rounds].
     """
@@ -157,7 +157,7 @@ def _wrap(x: Tensor, modulus: int) -> None:
 
 @lru_cache(maxsize=64)
 def _sides(size: int) -> tuple[int, int]:
-    """The sides of a nearly square rectangle that holds at least `size` numbers, and few more.
+    """Return the sides of a nearly square rectangle that holds `size` numbers and only a few more.
 
     The left side is even: with two odd sides every round is an even permutation, and half of all permutations could
     never occur.
@@ -168,9 +168,9 @@ def _sides(size: int) -> tuple[int, int]:
 
 
 def _rounds(left: int, right: int) -> int:
-    """How many rounds the network needs so that 1e7 samples do not show its structure.
+    """Return how many rounds the network needs so that 1e7 samples do not show its structure.
 
-    The deviation from uniform shrinks by the length of a side every two rounds. Measured on the difference of two
+    Every two rounds the deviation from uniform is divided by the length of a side. Measured on the difference of two
     images of 2e6 keys, in standard deviations of chi-square: sides 6 x 11 leave 6471, 175 and 5.6 at 4, 6 and 8 rounds,
     sides 20 x 25 leave 173 and 0.8 at 4 and 6.
     """

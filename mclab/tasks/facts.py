@@ -19,12 +19,12 @@ from mclab.tasks.base import Batch, Role
 from mclab.tasks.splits import check_split, settle
 from mclab.tasks.stream import below, fork, mix, numbers, salts, sample_keys
 
-#: A sample has one stream per attempt: the number of the first. The number of the stream of a seed's map.
+#: The number of the first stream of attempts of a sample; the number of the stream of a seed's map.
 _ATTEMPTS, _MAP = 1, 1
 
 
 class _Asked(NamedTuple):
-    """The numbers of the `facts` that are asked [N, P], and `fingerprints` [N], a hash of them."""
+    """The numbers of the facts that are asked, `facts` [N, P], and `fingerprints` [N], a hash of them."""
 
     facts: Tensor
     fingerprints: Tensor
@@ -35,8 +35,8 @@ def batch(
 ) -> Batch:
     """Return samples `start` to `start + count - 1` of `split` for each seed: R = len(seeds), B = count, Q = P.
 
-    In every split, facts are drawn with replacement from the whole map: test asks the facts that training has shown, in
-    other orders. Raises `ValueError` for an unknown split, an empty range, and a space too small for the split.
+    In every split, facts are drawn with replacement from the whole map: test asks the facts of training in other
+    orders. Raises `ValueError` for an unknown split, an empty range, and a space too small for the split.
     """
     check_split(split)
     samples = sample_keys(f"facts/{split}", seeds, start, count, torch.device(device)).flatten()
@@ -57,18 +57,18 @@ def batch(
 
 
 def values(config: FactsTask, seeds: Sequence[int], device: torch.device) -> Tensor:
-    """[R, facts] int64: the map of each seed, as the token of every key's value."""
+    """Return [R, facts] int64: the map of each seed, as the token of the value of every key."""
     keys = fork(sample_keys("facts/map", seeds, 0, 1, device).flatten(), integers((_MAP,), device)).squeeze(-1)
     return below(keys, config.facts, config.values) + 2 * config.base
 
 
 def roles(config: FactsTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: the `Role` of every token."""
+    """Return [R, B, T] int64: the `Role` of every token."""
     layout = (Role.KEY, Role.QUERY) * (config.length // 2)
     return integers(tuple(map(int, layout)), batch.tokens.device).expand_as(batch.tokens)
 
 
 def token_name(config: FactsTask, token: int) -> str:
-    """The name of a token: a or b for the two tokens of a key, v for a value, then its number: a3, b12, v7."""
+    """Return the name of a token: a or b for the two tokens of a key, v for a value, then its number: a3, b12, v7."""
     alphabet = min(token // config.base, 2)
     return f"{'abv'[alphabet]}{token - alphabet * config.base}"

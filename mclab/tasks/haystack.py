@@ -1,4 +1,4 @@
-"""The filler of a haystack: one sentence again and again, or text in a Markov language, a different one for each seed.
+"""Make the filler of a haystack: one sentence again and again, or text in a Markov language that depends on the seed.
 
 Letters in shapes: N sequences, F tokens of filler, W words of the language, M words of the text that defines it.
 
@@ -21,7 +21,7 @@ SENTENCE = (0, 1, 2, 3, 0, 4, 2, 5, 0, 6, 2, 7)
 
 
 def noise(rows: int, count: int, device: torch.device) -> Tensor:
-    """[rows, count] int64: in every row the sentence, repeated from its start."""
+    """Return [rows, count] int64: in every row the sentence, repeated from its start."""
     times = -(-count // len(SENTENCE))
     return integers(SENTENCE, device).repeat(times)[:count].expand(rows, count)
 
@@ -29,29 +29,29 @@ def noise(rows: int, count: int, device: torch.device) -> Tensor:
 class Language(NamedTuple):
     """The bigrams of R circular texts of M words each, sorted by their first word.
 
-    Entry i is one bigram: a word, followed by followers[i]. The bigrams that begin with followers[i] are the sizes[i]
-    entries from begins[i] on, so that a random walk needs no search for words. All three are [R * M] int64; `begins`
-    counts over all texts.
+    Bigram i is a word followed by followers[i]. The bigrams that begin with followers[i] are the sizes[i] bigrams from
+    begins[i] on, so that a random walk needs no search for words. All three are [R * M] int64; `begins` counts over all
+    texts.
     """
 
     followers: Tensor
     begins: Tensor
     sizes: Tensor
     length: int
-    """M, the number of words of one text."""
+    """M, the number of words in one text."""
 
 
 def frequencies(vocab: int) -> tuple[int, ...]:
-    """How often each of `vocab` words occurs in a text: 2 * vocab / rank, rounded up (Zipf)."""
+    """Return how often each of `vocab` words occurs in a text: 2 * vocab / rank, rounded up (Zipf)."""
     return tuple(-(-2 * vocab // rank) for rank in range(1, vocab + 1))
 
 
 @lru_cache(maxsize=16)
 def language(domain: str, seeds: tuple[int, ...], vocab: int, device: torch.device) -> Language:
-    """The language of each seed: the bigrams of a circular text whose words are in random order.
+    """Return the language of each seed: the bigrams of a circular text whose words are in random order.
 
-    A word has as many followers as it has occurrences, so a random walk visits words with exactly the frequencies of
-    the text. As the text is a circle, a walk can reach every word from every other word.
+    A word has as many followers as occurrences, so a random walk visits words with exactly the frequencies of the text.
+    Since the text is a circle, a walk can reach every word from every other word.
     """
     counts = frequencies(vocab)
     length = sum(counts)
@@ -66,7 +66,7 @@ def language(domain: str, seeds: tuple[int, ...], vocab: int, device: torch.devi
 
 
 def text(spoken: Language, keys: Tensor, count: int) -> Tensor:
-    """[N, count] int64: for each key, the words of a random walk that starts at a random place of its text.
+    """Return [N, count] int64: for each key, the words of a random walk that starts at a random position of the text.
 
     Of `keys` [N], the first N / R belong to the first of the R texts, the next N / R to the second, and so on.
     """

@@ -1,4 +1,4 @@
-"""A task that the user wrote: one pure function, of a random generator or of keys of the counter-based stream.
+"""A task of the user's own: one pure function, of a random generator or of keys of the counter-based stream.
 
 With the argument `generator` the function makes one sequence, on the CPU; with `keys` [N] (see `mclab.tasks.stream`) it
 makes N sequences, on the device of `keys`. In both cases it returns the tokens and, for each token, the token that is
@@ -24,7 +24,7 @@ from mclab.tasks.base import NO_ANSWER, Batch, Role
 from mclab.tasks.splits import ATTEMPTS, belongs, check_split
 from mclab.tasks.stream import fork, mix, salts, sample_keys
 
-#: So many sequences are drawn to find out how many positions a sequence scores.
+#: The number of sequences from which the number of scored positions is found out.
 _PROBED = 16
 
 Made = Callable[..., Any]
@@ -43,10 +43,10 @@ def batch(
 ) -> Batch:
     """Return samples `start` to `start + count - 1` of `split` for each seed: R = len(seeds), B = count.
 
-    The hash of a sequence decides which split it belongs to, and a sample draws until its sequence belongs to `split`;
-    so no sequence is in two splits. Q is the number of positions that a sequence scores, or T if sequences differ in
-    it. Raises `ValueError` for an unknown split and an empty range, `ConfigError` for a function that fails or whose
-    result is not what a task must return.
+    The hash of a sequence decides which split it belongs to. A sample draws until its sequence belongs to `split`, so
+    no sequence is in two splits. Q is the number of positions that a sequence scores, or T if sequences differ in it.
+    Raises `ValueError` for an unknown split and an empty range, `ConfigError` for a function that fails or returns a
+    wrong result.
     """
     check_split(split)
     samples = sample_keys(f"module/{config.module}/{split}", seeds, start, count, torch.device(device)).flatten()
@@ -57,7 +57,7 @@ def batch(
 
 
 def roles(config: ModuleTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: `Role.QUERY` at scored positions, `Role.FILLER` elsewhere, where nothing is known."""
+    """Return [R, B, T] int64: `Role.QUERY` at scored positions, `Role.FILLER` elsewhere, since no more is known."""
     scored = batch.answers != NO_ANSWER
     found = torch.full_like(batch.tokens, int(Role.FILLER))
     rows, columns = scored.nonzero()[:, :-1].T, batch.positions[scored]
@@ -66,14 +66,14 @@ def roles(config: ModuleTask, batch: Batch) -> Tensor:
 
 
 def token_name(config: ModuleTask, token: int) -> str:
-    """What the task's own method `word(token)` returns, if it has one; else the number of the token."""
+    """Return the result of the task's method `word(token)`, if it has one; else the number of the token."""
     part = made(config)
     return str(part.word(token)) if hasattr(part, "word") else str(token)
 
 
 @lru_cache(maxsize=64)
 def made(config: ModuleTask) -> Made:
-    """The user's function with its arguments, or the object of the user's class. Raises `ConfigError`."""
+    """Return the user's function with its arguments, or the object of the user's class. Raises `ConfigError`."""
     part = Part("task", "task.module", "task.args", config.module, config.keywords)
     found: Made = make_part(part, {"vocab": config.vocab, "length": config.length})
     if not callable(found):
@@ -85,9 +85,9 @@ def made(config: ModuleTask) -> Made:
 
 
 def _settled(config: ModuleTask, samples: Tensor, split: str) -> _Drawn:
-    """For each sample, the sequence of its first attempt whose hash belongs to `split`.
+    """Return for each sample the sequence of its first attempt whose hash belongs to `split`.
 
-    Raises `ConfigError` where a sample finds none.
+    Raises `ConfigError` if no attempt of a sample does.
     """
     pending = torch.arange(len(samples), device=samples.device)
     settled: _Drawn | None = None
@@ -107,9 +107,9 @@ def _settled(config: ModuleTask, samples: Tensor, split: str) -> _Drawn:
 
 
 def draw(config: ModuleTask, keys_N: Tensor) -> _Drawn:
-    """The sequences that the user's function makes from `keys_N`.
+    """Return the sequences that the user's function makes from `keys_N`.
 
-    Raises `ConfigError` where the function fails, or where its result has a wrong shape or wrong tokens.
+    Raises `ConfigError` if the function fails, or if its result has a wrong shape or wrong tokens.
     """
     part = made(config)
     try:
@@ -156,7 +156,7 @@ def _called(part: Made, keys_N: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _scored(config: ModuleTask, wanted_NT: Tensor) -> tuple[Tensor, Tensor]:
-    """The scored positions [N, Q], ascending and padded with 0, and their answers [N, Q], padded with `NO_ANSWER`."""
+    """Return the scored positions [N, Q], ascending, and their answers [N, Q], padded with 0 and `NO_ANSWER`."""
     asked = wanted_NT != NO_ANSWER
     most, size = int(asked.sum(-1).max()), _asked(config)
     if most > size:
@@ -171,7 +171,7 @@ def _scored(config: ModuleTask, wanted_NT: Tensor) -> tuple[Tensor, Tensor]:
 
 @lru_cache(maxsize=256)
 def _asked(config: ModuleTask) -> int:
-    """Q, counted in a few sequences: the number of positions that each of them scores, or T if they differ in it."""
+    """Return Q, found from a few sequences: the number of scored positions, or T if sequences differ in it."""
     few = sample_keys(f"module/{config.module}/probe", [0], 0, _PROBED, torch.device("cpu")).flatten()
     counts = (draw(config, fork(few, torch.tensor([1])).squeeze(-1)).wanted != NO_ANSWER).sum(-1)
     if not counts.all():

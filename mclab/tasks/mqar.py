@@ -20,16 +20,16 @@ from mclab.tasks.draws import distinct, one_of, power_costs, race, words_for
 from mclab.tasks.splits import check_split, settle
 from mclab.tasks.stream import below, fork, mix, salts, sample_keys, words
 
-#: Bits per token or position where one integer holds three of them.
+#: The number of bits per token or position in an integer that holds three of them.
 _FIELD = 20
-#: Streams of one sample: its slice, its filler, then one per attempt to draw its pairs and slots.
+#: The streams of one sample: its slice, its filler, then one per attempt to draw its pairs and slots.
 _SLICE, _FILLER, _ATTEMPTS = 1, 2, 3
-#: The slot weights a * g ** (a - 1), a = 0.01, fall as 1 / g ** 0.99.
+#: The exponent of the slot weights a * g ** (a - 1), a = 0.01, which fall as 1 / g ** 0.99.
 _POWER = "0.99"
 
 
 class _Core(NamedTuple):
-    """What identifies a sequence: pair i is keys[:, i] and values[:, i], and its key is asked at positions[:, i]."""
+    """The data that identify a sequence: pair i is keys[:, i] and values[:, i], asked at positions[:, i]."""
 
     keys: Tensor
     values: Tensor
@@ -46,9 +46,10 @@ def batch(
     unknown split, an empty range, and a space too small for the split.
     """
     check_split(split)
-    assert max(config.vocab, config.length) <= 1 << _FIELD  # the config's own bound
+    assert max(config.vocab, config.length) <= 1 << _FIELD  # the config has the same bound
     samples = sample_keys(f"mqar/{split}", seeds, start, count, torch.device(device)).flatten()
-    slices = one_of(samples, _SLICE, len(config.pairs))  # not drawn anew, so slices stay equally frequent
+    # the slice stays when an attempt is repeated, so slices are equally frequent
+    slices = one_of(samples, _SLICE, len(config.pairs))
     pairs = integers(config.pairs, samples.device)[slices].unsqueeze(-1)
 
     def draw(rows: Tensor | slice, attempts: Tensor) -> _Core:
@@ -61,7 +62,7 @@ def batch(
 
 
 def roles(config: MqarTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: the `Role` of every token."""
+    """Return [R, B, T] int64: the `Role` of every token."""
     scored = batch.answers != NO_ANSWER
     place = torch.arange(config.length, device=batch.tokens.device)
     paired = place < 2 * scored.sum(-1, keepdim=True)
@@ -71,14 +72,14 @@ def roles(config: MqarTask, batch: Batch) -> Tensor:
 
 
 def token_name(config: MqarTask, token: int) -> str:
-    """Keys and values with the token's own number: 0, k2, v33."""
+    """Return the name of a token: k or v with its number for a key or a value (k2, v33), and 0."""
     return f"{'v' if token >= config.vocab // 2 else 'k'}{token}" if token else "0"
 
 
 def _core(config: MqarTask, samples: Tensor, pairs: Tensor, attempts: Tensor) -> _Core:
     """Draw the pairs and positions of [N] `samples`, each of which has `pairs` [N, 1] pairs.
 
-    `attempts` is [N] (or [1]). Entries beyond a sequence's own pairs are 0.
+    `attempts` is [N] (or [1]). Values for pairs that a sequence does not have are 0.
     """
     most, half, device = config.pairs[-1], config.vocab // 2, samples.device
     sizes, slots = (half - 1, config.vocab - half), config.length // 2 - config.pairs[0]
@@ -96,14 +97,14 @@ def _core(config: MqarTask, samples: Tensor, pairs: Tensor, attempts: Tensor) ->
 
 
 def _live(config: MqarTask, pairs: Tensor) -> Tensor | None:
-    """[N, P] bool: which of the P pairs each sequence has; None if every sequence has all of them."""
+    """Return [N, P] bool: which of the P pairs each sequence has; `None` if every sequence has all of them."""
     if len(config.pairs) == 1:
         return None
     return torch.arange(config.pairs[-1], device=pairs.device) < pairs
 
 
 def _fingerprint(keys: Tensor, values: Tensor, positions: Tensor) -> Tensor:
-    """[N] int64: a hash over the pairs in their order.
+    """Return [N] int64: a hash over the pairs in their order.
 
     The padding adds the same number to the hash of every sequence with equally many pairs.
     """
@@ -119,16 +120,16 @@ def _assemble(config: MqarTask, samples: Tensor, pairs: Tensor, core: _Core) -> 
     if live is not None:
         keys = torch.where(live, keys, tokens[:, 0:end:2])
         values = torch.where(live, values, tokens[:, 1:end:2])
-        asked = torch.where(live, core.keys, core.keys[:, :1])  # padded entries have position 0: keep its token
+        asked = torch.where(live, core.keys, core.keys[:, :1])  # padded positions are 0: keep the token there
         answers = torch.where(live, answers, NO_ANSWER)
     tokens[:, 0:end:2], tokens[:, 1:end:2] = keys, values
     return tokens.scatter_(-1, core.positions, asked), answers
 
 
 def _filler(config: MqarTask, samples: Tensor, pairs: Tensor, keys: Tensor) -> Tensor:
-    """[N, T]: zeros, or random tokens of the whole vocabulary (0 included) except the sequence's own keys.
+    """Return [N, T]: zeros, or random tokens of the whole vocabulary (0 included) except the keys of the sequence.
 
-    With `distractors` its own keys occur too. The r-th token that is no key is r plus the number of keys below it; that
+    With `distractors` these keys occur too. The r-th token that is no key is r plus the number of keys below it; that
     is exact and rejects nothing.
     """
     shape = (len(samples), config.length)

@@ -1,10 +1,10 @@
 """Needles in a haystack, RULER's tasks token by token (Hsieh et al., arXiv 2404.06654).
 
 A haystack holds needles `KEY key IS value`. After it comes `ASK key`, and the value is wanted token by token; each of
-its tokens is fed before the next one is wanted. In training all needles are at random places, and which keys are asked
-does not depend on the places. On valid and test, one needle of the key that is asked first is at the place that the
-depth sets, and all other needles are at random places. Letters in shapes: N sequences, K keys, J needles (those of the
-first key, then those of the second, ...), A tokens of an answer, T tokens.
+its tokens is an input before the next one is wanted. In training all needles are at random places, and which keys are
+asked does not depend on the places. On valid and test, one needle of the key that is asked first is at the place that
+the depth sets, and all other needles are at random places. Letters in shapes: N sequences, K keys, J needles (those of
+the first key, then those of the second, ...), A tokens of an answer, T tokens.
 
 See docs/equations.md#niah.
 """
@@ -24,18 +24,18 @@ from mclab.tasks.haystack import language, noise, text
 from mclab.tasks.splits import check_split, settle
 from mclab.tasks.stream import fork, mix, numbers, salts, sample_keys, words
 
-#: Streams of one sample: its slice, its filler, then one per attempt to draw its keys, values and places.
+#: The streams of one sample: its slice, its filler, then one per attempt to draw its keys, values and places.
 _SLICE, _FILLER, _ATTEMPTS = 1, 2, 3
-#: Streams of one attempt: the keys, the values, the places of the needles.
+#: The streams of one attempt: the keys, the values, the places of the needles.
 _KEYS, _VALUES, _PLACES = 1, 2, 3
 #: The domain of the stream from which a seed's language is drawn, the same for every split.
 _LANGUAGE = "niah/language"
 
 
 class _Core(NamedTuple):
-    """What identifies a sequence: the tokens of its keys and values, and the places of its needles.
+    """The data that identify a sequence: the tokens of its keys and values, and the places of its needles.
 
-    `keys` is [N, K, k], `values` [N, J, v], `places` [N, J]. The first keys are the ones that are asked, in this order.
+    `keys` is [N, K, k], `values` [N, J, v], `places` [N, J]. The first keys are those that are asked, in this order.
     """
 
     keys: Tensor
@@ -56,7 +56,8 @@ def batch(
     samples = sample_keys(f"niah/{split}", seeds, start, count, torch.device(device)).flatten()
     slices, first = torch.full_like(samples, NO_SLICE), None
     if split != "train":
-        slices = one_of(samples, _SLICE, len(config.depth))  # not drawn anew, so slices stay equally frequent
+        # the slice stays when an attempt is repeated, so slices are equally frequent
+        slices = one_of(samples, _SLICE, len(config.depth))
         first = integers(tuple(map(config.place, config.depth)), samples.device)[slices].unsqueeze(-1)
 
     def draw(rows: Tensor | slice, attempts: Tensor) -> _Core:
@@ -71,7 +72,7 @@ def batch(
 
 
 def roles(config: NiahTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: the `Role` of every token."""
+    """Return [R, B, T] int64: the `Role` of every token."""
     hay = batch.tokens[..., : config.length - config.question_tokens]
     place = numbers(hay.shape[-1], torch.int64, hay.device)
     behind = place - torch.where(hay == KEY, place, -2).cummax(-1).values
@@ -88,7 +89,10 @@ def roles(config: NiahTask, batch: Batch) -> Tensor:
 
 
 def token_name(config: NiahTask, token: int) -> str:
-    """The name of a token: KEY, IS, ASK, a digit 0 to f, a haystack word w0, w1, ... or a key word k0, k1, ..."""
+    """Return the name of a token:
+
+    KEY, IS, ASK, a digit 0 to f, a haystack word w0, w1, ..., or a key word k0, k1, ...
+    """
     first_key = WORDS + haystack_words(config.vocab)
     if token < DIGITS:
         return {KEY: "KEY", IS: "IS", ASK: "ASK"}[token]
@@ -118,33 +122,37 @@ def _core(config: NiahTask, samples: Tensor, first: Tensor | None, attempts: Ten
 
 
 def _distinct(stream: Tensor, count: int, size: int) -> Tensor:
-    """[N, count] int64: for each random stream (`stream` [N] holds their keys), `count` different random numbers from
-    0 to `size` - 1.
+    """Return [N, count] int64: for each random stream, `count` different random numbers from 0 to `size` - 1.
+
+    `stream` [N] holds the keys of the streams.
     """
     return distinct(words(stream, words_for((size,))).unsqueeze(-2), count, (size,)).squeeze(-2)
 
 
 def _key_words(config: NiahTask, stream: Tensor) -> Tensor:
-    """[N, K, 1]: the tokens of K different key words."""
+    """Return [N, K, 1]: the tokens of K different key words."""
     first = WORDS + haystack_words(config.vocab)
     return (_distinct(stream, config.keys, key_words(config.vocab)) + first).unsqueeze(-1)
 
 
 def _numbers(stream: Tensor, count: int) -> Tensor:
-    """[N, count, 7]: the digits of `count` different numbers, as tokens."""
+    """Return [N, count, 7]: the digits of `count` different numbers, as tokens."""
     powers = tuple(10**digit for digit in reversed(range(NUMBER_TOKENS)))
     drawn = _distinct(stream, count, 10**NUMBER_TOKENS).unsqueeze(-1)
     return (drawn // integers(powers, stream.device)).remainder_(10).add_(DIGITS)
 
 
 def _uuids(stream: Tensor, count: int) -> Tensor:
-    """[N, count, 32]: hexadecimal digits as tokens. A UUID has 128 random bits, so no two will ever be equal."""
+    """Return [N, count, 32]: hexadecimal digits as tokens.
+
+    A UUID has 128 random bits, so in practice no two are equal.
+    """
     digits = words(stream, count * UUID_TOKENS) >> 27
     return digits.to(torch.int64).add_(DIGITS).view(-1, count, UUID_TOKENS)
 
 
 def fingerprint(config: NiahTask, keys: Tensor, values: Tensor, places: Tensor) -> Tensor:
-    """[N] int64: a hash of the needles, in any order, and of the asked keys, in their order."""
+    """Return [N] int64: a hash of the needles, in any order, and of the asked keys, in their order."""
     named = _hash(keys)
     asked = mix(named[:, : config.shape.asked] + salts(config.shape.asked, keys.device)).sum(-1)
     owners = named.repeat_interleave(config.shape.values, -1)
@@ -152,12 +160,12 @@ def fingerprint(config: NiahTask, keys: Tensor, values: Tensor, places: Tensor) 
 
 
 def _hash(symbols: Tensor) -> Tensor:
-    """[N, J] int64: a hash of the w tokens of each of `symbols` [N, J, w]."""
+    """Return [N, J] int64: a hash of the w tokens of each of `symbols` [N, J, w]."""
     return mix((symbols * salts(symbols.shape[-1], symbols.device)).sum(-1))
 
 
 def _answers(config: NiahTask, core: _Core) -> Tensor:
-    """[N, asked, A]: the values of each asked key, in the order in which they come in the haystack."""
+    """Return [N, asked, A]: the values of each asked key, in the order of the haystack."""
     rows, asked, each = len(core.keys), config.shape.asked, config.shape.values
     values = core.values[:, : asked * each].view(rows, asked, each, -1)
     if each > 1:
@@ -167,9 +175,9 @@ def _answers(config: NiahTask, core: _Core) -> Tensor:
 
 
 def _haystack(config: NiahTask, seeds: Sequence[int], samples: Tensor, core: _Core) -> Tensor:
-    """[N, T - question]: the needles at their places, and filler everywhere else."""
+    """Return [N, T - question]: the needles at their places, and filler everywhere else."""
     width, rows, needles = config.needle_tokens, len(samples), core.places.shape[-1]
-    before = core.places.argsort(-1).argsort(-1)  # how many needles come before each needle
+    before = core.places.argsort(-1).argsort(-1)  # the number of needles before each needle
     starts = torch.add(core.places, before, alpha=width - 1).unsqueeze(-1)
     spots = (starts + numbers(width, torch.int64, samples.device)).flatten(1)
     tokens = samples.new_full((rows, needles * width + config.filler_tokens), -1)
@@ -182,14 +190,14 @@ def _haystack(config: NiahTask, seeds: Sequence[int], samples: Tensor, core: _Co
 
 
 def _needles(config: NiahTask, core: _Core) -> Tensor:
-    """[N, J, 2 + k + v]: KEY key IS value."""
+    """Return [N, J, 2 + k + v]: KEY key IS value."""
     keys = core.keys.repeat_interleave(config.shape.values, -2)
     mark = core.places.unsqueeze(-1)
     return torch.cat((torch.full_like(mark, KEY), keys, torch.full_like(mark, IS), core.values), -1)
 
 
 def _filler(config: NiahTask, seeds: Sequence[int], samples: Tensor) -> Tensor:
-    """[N, filler] haystack words."""
+    """Return [N, filler] words of the haystack."""
     if config.shape.haystack != "text":
         return noise(len(samples), config.filler_tokens, samples.device) + WORDS
     spoken = language(_LANGUAGE, tuple(seeds), haystack_words(config.vocab), samples.device)
@@ -198,14 +206,14 @@ def _filler(config: NiahTask, seeds: Sequence[int], samples: Tensor) -> Tensor:
 
 
 def _question(config: NiahTask, core: _Core, answers: Tensor) -> Tensor:
-    """[N, question]: `ASK key values` for each asked key, without the very last token."""
+    """Return [N, question]: `ASK key values` for each asked key, without the last token."""
     keys = core.keys[:, : config.shape.asked]
     turns = torch.cat((torch.full_like(keys[..., :1], ASK), keys, answers), -1)
     return turns.flatten(1)[:, :-1]
 
 
 def _scored(config: NiahTask) -> tuple[int, ...]:
-    """The positions at which the tokens of the answers are wanted: for each asked key, from its last token on."""
+    """Return the positions at which tokens of the answers are wanted: for each asked key, from its last token on."""
     start = config.length - config.question_tokens + config.key_tokens
     wanted = config.turn_tokens - 1 - config.key_tokens
     return tuple(start + turn * config.turn_tokens + at for turn in range(config.shape.asked) for at in range(wanted))

@@ -1,4 +1,4 @@
-"""What counts as right: whole answers, single values, tokens."""
+"""Count what is right: whole answers, single values, tokens."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from mclab.tasks.base import NO_ANSWER
 
 
 def counts(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_tokens: int) -> Tensor:
-    """[6, R]: the numbers of right answers, answers, right values, values, right tokens and tokens.
+    """Return [6, R]: the numbers of right answers, answers, right values, values, right tokens and tokens.
 
     An answer is `answer_tokens` adjacent positions on the axis Q, a value `value_tokens` of them. An answer or a value
     is right if all its tokens are right. Padded positions are not counted.
@@ -19,9 +19,9 @@ def counts(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_to
 
 
 def values_found(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, value_tokens: int) -> Tensor:
-    """[R]: how many of the wanted values occur among the values that the model predicted for the same answer.
+    """Return [R]: how many of the wanted values are among the values that the model predicted for the same answer.
 
-    They count in any order. No position may be padded.
+    Their order has no effect. No position may be padded.
     """
     size = (-1, answer_tokens // value_tokens, value_tokens)
     chosen, wanted = chosen_RBQ.unflatten(-1, size).unsqueeze(-3), answers_RBQ.unflatten(-1, size).unsqueeze(-2)
@@ -30,9 +30,10 @@ def values_found(chosen_RBQ: Tensor, answers_RBQ: Tensor, answer_tokens: int, va
 
 
 def _whole(right: Tensor, scored: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """For each group of `size` adjacent positions: whether all its scored positions are right, and whether it has any.
+    """Return for each group of `size` adjacent positions whether all its scored positions are right, and whether it has
+    any.
 
-    The first is False where the second is.
+    If it has none, the first is `False` too.
     """
     assert scored.shape[-1] % size == 0
     asked = scored.unflatten(-1, (-1, size)).any(-1)

@@ -1,6 +1,6 @@
-"""Which split a sequence belongs to, so that no test sequence is ever trained on.
+"""Decide which split a sequence belongs to, so that no test sequence is ever trained on.
 
-Each split draws from a stream of its own, which is enough in a large space of sequences. In a small space two streams
+Each split draws from a separate stream, which is enough in a large space of sequences. In a small space two streams
 could give the same sequence by chance, so there the hash of a sequence decides which split it belongs to: half of all
 sequences belong to train, a quarter each to valid and test, the same for every seed. A sample that draws a sequence of
 another split draws again.
@@ -18,14 +18,14 @@ from mclab.constants import integers
 
 SPLITS = ("train", "valid", "test")
 
-#: In a space of so many sequences or more, separate streams are enough: in a uniform space of this size, 1e7 training
-#: samples and 1e4 test samples have a sequence in common with probability 4e-4.
+#: In a space of at least this many sequences, separate streams are enough: in a uniform space of this size, 1e7
+#: training samples and 1e4 test samples have a sequence in common with probability 4e-4.
 ENOUGH = 2**48
-#: How often a sample draws at most. With 64 attempts one test sample in 1e8 would find no sequence, which is one run in
-#: some 30,000; with 256 it is one sample in 1e32.
+#: The most attempts of a sample. With 64, one test sample in 1e8 would find no sequence, which is one run in some
+#: 30,000; with 256 it is one sample in 1e32.
 ATTEMPTS = 256
 
-#: The range of the hash has four quarters; each split has those from the first number to the second.
+#: The quarters of the hash's range that each split has, from the first to the second number.
 _QUARTERS = {"train": (0, 1), "valid": (2, 2), "test": (3, 3)}
 
 Drawn = TypeVar("Drawn", bound=tuple[Tensor, ...])
@@ -38,7 +38,10 @@ def check_split(split: str) -> None:
 
 
 def belongs(fingerprints: Tensor, split: str) -> Tensor:
-    """[N] bool: whether the sequences with these hashes [N] belong to `split`. The top two bits of a hash decide."""
+    """Return [N] bool: whether the sequences with the hashes `fingerprints` [N] belong to `split`.
+
+    The top two bits decide.
+    """
     first, last = _QUARTERS[split]
     quarter = (fingerprints >> 62) & 3
     return (quarter >= first) & (quarter <= last)
@@ -47,7 +50,7 @@ def belongs(fingerprints: Tensor, split: str) -> Tensor:
 def settle(
     draw: Callable[[Tensor | slice, Tensor], Drawn], rows: int, space: int, split: str, device: torch.device
 ) -> Drawn:
-    """For each row, the result of `draw` at the first attempt whose sequence belongs to `split`.
+    """Return for each row the result of `draw` at the first attempt whose sequence belongs to `split`.
 
     `draw(rows, attempts)`, both [M] int64, returns tensors with M rows, the last of which is the hashes. In a space of
     `ENOUGH` sequences or more, attempt 0 is taken without a check: that is one call, with a slice of all rows and [1]

@@ -2,8 +2,8 @@
 
 Float functions such as log differ between devices and even between vector lengths, so none is used: only additions,
 multiplications, shifts and exclusive ors, which wrap in the same way everywhere. A *key* is one 64-bit integer that
-stands for an independent stream; functions take keys of any shape and add a last axis. The bulk of the work is on
-int32, which CPUs multiply several times faster than int64.
+stands for an independent stream; functions take keys of any shape and append an axis. Most of the work is on int32,
+which CPUs multiply several times faster than int64.
 
 The finalisers are of the multiply-xorshift kind: `mix` is splitmix64's (Steele, Lea & Flood, OOPSLA 2014).
 
@@ -32,9 +32,9 @@ _MUL3 = 0x297A2D39
 
 @lru_cache(maxsize=256)
 def scalar(value: int, dtype: torch.dtype) -> Tensor:
-    """`value` as a tensor on the CPU, which operations on every device accept.
+    """Return `value` as a tensor on the CPU, which operations on every device accept.
 
-    An operation with a Python number wraps it anew each time, which costs 2 microseconds: more than the operation
+    An operation with a Python number wraps the number each time, which costs 2 microseconds: more than the operation
     itself on a few thousand elements.
     """
     return torch.tensor(value, dtype=dtype)
@@ -49,7 +49,10 @@ def _int64(value: int) -> Tensor:
 
 
 def _fold(x: Tensor, bits: int) -> Tensor:
-    """x ^= x >>> bits, in place. `>>` fills the high bits of int64 with copies of the sign; the mask clears them."""
+    """Compute x ^= x >>> bits in place.
+
+    `>>` fills the high bits of int64 with copies of the sign; the mask clears them.
+    """
     return x.bitwise_xor_((x >> _int64(bits)).bitwise_and_(_int64((1 << (64 - bits)) - 1)))
 
 
@@ -61,11 +64,10 @@ def mix(x: Tensor) -> Tensor:
 
 
 def sample_keys(domain: str, seeds: Sequence[int], start: int, count: int, device: torch.device) -> Tensor:
-    """[R, B] int64: for each seed, the numbers from which `fork` makes the keys of samples `start` to
-    `start + count - 1`.
+    """Return [R, B] int64: for each seed, the numbers from which `fork` makes the keys of the samples.
 
-    `domain` names the task and the split. Two samples of one domain and seed never have the same number. Raises
-    `ValueError` for no seeds or an empty range.
+    The samples are `start` to `start + count - 1`. `domain` names the task and the split. Two samples of one domain and
+    seed never have the same number. Raises `ValueError` for no seeds or an empty range.
     """
     if not seeds or start < 0 or count < 1:
         raise ValueError(
@@ -78,7 +80,7 @@ def sample_keys(domain: str, seeds: Sequence[int], start: int, count: int, devic
 
 
 def fork(samples: Tensor, ids: Tensor) -> Tensor:
-    """[N, I] keys, all independent of each other, for `samples` [N] (from `sample_keys`) and small integers `ids`.
+    """Return [N, I] independent keys for `samples` [N] (from `sample_keys`) and the small integers `ids`.
 
     `ids` is [I] or [N, I].
     """
@@ -87,16 +89,16 @@ def fork(samples: Tensor, ids: Tensor) -> Tensor:
 
 @once
 def numbers(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The numbers 0 to count - 1 as a tensor. It is made once and shared: do not write to it."""
+    """Return the numbers 0 to count - 1 as a tensor. It is made once and shared: do not write to it."""
     return torch.arange(count, dtype=dtype, device=device)
 
 
 def words(keys: Tensor, count: int) -> Tensor:
-    """[..., count] int32: `count` random numbers for each of `keys` [...], uniform in [0, 2**31).
+    """Return [..., count] int32: `count` random numbers for each of `keys` [...], uniform in [0, 2**31).
 
     Half of the key enters before the first multiplication and half after it: with 32 bits alone, some two of 100,000
-    sequences would have the same stream. `>>` on int32 copies the sign, so each fold merges two words into one and
-    leaves 31 bits; that is why the result has 31.
+    sequences would have the same stream. `>>` on int32 copies the sign, so each fold maps two words to one; therefore
+    the result has 31 bits.
     """
     low, high = keys.to(torch.int32).unsqueeze(-1), (keys >> _int64(32)).to(torch.int32).unsqueeze(-1)
     x = torch.add(low, numbers(count, torch.int32, keys.device), alpha=_WEYL32)
@@ -107,27 +109,27 @@ def words(keys: Tensor, count: int) -> Tensor:
 
 
 def scramble(x: Tensor, key: Tensor) -> Tensor:
-    """[..., N] int32 in [-2**19, 2**19): a hash of `x` [..., N] int32 with the key `key` [..., 1] int32.
+    """Return a hash of `x` [..., N] int32 with the key `key` [..., 1] int32: [..., N] int32 in [-2**19, 2**19).
 
-    A single call has one multiplication and is too weak as a random stream; several in a row, each with its own key,
-    make a permutation.
+    A single call has one multiplication and is too weak as a random stream; several calls, each with another key, make
+    a permutation.
     """
     h = torch.add(key, x, alpha=_WEYL32)
     return h.bitwise_xor_(h >> _int32(15)).mul_(_int32(_MUL1)).bitwise_right_shift_(_int32(12))
 
 
 def below(keys: Tensor, count: int, bound: int | Tensor) -> Tensor:
-    """[..., count] int64: `count` random numbers for each of `keys` [...], uniform in [0, bound).
+    """Return [..., count] int64: `count` random numbers for each of `keys` [...], uniform in [0, bound).
 
-    `bound`, a number or [..., 1], is at most 2**31. The method is to multiply and shift; no number is preferred by more
-    than the share bound / 2**31.
+    `bound`, a number or [..., 1], is at most 2**31. The method is to multiply and shift; the probability of a number is
+    too large by at most the share bound / 2**31.
     """
     return words(keys, count).to(torch.int64).mul_(bound).bitwise_right_shift_(_int64(31))
 
 
 @once
 def salts(count: int, device: torch.device) -> Tensor:
-    """[count] int64: a hash of each place's number, to be added where order counts.
+    """Return [count] int64: a hash of each index, to be added if order counts.
 
     The tensor is made once and shared: do not write to it.
     """

@@ -1,7 +1,7 @@
 """Language modelling of bytes: a sequence is a piece of a file, and after each byte the next one is wanted.
 
-The task takes the place of language modelling at the size of these models; its corpus comes with Python. Letters in
-shapes: N sequences, T bytes.
+The task stands for language modelling at the size of these models; its corpus comes with Python. Letters in shapes: N
+sequences, T bytes.
 
 See docs/equations.md#text.
 """
@@ -28,8 +28,8 @@ def batch(
 ) -> Batch:
     """Return samples `start` to `start + count - 1` of `split` for each seed: R = len(seeds), B = count, Q = T.
 
-    A sample begins at a random byte of its split's part of the corpus, all equally likely. Raises `ValueError` for an
-    unknown split, an empty range, and a corpus whose hash is not the one in the config.
+    A sample begins at a random byte of the split's part of the corpus, all equally likely. Raises `ValueError` for an
+    unknown split, an empty range, and a corpus whose hash differs from that in the config.
     """
     check_split(split)
     samples = sample_keys(f"text/{split}", seeds, start, count, torch.device(device)).flatten()
@@ -44,18 +44,18 @@ def batch(
 
 
 def roles(config: TextTask, batch: Batch) -> Tensor:
-    """[R, B, T] int64: `Role.ANSWER` for every byte, as each byte is wanted after the one before it."""
+    """Return [R, B, T] int64: `Role.ANSWER` for every byte, since each byte is wanted after the one before it."""
     return torch.full_like(batch.tokens, int(Role.ANSWER))
 
 
 def token_name(config: TextTask, token: int) -> str:
-    r"""The name of a byte: letters and signs of ASCII as they are, other bytes as `\x0a`."""
+    r"""Return the name of a byte: letters and signs of ASCII unchanged, other bytes as `\x0a`."""
     return chr(token) if 33 <= token <= 126 else f"\\x{token:02x}"
 
 
 @lru_cache(maxsize=8)
 def _text(corpus: str | None, sha256: str, split: str, device: torch.device) -> Tensor:
-    """[M] uint8: the part of the corpus that belongs to `split`. It is made once and shared: do not write to it.
+    """Return [M] uint8: the part of the corpus that belongs to `split`. It is made once and shared: do not write to it.
 
     Raises `ValueError` if the corpus does not have the hash `sha256`.
     """

@@ -1,4 +1,4 @@
-"""Training and evaluation: configs in, outcomes out. Checkpoints are the only files that are written here.
+"""Train and evaluate: from configs to outcomes. Checkpoints are the only files that are written here.
 
 A *pack* is several runs that differ only in seed, learning rate and other scalars, trained as one batched model.
 
@@ -8,7 +8,7 @@ A *pack* is several runs that differ only in seed, learning rate and other scala
 - `data`: training batches. `evaluate`: accuracy and loss on valid and test. `routing`: the random draws that teach
   `ssc` which memories to read.
 - Files: `checkpoint` (resume), `weights` (a trained model), both written by `tensor_file`.
-- `provenance`: where a result comes from. `cpu_settings`: settings of a process that trains on the CPU.
+- `provenance`: what a result was computed with. `cpu_settings`: settings of a process that trains on the CPU.
 """
 
 from mclab.train.loop import train_pack

@@ -1,8 +1,8 @@
-"""Checkpoints: write the state of a pack in the middle of its training, one file per run and step, and restore it.
+"""Write the state of a pack in the middle of its training as checkpoints, one file per run and step, and restore it.
 
-A resumed run ends bit for bit as it would have ended without the stop, on the same device and versions of mclab and
-torch. Of a user's own module only the `version` key is checked, which is in the run's id: other changes go unnoticed.
-Shapes: R replicas, P parameters of one run, L steps since the last evaluation.
+A resumed run ends with exactly the bits of an uninterrupted one, on the same device and versions of mclab and torch. Of
+a user's own module only the `version` key is compared, since it is in the run's id; other changes go unnoticed. Shapes:
+R replicas, P parameters of one run, L steps since the last evaluation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ from mclab.train.tensor_file import read, to_bytes
 
 @dataclass
 class Log:
-    """What the training of a replica has shown so far; `valid` holds the scores of the last evaluation."""
+    """What was measured so far while a replica trained; `valid` holds the scores of its last evaluation."""
 
     curve: list[dict[str, Any]] = field(default_factory=list)
     valid: dict[str, Score] = field(default_factory=dict)
@@ -37,9 +37,9 @@ class Log:
 
 @dataclass
 class Course:
-    """How far the training of a pack has come.
+    """The progress of a pack's training.
 
-    `logs` has one entry per replica, `step` is the last step, `losses` has one tensor [R] for each step since the last
+    `logs` has one log per replica, `step` is the last step, `losses` has one tensor [R] for each step since the last
     evaluation; the seconds are those spent so far.
     """
 
@@ -52,7 +52,7 @@ class Course:
 
 @dataclass(frozen=True)
 class _Read:
-    """What was read from the file of one replica."""
+    """The content of one replica's file."""
 
     tensors: dict[str, Tensor]
     facts: dict[str, Any]
@@ -61,8 +61,9 @@ class _Read:
 def save(folder: Path, pack: Pack, course: Course) -> None:
     """Write the state of every replica, then remove the checkpoints of other steps. Raises `OSError`.
 
-    After a kill in between there is still a step that all replicas have; after an error no new file is left. The folder
-    is made if it is missing, but not its parent: a run folder that does not exist on this machine is not created.
+    If the process is killed in between, there is still a step for which all replicas have a file; after an error no new
+    file is left. The folder is created if it is missing, but its parent is not: a run folder that does not exist on
+    this machine is never created.
     """
     folder.mkdir(exist_ok=True)
     names = [run_id(run) for run in pack.runs]
@@ -70,7 +71,7 @@ def save(folder: Path, pack: Pack, course: Course) -> None:
     try:
         for path, data in zip(paths, _files(pack, course), strict=True):
             write_whole(path, data)
-    except OSError:  # the files of an incomplete step would pile up on a full disk
+    except OSError:  # on a full disk, the files of an incomplete step would accumulate
         with suppress(OSError):
             for path in paths:
                 path.unlink(missing_ok=True)
@@ -103,8 +104,7 @@ def _files(pack: Pack, course: Course) -> Iterator[bytes]:
 def restore(folder: Path, pack: Pack) -> Course | str | None:
     """Restore the pack to the newest step for which all its runs have a checkpoint, and return its `Course`.
 
-    Returns the reason if the checkpoints cannot be used, and `None` if there are none; in both cases the pack is
-    unchanged.
+    Return the reason if the checkpoints cannot be used, and `None` if there are none; then the pack is unchanged.
     """
     try:
         there = checkpoints(folder)
@@ -135,7 +135,7 @@ def _state(pack: Pack) -> dict[str, Tensor]:
 
 
 def _origin(run: RunConfig, pack: Pack) -> dict[str, Any]:
-    """The facts in which a checkpoint must agree with this run; everything else that matters is in the run's id."""
+    """Return the facts in which a checkpoint must agree with this run; the run's id stands for everything else."""
     device = pack.values_RP.device.type
     versions = {"science": SCIENCE, "mclab": mclab.__version__, "torch": torch.__version__}
     return {"run_id": run_id(run), **versions, "device": device}

@@ -1,7 +1,8 @@
-"""The sequences that a pack trains on: step n of a run sees samples n*batch to (n+1)*batch - 1 of its train stream.
+"""Make the sequences that a pack trains on: step n of a run sees samples n*batch to (n+1)*batch - 1 of its train
+stream.
 
-With a mix (`train.task`) each step trains on one part of the mix, the same part for every seed, and each part has
-samples of its own.
+With a mix (`train.task`) each step trains on one part of the mix, the same part for every seed. Each part has samples
+of its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ APART = 2**40
 
 
 class TrainData:
-    """The training batches of all replicas, and a record of the sequences that were shown.
+    """The training batches of all replicas, and a record of the sequences that were used.
 
     `tokens` is the number of tokens of one replica in the batches so far, including the first `done` that `batches`
     skips.
@@ -35,7 +36,10 @@ class TrainData:
         self._seen: list[Tensor] = []
 
     def batches(self, done: int = 0) -> Iterator[Batch]:
-        """Yield the batch of every step after the first `done`. After `train.examples` samples, if set, they repeat."""
+        """Yield the batch of every step after the first `done`.
+
+        If `train.examples` is set, samples repeat after that many.
+        """
         self.tokens, self._seen = 0, []
         mix, train = self.run.mix, self.run.train
         weights = tuple(part.weight for part in mix)
@@ -54,7 +58,7 @@ class TrainData:
 
     @property
     def seen(self) -> Tensor:
-        """[R, n]: the fingerprints of the sequences so far, including those of the batches that `batches` skips."""
+        """Return [R, n]: the fingerprints of the sequences so far, with those of the batches that `batches` skips."""
         return torch.cat(self._seen, dim=1)
 
     def _stream(self, task: TaskConfig, first: int, steps: int, examples: int | None) -> Iterator[Batch]:
@@ -74,9 +78,9 @@ class TrainData:
 
 
 def shares(examples: int | None, weights: Sequence[int]) -> list[int | None]:
-    """How many of `examples` fixed training sequences each part of a mix gets; None for each if there is no limit.
+    """Return how many of `examples` fixed training sequences each part of a mix gets; `None` for each without a limit.
 
-    The numbers are by weight, at least 1, and except for this minimum add up to `examples`.
+    The numbers are in proportion to the weights, at least 1, and except for this minimum add up to `examples`.
     """
     if examples is None:
         return [None] * len(weights)
@@ -85,7 +89,7 @@ def shares(examples: int | None, weights: Sequence[int]) -> list[int | None]:
 
 
 def _ranges(start: int, count: int, examples: int | None) -> list[tuple[int, int]]:
-    """Contiguous ranges (first, count) that cover samples start .. start + count - 1, taken modulo `examples`."""
+    """Return contiguous ranges (first, count) that cover samples start .. start + count - 1, modulo `examples`."""
     if examples is None:
         return [(start, count)]
     pieces = []

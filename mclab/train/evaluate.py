@@ -1,4 +1,4 @@
-"""Accuracy and loss per slice on a split's fixed set of sequences; each replica sees those of its own seed."""
+"""Compute accuracy and loss per slice on the fixed sequences of a split; each replica has those of its own seed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,17 +15,17 @@ from mclab.models.lm import LM
 from mclab.tasks import NO_ANSWER, TASKS, Batch
 from mclab.tasks.scoring import counts, values_found
 
-#: A chunk has the tokens of so many training batches, and at most so many logits, since long sequences may have more
-#: scored positions.
+#: A chunk has the tokens of this many training batches, and at most this many logits, since long sequences may have
+#: more scored positions.
 CHUNK, CHUNK_LOGITS = 4, 2**27
-#: The sequences of a slice with up to so many tokens are kept; those of a larger slice are made anew, chunk by chunk.
+#: Slices of up to this many tokens are kept in memory; those of larger slices are made anew, chunk by chunk.
 KEPT = 2**24
 
 
 def as_scored(model: LM, run: RunConfig, split: str) -> AbstractContextManager[None]:
-    """Within the block, `model` is as it is to be scored on `split`.
+    """Within the block, put `model` into the state in which it is scored on `split`.
 
-    That is as trained, but on test with the cache that `eval.post_training` asks for, if any.
+    That is the trained model; on test, with the cache that `eval.post_training` asks for, if any.
     """
     if split != "test" or run.eval.post_training is None:
         return nullcontext()
@@ -33,7 +33,7 @@ def as_scored(model: LM, run: RunConfig, split: str) -> AbstractContextManager[N
 
 
 def loss_per_replica(logits_RBQV: Tensor, answers_RBQ: Tensor) -> Tensor:
-    """[R]: the mean cross-entropy over the scored positions of each replica, in nats."""
+    """Return [R]: the mean cross-entropy over the scored positions of each replica, in nats."""
     return _summed_loss(logits_RBQV, answers_RBQ) / (answers_RBQ != NO_ANSWER).sum((1, 2)).clamp(min=1)
 
 
@@ -53,17 +53,17 @@ class EvalSet:
 
     @property
     def fingerprints(self) -> Tensor:
-        """[R, n]: the fingerprints of the sequences of all slices.
+        """Return [R, n]: the fingerprints of the sequences of all slices.
 
-        One of them equals that of a training sequence if both ask the same at the same positions: for a causal model, a
-        longer sequence that only continues after its last question is the same test.
+        A fingerprint equals that of a training sequence if both ask the same at the same positions. For a causal model,
+        a longer sequence that only continues after its last question is the same test.
         """
         chunks = (rows for part in self.slices.values() for rows in part.chunks(self.tokens))
         return torch.cat([rows.fingerprints for rows in chunks], dim=1)
 
     @torch.no_grad()
     def scores(self, model: LM, autocast: AbstractContextManager[object]) -> list[dict[str, Score]]:
-        """For each replica, its score on every slice, and under `ALL` the plain mean over the task's own slices."""
+        """Return for each replica the score on every slice, and under `ALL` the mean over the task's own slices."""
         with as_scored(model, self.run, self.split):
             per_slice = {name: self._slice_scores(model, part, autocast) for name, part in self.slices.items()}
         replicas = len(per_slice[self.own[0]])
@@ -102,7 +102,8 @@ class EvalSet:
 
 
 def _greedy(model: LM, rows: Batch, autocast: AbstractContextManager[object]) -> Tensor:
-    """[R, B, Q] int64: the most likely token at each scored position; answers continue from the model's own tokens.
+    """Return [R, B, Q] int64: the most likely token at each scored position; answers continue from the model's own
+    tokens.
 
     There is one forward pass per position, over whole sequences. A causal model allows that: what follows a position
     does not change its logits.
@@ -112,7 +113,7 @@ def _greedy(model: LM, rows: Batch, autocast: AbstractContextManager[object]) ->
         with autocast:
             chosen.append(model(tokens, place.unsqueeze(-1)).argmax(-1))
         after = (place + 1).unsqueeze(-1)
-        within = after < tokens.shape[-1]  # the very last token is wanted but never fed
+        within = after < tokens.shape[-1]  # the last token is wanted but is never an input
         at = torch.where(within, after, 0)
         tokens.scatter_(-1, at, torch.where(within, chosen[-1], tokens.gather(-1, at)))
     return torch.cat(chosen, -1)
@@ -123,7 +124,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 class _Slice:
-    """One slice: its task, and its sequences chunk by chunk."""
+    """One slice: its task, and its sequences in chunks."""
 
     def __init__(self, task: TaskConfig, seeds: Sequence[int], split: str, count: int, device: torch.device) -> None:
         self.task, self.device, self.replicas = task, device, len(seeds)
@@ -133,7 +134,7 @@ class _Slice:
             self._kept = self._rows(0, count)
 
     def chunks(self, tokens: int) -> Iterator[Batch]:
-        """Yield the sequences in chunks of about `tokens` tokens per replica; fewer where many positions are scored."""
+        """Yield the sequences in chunks of about `tokens` tokens per replica, smaller if many positions are scored."""
         asked = self._rows(0, 1).answers.shape[-1]
         most = CHUNK_LOGITS // (self.replicas * asked * self.task.vocab)
         rows = max(1, min(tokens // self.task.length, most))

@@ -1,4 +1,4 @@
-"""Train a pack from its configs to its outcomes. Nothing is written but the checkpoints that are asked for."""
+"""Train a pack: from configs to outcomes. Nothing is written except the checkpoints that `keep` asks for."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +27,8 @@ from mclab.train.step import Step
 from mclab.train.weights import to_bytes
 
 Progress = Callable[[int, int], None]
-#: Called after each evaluation on valid except the last, with (step, the scores of each replica by slice); returns for
-#: each replica whether it continues.
+#: A function of a step and the scores of each replica by slice. It is called after each evaluation on valid except the
+#: last, and returns for each replica whether it continues.
 OnEvaluation = Callable[[int, Sequence[Mapping[str, Score]]], Sequence[bool]]
 #: Seconds between two reports of progress, if there is no evaluation in between.
 _REPORT_EVERY = 1.0
@@ -42,13 +42,13 @@ def train_pack(
     keep: Keep | None = None,
     on_evaluation: OnEvaluation | None = None,
 ) -> list[Outcome]:
-    """Train runs that differ only in packable scalars, and return one outcome for each, in their order.
+    """Train runs that differ only in packable scalars, and return one outcome for each, in the same order.
 
     `progress` is called with (step, steps) at the start, at every evaluation, and once a second. With
     `keep.checkpoints`, runs continue from their checkpoints in that folder and write one every `train.checkpoint_every`
     steps; the results are the same as without. If a checkpoint cannot be read or written, the outcome's provenance says
-    so under `remarks`. A replica that `on_evaluation` stops gets the status `pruned`; the other replicas of the pack
-    are not affected. Raises `ValueError` for runs that cannot share a pack, and lets `torch.OutOfMemoryError` through.
+    so under `remarks`. A replica that `on_evaluation` stops gets the status `pruned`; this does not affect the other
+    replicas. Raises `ValueError` for runs that cannot share a pack, and lets `torch.OutOfMemoryError` through.
     """
     prepare(torch.device(device).type)
     shown = progress or (lambda step, steps: None)
@@ -120,10 +120,10 @@ class _Training:
         return seconds
 
     def _save(self) -> None:
-        """Write a checkpoint. If that fails, the run goes on, and its provenance gets a remark."""
+        """Write a checkpoint. If that fails, training continues, and the provenance gets a remark."""
         if self.keep.checkpoints is None:
             return
-        if self.device.type == "cuda":  # the work that is still queued counts as training time
+        if self.device.type == "cuda":  # work that is still queued counts as training time
             torch.cuda.synchronize(self.device)
         self.course.training_s += self._spent()
         try:
@@ -155,7 +155,7 @@ class _Training:
             self._prune(step, self.on_evaluation(step, scores))
 
     def _replay_evaluations(self) -> None:
-        """Call `on_evaluation`, whose state is not stored, for all evaluations before a resumed pack's checkpoint."""
+        """Call `on_evaluation`, whose state is not stored, for all evaluations before a resumed checkpoint."""
         if self.on_evaluation is None:
             return
         for rows in zip_longest(*(log.curve for log in self.course.logs)):
@@ -174,7 +174,7 @@ class _Training:
     def _outcomes(self, last_step: int) -> list[Outcome]:
         test = EvalSet(self.config, self.seeds, "test", self.config.eval.test, self.device)
         test_scores = test.scores(self.pack.model, self.step.autocast())
-        # For each replica, the share of its test sequences that occurred in its training.
+        # For each replica, the share of its test sequences that also occurred in its training.
         each = zip(test.fingerprints, self.data.seen, strict=True)
         overlap = [torch.isin(tested, seen).double().mean().item() for tested, seen in each]
         diverged = self.pack.diverged_R.tolist()
@@ -187,7 +187,10 @@ class _Training:
     def _outcome(
         self, r: int, last_step: int, diverged: int, log: Log, test: dict[str, Score], overlap: float
     ) -> Outcome:
-        """The outcome of replica `r`. Times are the pack's, divided by the number of replicas: what one run cost."""
+        """Return the outcome of replica `r`.
+
+        Times are those of the pack divided by the number of replicas, which is what one run cost.
+        """
         healthy, replicas = diverged < 0 and log.pruned_at is None, len(self.seeds)
         fixed, cached = state_floats(self.config)
         return Outcome(

@@ -1,7 +1,7 @@
 """AdamW for a pack: every replica has its own learning rate, weight decay and clipping norm.
 
-All parameters live in one [R, P] tensor (train/pack.py), so that a step is a handful of operations whatever the
-number of layers.
+All parameters are in one [R, P] tensor (train/pack.py), so that a step is a few operations whatever the number of
+layers.
 """
 
 import math
@@ -10,12 +10,15 @@ import torch
 from torch import Tensor
 
 BETA1, BETA2, EPS = 0.9, 0.95, 1e-8
-#: The learning rate ends at this share of its peak.
+#: The final learning rate as a share of its peak.
 FLOOR = 0.1
 
 
 def schedule(step: int, steps: int, warmup: float) -> float:
-    """Share of the peak learning rate at 0-based `step`: linear rise over `warmup * steps`, then cosine to FLOOR."""
+    """Return the share of the peak learning rate at 0-based `step`.
+
+    It rises linearly over `warmup * steps` steps and then follows a cosine to FLOOR.
+    """
     rising = round(warmup * steps)
     if step < rising:
         return (step + 1) / rising
@@ -24,10 +27,10 @@ def schedule(step: int, steps: int, warmup: float) -> float:
 
 
 class AdamW:
-    """AdamW (Loshchilov & Hutter 2019) on the rows of `values` [R, P]; `decayed` [P] marks the entries of matrices.
+    """AdamW (Loshchilov & Hutter 2019) on the rows of `values` [R, P]; `decayed` [P] is true for entries of matrices.
 
     torch's fused kernel takes a single learning rate. So the kernel updates a tensor of zeros with learning rate 1, and
-    each replica adds the result to its values, times its own learning rate. `count` is the number of updates, on the
+    each replica adds the result, times its own learning rate, to its values. `count` is the number of updates, on the
     device.
     """
 
@@ -45,7 +48,7 @@ class AdamW:
 
     @torch.no_grad()
     def step(self, grad_RP: Tensor, norm_R: Tensor, alive_R: Tensor, factor: float | Tensor) -> None:
-        """Make one update at `factor` times the peak learning rate; rows whose `alive_R` is False stay as they are."""
+        """Make one update at `factor` times the peak learning rate. Rows for which `alive_R` is False do not change."""
         alive_R1 = alive_R[:, None]
         scale_R1 = (self.clip / norm_R[:, None]).clamp_(max=1.0)  # 1 where the norm is 0
         grad_RP = torch.where(alive_R1, grad_RP * scale_R1, self._zero)

@@ -19,9 +19,10 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
 
 
 class Pack:
-    """The model of all replicas, its parameters as one tensor [R, P], its optimiser, and which replicas still train.
+    """The model of all replicas, its parameters as one tensor [R, P], its optimiser, and which replicas are still
+    training.
 
-    Raises `ValueError` when the runs differ in more than packable scalars.
+    Raises `ValueError` if the runs differ in more than packable scalars.
     """
 
     def __init__(self, runs: Sequence[RunConfig], device: torch.device) -> None:
@@ -55,7 +56,7 @@ class Pack:
         gradients.
 
         `step` [] is 1-based; `factor` [] is the share of the peak learning rate. A replica whose loss or gradient is
-        not finite is frozen as it was before this step, and its `diverged_R` is set to the step.
+        not finite stays as it was before this step, and its `diverged_R` is set to the step.
         """
         one_R = ones(tuple(loss_R.shape), loss_R.dtype, loss_R.device)
         grads = torch.autograd.grad(loss_R, self.parameters, one_R)

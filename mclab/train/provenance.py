@@ -1,4 +1,4 @@
-"""The provenance of a result: always stored with the result, never part of a run's id."""
+"""Collect the provenance of a result, which is stored with the result and is never part of a run's id."""
 
 import platform
 import subprocess
@@ -47,7 +47,7 @@ def _computed_by(rule: str, choice: Choice) -> str:
 
 @cache
 def _git_state() -> str | None:
-    """Commit of mclab's own checkout, with `+` when the tree is changed; None outside a checkout."""
+    """Return the commit of mclab's checkout, with `+` if the tree is changed; `None` outside a checkout."""
     where = Path(mclab.__file__).parent
     try:
         commit = _git(where, "rev-parse", "--short=12", "HEAD")

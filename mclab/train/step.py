@@ -1,4 +1,4 @@
-"""One step of training as one function of tensors that stay at their addresses.
+"""One training step of a pack, as one function of tensors that stay at their addresses.
 
 The forward pass, loss, backward pass, clipping and AdamW of a pack read a batch that is copied into fixed buffers, and
 numbers on the device: the step, the learning-rate factors, which replicas are alive. Nothing is read back and no shape
@@ -24,12 +24,15 @@ from mclab.train.optim import schedule
 from mclab.train.pack import Pack
 from mclab.train.routing import Routing
 
-#: Steps that run before a capture, in which libraries choose their algorithms and tables are made.
+#: Steps to run before a capture; in these, libraries choose their algorithms and tables are made.
 WARM_UP = 2
 
 
 class Step:
-    """The training step of a pack. `number` [1], on the device, is that of the last step; a resumed pack sets it."""
+    """The training step of a pack.
+
+    `number` [1], on the device, is the number of the last step; a resumed pack sets it.
+    """
 
     def __init__(self, pack: Pack, routing: Routing, device: torch.device) -> None:
         self.pack, self.routing, self.device, run = pack, routing, device, pack.config
@@ -54,7 +57,7 @@ class Step:
         key = (batch.tokens.shape, batch.positions.shape, phase)
         static = self._static.get(key)
         if static is None:
-            # A phase that is over does not come again, and a graph holds memory.
+            # A phase that has ended does not return, and a graph holds memory.
             self._static = {known: one for known, one in self._static.items() if known[-1] == phase}
             static = self._static[key] = self._made(batch, phase)
         static.load(batch)
@@ -62,7 +65,7 @@ class Step:
         return self.loss_R.clone(), self.norm_R.clone()
 
     def autocast(self) -> AbstractContextManager[object]:
-        """The autocast context for the model's forward pass."""
+        """Return the autocast context for the model's forward pass."""
         return autocast(self.device, self.precision == "bf16")
 
     @property
@@ -81,7 +84,7 @@ class Step:
         return static
 
     def _work(self, tokens_RBT: Tensor, positions_RBQ: Tensor, answers_RBQ: Tensor, early: bool) -> None:
-        """Train on these tensors for one step."""
+        """Do one training step on these tensors."""
         self.number += 1
         with self.autocast(), self.routing.within(early, tokens_RBT.shape[-1]):
             loss_R = self.loss(self.pack.model, (tokens_RBT, positions_RBQ, answers_RBQ), early)
@@ -91,7 +94,7 @@ class Step:
 
 
 class _Static:
-    """The fixed buffers of a batch, and the function that trains on what they hold."""
+    """The fixed buffers of a batch, and the function that trains on their content."""
 
     def __init__(self, tensors: list[Tensor], run: Callable[[], None]) -> None:
         self.tensors, self.run = tensors, run
@@ -102,7 +105,7 @@ class _Static:
         torch._foreach_copy_(self.tensors, [batch.tokens, batch.positions, batch.answers])
 
     def capture(self, state: Sequence[Tensor], pool: Any) -> None:
-        """Capture what `run` does as a CUDA graph, which `run` replays from now on.
+        """Capture the work of `run` as a CUDA graph, which `run` replays from now on.
 
         `state` is unchanged at the end: a capture computes nothing, and the changes of the warm-up are undone. Graphs
         whose only results are in `state` may share the memory of `pool`.
@@ -122,7 +125,7 @@ class _Static:
 
 
 def why_not(run: RunConfig) -> str | None:
-    """Why the steps of `run` are not captured on CUDA; None if they are."""
+    """Return why the steps of `run` are not captured on CUDA; `None` if they are."""
     if any(isinstance(mixer, ModuleMixer) or getattr(mixer, "own", None) for mixer in run.model.mixers):
         return "a module of the user's own may ask the device for values"
     return None

@@ -1,4 +1,4 @@
-"""Tensors and facts about them as one safetensors file with a checksum. Equal content gives equal bytes."""
+"""Write tensors and facts about them as one safetensors file with a checksum. Equal content gives equal bytes."""
 
 import hashlib
 import json
@@ -14,32 +14,35 @@ from torch import Tensor
 from mclab import digest
 from mclab.atomic_files import require_file
 
-#: The only metadata key of the file: the order of several keys could differ from process to process.
+#: The only metadata key of the file, since the order of several keys could differ between processes.
 _KEY = "mclab"
-#: A second fact that is written with the checksum. So a file that has lost one of them is not mistaken for a file from
-#: before there were checksums.
+#: A second fact that is written with the checksum. A file that has lost one of the two is then not mistaken for a file
+#: that is older than checksums.
 _SIGNED = {"digest": digest.KEY}
 
 
 class DamagedError(ValueError):
-    """The file is torn, or its content is not what was written."""
+    """The file is incomplete, or its content is not what was written."""
 
 
 def to_bytes(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
-    """The bytes of the file. `facts` must be JSON values; floats are restored exactly, NaN and infinities too."""
+    """Return the bytes of the file.
+
+    `facts` must be JSON values; floats are restored exactly, NaN and infinities too.
+    """
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     known = {**facts, **_SIGNED}
     return save(plain, {_KEY: json.dumps({**known, digest.KEY: _digest(plain, known)})})
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the tensors, onto the CPU, and the facts. A file from before checksums is read without a check.
+    """Return the tensors, on the CPU, and the facts. A file that is older than checksums is read without a check.
 
     Raises `DamagedError` for a damaged file, `ValueError` for a file that is not mclab's, `OSError` if there is no
     file.
     """
     require_file(path)
-    with open(path, "rb"):  # gives a plain reason if it cannot be read
+    with open(path, "rb"):  # raises an error with a plain reason if the file cannot be read
         pass
     try:
         with safe_open(path, framework="pt") as file:
@@ -56,7 +59,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _checked(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts without the checksum. Raises `DamagedError` if the checksum is wrong."""
+    """Return the facts without the checksum. Raises `DamagedError` if the checksum is wrong."""
     if _SIGNED.keys().isdisjoint(facts) and digest.KEY not in facts:
         return facts
     known = {key: value for key, value in facts.items() if key != digest.KEY}
@@ -66,11 +69,11 @@ def _checked(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> dict[str, 
 
 
 def _digest(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
-    """The checksum of the facts and of the tensors' names, types, shapes and values, whatever the file's layout."""
+    """Return the checksum of the facts and of the tensors' names, types, shapes and values. Layout has no effect."""
     content = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         content.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
-        flat = tensor.as_strided((tensor.numel(),), (1,))  # a tensor with one value or none may have any stride
+        flat = tensor.as_strided((tensor.numel(),), (1,))  # a tensor with at most one value may have any stride
         content.update(flat.view(torch.uint8).numpy().data)
     content.update(digest.of_values(facts).encode())
     return content.hexdigest()

@@ -24,10 +24,12 @@ _WAY = (
 
 
 def to_bytes(pack: Pack, r: int) -> bytes:
-    """Replica `r` as a safetensors file: every parameter under its name in `LM.named_parameters()`, without the axis R.
+    """Return replica `r` as a safetensors file: every parameter under its name in `LM.named_parameters()`, without axis
+    R.
 
-    The facts in the file are the run's id, the science version, the config, and those versions of the run's parts and
-    meanings of its pattern words that are no longer the first ones; nothing about where and when it was trained.
+    The facts in the file are the run's id, the science version, the config, those versions of its parts that are not
+    the first ones, and the changed defaults behind the names of its pattern. The file says nothing about where and when
+    the run was trained.
     """
     run = canonical(pack.runs[r])
     facts = {"run_id": run_id(run), "science": SCIENCE, "config": run.model_dump(mode="json")}
@@ -114,14 +116,14 @@ def _flat(data: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _of_model(made: dict[str, int]) -> dict[str, int]:
-    """The versions of the parts that change what the weights compute, which the task and the training do not."""
+    """Return the versions of the parts that the use of the weights depends on, without task and training."""
     return {part: version for part, version in made.items() if not part.startswith(("task.", "train"))}
 
 
 @torch.no_grad()
 def _model(file: Path, config: RunConfig, values: dict[str, torch.Tensor]) -> LM:
     model = LM(config, 1)
-    initialise(model, [config.seed])  # constants of a user's own module are not parameters: they start from the seed
+    initialise(model, [config.seed])  # constants of a user's own module are no parameters; they start from the seed
     model.to(DTYPES[config.train.precision]).eval()
     own = dict(model.named_parameters())
     if {name: each[0].shape for name, each in own.items()} != {name: each.shape for name, each in values.items()}:

@@ -1,4 +1,4 @@
-"""`mclab ablate`: run what a plan needs into a run folder, and write its tables and plots."""
+"""`mclab ablate`: train the runs that a plan needs and a run folder lacks, and write its tables and plots."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -31,9 +31,9 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a command: `summary` says what ran, and `files` are the tables and plots that were written.
+    """The result of a command: `summary` says what was run, `files` are the tables and plots that were written.
 
-    `lookup` reads the stored record of a run and `curve` its evaluations. `unwritten` has a line for each fault that
+    `lookup` reads the stored record of a run and `curve` its evaluations. `unwritten` has a line for each error that
     kept files from being written.
     """
 
@@ -47,7 +47,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """The command's exit code."""
+        """The exit code of the command."""
         if self.summary.interrupted:
             return INTERRUPTED
         if self.unwritten:
@@ -55,7 +55,7 @@ class Report:
         return DONE if self.summary.clean else FAILED
 
     def summary_line(self) -> str:
-        """One line that says what this command did and which runs are still missing."""
+        """Return one line that says what this command did and which runs are still missing."""
         summary = self.summary
         ran = ", ".join(f"{number} {status}" for status, number in sorted(summary.ran.items()))
         parts = [f"this command: {ran or 'nothing run'}", f"{summary.skipped} stored before", f"{summary.wall_s:.0f} s"]
@@ -69,7 +69,7 @@ class Report:
         return "; ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """The cells with the columns of the tables, and the counts of the summary, for JSON. Imports polars."""
+        """Return the rows of the table and the counts of the summary, for JSON. Imports polars."""
         from mclab.report.table.frames import cells_frame
 
         return {
@@ -94,14 +94,14 @@ def ablate(
     progress: Callable[[Progress], None],
     baseline: str | None = None,
 ) -> Report:
-    """Run what is missing in `out`, then write tables and plots; after an interrupt neither is written.
+    """Train the runs that `out` lacks, then write tables and plots; after an interrupt, neither is written.
 
-    `grid` is the content of the grid's file, `None` for a plan without one. `baseline` names the row that the other
-    rows of the tables are compared with (`mclab.report.table.baseline`); what is stored does not depend on it. Raises
-    `ConfigError` for a device that does not exist, for runs that need more memory than any machine has or far more than
-    this one has, and for a folder that cannot be used.
+    `grid` is the content of the grid's file, `None` for a plan without one. `baseline` names the row that the tables
+    compare with the others (`mclab.report.table.baseline`); what is stored does not depend on it. Raises `ConfigError`
+    for a device that does not exist, for runs that need more memory than any machine has or far more than this one has,
+    and for a folder that cannot be used.
     """
-    with_baseline(plan, baseline)  # so that a wrong baseline is found before anything is trained
+    with_baseline(plan, baseline)  # to find a wrong baseline before anything is trained
     options = resolved(options)
     check_memory(plan, options)
     with named_as_given(out, say) as (place, say_so):  # absolute, since a user's module may change the current folder
@@ -127,7 +127,7 @@ def _ablated(
     progress: Callable[[Progress], None],
     baseline: str | None,
 ) -> Report:
-    """`ablate`, given the absolute path of the run folder."""
+    """Do the work of `ablate`; `out` is an absolute path."""
     with Store(out, say=say) as store:
         plan = store.adopt(plan, grid, extend=options.extend)
         for line in (*plan.notes, *(f"warning: {line}" for line in plan.warnings)):
@@ -152,7 +152,7 @@ def _ablated(
 
 
 def _begins(plan: Plan, out: Path, start: Start, store: Store) -> str:
-    """One line that says how many runs will be trained, where, and how long that takes."""
+    """Return one line that says how many runs will be trained, where, and how long that takes."""
     stored = sum(store.lookup(run_id(run)) is not None for run in needed(plan, store.lookup, store.curve))
     where = f"{start.processes} process{'es' * (start.processes != 1)}" if start.processes else "on the cluster"
     guess = f"; {start.time.text()} ({start.time.basis})" if start.time else ""
@@ -161,7 +161,7 @@ def _begins(plan: Plan, out: Path, start: Start, store: Store) -> str:
 
 
 def _without_weights(plan: Plan, store: Store) -> int:
-    """How many of the plan's runs are done and have no weights."""
+    """Return how many of the plan's runs are done but have no weights."""
     names = [run_id(run) for run in needed(plan, store.lookup, store.curve)]
     done = [name for name in names if (record := store.lookup(name)) and record.status == "done"]
     return sum(not store.weights(name).exists() for name in done)
@@ -172,9 +172,9 @@ def _runs(number: int) -> str:
 
 
 def _written(plan: Plan, records: Records, out: Path) -> tuple[list[Path], list[str]]:
-    """Write tables and plots. Returns the files, and the reasons why others could not be written.
+    """Write tables and plots. Return the files, and the reasons why others could not be written.
 
-    A fault here does not stop the command: the runs are stored, and can still be shown.
+    An error here does not stop the command, since the runs are stored and can still be shown.
     """
     files, faults = list[Path](), list[str]()
     for write in (write_tables, write_plots):
@@ -186,12 +186,12 @@ def _written(plan: Plan, records: Records, out: Path) -> tuple[list[Path], list[
 
 
 def _over(record: StoredRun | None, retry_failed: bool) -> bool:
-    """Whether a run has a stored record and this command will not run it again."""
+    """Return whether a run has a stored record that this command will not replace."""
     return record is not None and (record.status in FINAL or not retry_failed)
 
 
 def check_memory(plan: Plan, options: RunOptions) -> None:
-    """Raise `ConfigError` for a run that does not fit into memory, even if the estimate is wrong by a wide margin."""
+    """Raise `ConfigError` for a run that does not fit into memory even if the estimate is far too high."""
     here = options.device == "cpu" and options.scheduler is None
     replicas = options.pack if isinstance(options.pack, int) and here else 1
     runs = ((cell.name, next(iter(cell.candidates[0].runs.values()))) for cell in plan.cells)

@@ -1,4 +1,4 @@
-"""`mclab compare`: the means of two groups of stored runs, a paired test of their difference, and what differs."""
+"""`mclab compare`: compare two groups of stored runs by their means, a paired test, and what else differs."""
 
 import os
 import re
@@ -24,22 +24,22 @@ from mclab.store import Records
 from mclab.store.files import usable
 
 _FILTER = re.compile(r"[\w.]+=.*")
-#: How many row names an error message lists at most.
+#: The most names of rows that a message lists.
 _MOST_NAMED = 6
-#: Facts of machine and software that should be equal on both sides: those that tables check, and the commit.
+#: Facts about machine and software that should be equal in both groups: those that tables check, and the commit.
 _MACHINE = (*MIXABLE, ("checkouts", lambda record: record.fact("git")))
 
 
 @dataclass(frozen=True)
 class Group:
-    """One side of a comparison: one row of a table, or several rows whose accuracies are averaged seed by seed."""
+    """One side of a comparison: one row of a table, or several rows whose accuracies are averaged for each seed."""
 
     name: str
     folder: Path
     rows: tuple[Row, ...]
 
     def by_seed(self, part: str) -> dict[int, float]:
-        """Seed -> accuracy on the slice `part`, as the mean over the rows; only seeds that all rows have."""
+        """Return {seed: accuracy on the slice `part`}, averaged over the rows, for the seeds that all rows have."""
         every = [scores(row.records, part) for row in self.rows]
         return {seed: fmean(own[seed] for own in every) for seed in every[0] if all(seed in own for own in every)}
 
@@ -50,18 +50,18 @@ class Group:
 
     @property
     def own(self) -> set[frozenset[str]]:
-        """The sets of slices that the rows' mean accuracies are over; more than one where test variants differ."""
+        """The sets of slices over which the rows' mean accuracies are; more than one if rows have different slices."""
         return {frozenset(row.own) for row in self.rows}
 
     @property
     def records(self) -> list[StoredRun]:
-        """Every run's record."""
+        """The records of all runs."""
         return [record for row in self.rows for record in row.records.values()]
 
 
 @dataclass(frozen=True)
 class Line:
-    """The comparison on one slice: both sides, and in `gap` second minus first with an unadjusted p."""
+    """The comparison on one slice: both groups, and in `gap` the second minus the first with an unadjusted p."""
 
     part: str
     first: Spread
@@ -73,8 +73,8 @@ class Line:
 class Comparison:
     """Two groups compared slice by slice.
 
-    `differs` lists the keys that are meant to differ, since the tables vary them; `also` lists everything else that is
-    not equal on both sides.
+    `differs` lists the keys that are meant to differ, since the tables vary them; `also` lists everything else that
+    differs.
     """
 
     first: Group
@@ -84,7 +84,7 @@ class Comparison:
     also: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The comparison for JSON. The interval of a difference is that of the mean, not clipped."""
+        """Return the comparison for JSON. The interval of a difference is not clipped."""
         sides = {
             word: {"folder": str(group.folder), "rows": [row.label for row in group.rows]}
             for word, group in (("first", self.first), ("second", self.second))
@@ -98,10 +98,10 @@ class Comparison:
 
 
 def comparisons(words: Sequence[str], say: Callable[[str], None]) -> list[Comparison]:
-    """The comparisons that the arguments `words` of `mclab compare` ask for.
+    """Return the comparisons that `words`, the arguments of `mclab compare`, ask for.
 
     `FOLDER A B` compares two rows of one folder, `FOLDER:A FOLDER:B` rows of two folders, and `FOLDER FOLDER` each row
-    with the row of the same name in the other folder. Raises `ConfigError` for anything else, and for unknown rows.
+    with the row of the same name in the other folder. Raises `ConfigError` for other arguments and for unknown rows.
     """
     if len(words) == 3 and not _split(words[1])[1]:
         found = _summary(Path(words[0]), say)
@@ -118,16 +118,16 @@ def comparisons(words: Sequence[str], say: Callable[[str], None]) -> list[Compar
 
 
 def _same(sides: Sequence[tuple[Path, str | None]], summaries: Sequence[Summary], place: int) -> str:
-    """The row to take of a folder that was given without a row.
+    """Return the row of folder number `place` if the user named none there.
 
-    This is its only row, or else the row with the name that was given for the other folder.
+    This is its only row, or else the row with the name that the user gave for the other folder.
     """
     rows = summaries[place].rows
     return rows[0].label if len(rows) == 1 else str(sides[1 - place][1])
 
 
 def _split(word: str) -> tuple[Path, str | None]:
-    """Split `runs/a:context` into folder and row, if `runs/a` is a folder; otherwise the row is None."""
+    """Split `runs/a:context` into folder and row, if `runs/a` is a folder; otherwise return the path and `None`."""
     if os.path.isdir(word):
         return Path(word), None
     for found in re.finditer(":", word):
@@ -161,7 +161,7 @@ def _row_by_row(summaries: Sequence[Summary], folders: Sequence[Path]) -> Iterat
 
 
 def _group(summary: Summary, folder: Path, text: str) -> Group:
-    """The row with the name `text`, or all rows that match `text` as `key=value,key=value`."""
+    """Return the row with the name `text`, or all rows that match `text` as `key=value,key=value`."""
     named = [row for row in summary.rows if text in _names(row, summary)]
     if len(named) == 1:
         return Group(named[0].label, folder, (named[0],))
@@ -177,7 +177,7 @@ def _names(row: Row, summary: Summary) -> set[str]:
 
 
 def _filter(text: str, summary: Summary, folder: Path) -> dict[str, str]:
-    """Map the path of each `key=value` to its value. A comma separates only where another `key=` follows it."""
+    """Return {path: value} from `key=value,key=value`. A comma separates only if another `key=` follows it."""
     paths = {name: path for path, name in summary.names.items()} | {path: path for path in summary.names}
     wanted: dict[str, str] = {}
     for part in re.split(r",\s*(?=[\w.]+=)", text):
@@ -240,7 +240,7 @@ def _line(first: Group, second: Group, part: str) -> Line:
 
 
 def _keys(group: Group) -> dict[str, list[str]]:
-    """Key -> all values that it has in the group's runs, as in the grid; seeds and keys without effect are left out."""
+    """Return {path: values in the group's runs, as text}, without seeds and without keys that have no effect."""
     found: dict[str, dict[str, None]] = {}
     for row in group.rows:
         for seed in row.records:
@@ -255,10 +255,10 @@ def _keys(group: Group) -> dict[str, list[str]]:
 
 
 def _meant(path: str, first: Group, second: Group) -> bool:
-    """True for a key that is meant to differ: the tables of the rows vary it, alone or as part of a mapping.
+    """Return whether a key is meant to differ, because the rows vary it, alone or as part of a mapping.
 
-    Within one folder every key is meant to differ, except those that each row chose for itself (`select`). The varied
-    keys alone would not do: `gate: none` is stored as aggregate residual, so the rows differ in another key than the
+    Within one folder every key is meant to differ, except those of `select`, which each row chose. The varied keys
+    alone are not enough: `gate: none` is stored as aggregate residual, so these rows differ in a key that is not the
     varied one.
     """
     rows = (*first.rows, *second.rows)
@@ -268,7 +268,7 @@ def _meant(path: str, first: Group, second: Group) -> bool:
 
 
 def _other_differences(first: Group, second: Group, same_slices: bool) -> Iterator[str]:
-    """A line for each of seeds, slices, machine facts and versions that is not equal on both sides."""
+    """Yield a line for each property (seeds, slices, machine, versions) that differs between the groups."""
     one, other = set(first.by_seed(ALL)), set(second.by_seed(ALL))
     if one != other:
         both = seeds_text(sorted(one & other)) if one & other else "none"

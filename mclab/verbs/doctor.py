@@ -35,16 +35,16 @@ PROGRAMS = {
     "git": "records do not say of which commit they are",
     "pdflatex": "table.tex cannot be set on this machine",
 }
-#: Optional packages that are imported as a test: psycopg can be installed and still not work, without libpq.
+#: Optional packages that are imported as a test: psycopg can be installed but not work, because libpq is missing.
 _IMPORTED = ("psycopg", "cmaes")
 _GIB = 2**30
-#: With less free disk space or memory than this, in GiB, a run may not finish.
+#: A run may not finish if the free disk space or memory, in GiB, is below this.
 _LITTLE_DISK, _LITTLE_MEMORY = 1.0, 1.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One printed line. `cost` says what a note or a broken part means for the user; empty where `state` is ok."""
+    """One printed line. `cost` says what the finding means for the user; it is empty if `state` is ok."""
 
     about: str
     name: str
@@ -54,15 +54,15 @@ class Finding:
 
 
 def examine(folder: Path) -> list[Finding]:
-    """All findings; free space and `runs/` are looked up in `folder`.
+    """Return all findings. Free space and `runs/` are looked up in `folder`.
 
-    Imports torch. A package that cannot be imported is a finding and raises nothing.
+    Imports torch. A package that cannot be imported is a finding, not an error.
     """
     return [*_packages(), *_devices(), *_machine(), *_places(folder), *_optional()]
 
 
 def broken(findings: list[Finding]) -> bool:
-    """True where something that mclab needs is missing or does not work."""
+    """Return whether something that mclab needs is missing or does not work."""
     return any(finding.state == "broken" for finding in findings)
 
 
@@ -80,7 +80,7 @@ def _packages() -> Iterator[Finding]:
 
 
 def _package(line: str) -> Finding:
-    """Check that one requirement, e.g. `polars<3,>=2`, is installed, within its limits, and importable."""
+    """Check that a required package, e.g. `polars<3,>=2`, is installed in an allowed version and can be imported."""
     name = re.split(r"[^\w.-]", line, maxsplit=1)[0]
     try:
         found = version(name)
@@ -88,7 +88,7 @@ def _package(line: str) -> Finding:
         return Finding("versions", name, "missing", "broken", f"mclab needs it: pip install '{line}'")
     try:
         import_module({"pyyaml": "yaml"}.get(name, name))
-    except Exception as error:  # whatever a broken installation raises is the finding
+    except Exception as error:  # whatever a broken installation raises is reported
         return Finding("versions", name, found, "broken", f"cannot be imported: {error}".splitlines()[0])
     if not _within(line, found):
         return Finding("versions", name, found, "broken", f"mclab needs {line}")
@@ -96,10 +96,10 @@ def _package(line: str) -> Finding:
 
 
 def _applies(line: str) -> bool:
-    """Whether the marker of a requirement (e.g. `; python_version < "3.12"`) applies to this machine."""
+    """Return whether the condition of a requirement (e.g. `; python_version < "3.12"`) holds on this machine."""
     try:
         from packaging.requirements import Requirement
-    except ImportError:  # then nobody can tell
+    except ImportError:  # without the package `packaging`, conditions cannot be checked
         return True
     marker = Requirement(line).marker
     return marker is None or marker.evaluate()
@@ -108,7 +108,7 @@ def _applies(line: str) -> bool:
 def _within(line: str, found: str) -> bool:
     try:
         from packaging.requirements import Requirement
-    except ImportError:  # then nobody can tell
+    except ImportError:  # without the package `packaging`, versions cannot be checked
         return True
     return Requirement(line).specifier.contains(found, prereleases=True)
 
@@ -131,7 +131,7 @@ def _devices() -> Iterator[Finding]:
 
 
 def _processor() -> str:
-    """The processor's model name where Linux gives it, else what Python knows of it."""
+    """Return the processor's model name if Linux gives it, else what Python knows about it."""
     try:
         found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     except OSError:
@@ -140,7 +140,7 @@ def _processor() -> str:
 
 
 def _kernels(device: str) -> Iterator[Finding]:
-    """For each rule: which form would compute it on `device` in fp32 with narrow heads, and why not Triton."""
+    """Yield for each rule which form computes it on `device` in fp32 with narrow heads, and why Triton does not."""
     found: dict[Choice, list[str]] = {}
     for rule in (*RULES, *(name for name in MIXERS if name not in ("memory", "module"))):
         found.setdefault(resolve(rule, device, "fp32", Shape(64, 16), AUTO), []).append(rule)
@@ -198,7 +198,7 @@ def _optional() -> Iterator[Finding]:
 
 
 def _option(name: str, cost: str) -> Finding:
-    """Check that an optional package is installed, and importable if mclab imports it.
+    """Check that an optional package is installed and, if it is in `_IMPORTED`, can be imported.
 
     `cost` says what does not work without the package.
     """

@@ -1,4 +1,4 @@
-"""`--dry-run`: what a plan would run. Imports no torch and writes nothing."""
+"""`--dry-run`: show what a plan would run. Imports no torch and writes nothing."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CellSize:
-    """A cell's name, with the number of parameters and the state size (floats per sequence) of its first candidate.
+    """The name of a cell, with the number of parameters and the state size (floats per sequence) of its first
+    candidate.
 
-    A number is `None` where a module of the user's own adds to it, since its size is not known.
+    A number is `None` if a module of the user's own adds to it, since its size is not known.
     """
 
     name: str
@@ -40,10 +41,10 @@ class CellSize:
 class Preview:
     """A plan, how much work it is, and how much of that is done.
 
-    `seconds` is the predicted time of the runs that are left, on one core or GPU. `time` is that of the whole command
-    in `processes` on `device`; `None` on a cluster, and where there is nothing to estimate it from. `need` is the
-    memory that the largest run takes in each process. `warnings` are the warnings of the plan, of runs that may not fit
-    into memory, and of a folder that holds another grid.
+    `seconds` is the predicted time of the remaining runs on one core or GPU. `time` is that of the whole command in
+    `processes` on `device`; `None` on a cluster, and if nothing is known to estimate it from. `need` is the memory that
+    the largest run takes in each process. `warnings` are about the plan, about runs that may not fit into memory, and
+    about a folder that holds another grid.
     """
 
     plan: Plan
@@ -61,11 +62,11 @@ class Preview:
 
     @property
     def left(self) -> int:
-        """Runs that are not stored yet."""
+        """The number of runs that are not stored yet."""
         return max(0, self.size.runs - self.stored)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plan as in `plan.json`, but without the command line; each cell with its size, and the totals."""
+        """Return the plan as in `plan.json`, without the command line, with the size of each cell and the totals."""
         plan = plan_json.as_dict(self.plan)
         del plan["given"], plan["written"]
         cells = [{**asdict(own), **cell} for own, cell in zip(self.cells, plan.pop("cells"), strict=True)]
@@ -92,11 +93,11 @@ class Preview:
 def preview(
     plan: Plan, out: Path, options: RunOptions = ALONE, effect: float | None = None, sd: float | None = None
 ) -> Preview:
-    """Predict the work, time, memory and power of a plan with these `options` in the run folder `out`.
+    """Predict work, time, memory and power of a plan with these `options` in the run folder `out`.
 
-    The power is that for a difference of `effect`, where paired differences have the standard deviation `sd`; without
-    `sd` it is computed from the folder's records. Raises `ConfigError` where `out` is a file, and for runs that fit
-    into no machine's memory.
+    The power is for a difference of `effect` if paired differences have the standard deviation `sd`; without `sd`, that
+    is computed from the folder's records. Raises `ConfigError` if `out` is a file, and for runs that fit into no
+    machine's memory.
     """
     counts, first = workload(plan), list(set(plan.first_runs()))
     missing = first
@@ -108,7 +109,7 @@ def preview(
         stored = len(asked) - len(missing)
     history = History(records.sample(FRESH, MOST) if records else (), planned_device(options), options.threads)
     left = max(0, counts.runs - stored)
-    work = history.work(missing or first, left)  # nothing is missing where a failed run keeps cells from choosing
+    work = history.work(missing or first, left)  # nothing is missing if a failed run keeps cells from choosing
     processes = planned_workers(options, left)
     cells = tuple(map(_cell_size, plan.cells))
     large = needs(
@@ -137,9 +138,9 @@ def preview(
 
 
 def _power(plan: Plan, records: Records | None, effect: float | None, sd: float | None) -> "Power | None":
-    """The power of the plan, `None` where it cannot be computed. Imports scipy.
+    """Return the power of the plan, `None` if it cannot be computed. Imports scipy.
 
-    Raises `ConfigError` where `effect` or `sd` asks for a power that cannot be computed.
+    Raises `ConfigError` if `effect` or `sd` asks for a power that cannot be computed.
     """
     asked = effect is not None or sd is not None
     if len(plan.cells) < 2 or not (asked or records):

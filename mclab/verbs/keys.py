@@ -1,4 +1,4 @@
-"""`mclab keys WORD`: the keys that have a word in their name or meaning."""
+"""`mclab keys WORD`: find the keys that have a word in their name or meaning."""
 
 from mclab.config.error import nearest, suggestion
 from mclab.config.keys import Key, all_keys
@@ -6,9 +6,9 @@ from mclab.config.strict import ConfigError, cut
 
 
 def matching(word: str) -> list[Key]:
-    """All keys whose path or meaning contains `word`; upper and lower case are the same.
+    """Return all keys whose path or meaning contains `word`, in upper or lower case.
 
-    Raises `ConfigError`, with the nearest names, where there is no such key.
+    Raises `ConfigError`, with the nearest names, if there is no such key.
     """
     wanted = word.casefold()
     found = [key for key in all_keys() if wanted in key.path.casefold() or wanted in key.meaning.casefold()]

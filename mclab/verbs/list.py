@@ -1,4 +1,4 @@
-"""`mclab list`: the run folders below `runs`, or the stored runs of one folder, one dictionary for each."""
+"""`mclab list`: list the run folders below `runs`, or the stored runs of one folder, as dictionaries."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from mclab.store import SPACE, Records
 from mclab.sweep.cost import finished
 from mclab.verbs.load import trial_of, trials
 
-#: What a listing shows of a record besides the scores, under the column names of runs.csv.
+#: The figures of a record that a listing shows in addition to the scores, under the column names of runs.csv.
 FIGURES: dict[str, Callable[[StoredRun], object]] = {
     "steps_done": lambda record: record.steps,
     "steps_to_99": lambda record: record.steps_to_99,
@@ -32,7 +32,7 @@ FIGURES: dict[str, Callable[[StoredRun], object]] = {
 }
 
 
-#: Folders inside a run folder that are not searched for further run folders.
+#: Folders within a run folder that cannot contain run folders.
 _INSIDE = ("records", "curves", "tables", "plots", "weights", "checkpoints")
 
 
@@ -40,7 +40,7 @@ _INSIDE = ("records", "curves", "tables", "plots", "weights", "checkpoints")
 class _Run:
     """A stored run: its record, its keys, and the name of its cell or the number of its trial.
 
-    The values in `keys` are as the grid or space writes them, for other keys as the record has them.
+    The values in `keys` are as the grid or space writes them; other keys are as in the record.
     """
 
     record: StoredRun
@@ -50,11 +50,11 @@ class _Run:
 
 
 def listing(records: Records, plan: Plan | None, study: Trials | None = None) -> list[dict[str, Any]]:
-    """A row for each stored run: id, status, seed, the keys that vary, the metrics.
+    """Return a dictionary for each stored run: id, status, seed, the keys that vary, the metrics.
 
     The runs of the plan or of the study come first, in its order, then all other records. A key is named by the last
-    part of its path, as in the tables; what a run does not have is `None`. The runs of a study have the number of their
-    trial after the seed.
+    part of its path, as in the tables; what a run does not have is `None`. In a study, the number of the trial follows
+    the seed.
     """
     stored = {record.run_id: record for record in records.scan()}
     runs = list(_planned(plan, stored)) if plan else list(_searched(study, stored)) if study else []
@@ -65,8 +65,11 @@ def listing(records: Records, plan: Plan | None, study: Trials | None = None) ->
 
 
 def folders(runs: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """All run folders below `runs`, sorted by name: kind, question, how many of the planned runs or trials are stored,
-    and the day of the last record. A field that cannot be read is `None`, and the reason is passed to `say`."""
+    """Return a dictionary for each run folder below `runs`, sorted by name.
+
+    It has kind, question, how many of the planned runs or trials are stored, and the day of the last record. What
+    cannot be read is `None`, and the reason is passed to `say`.
+    """
     found = []
     for place, names, files in os.walk(runs):
         if not {"plan.json", "trials.json", SPACE}.isdisjoint(files) or "records" in names:
@@ -100,16 +103,19 @@ def _folder(path: Path, say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _kind(path: Path) -> str:
-    """The kind of a run folder: `grid` (of `mclab ablate`), `train`, `sweep`, or `runs` if it holds records only."""
+    """Return the kind of a run folder:
+
+    `grid` (of `mclab ablate`), `train`, `sweep`, or `runs` if it has only records.
+    """
     if (path / "plan.json").exists():
         return "grid" if (path / "grid.yaml").exists() else "train"
     return "sweep" if (path / SPACE).exists() or (path / "trials.json").exists() else "runs"
 
 
 def readable(records: Records, say: Callable[[str], None]) -> tuple[Plan | None, Trials | None]:
-    """The plan and the study that the records belong to; each `None` where the folder has none.
+    """Return the plan and the study that the records belong to; each is `None` if the folder has none.
 
-    Where one cannot be read both are `None` and `say` gets the reason: the records can be listed without them.
+    If one cannot be read, both are `None`, and `say` gets the reason: the records can be listed without them.
     """
     try:
         return records.plan(), trials(records.path)
@@ -119,7 +125,7 @@ def readable(records: Records, say: Callable[[str], None]) -> tuple[Plan | None,
 
 
 def _planned(plan: Plan, stored: Mapping[str, StoredRun]) -> Iterator[_Run]:
-    """Every stored run of the plan once, under the first cell that has it."""
+    """Yield every stored run of the plan once, under the first cell that has it."""
     seen: set[str] = set()
     for cell in plan.cells:
         for candidate in cell.candidates:
@@ -131,7 +137,7 @@ def _planned(plan: Plan, stored: Mapping[str, StoredRun]) -> Iterator[_Run]:
 
 
 def _searched(study: Trials, stored: Mapping[str, StoredRun]) -> Iterator[_Run]:
-    """Every stored run of the study once, under the trial that it was trained for."""
+    """Yield every stored run of the study once, under the trial that it was trained for."""
     of = trial_of(study)
     for trial in study.trials:
         for name in trial.run_ids:
@@ -147,20 +153,20 @@ def _config(record: StoredRun) -> RunConfig:
 
 
 def _live(run: RunConfig) -> dict[str, Any]:
-    """The values of the run's keys by path, without the seed and without keys that have no effect in this run."""
+    """Return {path: value} for the run's keys, without the seed and without keys that have no effect."""
     dead = inert(run) | UNSCIENTIFIC
     return {path: value for path, value in leaves(run) if path != "seed" and path not in dead}
 
 
 def _axes(plan: Plan | None, study: Trials | None) -> list[str]:
-    """The paths of the keys that the plan varies or chooses (`select`), or that the study searches."""
+    """Return the paths of the keys that the plan varies or chooses (`select`), or over which the study searches."""
     if plan is None:
         return [axis.path for axis in study.axes] if study else []
     return [*plan.axes, *(plan.select.over if plan.select else ())]
 
 
 def _varied(own: Sequence[str], runs: Sequence[_Run]) -> list[str]:
-    """The paths in `own`, then those of all other keys that differ among `runs`."""
+    """Return the paths in `own`, then those of all other keys that differ among `runs`."""
     paths = dict.fromkeys(path for run in runs for path in run.keys)
     return [*own, *(path for path in paths if path not in own and _differs(path, runs))]
 

@@ -1,4 +1,4 @@
-"""`mclab.load`: read a run folder: its runs and curves as data frames, its plan, or the trials of a sweep."""
+"""`mclab.load`: read a run folder: its runs and curves as data frames, its plan, or the trials of a search."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -18,15 +18,16 @@ from mclab.store.folder import to_stderr
 if TYPE_CHECKING:
     import polars as pl
 
-#: How many folders an error message suggests at most.
+#: The most folders that a message suggests.
 _MOST_NAMED = 3
 
 
 def frame(folder: str | Path) -> "pl.DataFrame":
-    """A frame with one row per stored run: that of `runs.csv` if the folder has a plan, else each record with its keys.
+    """Return a frame with one row per stored run.
 
-    For a sweep the column `trial` has the number of each run's trial. Raises `ConfigError` where the folder does not
-    exist or holds no records, and where its plan or its trials are damaged.
+    With a plan it is that of `runs.csv`, else it has each record with its keys. For a search the column `trial` has the
+    number of each run's trial. Raises `ConfigError` if the folder does not exist or holds no records, or if its plan or
+    its trials are damaged.
     """
     records = opened(Path(folder), "records")
     plan = records.plan()
@@ -38,9 +39,9 @@ def frame(folder: str | Path) -> "pl.DataFrame":
 
 
 def curves(folder: str | Path) -> "pl.DataFrame":
-    """A frame with one row per evaluation of each stored run, in the order of the run ids (see `mclab.load_curves`).
+    """Return a frame with one row per evaluation of each stored run, sorted by run id (see `mclab.load_curves`).
 
-    Raises `ConfigError` where the folder does not exist or holds no records.
+    Raises `ConfigError` if the folder does not exist or holds no records.
     """
     import polars as pl
 
@@ -61,9 +62,9 @@ def _columns(look: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def opened(folder: Path, *needed: str, say: Callable[[str], None] = to_stderr) -> Records:
-    """The records of a run folder. It must hold at least one of the files or folders `needed`.
+    """Return the records of a run folder. It must hold at least one of the files or folders in `needed`.
 
-    Raises `ConfigError` where it holds none of them, and suggests a folder below that does.
+    Raises `ConfigError` if it holds none of them, and suggests a folder below it that does.
     """
     records = Records(folder, say=say)
     if any((folder / name).exists() for name in needed):
@@ -76,9 +77,9 @@ def opened(folder: Path, *needed: str, say: Callable[[str], None] = to_stderr) -
 
 
 def planned(folder: Path, say: Callable[[str], None]) -> tuple[Plan, Records]:
-    """The plan and the records of a grid's run folder; call it only where `trials` returns `None`.
+    """Return the plan and the records of a grid's run folder. Call it only if `trials` returns `None`.
 
-    Raises `ConfigError` for a folder that holds neither a grid nor a sweep.
+    Raises `ConfigError` for a folder that holds neither a grid nor a search.
     """
     records = opened(folder, "plan.json", "trials.json", say=say)
     plan = records.plan()
@@ -97,9 +98,9 @@ def _with_trials(found: "pl.DataFrame", study: Trials | None) -> "pl.DataFrame":
 
 
 def trials(folder: Path) -> Trials | None:
-    """The trials of a sweep's run folder, as its last command stored them; `None` for any other folder.
+    """Return the trials of a search's run folder, as its last command stored them; `None` for any other folder.
 
-    Raises `ConfigError` where `trials.json` is damaged.
+    Raises `ConfigError` if `trials.json` is damaged.
     """
     path = folder / "trials.json"
     if (folder / "plan.json").exists() or not path.exists():
@@ -113,10 +114,10 @@ def trials(folder: Path) -> Trials | None:
 
 
 def trial_of(study: Trials) -> dict[str, int]:
-    """Run id -> number of the trial that it was trained for.
+    """Return {run id: number of the trial that the run was trained for}.
 
-    Of several trials with the same run, those that count and were not retried by another trial go first, among them
-    those that do not repeat another trial, and then the one with the lowest number.
+    If several trials have the same run, trials that count and were not retried are preferred, then trials that do not
+    repeat another one, then the one with the lowest number.
     """
     taken = {trial.retry_of for trial in study.trials}
     by_right = sorted(

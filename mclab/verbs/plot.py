@@ -1,4 +1,4 @@
-"""`mclab plot`: draw the plots of a grid's or a sweep's run folder into files."""
+"""`mclab plot`: draw the plots of a run folder of a grid or a search into files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def write_plots(plan: Plan, records: Records, out: Path) -> list[Path]:
     """Draw the default plots of a grid into `out`/plots, and return the files.
 
-    Raises `ConfigError` where they cannot be written.
+    Raises `ConfigError` if they cannot be written.
     """
     from mclab.report.plot import kinds
 
@@ -37,8 +37,7 @@ def draw_grid(
 ) -> list[Path]:
     """Draw a grid's plots of the kinds in `kinds` (by default those that fit it) into `out`/plots; return the files.
 
-    Raises `ConfigError` for a kind that cannot be drawn, where no run has a result yet, and where a file cannot be
-    written.
+    Raises `ConfigError` for a kind that cannot be drawn, if no run has a result yet, and if a file cannot be written.
     """
     from mclab.report.plot.kinds import refuse_empty, write_plots
 
@@ -56,10 +55,10 @@ def draw_sweep(
     layout: "Layout",
     labels: Sequence[str],
 ) -> list[Path]:
-    """Draw a sweep's plots of the kinds in `kinds` (by default all possible ones) into `out`/plots; return the files.
+    """Draw a search's plots of the kinds in `kinds` (by default all possible ones) into `out`/plots; return the files.
 
-    `folder` is the run folder, for error messages. Raises `ConfigError` for a kind that cannot be drawn, where no kind
-    can, and where a file cannot be written.
+    `folder` is the run folder, for messages. Raises `ConfigError` for a kind that cannot be drawn, if no kind can, and
+    if a file cannot be written.
     """
     from mclab.report.plot.kinds import drawn, with_labels
     from mclab.report.plot.layout import using_layout
@@ -81,7 +80,7 @@ def draw_sweep(
 
 
 def _why_not(kind: str, study: "Study") -> str:
-    """Why a plot of this kind cannot be drawn for the study, in words."""
+    """Return in words why a plot of this kind cannot be drawn for the study."""
     if not study.found.done:
         return "no trial is done yet, so there is nothing to draw"
     return {

@@ -15,7 +15,7 @@ from mclab.verbs.resume import command
 
 
 def page(folder: Path, say: Callable[[str], None]) -> bytes:
-    """The page of a grid's or a sweep's run folder. Raises `ConfigError` for any other folder."""
+    """Return the page of a run folder of a grid or a search. Raises `ConfigError` for any other folder."""
     if (study := trials(folder)) is not None:
         return sweep_page(study, Records(folder, say=say).scan(), _of_sweep(folder, study))
     plan, records = planned(folder, say)
@@ -33,13 +33,16 @@ def _of_sweep(folder: Path, study: Trials) -> Source:
 
 
 def _readers(folder: Path) -> tuple[str, str]:
-    """The commands that print the folder's table and write its page again."""
+    """Return the commands that print the folder's table and write its page again."""
     where = shlex.quote(str(folder))
     return f"mclab table {where}", f"mclab report {where}"
 
 
 def _dates(folder: Path) -> tuple[str, str] | None:
-    """The days on which the first and the last record were written (times of the files); `None` without records."""
+    """Return the days on which the first and the last record were written, by the times of the files.
+
+    `None` if there are no records.
+    """
     times = [path.stat().st_mtime for path in (folder / "records").glob("*.json")]
     if not times:
         return None

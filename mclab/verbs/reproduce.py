@@ -10,15 +10,16 @@ from mclab.store import Records
 from mclab.store.files import plainly
 from mclab.verbs.load import opened
 
-#: The folder with the grids of published tables and figures: in the current folder, else next to the package.
+#: The folder with the grids of published tables and figures, relative to the current folder; else it is next to the
+#: package.
 GRIDS = Path("ablations/paper")
 _BESIDE = Path(__file__).parents[2] / GRIDS
 
 
 def grid_of(target: str) -> Path:
-    """The path of the grid that `target` means: the name of a published table (`table5`), or a path.
+    """Return the path of a grid from `target`: the name of a published table (`table5`), or a path.
 
-    Raises `ConfigError`, with the nearest name, where there is no such grid.
+    Raises `ConfigError`, with the nearest name, if there is no such grid.
     """
     if target.endswith((".yaml", ".yml")) or Path(target).is_file():
         return Path(target)
@@ -31,7 +32,7 @@ def grid_of(target: str) -> Path:
 
 
 def published(plan: Plan, where: Path) -> Plan:
-    """Return `plan`. Raises `ConfigError` where it has no `paper` block; `where` names its file in the message."""
+    """Return `plan`. Raises `ConfigError`, which names the file `where`, if it has no `paper` block."""
     if plan.paper is None:
         raise ConfigError(
             f"{where}: has no paper block, so there is nothing to compare its results with; mclab ablate runs it"
@@ -40,7 +41,7 @@ def published(plan: Plan, where: Path) -> Plan:
 
 
 def stored(folder: Path) -> tuple[Plan, Records]:
-    """The plan and the records of a run folder. Raises `ConfigError` where it has no plan with a `paper` block."""
+    """Return the plan and the records of a run folder. Raises `ConfigError` if it has no plan with a `paper` block."""
     records = opened(folder, "plan.json")
     plan = records.plan()
     assert plan is not None, "the folder has a plan"
@@ -50,7 +51,7 @@ def stored(folder: Path) -> tuple[Plan, Records]:
 def write(found: Reproduction, out: Path) -> list[Path]:
     """Write the tables of a reproduction into `out`/tables, and return the files.
 
-    Raises `ConfigError` where they cannot be written.
+    Raises `ConfigError` if they cannot be written.
     """
     from mclab.report.paper import files
 

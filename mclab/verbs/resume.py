@@ -1,4 +1,4 @@
-"""The command line that continues a run folder: the same grid and overrides, to which other seeds can be added."""
+"""Find the command line that continues a run folder: the same grid and overrides, to which other seeds can be added."""
 
 import json
 import shlex
@@ -15,16 +15,16 @@ from mclab.plan.plan_diff import plan_diff
 from mclab.plan.quick import NOTE as QUICK_NOTE
 from mclab.plan.quick import QUICK
 
-#: Folders in which a grid's file usually is, relative to the current folder.
+#: Folders in which the file of a grid usually is, relative to the current folder.
 PLACES = ("ablations", ".", "ablations/paper")
 
 
 def command(folder: Path, plan: Plan) -> str | None:
-    """The command that continues `folder`, e.g. `mclab ablate --grid ablations/gating.yaml`; `--seeds 0..9` can follow.
+    """Return the command that continues `folder`, e.g. `mclab ablate --grid ablations/gating.yaml`.
 
-    The grid is the user's own file if its content is still that of the folder's copy `grid.yaml`, else the copy.
-    Returns `None` where no command continues the folder: it holds no grid, it is a smoke test, or its grid gives other
-    cells by now.
+    `--seeds 0..9` can be added to it. The grid is the user's own file if that still has the content of the folder's
+    copy `grid.yaml`, else the copy. `None` if no command continues the folder: it holds no grid, it is a smoke test, or
+    its grid gives other cells by now.
     """
     copy = folder / "grid.yaml"
     if not copy.is_file():
@@ -52,16 +52,17 @@ def _seeds(plan: Plan) -> str:
 
 
 def _original(paths: Iterable[str], copy: Path) -> Path:
-    """The first file in `paths` with the same content as `copy`, else `copy`.
+    """Return the first file in `paths` with the same content as `copy`, else `copy`.
 
-    Only regular files are read: a path may be a pipe by now.
+    Only regular files are read, since a path may have become a pipe.
     """
     same = (path for path in map(Path, paths) if path.is_file() and path.read_bytes() == copy.read_bytes())
     return next(same, copy)
 
 
 def _before(plan: Plan, copy: Path) -> Given:
-    """A guess at the command-line arguments of a plan that was stored without them (`plan.given` is None).
+    """Return a guess at the command-line arguments of an old plan, which was stored without them (`plan.given` is
+    `None`).
 
     Every key whose value in all cells differs from the grid file's is taken as an override.
     """
@@ -75,7 +76,7 @@ def _before(plan: Plan, copy: Path) -> Given:
 
 
 def _text(value: Leaf) -> str:
-    """A value as it is written on the command line; strings that YAML might read as something else are quoted."""
+    """Return a value as written on the command line; strings that YAML might read as another type are quoted."""
     text = shown(value)
     plain = not isinstance(value, str) or value.replace("_", "").isalnum()
     return text if plain else json.dumps(value)

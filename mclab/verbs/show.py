@@ -1,4 +1,4 @@
-"""`mclab show`: all that is stored of one run, which is found by the first digits of its id."""
+"""`mclab show`: find a run by the first digits of its id, and return all that is stored of it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from mclab.verbs.load import trial_of, trials
 
 @dataclass(frozen=True)
 class Found:
-    """A run's record, the run folder that holds it, its curve, and in a sweep the number of its trial."""
+    """The record of a run, the run folder that holds it, its curve, and in a search the number of its trial."""
 
     folder: Path
     record: StoredRun
@@ -26,7 +26,7 @@ class Found:
 
 
 def find(run: str, folder: Path | None, say: Callable[[str], None]) -> Found:
-    """The one run whose id begins with `run` (see `mclab.store.find.find_run`). Raises `ConfigError`."""
+    """Return the one run whose id begins with `run` (see `mclab.store.find.find_run`). Raises `ConfigError`."""
     stored = find_run(run, folder, say)
     records = Records(stored.folder, say=say)
     record = records.lookup(stored.run_id)
@@ -45,7 +45,7 @@ def _trial(stored: Stored, say: Callable[[str], None]) -> int | None:
 
 
 def as_dict(found: Found) -> dict[str, Any]:
-    """The record as it is stored, for JSON, with folder and curve; `differs` lists the keys not at their defaults."""
+    """Return for JSON the stored record with folder and curve; `differs` lists the keys not at their defaults."""
     record = found.record
     own, rest = keys_of(record)
     return {
@@ -65,31 +65,31 @@ def as_dict(found: Found) -> dict[str, Any]:
 
 
 def keys_of(record: StoredRun) -> tuple[dict[str, object], dict[str, object]]:
-    """Two mappings of paths to values: the keys that differ from their defaults, and all other keys.
+    """Return two mappings of paths to values: the keys that differ from their defaults, and all other keys.
 
-    The second holds the keys at their defaults and those without effect in this run. It is empty for a record of
-    another version of the science, whose keys are all in the first.
+    The second has the keys at their defaults and those without effect in this run. It is empty for a record of another
+    science version, whose keys are all in the first.
     """
     stored = {path: value for path, value in record.keys.items() if path != "seed"}
-    if record.config is None:  # a record of another version of the science: its keys cannot be compared
+    if record.config is None:  # the keys of another science version cannot be compared with today's defaults
         return stored, {}
     own = written(record.config)
     return {path: stored[path] for path in stored if path in own}, {p: v for p, v in stored.items() if p not in own}
 
 
 def idle_keys(record: StoredRun) -> frozenset[str]:
-    """The paths of the keys that have no effect in this run."""
+    """Return the paths of the keys that have no effect in this run."""
     return inert(record.config) if record.config else frozenset()
 
 
 def scores(record: StoredRun) -> list[tuple[str, StoredScore | None, StoredScore | None]]:
-    """(slice, score on test, score on valid) for each slice; the mean over all slices comes first."""
+    """Return (slice, score on test, score on valid) for each slice, beginning with the mean over all slices."""
     names = dict.fromkeys([ALL, *record.test, *record.valid])
     return [(name, record.test.get(name), record.valid.get(name)) for name in names]
 
 
 def figures(record: StoredRun) -> Iterator[tuple[str, float]]:
-    """Name and value of everything that was measured besides the scores; unknown values are left out."""
+    """Yield name and value of everything that was measured besides the scores; unknown values are left out."""
     found = {
         "steps": record.steps,
         "steps_to_99": record.steps_to_99,

@@ -1,4 +1,4 @@
-"""`mclab sweep`: the dry run of a search, and the grid that confirms its best point.
+"""`mclab sweep`: the dry run of a search, and the confirming grid of its best point.
 
 The search itself is in `mclab.sweep`. Neither optuna nor torch is imported before training starts.
 """
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from mclab.runner import Progress
     from mclab.verbs.ablate import Report
 
-#: The page that compares search and confirmation, in `tables` of the sweep's folder.
+#: The page that compares the search with its confirming grid, in `tables` of the sweep's folder.
 PAGE = "confirm.md"
 
 
 def dry_run(space: Space, out: Path, trials: int, options: RunOptions, study: str | None) -> tuple[dict[str, Any], str]:
-    """The facts of a search for JSON, and the time that it takes in words. Writes nothing.
+    """Return the facts of a search for JSON, and in words the time that it will take. Writes nothing.
 
-    The finished trials in `out`/trials.json count as done if they are those of the study `study`; `None` for a study
-    that is stored elsewhere.
+    The finished trials in `out`/trials.json count as done if they belong to the study `study`; `study` is `None` if the
+    study is stored elsewhere.
     """
     done = min(finished(out, study), trials) if study else 0
     ends = list(space.ends())
@@ -77,7 +77,7 @@ def dry_run(space: Space, out: Path, trials: int, options: RunOptions, study: st
 
 @dataclass(frozen=True)
 class ConfirmingGrid:
-    """The grid around the best trial of a search: its file in the sweep's folder, its plan, its run folder `out`."""
+    """The confirming grid of a search: its file in the sweep's folder, its plan, and its run folder `out`."""
 
     asked: Confirmation
     path: Path
@@ -87,9 +87,9 @@ class ConfirmingGrid:
 
 
 def best_point_grid(space: Space, found: Trials, out: Path) -> ConfirmingGrid:
-    """Write a grid whose rows each change one choice of the best trial, and return it.
+    """Write the confirming grid, each row of which changes one choice of the best trial, and return it.
 
-    Raises `ConfigError` where there is no best trial.
+    Raises `ConfigError` if there is no best trial.
     """
     if meaningless(found):
         raise ConfigError("--confirm: too few trials have begun to recall for a best point to mean anything; see above")
@@ -105,14 +105,20 @@ def best_point_grid(space: Space, found: Trials, out: Path) -> ConfirmingGrid:
 def run_confirmation(
     grid: ConfirmingGrid, options: RunOptions, say: Callable[[str], None], progress: Callable[["Progress"], None]
 ) -> "Report":
-    """Run what is missing of the grid, in its own run folder; after an interrupt the same command continues."""
+    """Train the missing runs of the confirming grid in its run folder.
+
+    After an interrupt the same command continues.
+    """
     from mclab.verbs.ablate import ablate
 
     return ablate(grid.plan, grid.out, options, grid=grid.content, say=say, progress=progress)
 
 
 def confirmed(found: Trials, grid: ConfirmingGrid, report: "Report", out: Path) -> tuple["Confirmed", Path]:
-    """Compare grid and search for each choice; returns the comparison and the page with it, which is written."""
+    """Compare the search with its confirming grid, choice by choice.
+
+    Return the comparison and the page that was written.
+    """
     from mclab.report.sweeps.confirmation import confirmed as beside
     from mclab.report.sweeps.confirmation import page
     from mclab.report.sweeps.study import Study
@@ -128,7 +134,7 @@ def confirmed(found: Trials, grid: ConfirmingGrid, report: "Report", out: Path) 
 
 
 def verdicts(both: "Confirmed") -> list[dict[str, Any]]:
-    """A dictionary for each row of the confirmation, for JSON."""
+    """Return for JSON a dictionary for each row of the confirming grid."""
     from mclab.report.sweeps.confirmation import verdict_of
 
     return [

@@ -1,4 +1,4 @@
-"""`mclab table`: write the tables of a grid's or a sweep's run folder into files."""
+"""`mclab table`: write the tables of a run folder of a grid or a search into files."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from mclab.store.files import plainly
 def write_tables(plan: Plan, records: Records, out: Path, underline: bool = False) -> list[Path]:
     """Write the tables of a grid's stored runs into `out`/tables, and return the files.
 
-    With `underline` the LaTeX table underlines the second best. Raises `ConfigError` where they cannot be written.
+    With `underline` the LaTeX table underlines the second best value. Raises `ConfigError` if a file cannot be written.
     """
     from mclab.report import write
 
@@ -20,9 +20,9 @@ def write_tables(plan: Plan, records: Records, out: Path, underline: bool = Fals
 
 
 def write_sweep_tables(found: Trials, out: Path) -> list[Path]:
-    """Write the tables of a sweep into `out`/tables, and return the files.
+    """Write the tables of a search into `out`/tables, and return the files.
 
-    Raises `ConfigError` where they cannot be written.
+    Raises `ConfigError` if a file cannot be written.
     """
     from mclab.report.sweeps import write
 
@@ -31,7 +31,7 @@ def write_sweep_tables(found: Trials, out: Path) -> list[Path]:
 
 
 def sweep_table(found: Trials, name: str) -> bytes:
-    """The content of the file `name`, one of those that `write_sweep_tables` writes."""
+    """Return the content of `name`, one of the files that `write_sweep_tables` writes."""
     from mclab.report.sweeps.study import Study
     from mclab.report.sweeps.write import page, trials_frame
     from mclab.report.table.export import as_csv, as_parquet

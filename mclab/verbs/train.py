@@ -1,4 +1,4 @@
-"""`mclab train`: several commands may train runs into the same run folder."""
+"""`mclab train`: decide whether a folder accepts further runs, since several commands may train into the same one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,11 +8,11 @@ from mclab.store import Records
 
 
 def takes_more(out: Path, name: str, say: Callable[[str], None]) -> bool:
-    """True for a folder of earlier `mclab train` commands, which accepts further runs with any other keys."""
+    """Return whether the folder is from earlier `mclab train` commands, and so accepts runs with any other keys."""
     if not out.is_dir() or (out / "grid.yaml").exists():
         return False
     try:
         before = Records(out, say=say).plan()
-    except ConfigError:  # the plan is damaged; opening the store reports it
+    except ConfigError:  # the plan is damaged; this is reported when the store is opened
         return False
     return before is not None and before.name == name

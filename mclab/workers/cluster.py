@@ -1,4 +1,4 @@
-"""Run packs on Dask: submit them, collect their results, and connect to a cluster that the user runs."""
+"""Run packs on Dask: submit them, collect their results, and connect to a cluster of the user's."""
 
 # mypy: allow-untyped-calls
 import logging
@@ -27,12 +27,12 @@ from mclab.workers.dask_task import TAKEN, train_here
 from mclab.workers.signals import interrupts_held
 from mclab.workers.work import Failure, Pack, PackProgress, Result, Say, Train
 
-#: A log level above all others, so that nothing is logged. A scheduler logs as critical if a client leaves before a
-#: worker has answered.
+#: A log level above all others, so that nothing is logged. A scheduler logs a critical message if a client leaves
+#: before a worker has answered.
 NEVER = logging.CRITICAL + 1
-#: Seconds in which a scheduler must answer, and in which a client must be able to close its connection.
+#: The seconds in which a scheduler must answer, and in which a client must be able to close its connection.
 _PATIENCE, _GOODBYE = 10, 2
-#: Seconds without a result after which the scheduler is asked whether any worker is left.
+#: The seconds without a result after which the scheduler is asked whether any worker is left.
 _QUIET = 3.0
 _ON = "what is stored stays, the same command runs the rest"
 
@@ -51,8 +51,8 @@ class _Sent:
 class DaskPool:
     """Runs packs on a Dask cluster. The queue is in Dask, which knows its workers.
 
-    A pack whose worker dies is run again, at most twice. The scheduler counts a worker's death against every pack that
-    the worker held. Here a death counts only if the worker had begun the pack.
+    A pack whose worker dies is run again, at most twice. The scheduler counts the death of a worker against every pack
+    that was assigned to the worker. Here a death counts only if the worker had begun the pack.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class DaskPool:
         client.subscribe_topic(self._topic, self._hear)
 
     def _hear(self, event: tuple[float, tuple[int, int, int]]) -> None:
-        """Take a report of a worker on how far its pack is. Runs in Dask's thread."""
+        """Receive a worker's report on the progress of its pack. This runs in Dask's thread."""
         _, (number, step, steps) = event
         sent = self._sent.get(number)
         if sent is not None and step == TAKEN:
@@ -82,7 +82,7 @@ class DaskPool:
             self._progress(sent.pack, step, steps)
 
     def submit(self, pack: Pack, priority: float = 0.0) -> None:
-        """Submit a pack. Of the waiting packs the one with the highest priority starts first."""
+        """Submit a pack. The waiting pack with the highest priority starts first."""
         self._number += 1
         self._sent[self._number] = _Sent(pack, priority)
         self._start(self._number)
@@ -91,23 +91,24 @@ class DaskPool:
         sent = self._sent[number]
         given = (sent.pack, number, self._topic, self._options, self._train, self._keep)
         # The arguments are sent as bytes, which only the task itself unpickles. Otherwise a worker without mclab would
-        # end at a message that it cannot unpickle, and the scheduler, which unpickles all else, would need mclab too.
+        # fail at a message that it cannot unpickle, and the scheduler, which unpickles all messages, would need mclab
+        # too.
         task, key = dumps(partial(train_here, *given)), f"mclab-{uuid.uuid4()}"
         graph = {key: (operator.call, (pickle.loads, task))}
         sent.future = self._client.get(graph, key, sync=False, priority=sent.priority)
         self._client.loop.add_callback(self._collect, number, sent.future)
 
     async def _collect(self, number: int, future: Any) -> None:
-        """Fetch a result when it is ready, in Dask's thread, so that a hanging worker does not delay other results."""
+        """Fetch a result when it is ready, in Dask's thread, so that a worker that hangs does not delay others."""
         try:
             self._ready.put((number, await future))
         except BaseException as error:
             self._ready.put((number, error))
 
     def finished(self) -> Iterator[tuple[Pack, Result]]:
-        """Each pack with its result, in the order of arrival.
+        """Yield each pack with its result, in the order in which results arrive.
 
-        Raises `ConfigError` when the scheduler or all workers are lost.
+        Raises `ConfigError` if the scheduler or all workers are lost.
         """
         while self._sent:
             try:
@@ -115,7 +116,7 @@ class DaskPool:
             except Empty:
                 self._warn_if_no_worker()
                 continue
-            with interrupts_held():  # Python drops a Ctrl-C that arrives in the finaliser of a future
+            with interrupts_held():  # Python loses a Ctrl-C that arrives in the finaliser of a future
                 self._sent[number].future.release()
                 result = got if not isinstance(got, BaseException) else self._judge(number, got)
                 if result is None:
@@ -125,7 +126,7 @@ class DaskPool:
             yield pack, result
 
     def _judge(self, number: int, error: BaseException) -> Failure | None:
-        """The result for an error that did not come from the training; `None` where the pack is to be tried again.
+        """Return the result for an error that did not come from training; `None` if the pack is to be tried again.
 
         Raises `ConfigError` for an error that ends the command.
         """
@@ -134,7 +135,7 @@ class DaskPool:
             raise ConfigError(f"the scheduler is gone; {_ON}") from error
         if isinstance(error, NoValidWorkerError):
             raise ConfigError(f"no worker is left; {_ON}") from error
-        if isinstance(error, ImportError | AttributeError):  # such errors of the training itself arrive as a `Failure`
+        if isinstance(error, ImportError | AttributeError):  # such errors in training itself arrive as a `Failure`
             raise ConfigError(f"{cannot_import('a worker', error)}; {_ON}") from error
         if not isinstance(error, KilledWorker):
             return Failure("failed", f"{type(error).__name__}: {' '.join(str(error).split())}")
@@ -146,7 +147,7 @@ class DaskPool:
         return Failure("failed", f"the worker process died {times} times on this pack ({died}), last {last}")
 
     def _warn_if_no_worker(self) -> None:
-        """Print one warning when the last worker is lost: no result can arrive before there is another worker."""
+        """Print one warning when the last worker is lost, since no result can arrive until there is another worker."""
         if self._say is None:
             return
         with suppress(OSError, TimeoutError):
@@ -165,9 +166,10 @@ def remote(
     keep: Keep | None = None,
     say: Say | None = None,
 ) -> Iterator[DaskPool]:
-    """A pool on the cluster whose scheduler listens at `address`. `say` gets a warning for each costly setting of it.
+    """Yield a pool on the cluster whose scheduler listens at `address`.
 
-    Raises `ConfigError` when no scheduler answers, and for workers that cannot run mclab.
+    `say` gets a warning for each costly setting of the cluster. Raises `ConfigError` if no scheduler answers, and for
+    workers that cannot run mclab.
     """
     with connected(address) as client:
         check_cluster(client, address, say or (lambda line: None))
@@ -176,9 +178,9 @@ def remote(
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client of the scheduler at `address`, closed at the end even if the scheduler is lost.
+    """Yield a client of the scheduler at `address`, which is closed at the end even if the scheduler is lost.
 
-    For a `tls://` address it uses the certificates that Dask's configuration names. Raises `ConfigError` when no
+    For a `tls://` address it uses the certificates that Dask's configuration names. Raises `ConfigError` if no
     scheduler answers.
     """
     if address.startswith("tls://"):
@@ -186,7 +188,8 @@ def connected(address: str) -> Iterator[Client]:
     with quiet():
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", VersionMismatchWarning)  # a table; mclab warns in one line
+                # Dask would print a table; mclab warns in one line
+                warnings.simplefilter("ignore", VersionMismatchWarning)
                 client = Client(address, timeout=_PATIENCE, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             reason = " ".join(str(error).split())
@@ -199,11 +202,11 @@ def connected(address: str) -> Iterator[Client]:
 
 
 def _check_certificates() -> None:
-    """Raise `ConfigError` where Dask's configuration names no certificates, or files that cannot be read as such."""
+    """Raise `ConfigError` if Dask's configuration names no certificates, or files that are no certificates."""
     where = "distributed.comm.tls: ca-file, client.key and client.cert (docs/machines.md)"
     try:
         found = Security().get_connection_args("client")["ssl_context"]
-    except (OSError, ValueError) as error:  # the error does not say which file
+    except (OSError, ValueError) as error:  # the error does not name the file
         reason = " ".join(str(error).split())
         raise ConfigError(
             f"--scheduler: cannot read what Dask's configuration names under {where}: {reason}"
@@ -216,7 +219,7 @@ def _check_certificates() -> None:
 def quiet() -> Iterator[None]:
     """Switch off Dask's log messages within the block.
 
-    Dask logs every death of a worker and every closed connection; what matters of this is in the results. Each of its
+    Dask logs every death of a worker and every closed connection; the results say what matters of this. Each of its
     loggers is set separately, since some have their own levels and handlers.
     """
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]

@@ -1,4 +1,4 @@
-"""Check a cluster that the user runs, when connecting: the settings of its scheduler, the versions of its workers."""
+"""Check a cluster of the user's when connecting to it: the settings of its scheduler, the versions of its workers."""
 
 # mypy: allow-untyped-calls
 import asyncio
@@ -24,21 +24,21 @@ from mclab.config.strict import ConfigError
 from mclab.config.versions import moved_parts
 from mclab.workers.work import Say
 
-#: How often a pack is run again after its worker died, and seconds after which a silent worker is given up.
+#: How often a pack is run again after its worker died; seconds after which a worker that does not answer is given up.
 RETRIES, TTL = 2, 30
-#: Seconds in which a worker must answer; one that does not is left to the scheduler's worker-ttl. The first import of
-#: torch from a network file system is slow.
+#: The seconds in which a worker must answer; otherwise the scheduler's worker-ttl decides. The first import of torch
+#: from a network file system is slow.
 _PATIENCE = 30.0
 _GUIDE = "see docs/machines.md"
 
-#: Errors that mean that a worker does not answer, or is lost meanwhile (`CommClosedError` is an `OSError`).
+#: Errors that mean that a worker does not answer, or was lost meanwhile (`CommClosedError` is an `OSError`).
 _UNHEARD = (TimeoutError, OSError)
 
 Facts = dict[str, Any]
 
 
 def check_cluster(client: Client, address: str, say: Say) -> None:
-    """Warn of settings and workers of the scheduler at `address` that cost time or safety, in a line each.
+    """Warn, one line each, about settings and workers of the scheduler at `address` that cost time or safety.
 
     Raises `ConfigError` for workers that cannot import mclab, or whose formulas have other versions.
     """
@@ -55,10 +55,9 @@ def check_cluster(client: Client, address: str, say: Say) -> None:
 
 
 def device_of(client: Client, address: str) -> str:
-    """`cuda` where every worker of the scheduler at `address` sees a GPU, `cpu` where no worker does.
+    """Return `cuda` if every worker of the scheduler at `address` sees a GPU, `cpu` if no worker does.
 
-    Raises `ConfigError` where only some workers see one, where no worker answers, and for workers that cannot import
-    mclab.
+    Raises `ConfigError` if only some workers see one, if no worker answers, and for workers that cannot import mclab.
     """
     threads = client.nthreads()
     found = client.sync(_ask, client, tuple(threads), True)
@@ -72,14 +71,14 @@ def device_of(client: Client, address: str) -> str:
 
 
 def size_of(client: Client) -> int:
-    """The number of workers of the client's scheduler."""
+    """Return the number of workers of the client's scheduler."""
     return len(client.nthreads())
 
 
 async def facts(gpus: bool) -> Facts:
-    """The host and the versions of the worker that runs this; with `gpus` also its number of GPUs, which imports torch.
+    """Return the host and the versions of the worker that runs this; with `gpus` also its number of GPUs.
 
-    They are found in a thread, so that the worker's heartbeat continues.
+    Counting GPUs imports torch. The work is done in a thread, so that the worker's heartbeat continues.
     """
     return await asyncio.to_thread(_facts, gpus)
 
@@ -100,7 +99,7 @@ def _facts(gpus: bool) -> Facts:
 
 
 def _science() -> str:
-    """The versions of all formulas, in words: that of the ids, then the parts that are not at their first version."""
+    """Return the versions of formulas in words: that of the ids, then those of parts not at their first version."""
     return ", ".join([f"ids {SCIENCE}", *(f"{part} {version}" for part, version in moved_parts().items())])
 
 
@@ -112,7 +111,7 @@ def _version(package: str) -> str | None:
 
 
 async def _ask(client: Client, workers: tuple[str, ...], gpus: bool) -> dict[str, Facts | Exception]:
-    """Worker -> its facts, or the exception where there are none; `TimeoutError` for a worker that does not answer."""
+    """Return {worker: its facts, or an exception}; the exception is `TimeoutError` if the worker does not answer."""
 
     async def ask(worker: str) -> Facts | Exception:
         try:
@@ -141,13 +140,13 @@ def _refuse(found: Mapping[str, Facts | Exception], workers: int) -> None:
 
 
 def cannot_import(worker: str, error: BaseException) -> str:
-    """One line that says why a worker cannot run a pack."""
+    """Return one line that says why a worker cannot run a pack."""
     reason = " ".join(str(error).split())
     return f"{worker} says {reason!r}; install mclab {mclab.__version__} in the environment that it is started from"
 
 
 def _open(address: str) -> Iterator[str]:
-    """A warning where everyone on a network can use the scheduler: without TLS, Dask asks for no credentials."""
+    """Yield a warning if everyone on a network can use the scheduler: without TLS, Dask asks for no credentials."""
     if re.match(r"(tcp|ws)://", address) and not _loopback(address):
         yield f"{address} has no password: whoever reaches it can run code as you; start it with TLS ({_GUIDE})"
 
@@ -167,7 +166,10 @@ def _silent(found: Mapping[str, Facts | Exception]) -> Iterator[str]:
 
 
 def _versions(found: Mapping[str, Facts | Exception]) -> Iterator[str]:
-    """A warning for each version that differs on some workers. Records store it, and tables say what is mixed."""
+    """Yield a warning for each version that differs on some workers.
+
+    Records store versions, and tables say if they are mixed.
+    """
     here, told = _facts(False), [got for got in found.values() if isinstance(got, dict)]
     for name in ("mclab", "torch", "Python"):
         others = Counter(got[name] for got in told if got[name] != here[name])
@@ -188,7 +190,7 @@ def _threads(threads: Mapping[str, int]) -> Iterator[str]:
 
 
 def _settings(client: Client) -> Iterator[str]:
-    """A warning for each setting of the scheduler that is worse than mclab's setting for its own scheduler."""
+    """Yield a warning for each setting of the scheduler that is worse than that of mclab's own scheduler."""
     ttl = _seconds(_setting(client, "worker-ttl"))
     if ttl is None:
         cost = "a worker that hangs holds its pack for ever"
@@ -212,7 +214,10 @@ def _asked(name: str, value: str, wanted: str, cost: str) -> str:
 
 
 def _setting(client: Client, name: str) -> Any:
-    """The value of a setting in the scheduler's process, read by a function of Dask: mclab may be missing there."""
+    """Return a setting of the scheduler's process.
+
+    Only a function of Dask is used, since mclab may be missing there.
+    """
     return client.run_on_scheduler(dask.config.get, f"distributed.scheduler.{name}", None)
 
 

@@ -1,4 +1,4 @@
-"""Find how many cores this process may use and how busy the machine is, without Dask or torch."""
+"""Find out how many cores this process may use and how busy the machine is, without Dask or torch."""
 
 import math
 import os
@@ -25,33 +25,33 @@ class Processors:
 
     @property
     def busy(self) -> bool:
-        """Whether other programs already use all processors."""
+        """True if other programs already use all processors."""
         return self.load > BUSY * self.count
 
     def slower(self, workers: int) -> float:
-        """The factor by which `workers` workers are slower while other programs run as now; 1 if it is not busy."""
+        """Return the factor by which other programs slow down `workers` workers; 1 on a machine that is not busy."""
         return max(1.0, (self.load + workers) / self.count) if self.busy else 1.0
 
 
 def processors() -> Processors:
-    """The processors of this machine and their load now."""
+    """Return the processors of this machine and its present load."""
     return Processors(os.cpu_count() or 1, min(cores(), _separate()), os.getloadavg()[0])
 
 
 def cores() -> int:
-    """How many processors this process may use, within its CPU affinity and the limits of control groups."""
+    """Return how many processors this process may use, within its CPU affinity and the limits of control groups."""
     quota = min((math.ceil(share) for share in _quotas()), default=None)
     mine = len(_allowed())
     return mine if quota is None else max(1, min(mine, quota))
 
 
 def _allowed() -> Collection[int]:
-    """The numbers of the processors that this process may run on; all of them where the system does not say."""
+    """Return the numbers of the processors that this process may run on; all if the system does not say."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
 
 
 def _separate() -> int:
-    """How many different cores the processors of this process belong to; hardware threads may share a core."""
+    """Return how many different cores the allowed processors belong to, since hardware threads may share a core."""
     found: set[str] = set()
     for number in _allowed():
         path = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
@@ -63,7 +63,7 @@ def _separate() -> int:
 
 
 def _quotas() -> Iterator[float]:
-    """The limits of the control groups (versions 1 and 2), in processors: processor time per time."""
+    """Yield the limits of the control groups (versions 1 and 2) in processors, that is in processor time per time."""
     for folder in ("cpuacct,cpu", "cpu,cpuacct"):
         with suppress(OSError, ValueError):
             at = f"/sys/fs/cgroup/{folder}/cpu.cfs_"

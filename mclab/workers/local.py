@@ -1,7 +1,7 @@
 """Run packs in worker processes on this machine, with a Dask scheduler in this process.
 
 Whoever can connect to a port of Dask can run code, and every user of the machine can connect to loopback. So every port
-requires a key, which is made for this cluster and is only in the memory of its processes. Dask's web pages are off.
+requires a key, which is made for this cluster and exists only in the memory of its processes. Dask's web pages are off.
 """
 
 # mypy: allow-untyped-calls
@@ -29,9 +29,9 @@ _SETTINGS = {
     "distributed.scheduler.worker-ttl": f"{TTL}s",
     # A worker gets no pack in advance, only the one that it trains.
     "distributed.scheduler.worker-saturation": 1.0,
-    # If all workers are dead and none restarts, an error is raised after this time.
+    # If all workers are dead and none starts again, an error is raised after this time.
     "distributed.scheduler.no-workers-timeout": "120s",
-    # A worker that takes long to restart is not given up.
+    # A worker that takes long to start again is not given up.
     "distributed.deploy.lost-worker-timeout": "1h",
     "distributed.scheduler.active-memory-manager.start": False,
     # The profiler would sample the training thread a hundred times a second.
@@ -39,19 +39,19 @@ _SETTINGS = {
 }
 
 
-#: How often a cluster is started, at most, if a worker dies before it is connected.
+#: The most attempts to start a cluster, if a worker dies before it is connected.
 _TRIES = 3
-#: How many files this process may have open, and how many more for each worker. With 2 to 6 workers 17 and 13 were
+#: The files that this process needs, and those that it needs for each worker. With 2 to 6 workers, 17 and 13 were
 #: counted. Storing and drawing need some more, and a worker that dies leaves some open for a while.
 _OPEN, _OPEN_EACH = 40, 15
 _ELSE = "--workers 1 trains in this process"
 
 
 class _NoPages:
-    """Keeps the scheduler and the workers from opening a port for web pages, which has no password."""
+    """Keeps scheduler and workers from opening a port for web pages, since these have no password."""
 
     def start_http_server(self, *_: object, **__: object) -> None:
-        """Do nothing, in place of Dask's method."""
+        """Do nothing, instead of starting Dask's web server."""
 
 
 class _Worker(_NoPages, Worker):
@@ -59,13 +59,14 @@ class _Worker(_NoPages, Worker):
 
 
 class _Scheduler(_NoPages, Scheduler):
-    """A scheduler that keeps all waiting packs itself and sends a worker only the pack that it trains.
+    """A scheduler that keeps all waiting packs and sends a worker only the pack that it trains.
 
-    Dask counts the death of a worker against every pack that the worker held, even if it had not begun it.
+    Dask counts the death of a worker against every pack that was assigned to the worker, even if it had not begun the
+    pack.
     """
 
     def is_rootish(self, ts: object) -> bool:
-        """True: Dask calls a task rootish if it waits at the scheduler until a worker is free."""
+        """Return `True`: with this, Dask lets a task wait at the scheduler until a worker is free."""
         return True
 
 
@@ -77,16 +78,17 @@ def local(
     progress: PackProgress | None = None,
     keep: Keep | None = None,
 ) -> Iterator[DaskPool]:
-    """A pool of `workers` processes on this machine, each with `options.threads` threads and, on CUDA, one visible GPU.
+    """Yield a pool of `workers` processes on this machine, each with `options.threads` threads.
 
-    The processes import mclab, but never the caller's script, and they end with this process, however it ends. Raises
-    `ConfigError` where they do not start, also after three tries if a worker dies during the start.
+    On CUDA each process sees one GPU. The processes import mclab but never the caller's script, and they end with this
+    process, however it ends. Raises `ConfigError` if they do not start, or if a worker dies during the start three
+    times.
     """
     _check_files(workers)
     with ExitStack() as stack:
         for context in (quiet(), dask.config.set(_SETTINGS), _environment_kept(), _script_hidden()):
             stack.enter_context(context)
-        # If Python started the tracker later, the workers would get Ctrl-C: starting it unblocks the signal.
+        # If Python started the tracker later, the workers would get Ctrl-C, because starting it unblocks the signal.
         resource_tracker.ensure_running()
         cluster = _started(workers, options, stack)
         with interrupts_held():
@@ -96,7 +98,7 @@ def local(
 
 
 def _check_files(workers: int) -> None:
-    """Increase the limit of open files to what `workers` workers need. Raises `ConfigError` where this is not allowed.
+    """Raise the limit of open files to what `workers` workers need. Raises `ConfigError` if this is not allowed.
 
     With too low a limit, Dask would log refused connections without end.
     """
@@ -118,7 +120,7 @@ def _started(workers: int, options: RunOptions, stack: ExitStack) -> SpecCluster
                 cluster = _start(workers, options)
                 stack.callback(_stop, cluster)
             return cluster
-        except Exception as error:  # of Dask or the operating system, often inside a RuntimeError
+        except Exception as error:  # raised by Dask or the operating system, often inside a RuntimeError
             if not left:
                 reason = " ".join(str(_root(error)).split()) or type(_root(error)).__name__
                 raise ConfigError(
@@ -129,14 +131,14 @@ def _started(workers: int, options: RunOptions, stack: ExitStack) -> SpecCluster
 
 
 def _root(error: BaseException) -> BaseException:
-    """The error at the start of a chain of causes."""
+    """Return the error at the start of a chain of causes."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def _start(workers: int, options: RunOptions) -> SpecCluster:
-    """Start a cluster like `LocalCluster`, but with a separate environment for each worker, and with a key."""
+    """Start a cluster as `LocalCluster` does, but with a separate environment for each worker, and with a key."""
     here = {"host": "127.0.0.1", "protocol": "tls", "security": Security.temporary(), "dashboard": False}
     worker = {**here, "nthreads": 1, "memory_limit": 0, "silence_logs": NEVER, "worker_class": _Worker}
     specs = {
@@ -156,9 +158,9 @@ def _environments(workers: int, options: RunOptions) -> list[dict[str, str]]:
 
 
 def gpus(device: str) -> list[str]:
-    """The GPUs that `device` means, as CUDA_VISIBLE_DEVICES names them: `cuda` all visible ones, `cuda:N` one of these.
+    """Return the GPUs that `device` means: `cuda` all visible ones, `cuda:N` one of these.
 
-    Raises `ConfigError` for a GPU that does not exist.
+    They are named as in CUDA_VISIBLE_DEVICES. Raises `ConfigError` for a GPU that does not exist.
     """
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if listed is None:
@@ -179,7 +181,7 @@ def _stop(cluster: SpecCluster) -> None:
 
 
 async def _kill(cluster: SpecCluster) -> None:
-    """End the workers at once: no one takes the result of a pack that still trains."""
+    """End the workers at once, since no one waits for a pack that is still training."""
     for nanny in cluster.workers.values():
         nanny.close_gracefully()
         if nanny.process is not None and nanny.process.process is not None:
@@ -188,7 +190,7 @@ async def _kill(cluster: SpecCluster) -> None:
 
 @contextmanager
 def _environment_kept() -> Iterator[None]:
-    """Restore this process's environment at the end: Dask sets variables for its workers in it."""
+    """Restore this process's environment at the end, since Dask sets variables for its workers in it."""
     names = [*dask.config.get("distributed.nanny.pre-spawn-environ"), "PYTHONHASHSEED", "__DASK_PARENT_PID"]
     before = {name: os.environ.get(name) for name in names}
     try:

@@ -1,4 +1,4 @@
-"""A pool trains the packs that are submitted and returns their results when they are ready, wherever they run."""
+"""A pool trains the packs that are submitted to it and returns their results when they are ready."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from mclab.workers.work import Pack, PackProgress, Result, Say, Train, work
 
 
 class Pool(Protocol):
-    """Takes packs at any time, and returns results in the order in which they are ready."""
+    """Accepts packs at any time, and returns results in the order in which they are ready."""
 
     def submit(self, pack: Pack, priority: float = 0.0) -> None:
-        """Submit a pack. Of the waiting packs the highest priority starts first, and among equal ones the earliest."""
+        """Submit a pack. The waiting pack with the highest priority starts first; among equal ones, the earliest."""
 
     def finished(self) -> Iterator[tuple[Pack, Result]]:
-        """Each pack with its result, until no pack is left; packs may be submitted meanwhile."""
+        """Yield each pack with its result until no pack is left; packs may be submitted meanwhile."""
 
 
 class InProcess:
@@ -58,10 +58,11 @@ def open_pool(
     keep: Keep | None = None,
     say: Say | None = None,
 ) -> AbstractContextManager[Pool]:
-    """The pool that the options ask for: the scheduler's cluster, else `workers` local processes, else this process.
+    """Return the pool that the options ask for: the cluster of a scheduler, else `workers` local processes or this
+    process.
 
     `keep` is passed to every training; on a cluster the workers must share its folder. `say` gets a warning for each
-    costly setting of the cluster. Raises `ConfigError` where no scheduler answers, or where workers cannot train.
+    costly setting of the cluster. Raises `ConfigError` if no scheduler answers, or if workers cannot train.
     """
     if options.scheduler is not None:
         from mclab.workers.cluster import remote
@@ -75,9 +76,9 @@ def open_pool(
 
 
 def device_at(scheduler: str) -> str:
-    """The device of the workers of the scheduler at the address `scheduler`: `cuda` or `cpu`.
+    """Return `cuda` or `cpu`, the device of the workers of the scheduler at the address `scheduler`.
 
-    Raises `ConfigError` where no scheduler or no worker answers, or where only some workers have a GPU.
+    Raises `ConfigError` if no scheduler or no worker answers, or if only some workers have a GPU.
     """
     from mclab.workers.cluster import connected
     from mclab.workers.cluster_check import device_of
@@ -87,7 +88,7 @@ def device_at(scheduler: str) -> str:
 
 
 def worker_count(options: RunOptions) -> int:
-    """The number of workers that the options ask for.
+    """Return the number of workers that the options ask for.
 
     `auto` means on CPU the number of cores divided by the threads per worker, on CUDA one worker per GPU, and with a
     scheduler the workers that it has now. Raises `ConfigError` for a GPU that does not exist, and for a scheduler that

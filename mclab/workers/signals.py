@@ -1,4 +1,4 @@
-"""Handle Ctrl-C with worker processes: the terminal sends it to all processes, but only the parent may act on it."""
+"""Handle Ctrl-C with worker processes: the terminal sends it to all processes, but only the parent may react to it."""
 
 import signal
 import threading
@@ -13,8 +13,8 @@ _STOPS = (signal.SIGINT, signal.SIGTERM)
 def interrupts_held() -> Iterator[None]:
     """Delay a Ctrl-C or a SIGTERM until the end of the block.
 
-    Threads that are started in the block, and processes that are started by them, never get a Ctrl-C: they inherit the
-    blocked signal. Outside the main thread, which gets no signals, the block has this effect only.
+    Threads that are started in the block, and processes that are started by them, never get a Ctrl-C, since they
+    inherit the blocked signal. Outside the main thread, which gets no signals, this is the only effect.
     """
     seen: list[int] = []
 

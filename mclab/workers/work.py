@@ -18,30 +18,33 @@ from mclab.passwords import without_passwords
 
 Pack = tuple[RunConfig, ...]
 Progress = Callable[[int, int], None]
-#: Is called with (pack, step, steps) to report how far a pack is, and with (pack, 0, 0) when it starts. The call may
-#: come from another thread.
+#: A function that is called with (pack, step, steps) to report progress, and with (pack, 0, 0) when the pack starts.
+#: The call may come from another thread.
 PackProgress = Callable[[Pack, int, int], None]
-#: Is called with each line that the user should see.
+#: A function that is called with each line that the user should see.
 Say = Callable[[str], None]
 
 
 class Train(Protocol):
-    """A function that trains runs of one shape together and returns one outcome per run, in the order of the runs."""
+    """A function that trains runs of one shape together and returns one outcome per run, in the same order."""
 
     def __call__(
         self, runs: Sequence[RunConfig], *, device: str, progress: Progress | None = None, keep: Keep | None = None
     ) -> list[Outcome]:
         """Train `runs` on `device`. `progress` is called with (step, steps).
 
-        `keep` says where checkpoints are stored, and whether weights are stored. Raises any error of the training, also
-        when memory runs out.
+        `keep` says where checkpoints are stored, and whether weights are stored. Raises any error of training, for
+        example when the memory is full.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a pack has no outcomes: it ran out of memory (`oom`), or there was an error. `error` is one line."""
+    """The reason why a pack has no outcomes: the memory was full (`oom`), or there was an error.
+
+    `error` is one line.
+    """
 
     status: Literal["oom", "failed"]
     error: str
@@ -67,7 +70,7 @@ def work(
             progress(0, 0)
         with _threads(options), using(options.kernels), compiling(options.compile == ON):
             return train(pack, device=options.device, progress=progress, keep=keep)
-    except (Exception, SystemExit) as error:  # a user's own module may call sys.exit
+    except (Exception, SystemExit) as error:  # a user's module may call sys.exit
         failure = Failure("oom" if _is_oom(error) else "failed", _one_line(error))
     _free_memory()
     return failure
@@ -81,9 +84,9 @@ def _train_pack() -> Train:
 
 @contextmanager
 def _threads(options: RunOptions) -> Iterator[None]:
-    """Within the block torch uses `options.threads` threads on CPU, in every kind of worker.
+    """Within the block, let torch use `options.threads` threads on CPU, in every kind of worker.
 
-    This must be so because sums depend on the number of threads.
+    This is necessary because sums depend on the number of threads.
     """
     torch = sys.modules.get("torch") if options.device == "cpu" else None
     if torch is None:
@@ -98,9 +101,9 @@ def _threads(options: RunOptions) -> Iterator[None]:
 
 
 def _is_oom(error: BaseException) -> bool:
-    """Whether the error means that memory ran out.
+    """Return whether the error means that the memory was full.
 
-    Torch's error class is compared by name, since torch may not be loaded. Its CPU allocator raises a plain
+    torch's error class is compared by name, since torch may not be loaded. Its CPU allocator raises a plain
     RuntimeError.
     """
     names = {kind.__name__ for kind in type(error).__mro__}
@@ -114,7 +117,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _free_memory() -> None:
-    """Free the memory of a failed pack for the next one: reference cycles and torch's cache still hold tensors."""
+    """Free the memory of a failed pack, since reference cycles and torch's cache still hold tensors."""
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():

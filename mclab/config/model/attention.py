@@ -40,14 +40,14 @@ class AttentionMixer(MixerConfig):
         return position == "rotary" if self.rotary is None else self.rotary
 
     def kernel_size(self, conv: int) -> int:
-        """The kernel size of its convolution in a model whose key `conv` is `conv`."""
+        """Return the kernel size of the convolution in a model whose key `conv` is `conv`."""
         return conv if self.conv is None else self.conv
 
     def relative_to(self, position: str, conv: int) -> Self:
-        """This attention, written for a model with these keys: `rotary` and `conv` become null if equal to the model's.
+        """Return this attention for a model with these keys: `rotary` and `conv` become null if they equal the model's.
 
-        `rotary` and `conv` must not be null before. A preset stays unchanged if only one of its two keys equals the
-        model's, so that it keeps its name.
+        Before this, neither may be null. A preset stays unchanged if only one of its two keys equals the model's, so
+        that it keeps its name.
         """
         wanted = (("rotary", position == "rotary"), ("conv", conv))
         same = [key for key, value in wanted if getattr(self, key) == value]
@@ -56,12 +56,14 @@ class AttentionMixer(MixerConfig):
         return self.model_copy(update=dict.fromkeys(same))
 
     def parameters(self, model: Around, length: int) -> int:
-        """The number of parameters: projections of q, k, v and the output; the convolution."""
+        """Return the number of parameters: projections of q, k, v and the output, and the convolution."""
         return 4 * model.dim**2 + 3 * self.kernel_size(model.conv) * model.dim
 
     def state(self, model: Around, length: int) -> tuple[int, int]:
-        """Floats (fixed, cached): the last inputs of the convolution are fixed; keys and values are fixed if there is a
-        window, else cached."""
+        """Return the state size in floats: (fixed, cached).
+
+        The last inputs of the convolution are fixed. Keys and values are fixed if there is a window, else cached.
+        """
         inputs = max(0, self.kernel_size(model.conv) - 1) * 3 * model.dim
         kept = 2 * min(self.window or length, length) * model.dim
         return (inputs, kept) if self.window is None else (inputs + kept, 0)

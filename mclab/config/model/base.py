@@ -1,4 +1,4 @@
-"""The interface that the config of every mixer has for the language model."""
+"""The interface between the config of a mixer and the language model."""
 
 from typing import ClassVar, Protocol, Self
 
@@ -19,24 +19,24 @@ class Around(Protocol):
 
 
 class MixerConfig(Strict):
-    """Base of the configs of mixers. A new mixer needs a file with its class, and a line in `mixers.Mixer`.
+    """The base class of the configs of mixers. A new mixer needs a file with its class, and a line in `mixers.Mixer`.
 
-    A mixer other than a memory also has methods for its size: `parameters(model, length)` is the number of parameters,
-    and `state(model, length)` is the number of floats that are kept of a sequence, (fixed, cached). Unknown numbers are
-    `None`. Warnings about its keys are in `mclab.config.warnings`.
+    A mixer that is not a memory also has two methods for its size: `parameters(model, length)` returns the number of
+    parameters, and `state(model, length)` the number of floats that are kept of a sequence, (fixed, cached). An unknown
+    number is `None`. Warnings about its keys are in `mclab.config.warnings`.
     """
 
     name: str
-    #: The key that N sets in the short form `name/N` of the mixer.
+    #: The key that N sets in the short form `name/N`.
     number: ClassVar[str | None] = None
 
     @property
     def model_keys(self) -> frozenset[str]:
-        """Those of the model's keys `heads`, `conv` and `position` that have an effect on this mixer."""
+        """The keys among the model's `heads`, `conv` and `position` that have an effect on this mixer."""
         return frozenset({"heads", "conv", "position"})
 
     def rotates(self, position: str) -> bool:
-        """Whether queries and keys are rotated in a model with this position."""
+        """Return whether queries and keys are rotated in a model with this position."""
         return position == "rotary" and "position" in self.model_keys
 
     @property
@@ -46,13 +46,13 @@ class MixerConfig(Strict):
 
     @property
     def parts(self) -> frozenset[str]:
-        """The names of the parts of the code whose formulas the mixer uses. For versions: `mclab.config.versions`."""
+        """The names of the parts of the code whose formulas the mixer uses (see `mclab.config.versions`)."""
         return frozenset({f"mixer.{self.name}"})
 
     def canonical(self) -> Self:
-        """The canonical form of this mixer: keys without effect have their baselines."""
+        """Return the canonical form of this mixer, in which keys without effect have their baselines."""
         return self
 
     def fitted(self, length: int) -> Self:
-        """This mixer for sequences of `length` tokens: a key that is limited by the length has its effective value."""
+        """Return this mixer for sequences of `length` tokens: keys that the length limits have the limited values."""
         return self

@@ -1,4 +1,4 @@
-"""The axes of a memory and its cache: the values of each, lengths of segments, and which axes have no effect."""
+"""The axes of a memory and its cache: their values, the lengths of segments, and which axes have no effect."""
 
 from functools import cache
 from itertools import accumulate
@@ -30,7 +30,7 @@ SegmentLengths = Annotated[tuple[Annotated[int, Field(ge=1, le=2**20)], ...], Be
 
 
 def without_repeated_end(lengths: tuple[int, ...]) -> tuple[int, ...]:
-    """`lengths` without repetitions of the last length at the end, since the last length repeats anyway."""
+    """Return `lengths` with the last length only once at the end, since it is repeated anyway."""
     end = len(lengths)
     while end > 1 and lengths[end - 1] == lengths[end - 2]:
         end -= 1
@@ -38,7 +38,7 @@ def without_repeated_end(lengths: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def segments_in(lengths: tuple[int, ...], length: int) -> int:
-    """The number of segments with these `lengths` in a sequence of `length` tokens."""
+    """Return the number of segments with these `lengths` in a sequence of `length` tokens."""
     ends = list(accumulate(lengths))
     if length > ends[-1]:
         return len(ends) - (ends[-1] - length) // lengths[-1]
@@ -47,8 +47,10 @@ def segments_in(lengths: tuple[int, ...], length: int) -> int:
 
 @cache
 def inert_axes(aggregate: str, gate: str, segmentation: str, trained_scores: bool, activation: str) -> frozenset[str]:
-    """The axes that have no effect, given the values of other axes. `trained_scores` says whether context scores get a
-    gradient."""
+    """Return the axes that have no effect, given the values of the other axes.
+
+    `trained_scores` says whether context scores get a gradient.
+    """
     dead = set[str]()
     if aggregate == "none":
         dead |= {"segment", "segment_lengths", "segmentation", "init"}

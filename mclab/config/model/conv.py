@@ -20,9 +20,9 @@ class ConvMixer(MixerConfig):
         return frozenset()
 
     def parameters(self, model: Around, length: int) -> int:
-        """The number of parameters: the gate's matrix, the filter and two biases."""
+        """Return the number of parameters: the gate's matrix, the filter and two biases."""
         return model.dim**2 + (self.kernel + 2) * model.dim
 
     def state(self, model: Around, length: int) -> tuple[int, int]:
-        """Floats (fixed, cached): the last inputs, which the filter still reaches from the next token."""
+        """Return the state size in floats, (fixed, cached): the last inputs, which the filter still reaches."""
         return (self.kernel - 1) * model.dim, 0

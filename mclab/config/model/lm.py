@@ -16,15 +16,17 @@ _NEAR = 1000
 
 
 def _divisors_beside(number: int, whole: int) -> list[int]:
-    """The nearest divisors of `whole` below and above `number`, up to `_NEAR` away."""
+    """Return the nearest divisors of `whole` below and above `number`, at most `_NEAR` away from it."""
     below = (each for each in range(number - 1, max(0, number - _NEAR), -1) if whole % each == 0)
     above = (each for each in range(number + 1, min(whole, number + _NEAR) + 1) if whole % each == 0)
     return [each for each in (next(below, None), next(above, None)) if each is not None]
 
 
 class ModelConfig(Strict):
-    """A language model of `layers` blocks (mixer, then SwiGLU MLP), with an RMSNorm before each mixer and each MLP; the
-    output head is tied to the embedding."""
+    """A language model of `layers` blocks (mixer, then SwiGLU MLP), whose output head is tied to the embedding.
+
+    Before each mixer and each MLP there is an RMSNorm.
+    """
 
     dim: int = Field(32, ge=1, le=2**16, description="model width D")
     layers: int = Field(2, ge=1, le=MOST_NAMES, description="number of blocks")
@@ -69,7 +71,7 @@ class ModelConfig(Strict):
         return self
 
     def _rotated_by(self, name: str) -> str:
-        """The key, with its value, that makes the layer `name` of the pattern rotate queries and keys."""
+        """Return the key, with its value, that makes the layer `name` of the pattern rotate queries and keys."""
         mixer = mixer_of(name, self.mixer)
         if self.position == "rotary" and "position" in mixer.model_keys:
             return "position: rotary"
@@ -97,10 +99,10 @@ class ModelConfig(Strict):
 
     @property
     def layer_names(self) -> tuple[str, ...]:
-        """[layers]: the name of each layer in the pattern."""
+        """Return [layers]: the name of each layer in the pattern."""
         return cycled(self.pattern, self.layers)
 
     @property
     def mixers(self) -> tuple[Mixer, ...]:
-        """[layers]: the mixer of each layer."""
+        """Return [layers]: the mixer of each layer."""
         return tuple(mixer_of(name, self.mixer) for name in self.layer_names)

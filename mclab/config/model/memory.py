@@ -1,4 +1,4 @@
-"""The keys of a recurrent memory: its rule, how it is cached, and the attention that a hybrid adds."""
+"""The keys of a recurrent memory: its rule, its caching, and the attention that a hybrid adds."""
 
 from math import gcd
 from typing import Annotated, Any, Literal, get_args
@@ -31,7 +31,7 @@ from mclab.config.strict import LARGEST
 
 #: The axes whose value may be the dotted path of the user's own class or function.
 OWN_AXES = ("memory", "gate", "aggregate")
-#: The memories for which some keys exist, as text for the descriptions of these keys.
+#: The names of the memories that have certain keys, for the descriptions of these keys.
 _DEEP, _DESCENDING = names_of(lambda rule: rule.may_be_deep), names_of(lambda rule: rule.descends)
 _DEEP_AND_DECAYING = names_of(lambda rule: rule.may_be_deep and rule.decays)
 
@@ -119,7 +119,7 @@ class MemoryMixer(MixerConfig):
 
     @property
     def own(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """Map the axis of each own part of the user to its dotted path and its arguments."""
+        """{axis: (dotted path, arguments)} for each part of the user's own."""
         paths = {axis: getattr(self, axis) for axis in OWN_AXES if is_path(getattr(self, axis))}
         if not self.weighs:
             paths.pop("gate", None)
@@ -127,8 +127,10 @@ class MemoryMixer(MixerConfig):
 
     @property
     def model_keys(self) -> frozenset[str]:
-        """As in the base class, but without `position` for a rule that always rotates queries and keys (unless in a
-        hybrid)."""
+        """The keys of the model with an effect, without `position` if the rule always rotates queries and keys.
+
+        In a hybrid, `position` has an effect on the attention.
+        """
         return super().model_keys - ({"position"} if self.rule.rotary and self.hybrid == "none" else set())
 
     def rotates(self, position: str) -> bool:
@@ -136,18 +138,23 @@ class MemoryMixer(MixerConfig):
 
     @property
     def anchored(self) -> bool:
-        """Whether gradients depend on the state at the start of the chunk. They do not for -<M(k), v> at depth 1, whose
-        gradient is -v k^T."""
+        """True if gradients depend on the state at the start of the chunk.
+
+        They do not for -<M(k), v> at depth 1, whose gradient is -v k^T.
+        """
         return self.rule.objective == "l2" or self.deep
 
     @property
     def deep(self) -> bool:
-        """Whether the memory is more than one matrix."""
+        """True if the memory has more than one matrix."""
         return self.rule.may_be_deep and self.depth > 1
 
     @property
     def weighs(self) -> bool:
-        """Whether memories are read with weights. If not, the gate has no effect: each visible memory has weight 1."""
+        """True if memories are read with weights.
+
+        If not, every visible memory has weight 1 and the gate has no effect.
+        """
         return self.aggregate not in ("none", "residual")
 
     @property
@@ -157,22 +164,22 @@ class MemoryMixer(MixerConfig):
 
     @property
     def trained_scores(self) -> bool:
-        """Whether context scores get a gradient: as logits of the gate, or through the choice of ssc."""
+        """True if context scores get a gradient: as logits of the gate, or through the choice of ssc."""
         return self._gate_by_score or (self.aggregate == "ssc" and self.route != "hard")
 
     @property
     def scored(self) -> bool:
-        """Whether memories have context scores: as logits of the gate, or for ssc to choose by."""
+        """True if memories have context scores, as logits of the gate or for the selection of ssc."""
         return self._gate_by_score or self.aggregate == "ssc"
 
     @property
     def _gate_by_score(self) -> bool:
-        """Whether the logits of the gate are context scores; for the user's own gate True, since they may be."""
+        """True if the logits of the gate are context scores, and for the user's own gate, whose logits may be."""
         return self.read_gate == "context" or is_path(self.read_gate)
 
     @property
     def tokens_a_chunk(self) -> int:
-        """The number of tokens in a chunk, which ends with its segment. For shorter sequences see `fitted`."""
+        """The number of tokens in a chunk, which is no longer than its segment. For shorter sequences see `fitted`."""
         return self.chunk if self.aggregate == "none" else min(self.chunk, self.longest_segment)
 
     @property
@@ -182,12 +189,11 @@ class MemoryMixer(MixerConfig):
 
     @property
     def block(self) -> int:
-        """The number of tokens that divides the length of every segment, except the last one of a sequence, which may
-        be cut."""
+        """The largest number of tokens that divides the length of all segments, except a last one that is cut off."""
         return gcd(*self.segment_lengths) if self.segmentation == "listed" else self.segment
 
     def segments(self, length: int) -> int:
-        """Segments of a sequence of `length` tokens; one without caching."""
+        """Return the number of segments in a sequence of `length` tokens; 1 without caching."""
         if self.aggregate == "none":
             return 1
         if self.segmentation != "listed":
@@ -225,7 +231,7 @@ class MemoryMixer(MixerConfig):
         return super().parts | rule | cached | alone
 
     def canonical(self) -> "MemoryMixer":
-        """The canonical form of this mixer: keys without effect have their baselines.
+        """Return the canonical form of this mixer: keys without effect have their baselines.
 
         GRM without a gate becomes Residual: gamma = 1 for every visible memory (docs/equations.md#no-gate). Listed
         segments that are all equally long become constant segments.
@@ -245,8 +251,10 @@ class MemoryMixer(MixerConfig):
         return self.model_copy(update=changes) if changes else self
 
     def fitted(self, length: int) -> "MemoryMixer":
-        """This mixer for sequences of `length` tokens, with a chunk that is no longer than the sequence. A longer chunk
-        would divide the step size by tokens that do not exist (docs/equations.md#step-sizes)."""
+        """Return this mixer for sequences of `length` tokens, with a chunk that is no longer than the sequence.
+
+        A longer chunk would divide the step size by tokens that do not exist (docs/equations.md#step-sizes).
+        """
         if self.rule.descends and self.tokens_a_chunk > length:
             return self.model_copy(update={"chunk": length})
         return self

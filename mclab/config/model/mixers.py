@@ -1,5 +1,8 @@
-"""All mixers, and the names that stand for a mixer, alone under `model.mixer` or in a pattern: `titans`,
-`attention/16`, `transformer++`; alone also the dotted path of the user's own mixer."""
+"""All mixers, and the names that stand for them under `model.mixer` or in a pattern.
+
+Examples are `titans`, `attention/16` and `transformer++`; under `model.mixer` also the dotted path of the user's own
+mixer.
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -20,9 +23,9 @@ from mclab.config.model.rules import RULES
 
 
 def with_name(value: Any) -> Any:
-    """Convert a value of `model.mixer` to a mapping with a `name`. The value may be a name, the dotted path of the
-    user's module, or a mapping; anything else is returned unchanged.
+    """Convert a value of `model.mixer` to a mapping with a `name`.
 
+    The value may be a name, the dotted path of the user's module, or a mapping; anything else is returned unchanged.
     Raises `ValueError` for an unknown name.
     """
     if isinstance(value, str):
@@ -49,14 +52,14 @@ MIXERS: dict[str, type[MixerConfig]] = {
 }
 #: The name that stands for `model.mixer` in a pattern.
 MIXER = "mixer"
-#: Mixers whose names cannot be in a pattern, because they need further keys: `mixer` stands for such a mixer instead.
+#: Mixers that a pattern cannot name, because they need further keys. In a pattern `mixer` stands for them.
 _NOT_IN_PATTERNS = ("memory", "module")
 #: The largest number of names in a pattern, and of layers.
 MOST_NAMES = 1024
 
 
 def _from_preset(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the keys of the preset to `value`. Raises `ValueError` if a key of `value` contradicts the preset."""
+    """Return `value` with the keys of the preset. Raises `ValueError` if a key of `value` contradicts the preset."""
     preset = PRESETS[value["name"]]
     for key, given in value.items():
         if key != "name" and key in preset and repr(given) != repr(preset[key]):
@@ -69,10 +72,10 @@ def _from_preset(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_name(name: str) -> dict[str, Any]:
-    """The mapping that a name alone stands for under `model.mixer`: `attention/16` is {name: attention, window: 16},
-    `titans` is {name: memory, memory: titans}.
+    """Return the mapping that a name under `model.mixer` stands for.
 
-    Raises `ValueError` with the nearest right name.
+    `attention/16` is {name: attention, window: 16}, `titans` is {name: memory, memory: titans}. Raises `ValueError`
+    with the nearest right name.
     """
     head, slash, number = name.partition("/")
     if head not in _heads():
@@ -88,13 +91,13 @@ def from_name(name: str) -> dict[str, Any]:
 
 
 def _most(head: str) -> int:
-    """The largest N that `head/N` accepts, which is the upper bound of the key that N sets."""
+    """Return the largest N that `head/N` accepts, which is the upper bound of the key that N sets."""
     field = MIXERS[_heads()[head]["name"]].model_fields[str(_number(head))]
     return next(int(mark.le) for mark in field.metadata if hasattr(mark, "le"))
 
 
 def _counts(digits: str, most: int) -> bool:
-    """True for a whole number from 1 to `most`."""
+    """Return whether `digits` is a whole number from 1 to `most`."""
     plain = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) <= len(str(most))
     return plain and 1 <= int(digits.lstrip("0") or "0") <= most
 
@@ -104,19 +107,21 @@ def _probably(head: str, heads: tuple[str, ...]) -> str:
 
 
 def _heads() -> Mapping[str, Mapping[str, Any]]:
-    """Map every possible beginning of a name (before `/`) to the keys that it stands for. The beginnings are the names
-    of all mixers, presets and memories."""
+    """Return {beginning of a name (before `/`): the keys that it stands for}, for all mixers, presets and memories."""
     memories = {name: {"name": "memory", "memory": name} for name in RULES}
     return {**{name: {"name": name} for name in MIXERS}, **PRESETS, **memories}
 
 
 def layer_heads() -> tuple[str, ...]:
-    """The beginnings (see `_heads`) of names that may be in a pattern."""
+    """Return the beginnings (see `_heads`) of names that may be in a pattern."""
     return tuple(head for head in _heads() if head not in _NOT_IN_PATTERNS)
 
 
 def mixer_heads() -> tuple[str, ...]:
-    """The beginnings (see `_heads`) of names that may be given alone under `model.mixer`; a module needs its path."""
+    """Return the beginnings (see `_heads`) of names that may be given under `model.mixer`.
+
+    A module is not among them, since it is named by its path.
+    """
     return tuple(head for head in _heads() if head != "module")
 
 
@@ -129,13 +134,14 @@ def forms(heads: tuple[str, ...]) -> Iterator[str]:
 
 
 def _number(head: str) -> str | None:
-    """The key that N sets in `head/N`; `None` if `head` takes no number."""
+    """Return the key that N sets in `head/N`; `None` if `head` takes no number."""
     return MIXERS[_heads()[head]["name"]].number if head in _heads() else None
 
 
 @cache
 def layer_mixer(name: str) -> Mixer:
-    """The mixer that `name` stands for in a pattern: keys have their defaults, and a memory is without caching.
+    """Return the mixer that `name` stands for in a pattern: all other keys have their defaults, and a memory has no
+    cache.
 
     Raises `ValueError` as `from_name` does.
     """
@@ -146,7 +152,7 @@ def layer_mixer(name: str) -> Mixer:
 
 @cache
 def name_of(mixer: Mixer) -> str | None:
-    """The canonical name of this mixer in a pattern; None if no name stands for it."""
+    """Return the canonical name of this mixer in a pattern; `None` if no name stands for it."""
     number = getattr(mixer, mixer.number) if mixer.number else None
     tail = "" if number is None else f"/{number}"
     names = (f"{head}{tail}" for head in layer_heads() if _heads()[head]["name"] == mixer.name)
@@ -167,8 +173,10 @@ def _as_pattern(value: Any) -> Any:
 
 
 def _checked(name: str) -> str:
-    """The canonical spelling of a name in a pattern: `conv` becomes `conv/3`. Raises `ValueError` for an unknown name,
-    with the nearest right one."""
+    """Return the canonical spelling of a name in a pattern: `conv` becomes `conv/3`.
+
+    Raises `ValueError` for an unknown name, with the nearest right one.
+    """
     head = name.partition("/")[0]
     if name == MIXER:
         return name
@@ -182,7 +190,7 @@ def _checked(name: str) -> str:
 
 
 def names_schema(heads: tuple[str, ...]) -> dict[str, Any]:
-    """The JSON schema (for editors) of the names with these beginnings."""
+    """Return the JSON schema (for editors) of the names with these beginnings."""
     numbered = "|".join(head for head in heads if _number(head)).replace("+", r"\+")
     return {"anyOf": [{"enum": list(heads)}, {"type": "string", "pattern": f"^({numbered})/0*[1-9][0-9]{{0,6}}$"}]}
 
@@ -199,18 +207,18 @@ Pattern = Annotated[tuple[str, ...], BeforeValidator(_as_pattern), _Schema()]
 
 
 def cycled(pattern: tuple[str, ...], layers: int) -> tuple[str, ...]:
-    """[layers]: the name of each layer; the pattern repeats until all layers have one."""
+    """Return [layers]: the name of each layer; the pattern repeats until all layers have one."""
     names = pattern or (MIXER,)
     return tuple(names[layer % len(names)] for layer in range(layers))
 
 
 def mixer_of(name: str, mixer: Mixer) -> Mixer:
-    """The mixer that a name in a pattern stands for where `model.mixer` is `mixer`."""
+    """Return the mixer that a name in a pattern stands for if `model.mixer` is `mixer`."""
     return mixer if name == MIXER else layer_mixer(name)
 
 
 def as_pattern(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The shortest pattern that gives the layers these `names`; `()` if every layer has `model.mixer`."""
+    """Return the shortest pattern whose layers have these `names`; `()` if every layer has `model.mixer`."""
     layers = len(names)
     period = next(size for size in range(1, layers + 1) if cycled(names[:size], layers) == names)
     return () if names[:period] == (MIXER,) else names[:period]

@@ -33,13 +33,13 @@ class ModuleMixer(MixerConfig):
         return frozenset()
 
     def parameters(self, model: Around, length: int) -> None:
-        """None: the number of parameters is not known without the module's code."""
+        """Return `None`: the number of parameters is not known without the module's code."""
 
     def state(self, model: Around, length: int) -> tuple[None, None]:
-        """(None, None): the size of the state is not known without the module's code."""
+        """Return (None, None): the size of the state is not known without the module's code."""
         return None, None
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The arguments as values: JSON where it is JSON, else text."""
+        """The arguments as values: a text that is valid JSON is parsed, any other stays text."""
         return keywords(self.args)

@@ -1,7 +1,6 @@
-"""The properties of each update rule that are known without running it, one entry per memory, for all code outside
-`memories/`.
+"""The properties of each update rule that are known without running it, for all code outside `memories/`.
 
-A new memory needs an entry in `RULES` and a file in `mclab/memories/`, such as `gated_delta.py` with the class
+A new memory needs a line in `RULES` and a file in `mclab/memories/`, such as `gated_delta.py` with the class
 `GatedDeltaMemory`. The formulas are in docs/equations.md#memories.
 """
 
@@ -21,35 +20,34 @@ EXPANSION = 4
 
 @dataclass(frozen=True)
 class Rule:
-    """The properties of an update rule. The default rule adds v k^T to one matrix per head, which starts at zero, and
-    has no parameters.
+    """The properties of an update rule. By default a rule adds v k^T to one matrix per head, and has no parameters.
 
-    K is the width of a head, which is the width of its keys and values.
+    The matrix starts at zero. K is the width of a head, and so of its keys and values.
     """
 
-    #: Raise this when the formula changes, since the same config then gives other results.
+    #: Raise this if the formula changes, since the same config then gives other results.
     version: int = 1
     #: The memory of a head if it is not deep: a matrix [K, K] or a vector [K].
     shape: Shape = "matrix"
     #: Whether `depth` > 1 makes the memory a stack of matrices with activations between them; its W^0 is learned.
     may_be_deep: bool = False
-    #: The loss whose gradient is written: -<M(k), v> (dot) or |M(k) - v|^2 (l2); None if the rule takes no gradient.
+    #: The loss whose gradient is written: -<M(k), v> (dot) or |M(k) - v|^2 (l2); `None` if the rule uses no gradient.
     objective: Objective | None = None
-    #: Whether the memory decays, with a fixed rate or with a rate from each token.
+    #: Whether the memory decays, at a fixed rate or at a rate computed from each token.
     decays: bool = False
     #: Whether it writes a running sum of gradients, which is then part of the state.
     momentum: bool = False
-    #: Whether a write first removes what is stored under its key, exactly and not by gradients in chunks.
+    #: Whether a write first removes, exactly, what is stored under its key. (Gradient descent in chunks does not.)
     erases: bool = False
-    #: Whether the state holds logits, from which the weights of the memory are computed again for every token.
+    #: Whether the state holds logits, from which the memory's weights are computed anew for every token.
     formed: bool = False
-    #: Number of earlier tokens whose keys and values the next write needs.
+    #: The number of earlier tokens whose keys and values the next write needs.
     lookback: int = 0
     #: Whether queries and keys are always rotated, with any `model.position`.
     rotary: bool = False
     #: Number of rates per head and token; each is a linear map of the layer's input with a bias.
     rates: int = 0
-    #: Number of rates per channel and token; each is a low-rank map with a bias.
+    #: The number of rates per channel and token; each is a low-rank map with a bias.
     channel_rates: int = 0
     #: Number of parameters per head that do not depend on the token.
     constants: int = 0
@@ -58,28 +56,32 @@ class Rule:
 
     @property
     def descends(self) -> bool:
-        """Whether it writes by gradient descent on a loss, in chunks of `chunk` tokens. For a write, other rules do not
-        read M(k), or compute the result exactly."""
+        """True if a write is a step of gradient descent on a loss, taken in chunks of `chunk` tokens.
+
+        Other rules do not read M(k) for a write, or compute the result exactly.
+        """
         return self.objective is not None
 
     @property
     def adds(self) -> bool:
-        """Whether it only adds v k^T, so that a read can be computed from keys and values without a matrix."""
+        """True if the rule only adds v k^T, so that a read can be computed from keys and values without a matrix."""
         return not (self.descends or self.decays or self.erases)
 
     def parameters(self, dim: int, heads: int) -> int:
-        """Parameters of the rule in a model of width `dim`, with one matrix or vector per head."""
+        """Return the number of the rule's parameters in a model of width `dim`, with one matrix or vector per head."""
         of_heads = self.rates * (dim + 1) + self.constants
         of_channels = self.channel_rates * (2 * low_rank(dim) + 1) + self.channel_constants
         return heads * of_heads + dim * of_channels
 
     def size(self, head: int, depth: int) -> int:
-        """Entries of the memory of a head of this width, with `depth` matrices."""
+        """Return the number of entries of one head's memory, for a head of width `head` and `depth` matrices."""
         return head if self.shape == "vector" else sum(out * into for out, into in layers(head, depth))
 
     def inert(self, depth: int) -> frozenset[str]:
-        """The keys that have no effect on this rule at this `depth`. A memory of one matrix has no norm, and it starts
-        at zero and decays to zero."""
+        """Return the keys that have no effect on this rule at this `depth`.
+
+        For example, a memory of one matrix has no norm, starts at zero and decays to zero.
+        """
         dead = set[str]()
         if not self.may_be_deep:
             dead |= {"depth"}
@@ -93,12 +95,12 @@ class Rule:
 
 
 def low_rank(dim: int) -> int:
-    """Rank of the maps that give rates per channel."""
+    """Return the rank of the maps that give rates per channel."""
     return max(1, dim // 4)
 
 
 def layers(head: int, depth: int) -> list[tuple[int, int]]:
-    """[depth]: (output width, input width) of each matrix of a memory with `depth` matrices."""
+    """Return [depth]: (output width, input width) of each matrix of a memory with `depth` matrices."""
     return [(out, into) for into, out in pairwise([head, *[EXPANSION * head] * (depth - 1), head])]
 
 
@@ -124,10 +126,13 @@ OWN = Rule(decays=True)
 
 
 def rule_of(word: str) -> Rule:
-    """The properties of a memory's rule. `word` is a name in `RULES`, or the dotted path of the user's own rule."""
+    """Return the properties of a memory's rule.
+
+    `word` is a name in `RULES`, or the dotted path of the user's own rule.
+    """
     return RULES.get(word, OWN)
 
 
 def names_of(has: Callable[[Rule], bool]) -> str:
-    """The names of the memories whose rule fulfils the condition `has`, as text: `dla, titans`."""
+    """Return the names of the memories whose rule fulfils the condition `has`, as text: `dla, titans`."""
     return ", ".join(word for word, rule in RULES.items() if has(rule))

@@ -1,4 +1,4 @@
-"""Associative recall: its keys and rules, and how many different sequences it holds."""
+"""Associative recall: its keys, its rules, and the number of different sequences."""
 
 from functools import cache
 from math import comb, perm
@@ -32,17 +32,17 @@ class ArTask(TaskConfig):
         return self
 
     def as_tested(self) -> "ArTask":
-        """Tests score the answer alone, whatever the training does."""
+        """Return the task for tests, which score only the answer, whatever training scores."""
         return self.model_copy(update={"loss": "answer"})
 
     @property
     def pairs(self) -> int:
-        """Key-value pairs in a sequence, repeated ones included."""
+        """The number of key-value pairs in a sequence; a repeated pair counts each time."""
         return (self.length - 2) // 2
 
     @property
     def keys(self) -> int:
-        """Different keys that a sequence may hold."""
+        """The largest number of different keys in a sequence."""
         return min(self.pairs, self.vocab // 2 - 1)
 
     @property
@@ -51,14 +51,17 @@ class ArTask(TaskConfig):
         return (f"pairs={self.pairs}",)
 
     def space(self) -> int:
-        """How many different sequences there are; 2**64 where there are more."""
+        """Return the number of different sequences, at most 2**64."""
         return _space(self.vocab // 2 - 1, self.vocab - self.vocab // 2, self.pairs)
 
 
 @cache
 def _space(keys: int, values: int, pairs: int) -> int:
-    """The number of different sequences, at most 2**64: a sum over the number d of different keys. For each d it counts
-    the choices of the keys, their arrangements in the pairs, their values, and the key that is asked."""
+    """Return the number of different sequences, at most 2**64, as a sum over the number d of different keys.
+
+    A term of the sum is the number of choices of the keys, times their arrangements in the pairs, times choices of
+    their values, times the choices of the asked key.
+    """
     if pairs * (keys.bit_length() - 1) >= 64:
         return MANY
     total = 0

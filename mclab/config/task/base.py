@@ -5,12 +5,12 @@ from typing import Self
 
 from mclab.config.strict import Strict
 
-#: Counting of sequences stops here, since no rule needs a larger number.
+#: The largest count of sequences; no rule needs a larger number.
 MANY = 2**64
 
 
 def arrangements(things: int, chosen: int) -> int:
-    """`math.perm(things, chosen)`, but at most `MANY`: for half a million things it would have millions of digits."""
+    """Return `math.perm(things, chosen)`, at most `MANY`: for half a million things it has millions of digits."""
     found = 1
     for number in range(things, max(things - chosen, -1), -1):
         found *= number
@@ -20,7 +20,7 @@ def arrangements(things: int, chosen: int) -> int:
 
 
 class TaskConfig(Strict):
-    """Base of the tasks' configs. `name`, `vocab` and `length` are fields of every one of them."""
+    """The base class of the configs of tasks. All of them have `name`, `vocab` and `length`."""
 
     name: str
     vocab: int
@@ -32,17 +32,17 @@ class TaskConfig(Strict):
         return (f"length={self.length}",)
 
     def only(self, slice_name: str) -> Self:
-        """This task with one slice alone. Raises `KeyError` for a name that `slices` does not hold."""
+        """Return this task with one slice alone. Raises `KeyError` for a name that is not in `slices`."""
         if (slice_name,) != self.slices:
             raise KeyError(slice_name)
         return self
 
     @abstractmethod
     def space(self) -> int:
-        """How many different sequences the smallest slice holds, filler left out."""
+        """Return how many different sequences the smallest slice has. Different filler alone makes no difference."""
 
     def canonical(self) -> Self:
-        """The canonical form of this task; it is the same for all configs that make the same sequences."""
+        """Return the canonical form of this task, which is equal for all configs that make the same sequences."""
         return self
 
     @property
@@ -57,23 +57,23 @@ class TaskConfig(Strict):
 
     @property
     def answer_tokens(self) -> int:
-        """Consecutive scored positions of a batch that are right or wrong together: the tokens of one answer."""
+        """The number of consecutive scored positions of one answer, which is right only if all of them are."""
         return 1
 
     @property
     def questions(self) -> int:
-        """The number of answers that are scored in a sequence, in the slice with the fewest."""
+        """The number of scored answers in a sequence, for the slice with the fewest."""
         return 1
 
     @property
     def warnings(self) -> list[str]:
-        """Harmless settings that may not have been meant, one line each."""
+        """One line for each harmless setting that may not have been meant."""
         return []
 
     def as_tested(self) -> Self:
-        """The task as a test sees it: without what changes only the training."""
+        """Return the task for tests: keys that change only the training are fixed."""
         return self.canonical()
 
     def as_trained(self) -> Self:
-        """The task as training sees it: without what changes only the tests."""
+        """Return the task for training: keys that change only the tests are fixed."""
         return self.canonical()

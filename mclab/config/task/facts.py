@@ -1,4 +1,4 @@
-"""A fixed map learned into the weights: its keys and rules, and how many different sequences it holds."""
+"""A fixed map that is learned into the weights: its keys, its rules, and the number of different sequences."""
 
 from math import isqrt
 from typing import Literal, Self
@@ -9,10 +9,10 @@ from mclab.config.task.base import MANY, TaskConfig
 
 
 class FactsTask(TaskConfig):
-    """A fixed random map from keys of two tokens to values; every sequence asks for values (MAD's memorisation task).
+    """A fixed random map from keys of two tokens to values; a sequence asks for values (MAD's memorisation task).
 
-    Values never occur in a sequence, so the model can know the right ones only from training. The map depends on the
-    seed, and is the same in train, valid and test. No single token of a key determines its value.
+    No sequence shows a value, so the model can know the right ones only from training. The map depends on the seed, and
+    is the same in train, valid and test. No single token of a key determines its value.
     """
 
     name: Literal["facts"] = "facts"
@@ -38,12 +38,12 @@ class FactsTask(TaskConfig):
 
     @property
     def base(self) -> int:
-        """Tokens of each of the two alphabets."""
+        """The number of tokens in each of the two alphabets."""
         return isqrt(self.facts - 1) + 1
 
     @property
     def values(self) -> int:
-        """Different values."""
+        """The number of different values."""
         return self.vocab - 2 * self.base
 
     @property
@@ -52,7 +52,7 @@ class FactsTask(TaskConfig):
         return (f"facts={self.facts}",)
 
     def space(self) -> int:
-        """How many different sequences of keys there are; 2**64 where there are more."""
+        """Return the number of different sequences of keys, at most 2**64."""
         asked = self.length // 2
         return MANY if asked * (self.facts.bit_length() - 1) >= 64 else min(MANY, self.facts**asked)
 

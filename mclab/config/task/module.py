@@ -34,11 +34,14 @@ class ModuleTask(TaskConfig):
         return keywords(self.args)
 
     def space(self) -> int:
-        """`MANY`, since the number of sequences is not known. The hash of a sequence decides which split may have it. A
-        task with too few sequences is refused when it runs out of them."""
+        """Return `MANY`, since the number of sequences is not known.
+
+        The hash of a sequence decides which split may have it. A task with too few sequences fails when it runs out of
+        them.
+        """
         return MANY
 
     @property
     def keys(self) -> int:
-        """0, since the number is not known. Baselines that copy a value are left out for this task."""
+        """0, since the number is not known. Predictors that copy a value are left out for this task."""
         return 0

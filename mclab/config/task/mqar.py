@@ -1,4 +1,4 @@
-"""Multi-query associative recall: its keys and rules, and how many different sequences it holds."""
+"""Multi-query associative recall: its keys, its rules, and the number of different sequences."""
 
 from math import prod
 from typing import Annotated, Literal
@@ -55,12 +55,12 @@ class MqarTask(TaskConfig):
 
     @property
     def keys(self) -> int:
-        """Different keys that a sequence holds, at most."""
+        """The largest number of different keys in a sequence."""
         return self.pairs[-1]
 
     @property
     def questions(self) -> int:
-        """The number of scored answers in a sequence of the smallest slice: every key is asked once."""
+        """The number of scored answers in a sequence of the smallest slice, where every key is asked once."""
         return self.pairs[0]
 
     @property
@@ -69,12 +69,12 @@ class MqarTask(TaskConfig):
         return tuple(f"pairs={p}" for p in self.pairs)
 
     def only(self, slice_name: str) -> "MqarTask":
-        """This task with one slice alone. Raises `KeyError` for a name that `slices` does not hold."""
+        """Return this task with one slice alone. Raises `KeyError` for a name that is not in `slices`."""
         pairs = dict(zip(self.slices, self.pairs, strict=True))[slice_name]
         return self.model_copy(update={"pairs": (pairs,)})
 
     def space(self) -> int:
-        """How many different sequences the smallest slice holds, filler left out (keys x values x slots)."""
+        """Return how many different sequences the smallest slice has: keys x values x slots, filler not counted."""
         keys, values = self.vocab // 2 - 1, self.vocab - self.vocab // 2
         kinds = ([(keys, p), (values, p), ((self.length - 2 * p) // 2, p)] for p in self.pairs)
         return min(prod(arrangements(*each) for each in kind) for kind in kinds)

@@ -1,4 +1,4 @@
-"""Needles in a haystack: its keys and rules, the layout of a sequence, and how many different ones there are."""
+"""Needles in a haystack: its keys, its rules, the layout of a sequence, and the number of different sequences."""
 
 from functools import cache
 from itertools import count
@@ -23,12 +23,12 @@ DIGITS = 3
 WORDS = DIGITS + 16
 #: The number of tokens (digits) of a number, which is decimal, and of a uuid, which is hexadecimal.
 NUMBER_TOKENS, UUID_TOKENS = 7, 32
-#: From this number of needles on, sequences are not counted: there are more than `MANY`.
+#: From this number of needles on, sequences are not counted, since there are more than `MANY`.
 PLENTY = 1000
 
 
 class Shape(NamedTuple):
-    """The config keys that get their values from the preset if they are null."""
+    """The config keys that take their values from the preset if they are null."""
 
     haystack: Haystack
     key: KeyKind
@@ -128,22 +128,22 @@ class NiahTask(TaskConfig):
 
     @property
     def key_tokens(self) -> int:
-        """Tokens of a key."""
+        """The number of tokens of a key."""
         return 1 if self.shape.key == "word" else UUID_TOKENS
 
     @property
     def value_tokens(self) -> int:
-        """Tokens of a value."""
+        """The number of tokens of a value."""
         return NUMBER_TOKENS if self.shape.value == "number" else UUID_TOKENS
 
     @property
     def needle_tokens(self) -> int:
-        """Tokens of `KEY key IS value`."""
+        """The number of tokens of a needle, `KEY key IS value`."""
         return 2 + self.key_tokens + self.value_tokens
 
     @property
     def turn_tokens(self) -> int:
-        """Tokens of `ASK key` and all its values."""
+        """The number of tokens of one question and its answer: `ASK key` and all values of the key."""
         return 1 + self.key_tokens + self.shape.values * self.value_tokens
 
     @property
@@ -163,14 +163,17 @@ class NiahTask(TaskConfig):
 
     @property
     def keys(self) -> int:
-        """The number of different keys in the haystack: `needles`, or as many as fit if all filler is needles."""
+        """The number of different keys in the haystack:
+
+        `needles`, or as many as fit if the filler consists of needles.
+        """
         if self.shape.haystack != "needles":
             return self.shape.needles
         return (self.length - self.question_tokens) // (self.needle_tokens * self.shape.values)
 
     @property
     def filler_tokens(self) -> int:
-        """Haystack tokens that are in no needle."""
+        """The number of haystack tokens that are in no needle."""
         return self.length - self.question_tokens - self.keys * self.shape.values * self.needle_tokens
 
     @property
@@ -179,12 +182,12 @@ class NiahTask(TaskConfig):
         return self.keys * self.shape.values + self.filler_tokens
 
     def place(self, depth: int) -> int:
-        """The place nearest to `depth` percent, counted from 0."""
+        """Return the place nearest to `depth` percent, counted from 0."""
         return (depth * (self.places - 1) + 50) // 100
 
     @property
     def warnings(self) -> list[str]:
-        """A warning if two depths fall on the same place, because there are few places."""
+        """A warning if two depths fall on the same place, since there are too few places."""
         at: dict[int, int] = {}
         twice = [
             (at[place], depth) for depth in self.depth if at.setdefault(place := self.place(depth), depth) != depth
@@ -205,21 +208,26 @@ class NiahTask(TaskConfig):
         return tuple(f"depth={depth}" for depth in self.depth)
 
     def only(self, slice_name: str) -> Self:
-        """This task at one depth alone. Raises `KeyError` for a name that `slices` does not hold."""
+        """Return this task at one depth alone. Raises `KeyError` for a name that is not in `slices`."""
         depth = dict(zip(self.slices, self.depth, strict=True))[slice_name]
         return self.model_copy(update={"depth": (depth,)})
 
     def space(self) -> int:
-        """The number of different sequences at one depth: choices of keys, values, places and question. Sequences that
-        differ only in filler count once."""
+        """Return the number of different sequences at one depth: choices of keys, values, places and question.
+
+        Sequences that differ only in filler count once.
+        """
         shape = self.shape
         keys = key_words(self.vocab) if shape.key == "word" else 16**UUID_TOKENS
         values = 10**NUMBER_TOKENS if shape.value == "number" else 16**UUID_TOKENS
         return sequences(keys, values, self.places, (self.keys, shape.values, shape.asked))
 
     def canonical(self) -> Self:
-        """The canonical form: the preset that agrees in most keys (the first such preset), with null for all keys that
-        agree, and with a fixed value of `needles` if it has no effect."""
+        """Return the canonical form of this task.
+
+        It has the preset that agrees in the most keys (the first such preset), null for all keys that agree, and a
+        fixed value of `needles` if that has no effect.
+        """
         shape = self._least_shape()
         preset = max(PRESETS, key=lambda name: sum(map(eq, shape, PRESETS[name])))
         rest = {
@@ -229,12 +237,15 @@ class NiahTask(TaskConfig):
         return self.model_copy(update=changes) if changes else self
 
     def as_trained(self) -> Self:
-        """The task as training sees it: with a fixed `depth`, since needles are placed anywhere in training."""
+        """Return the task for training, with a fixed `depth`: needles can be at any place in training."""
         return self.model_copy(update={"depth": (0,)}).canonical()
 
     def _least_shape(self) -> Shape:
-        """`shape`, with a fixed value of `needles` if further needles fill the haystack, since `needles` then has no
-        effect. The value is the presets' 4 if possible, else `asked`."""
+        """Return `shape`, with a fixed value of `needles` if the haystack consists of needles, so that it has no
+        effect.
+
+        The value is the presets' 4 if possible, else `asked`.
+        """
         if self.shape.haystack != "needles":
             return self.shape
         usual = PRESETS["mk2"].needles
@@ -242,28 +253,28 @@ class NiahTask(TaskConfig):
 
 
 def haystack_words(vocab: int) -> int:
-    """Tokens that only filler has, from `WORDS` on."""
+    """Return how many tokens are haystack words, which occur only in filler; they begin at `WORDS`."""
     return (vocab - WORDS) // 3
 
 
 def key_words(vocab: int) -> int:
-    """Tokens that only keys have: the last of the vocabulary."""
+    """Return how many tokens are key words; they are the last ones of the vocabulary."""
     return vocab - WORDS - haystack_words(vocab)
 
 
 def _least_vocab(keys: int) -> int:
-    """The smallest vocabulary with so many keys."""
+    """Return the smallest vocabulary that has `keys` key words."""
     return next(vocab for vocab in count(WORDS + keys) if key_words(vocab) >= keys)
 
 
 @cache
 def sequences(keys: int, values: int, places: int, counts: tuple[int, int, int]) -> int:
-    """The number of sequences that differ in needles or question. `counts` is (n, m, a): n keys with m values each, of
-    which a keys are asked in order.
+    """Return the number of sequences that differ in needles or question.
 
-    All values of a sequence are different. The place of the first needle is given by the depth. Ordered draws of all
-    other choices count each sequence several times: once for every order of the needles of each key (the needle at the
-    given depth stays first), and once for every order of the keys that are not asked. `MANY` for at least `PLENTY`
+    `counts` is (n, m, a): n keys with m values each, of which a keys are asked in order. All values of a sequence are
+    different. The place of the first needle is given by the depth. If all other choices are counted as ordered, a
+    sequence is counted several times: once for every order of the needles of each key (except for the needle at the
+    given depth), and once for every order of the keys that are not asked. The result is `MANY` for at least `PLENTY`
     needles.
     """
     n, m, a = counts

@@ -15,7 +15,7 @@ from mclab.config.task.base import MANY, TaskConfig
 MOST_BYTES = 2**28
 #: The longest sequence in bytes.
 LONGEST = 2**20
-#: The range of tenths of every file that each split has: the first eight are train, one is valid, one is test.
+#: The part of every file that each split has, in tenths: the first eight are train, one is valid, one is test.
 TENTHS = {"train": (0, 8), "valid": (8, 9), "test": (9, 10)}
 
 
@@ -40,32 +40,37 @@ class TextTask(TaskConfig):
     @model_validator(mode="before")
     @classmethod
     def _hashed(cls, data: Any) -> Any:
-        """Fill in `sha256` from the files. A stored run has the hash already and does not need its files."""
+        """Return `data` with `sha256` from the files. A stored run has the hash already and does not need its files."""
         if not isinstance(data, dict) or data.get("sha256") or not isinstance(data.get("corpus"), str | None):
             return data
         corpus, length = data.get("corpus"), data.get("length", cls.model_fields["length"].default)
-        if isinstance(length, int) and length <= LONGEST:  # a longer one is refused by the field's own bound
+        if isinstance(length, int) and length <= LONGEST:  # a longer one is refused later, by the bound of the field
             _check_size(corpus, length)
         return {**data, "sha256": corpus_hash(corpus)}
 
     def space(self) -> int:
-        """`MANY`, since sequences are not counted: splits are different parts of the files, and have no text in common
-        unless the files repeat it."""
+        """Return `MANY`, since sequences are not counted.
+
+        The splits are different parts of the files, and have no text in common unless the files repeat it.
+        """
         return MANY
 
     @property
     def keys(self) -> int:
-        """0, since no answer is the value of a key in the sequence."""
+        """0, since no answer is a value that belongs to a key in the sequence."""
         return 0
 
     @property
     def questions(self) -> int:
-        """The number of scored answers in a sequence: the next byte of every byte."""
+        """The number of scored answers in a sequence: one for every byte, namely the next byte."""
         return self.length
 
 
 def corpus_hash(corpus: str | None) -> str:
-    """SHA-256 of the files' bytes, one after another, each behind its length. Raises `ValueError` as `files` does."""
+    """Return the SHA-256 of all files, where the length of each precedes its bytes.
+
+    Raises `ValueError` as `files` does.
+    """
     digest = hashlib.sha256()
     for content in files(corpus):
         digest.update(len(content).to_bytes(8, "little") + content)
@@ -73,14 +78,17 @@ def corpus_hash(corpus: str | None) -> str:
 
 
 def part(corpus: str | None, split: str) -> bytes:
-    """The bytes of a split: its tenths of every file, joined. Raises `ValueError` as `files` does."""
+    """Return the bytes of a split: its tenths of every file, joined. Raises `ValueError` as `files` does."""
     first, last = TENTHS[split]
     return b"".join(each[len(each) * first // 10 : len(each) * last // 10] for each in files(corpus))
 
 
 @lru_cache(maxsize=4)
 def files(corpus: str | None) -> tuple[bytes, ...]:
-    """The contents of the corpus's files, by path. Raises `ValueError` where there are none, or they are too many."""
+    """Return the contents of the corpus's files, sorted by path.
+
+    Raises `ValueError` if there are none, or too many bytes.
+    """
     paths = _modules() if corpus is None else _below(corpus)
     try:
         if (size := sum(path.stat().st_size for path in paths)) > MOST_BYTES:
@@ -94,13 +102,13 @@ def files(corpus: str | None) -> tuple[bytes, ...]:
 
 
 def _modules() -> list[Path]:
-    """The standard library's single-file modules, without those that are made for one machine."""
+    """Return the standard library's single-file modules, without those that are made for one machine."""
     folder = Path(sysconfig.get_path("stdlib"))
     return [path for path in sorted(folder.glob("*.py")) if path.stem in sys.stdlib_module_names - {"_sysconfigdata"}]
 
 
 def _below(corpus: str) -> list[Path]:
-    """The file itself, or every file in the folder and the folders in it; none that is hidden."""
+    """Return the file `corpus`, or all files in the folder `corpus` and its subfolders, without hidden ones."""
     root = Path(corpus)
     if not root.exists():
         raise ValueError(f"corpus: there is no file or folder {corpus}")

@@ -1,4 +1,5 @@
-"""The read of a sequence that a delta rule has written: by a Triton kernel where it is trusted, else by torch's form.
+"""This module reads a sequence that a delta rule has written: by a Triton kernel if it passed its self-check, else by
+torch's form.
 
 Shapes as in chunkwise.py.
 """
@@ -22,10 +23,10 @@ KERNEL_CHUNK = 16
 def written(
     rule: str, precision: str | None, keys: Tensor, values: Tensor, rates: Rates, keep: Sequence[int]
 ) -> Source:
-    """The `Source` of a sequence that is written with `rates`, beta and log alpha.
+    """Return the `Source` of a sequence that is written with `rates`, beta and log alpha.
 
-    If `precision` is None, it is a `Scalar`. Else `precision` is that of the training, and the Triton kernel of `rule`
-    reads the sequence where it is trusted.
+    If `precision` is None, it is a `Scalar`. Else `precision` is the training precision, and the Triton kernel of
+    `rule` reads the sequence if it passed its self-check.
     """
     if precision is None:
         return Scalar(keys, values, coefficients(rates), keep)
@@ -57,7 +58,7 @@ class _Checked(OneLayer):
 
 
 def _compared(like: Tensor, V: int, gated: bool, low: bool) -> tuple[list[Tensor], list[Tensor]]:
-    """The results of the kernel and of torch's form in fp64, for two chunks of two sequences.
+    """Return the results of the kernel and of torch's form in fp64 for two chunks of two sequences.
 
     Each list has the outputs, the last state and the gradients.
     """

@@ -32,7 +32,7 @@ CHANNELS_CHUNK = 16
 
 @dataclass(frozen=True)
 class DeltaLayer(Layer):
-    """A layer in which all tokens read at once. Their vectors are multiplied by `scale` [M, X, C, K]; None means 1."""
+    """A layer that all tokens read at once. Their vectors are multiplied by `scale` [M, X, C, K]; None means 1."""
 
     scale: Tensor | None
 
@@ -106,7 +106,7 @@ class Channels(OneLayer):
 
 @once
 def _seen(C: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[C, 2C]: in each half, 1 where the token of the row sees the write of the column, else 0."""
+    """Return [C, 2C], both halves of which are 1 where the token of the row sees the write of the column, else 0."""
     return torch.ones(C, C, dtype=dtype, device=device).tril().repeat(1, 2)
 
 
@@ -123,11 +123,11 @@ def _kept(made: Passed) -> Tensor | None:
 def read(
     q: Tensor, inputs: Tensor, updates: Tensor, writes: Tensor, states: Tensor | None, factors: Tensor | None
 ) -> Tensor:
-    """[M, X, C, V]: what the tokens of all chunks read, y_t = f_t H^T q_t + sum_j c_tj z_j (a_j . q_t).
+    """Return the reads of the tokens of all chunks, y_t = f_t H^T q_t + sum_j c_tj z_j (a_j . q_t), [M, X, C, V].
 
     `q` is [M, X, C, K], `inputs` a [M, X, J, K], `updates` z [M, X, J, V]. `writes` c is [M, X, C, J], or [C, J] if it
-    is the same for all chunks and needs no gradient; it is zero where a token does not see a write. `states` H is
-    [M, X, K, V], where None means 0; `factors` f is [M, X, C], where None means 1.
+    is the same for all chunks and needs no gradient; it is zero where a token does not see a write. `states` H is [M,
+    X, K, V], where None means 0; `factors` f is [M, X, C], where None means 1.
     """
     y: Tensor = _Read.apply(q, inputs, updates, writes, states, factors)  # type: ignore[no-untyped-call]
     return y

@@ -1,6 +1,6 @@
-"""The states H = S^T between chunks, forward and backward: the only loop over chunks.
+"""This module passes the states H = S^T from chunk to chunk, forward and backward, in the only loop over chunks.
 
-H_{m+1} = D_m H_m + w_m^T z_m. Of a chunk's J updates z the first C are own_m - r_m H_m, the others are own_m. Shapes: M
+H_{m+1} = D_m H_m + w_m^T z_m. Of a chunk's J updates z, the first C are own_m - r_m H_m, the rest are own_m. Shapes: M
 chunks, X folded batch, C tokens, J updates, K key width, V value width.
 """
 
@@ -12,11 +12,11 @@ from torch import Tensor
 
 
 class Passed(NamedTuple):
-    """The updates of all chunks, and the states between them.
+    """The updates of all chunks, and the states between the chunks.
 
-    `updates` z is [M, X, J, V]. `states` [M, X, K, V] are the H carried into each chunk; None if there is a single
-    chunk that starts from zero. `kept` [X, len(keep), K, V] are the H after the chunks in `keep`; None if there are
-    none.
+    `updates` z is [M, X, J, V]. `states` [M, X, K, V] are the H carried into each chunk; `None` if there is a single
+    chunk that starts from zero. `kept` [X, len(keep), K, V] are the H after the chunks in `keep`; `None` if `keep` is
+    empty.
     """
 
     updates: Tensor
@@ -101,5 +101,5 @@ class _PassStates(torch.autograd.Function):
 
 
 def _first(updates: Tensor, count: int) -> Tensor:
-    """The first `count` updates of a chunk, from which the reads r H are subtracted."""
+    """Return the first `count` updates of a chunk: those from which the reads r H are subtracted."""
     return updates.narrow(-2, 0, count)

@@ -30,7 +30,7 @@ def solve(lower: Tensor, right: Tensor) -> Tensor:
 
 
 def inverse(lower: Tensor) -> Tensor:
-    """(I + L)^-1 [..., C, C], with its gradient. `lower` as in `solve`."""
+    """Return (I + L)^-1 [..., C, C], with its gradient. `lower` is L, as in `solve`."""
     return solve(lower, identity(lower.shape[-1], lower.dtype, lower.device).expand_as(lower))
 
 
@@ -52,7 +52,7 @@ class _Solve(torch.autograd.Function):
 
 
 def _inverse(lower: Tensor) -> Tensor:
-    """(I + L)^-1 without a gradient, built from the diagonal outward.
+    """Return (I + L)^-1 without a gradient, built from the diagonal outward.
 
     The inverse of a matrix with the blocks P and Q on the diagonal and L below is [[P^-1, 0], [-Q^-1 L P^-1, Q^-1]].
     That takes log2 C rounds of batched products, C^3 / 3 multiply-adds, and is as accurate as substitution. The product
@@ -76,7 +76,7 @@ def _inverse(lower: Tensor) -> Tensor:
 
 
 def _diagonal_blocks(x: Tensor, size: int) -> Tensor:
-    """[..., C / size, size, size]: a view of the blocks on the diagonal of `x` [..., C, C]."""
+    """Return a view of the blocks on the diagonal of `x` [..., C, C], [..., C / size, size, size]."""
     blocks = x.unflatten(-1, (-1, size)).unflatten(-3, (-1, size))
     return blocks.diagonal(dim1=-4, dim2=-2).movedim(-1, -3)
 
@@ -85,8 +85,8 @@ class EffectiveChunk(NamedTuple):
     """A chunk of the (gated) delta rule as a linear map: y = Q~ S_0^T + P V and S_C = S_0 T + V^T K~.
 
     `queries` Q~ [..., C, K]: the state S_0 carried in adds S_0 q~_t to the output of token t. `scores` P [..., C, C]:
-    the chunk's own values add P V to the output. `transition` T [..., K, K]: the chunk turns the state S_0 into S_0 T.
-    `keys` K~ [..., C, K]: the chunk adds V^T K~ to the state. None of them depends on values or states.
+    the values V of the chunk add P V to the output. `transition` T [..., K, K]: the chunk turns the state S_0 into S_0
+    T. `keys` K~ [..., C, K]: the chunk adds V^T K~ to the state. None of the four depends on values or states.
     """
 
     queries: Tensor
@@ -96,7 +96,7 @@ class EffectiveChunk(NamedTuple):
 
 
 def effective(q: Tensor, k: Tensor, coefficients: Coefficients) -> EffectiveChunk:
-    """The `EffectiveChunk` of q and k [..., C, K] and the `coefficients` of Rates(beta, log alpha).
+    """Return the `EffectiveChunk` of q and k [..., C, K] and the `coefficients` of Rates(beta, log alpha).
 
     Log alpha may be None. With c_tj = L_tj beta_j, L and A the products of decays (chunkwise.py), U = (I + tril(c * K
     K^T, -1))^-1 and P = (c * Q K^T) U: K~ = U^T (c_C K), Q~ = A Q - P A K, T = A_C I - (A K)^T K~.
@@ -197,5 +197,5 @@ class _SolveChannels(torch.autograd.Function):
 
 @once
 def _below(C: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """[C, 2C]: in each half, -1 below the diagonal, else 0."""
+    """Return [C, 2C], both halves of which are -1 below the diagonal, else 0."""
     return torch.ones(C, C, dtype=dtype, device=device).tril(-1).neg().repeat(1, 2)

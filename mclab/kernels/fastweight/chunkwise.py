@@ -1,4 +1,4 @@
-"""A sequence written into a stack of fast-weight matrices in chunks; no token's own weight matrix is ever formed.
+"""This module writes a sequence into a stack of fast-weight matrices in chunks, without a weight matrix per token.
 
 Shapes: X folded batch (sequences, heads and, where segments restart, segments), M chunks, C tokens in a chunk, J writes
 that a chunk's tokens see (C, or C + 1 with one carried in), I and O a layer's widths, n and w the narrower and the
@@ -25,7 +25,7 @@ from mclab.kernels.fastweight.steps import Steps, steps
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of a written sequence: all that is needed to apply the weights of any token.
+    """One layer of a written sequence: the tensors from which the weights of any token can be applied.
 
     `inputs` a is [M, X, J, I], `updates` u [M, X, J, O]. `start` is W^0 as stored, or None if W^0 is zero or among the
     slots. `kept` [X, len(keep), O, I] are the weights after the chunks to keep, or None if there are none.
@@ -39,7 +39,7 @@ class Layer:
     kept: Tensor | None
 
     def online(self, x: Tensor) -> Tensor:
-        """[M, X, C, O]: W_t x_t for every token, from `x` [M, X, C, I]."""
+        """Return W_t x_t for every token t, [M, X, C, O], from `x` [M, X, C, I]."""
         y = online(x.contiguous(), self.slots, self.writes, self.inputs, self.updates)
         if self.start is None:
             return y
@@ -49,13 +49,13 @@ class Layer:
 
 
 class Source(Protocol):
-    """A sequence that is written when it is read."""
+    """A sequence that is written only when it is read."""
 
     def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Return the last layer's output for q [M, X, C, K], [M, X, C, V], and the kept weights of each layer.
+        """Return the output of the last layer [M, X, C, V] for q [M, X, C, K], and the kept weights of each layer.
 
-        Every token is read with its own weights. The kept weights are [X, len(keep), O, I] each; the list is empty if
-        none are kept.
+        Token t is read with the weights W_t. The kept weights are [X, len(keep), O, I] each; the list is empty if none
+        are kept.
         """
 
     def layers(self) -> list[Layer]:
@@ -63,7 +63,7 @@ class Source(Protocol):
 
 
 class OneLayer(ABC):
-    """A `Source` with one layer, in which every token is read with its own weights."""
+    """A `Source` with one layer, in which token t is read with the weights W_t."""
 
     def read(self, q: Tensor) -> tuple[Tensor, list[Tensor]]:
         """See `Source.read`."""

@@ -22,7 +22,7 @@ from mclab.kernels.fastweight.states import outer, product
 
 @dataclass(frozen=True)
 class Trace:
-    """What the backward pass needs: gelu' and r gelu'' of each hidden z, and the norm of the last layer."""
+    """The tensors that the backward pass needs: gelu' and r gelu'' of each hidden z, and the norm of the last layer."""
 
     slopes: list[Tensor]
     bends: list[Tensor]
@@ -32,7 +32,7 @@ class Trace:
 def descend(
     net: Net, matrices: Sequence[Tensor], widens: Sequence[bool], k: Tensor, v: Tensor
 ) -> tuple[list[Tensor], list[Tensor], Trace]:
-    """Return the inputs a and the updates u of every layer, and what `descend_backward` needs."""
+    """Return the inputs a and the updates u of every layer, and the `Trace` for `descend_backward`."""
     inputs, outputs = [k], []
     for weight, wide in zip(matrices[:-1], widens, strict=False):
         outputs.append(_apply(weight, wide, inputs[-1]))
@@ -101,7 +101,7 @@ def _outer(into: Tensor, widens: bool, x: Tensor, y: Tensor) -> None:
 
 
 def _derivatives(z: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
-    """gelu' = Phi(z) + z phi(z) and gelu'' = (2 - z^2) phi(z)."""
+    """Return gelu' = Phi(z) + z phi(z) and gelu'' = (2 - z^2) phi(z)."""
     slope: Tensor = torch.ops.aten.gelu_backward(torch.ones_like(z), z)
     square = z * z
     bend = torch.exp(square * -0.5)
@@ -110,7 +110,7 @@ def _derivatives(z: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class Last:
-    """What the backward pass needs of the last layer's norm.
+    """The tensors of the last layer's norm that the backward pass needs.
 
     With h the output of the layer, `inverse` is 1 / rms, `unit` h_hat = h / rms, `error` e, `pushed` gain * e, and
     `mean` m the mean of gain * e * h_hat. Without the norm, u_d is e = -dL/dM(k), which is 2 (v - M(k)) or v. With the
@@ -140,10 +140,10 @@ def _last(net: Net, h: Tensor | None, k: Tensor, v: Tensor) -> tuple[Tensor, Las
 def _last_backward(
     net: Net, last: Last | None, grad: Tensor
 ) -> tuple[Tensor | None, Tensor | None, Tensor, Tensor | None]:
-    """The gradients of h, k, v and gain from that of u_d.
+    """Return the gradients of h, k, v and gain from that of u_d.
 
-    Through u = P s, s = gain e: ds = P du and, with p, m, q the means of du h_hat, s h_hat, s du,
-    dh = ((3 p m - q) h_hat - m du - p s) / rms^2; then through M(k) in e, dh += P dh_hat.
+    Through u = P s, s = gain e: ds = P du and, with p, m, q the means of du h_hat, s h_hat, s du, dh = ((3 p m - q)
+    h_hat - m du - p s) / rms^2; then through M(k) in e, dh += P dh_hat.
     """
     if net.gain is None or last is None:
         if net.objective == "dot":

@@ -1,7 +1,7 @@
-"""Descent along a sequence and the read of every token's own memory, chunk by chunk in one pass, forward and backward.
+"""This module descends along a sequence and reads every token t with W_t, chunk by chunk in one pass, and goes back.
 
-Of the size of a state, only the states themselves are written, and each state is used while it is in the cache. Shapes
-as in chunkwise.py and states.py.
+The only tensors of the size of a state that it writes are the states themselves, and each state is used while it is in
+the cache. Shapes as in chunkwise.py and states.py.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ def descend_and_read(
 ) -> tuple[Tensor, list[Tensor]]:
     """Return the last layer's output for q [M, X, C, V], and the kept weights of each layer [X, len(keep), n, w].
 
-    Every token is read with its own weights. The list is empty if no weights are kept. `tokens` are (q, k, v); `rates`
-    are (writes, factors, ends, mix).
+    Token t is read with the weights W_t. The list is empty if no weights are kept. `tokens` are (q, k, v); `rates` are
+    (writes, factors, ends, mix).
     """
     y, *kept = _Fused.apply(plan, replace(net, gain=None), net.gain, *tokens, *rates, *start)  # type: ignore[no-untyped-call]
     return y, kept
@@ -36,8 +36,11 @@ def descend_and_read(
 
 @dataclass(frozen=True)
 class _Chunk:
-    """What the backward pass needs of a chunk: a, u and the trace of the descent; and, for each layer of the read, its
-    input x and output z, its scores, and what `reads.carried` returned."""
+    """The tensors of a chunk that the backward pass needs.
+
+    They are a, u and the trace of the descent; and, for each layer of the read, its input x and output z, its scores,
+    and the result of `reads.carried`.
+    """
 
     inputs: list[Tensor]
     updates: list[Tensor]
@@ -96,7 +99,7 @@ def _read(
     factors: Tensor | None,
     known: tuple[list[Tensor], list[Tensor], Trace],
 ) -> _Chunk:
-    """Read the tokens of chunk m through all layers, y = W_t x, and return what the backward pass needs."""
+    """Return the reads y = W_t x of the tokens of chunk m, through all layers, and the `_Chunk` for going back."""
     chunk = _Chunk(*known, [], [], [], [])
     from_start, x = plan.from_start(m, factors is not None), q
     count = 0 if from_start and m == 0 else plan.count(m)
@@ -119,7 +122,10 @@ def _read(
 
 
 class _Run:
-    """One backward pass. `grads` are those of gain, q, k, v, writes, factors, ends and mix, filled chunk by chunk."""
+    """One backward pass.
+
+    `grads` are the gradients of gain, q, k, v, writes, factors, ends and mix, filled by chunks.
+    """
 
     def __init__(self, plan: Plan, bare: Net, saved: Sequence[Any], grad_kept: Sequence[Tensor]) -> None:
         gain, k, v, writes, factors, ends, mix, *rest = saved
@@ -167,7 +173,7 @@ class _Run:
         grad_writes: Tensor,
         grad_factors: Tensor | None,
     ) -> Tensor:
-        """Return the gradient of q; the gradients of a, u, the slots, writes and factors are added to the arguments."""
+        """Return the gradient of q, and add the gradients of a, u, the slots, writes and factors to the arguments."""
         plan, factors = self.plan, self.factors[m]
         from_start = plan.from_start(m, factors is not None)
         count = 0 if from_start and m == 0 else plan.count(m)
@@ -190,5 +196,5 @@ class _Run:
 
 
 def _chunks(x: Tensor | None, count: int) -> Sequence[Any]:
-    """The chunks of `x`, or None for each of `count` chunks."""
+    """Return the chunks of `x`, or None for each of `count` chunks."""
     return [None] * count if x is None else x.unbind()

@@ -1,6 +1,6 @@
-"""The chunk loop of a deep memory, and the steps of its rates: by Triton kernels where they are trusted, else by torch.
+"""This module computes the chunk loop of a deep memory and the steps of its rates.
 
-Shapes as in fused.py.
+Triton kernels compute them if they passed their self-check, else torch. Shapes as in fused.py.
 """
 
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ from mclab.kernels.selfcheck import trusted
 
 @dataclass(frozen=True)
 class Loop:
-    """How `fused.descend_and_read` is computed.
+    """The implementation of `fused.descend_and_read`.
 
-    If `precision` is None, by torch. Else `precision` is that of the training, and the kernel of `rule` computes it
-    where it is trusted.
+    If `precision` is None, torch computes it. Else `precision` is the training precision, and the kernel of `rule`
+    computes it if that kernel passed its self-check.
     """
 
     rule: str = ""
     precision: str | None = None
 
     def steps(self, rates: Rates, ends: Sequence[int]) -> Steps:
-        """The `Steps` of `rates` [M, X, C]; `ends` as in `steps.steps`."""
+        """Return the `Steps` of `rates` [M, X, C]; `ends` as in `steps.steps`."""
         if self.precision is None or rates.log_alpha is None or rates.log_beta is None:
             return steps.steps(coefficients(rates), ends)
         from mclab.kernels.fastweight.triton import steps as kernel
@@ -76,9 +76,9 @@ BY_TORCH = Loop()
 
 
 def _compared_steps(like: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """The results of the kernel and of torch's form in fp64, for two chunks of two sequences.
+    """Return the results of the kernel and of torch's form in fp64 for two chunks of two sequences.
 
-    Each list has the results and the gradients.
+    Each list has the steps and the gradients.
     """
     from mclab.kernels.fastweight.triton import steps as kernel
 
@@ -99,7 +99,7 @@ def _compared_steps(like: Tensor) -> tuple[list[Tensor], list[Tensor]]:
 
 
 def _compared(plan: Plan, net: Net, like: Tensor, scaled: bool, low: bool) -> tuple[list[Tensor], list[Tensor]]:
-    """The results of the kernel and of torch's form in fp64, for two chunks of two sequences.
+    """Return the results of the kernel and of torch's form in fp64 for two chunks of two sequences.
 
     Each list has the outputs and the gradients.
     """

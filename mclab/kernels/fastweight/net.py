@@ -1,4 +1,4 @@
-"""What a memory of depth d computes, and the gradient of its loss with respect to each layer's output.
+"""A `Net` is the function that a memory of depth d computes, with the gradient of its loss by each layer's output.
 
 M(x) = W x at depth 1. At depth d >= 2, h = W_d gelu(... gelu(W_1 x)) and M(x) = x + g * h / sqrt(mean(h^2) + floor);
 the skip (x +) and the norm may each be left out. Shapes: X folded batch (sequences, heads, segments), C tokens, I width
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 Objective = Literal["dot", "l2"]
-#: Added to the mean square before the root if the norm has no floor of its own. It only keeps the norm of zeros finite.
+#: Added to the mean square before the root if the config sets no floor. It only keeps the norm of zeros finite.
 EPS = 1e-6
 
 
@@ -36,23 +36,23 @@ class Net:
     floor: float = EPS
 
     def read(self, layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor) -> Tensor:
-        """M(x). Each of `layers` is a function that applies one layer to its input."""
+        """Return M(x). Each of `layers` is a function that applies one layer to its input."""
         h = layers[0](x)
         for layer in layers[1:]:
             h = layer(F.gelu(h))
         return self.finish(x, h)
 
     def finish(self, x: Tensor, h: Tensor) -> Tensor:
-        """M(x), from the input x and the last layer's output h."""
+        """Return M(x), from the input x and the output h of the last layer."""
         branch = h if self.gain is None else self.gain * h * self.inverse_rms(h)
         return x + branch if self.skip else branch
 
     def inverse_rms(self, h: Tensor) -> Tensor:
-        """1 / sqrt(mean(h^2) + floor) of each vector, [..., 1]."""
+        """Return 1 / sqrt(mean(h^2) + floor) of each vector, [..., 1]."""
         return torch.rsqrt(h.square().mean(-1, keepdim=True) + self.floor)
 
     def writes(self, weights: Sequence[Tensor], k: Tensor, v: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """One step of descent as rank-1 updates: the inputs a of each layer, and its updates u = -dL/d(output).
+        """Return one step of descent as rank-1 updates: the inputs a of each layer, and its updates u = -dL/d(output).
 
         The gradient of the layer's matrix at token j is -u_j a_j^T.
         """
@@ -74,7 +74,7 @@ class Net:
         return error if self.gain is None else self._through_norm(h, error)
 
     def _through_norm(self, h: Tensor, u: Tensor) -> Tensor:
-        """u = (g u - h_hat mean(g u h_hat)) / rms, h_hat = h / rms."""
+        """Return u = (g u - h_hat mean(g u h_hat)) / rms, with h_hat = h / rms."""
         assert self.gain is not None
         inverse = self.inverse_rms(h)
         unit, scaled = h * inverse, self.gain * u
@@ -82,5 +82,5 @@ class Net:
 
 
 def gelu_slope(z: Tensor) -> Tensor:
-    """d gelu(z) / dz of the exact form: Phi(z) + z phi(z)."""
+    """Return d gelu(z) / dz of the exact form, Phi(z) + z phi(z)."""
     return 0.5 * (1 + torch.erf(z * math.sqrt(0.5))) + z * torch.exp(-0.5 * z * z) * (1 / math.sqrt(2 * math.pi))

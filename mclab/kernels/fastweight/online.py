@@ -1,4 +1,7 @@
-"""Apply every token's own weights in one layer of a written sequence. Shapes as in chunkwise.py, reads.py."""
+"""This module applies W_t to the vector of token t, in one layer of a written sequence.
+
+Shapes as in chunkwise.py and reads.py.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +28,7 @@ class Slots:
 
 
 def online(x: Tensor, slots: Slots, writes: Tensor, inputs: Tensor, updates: Tensor) -> Tensor:
-    """[M, X, C, O]: every token's own weights applied to `x` [M, X, C, I].
+    """Return W_t x_t for every token t, [M, X, C, O], from `x` [M, X, C, I].
 
     `writes` c is [M, X, C, J], and zero for a write that a token does not see; `inputs` a is [M, X, J, I], `updates` u
     [M, X, J, O].
@@ -83,10 +86,10 @@ class _Online(torch.autograd.Function):
 
 
 def _spans(x: Tensor, slots: Tensor | None, live: int) -> list[slice]:
-    """The ranges of chunks that are computed at once.
+    """Return the ranges of chunks that are computed at once.
 
-    The first chunk is alone if some of its slots are zero; then follow as many chunks at once as is best for the
-    device.
+    The first chunk is a range alone if some of its slots are zero. The ranges after it have the number of chunks that
+    is best for the device.
     """
     M, X, C, _ = x.shape
     first = 1 if slots is not None and live < slots.shape[2] else 0
@@ -97,7 +100,7 @@ def _spans(x: Tensor, slots: Tensor | None, live: int) -> list[slice]:
 def _carried(
     slots: Tensor | None, factors: Tensor | None, span: slice, live: int
 ) -> tuple[Tensor | None, Tensor | None]:
-    """The slots of the chunks in `span` that are not zero, [X, s * n, w], and their factors [X, C, s]."""
+    """Return the slots of the chunks in `span` that are not zero, [X, s * n, w], and their factors [X, C, s]."""
     if slots is None or (span.start == 0 and live == 0):
         return None, None
     count = live if span.start == 0 else slots.shape[2]

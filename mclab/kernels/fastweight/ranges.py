@@ -1,4 +1,4 @@
-"""Gather ranges of a sequence, each for its own memory, into one tensor, and add the results back to the ranges.
+"""This module gathers ranges of a sequence, one per memory, into one tensor, and adds the results back to the ranges.
 
 Neither needs a pass over the whole sequence for each range, forward or backward. Shapes: G folded, T time, L the sum of
 the ranges' lengths, D width. Weights are [G, T, N], and range n has column n.
@@ -15,13 +15,13 @@ Bounds = Sequence[tuple[int, int]]
 
 
 def gathered(x: Tensor, bounds: Bounds) -> Tensor:
-    """[G, L, D]: the slices of `x` [G, T, D] in all ranges, one after the other."""
+    """Return the slices of `x` [G, T, D] in all ranges, one after the other, [G, L, D]."""
     made: Tensor = _Gathered.apply(x, bounds)  # type: ignore[no-untyped-call]
     return made
 
 
 def added(y: Tensor, parts: Tensor, weights: Tensor | None, bounds: Bounds) -> Tensor:
-    """Return y [G, T, D] plus, in each range n, the part of `parts` [G, L, D] for it, times column n of `weights`.
+    """Return y [G, T, D] plus, in range n, the part of `parts` [G, L, D] for range n times column n of `weights`.
 
     `weights=None` means that all weights are 1.
     """
@@ -44,7 +44,7 @@ class _Gathered(torch.autograd.Function):
 
 
 class _Added(torch.autograd.Function):
-    """Backward, within each range: dpart = w dy and dw = dy . part."""
+    """The sum of `added`. Backward, within each range: dpart = w dy and dw = dy . part."""
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, parts: Tensor, weights: Tensor | None, bounds: Bounds) -> Tensor:

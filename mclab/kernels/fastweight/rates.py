@@ -37,7 +37,7 @@ class Coefficients(NamedTuple):
 
 
 def coefficients(rates: Rates) -> Coefficients:
-    """The `Coefficients` of `rates` [..., C]. A padded token has eta 0 and logs 0, and changes nothing."""
+    """Return the `Coefficients` of `rates` [..., C]. A padded token has eta 0 and logs 0, and changes nothing."""
     eta, log_alpha, log_beta = rates
     decay = None if log_alpha is None else log_alpha.cumsum(-1).exp()
     if log_beta is None:
@@ -94,13 +94,16 @@ class _Momentum(torch.autograd.Function):
 
 
 def _products(logs: Tensor) -> Tensor:
-    """[..., C, C]: the products over j < m <= t, lower triangular. Above the diagonal the exponential may overflow."""
+    """Return the products over j < m <= t [..., C, C], lower triangular.
+
+    Above the diagonal, which is discarded, the exponential may overflow.
+    """
     total = logs.cumsum(-1)
     return (total.unsqueeze(-1) - total.unsqueeze(-2)).exp_().tril_()
 
 
 def _products_backward(grad: Tensor, products: Tensor) -> Tensor:
-    """The gradient of the logarithms from that of the products.
+    """Return the gradient of the logarithms from that of the products.
 
     L_tj = exp(s_t - s_j), s the running sum of the logarithms: ds_t = sum_j G_tj - sum_j G_jt, G = dL * L.
     """

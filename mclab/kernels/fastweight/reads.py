@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mclab.kernels.fastweight.states import dots, scaled, summed
 
-#: How many tokens share a rectangle of scores; its entries above the diagonal are computed but not needed.
+#: Number of tokens that share a rectangle of scores. Scores above the diagonal are computed but not needed.
 ROWS = 64
 
 

@@ -1,6 +1,6 @@
-"""The write of one token into fast weights: the definition that the chunk form is tested against. Shapes as in net.py.
+"""This module writes one token into fast weights: the definition that the chunk form is tested against.
 
-See docs/equations.md#dla, docs/equations.md#titans.
+Shapes as in net.py. See docs/equations.md#dla, docs/equations.md#titans.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def step(
 
 
 def read(net: Net, weights: Sequence[Tensor], x: Tensor) -> Tensor:
-    """[X, V]: M(x) of one token, from `x` [X, K]."""
+    """Return M(x) of one token, [X, V], from `x` [X, K]."""
     return net.read([partial(_times, w) for w in weights], x.unsqueeze(1)).squeeze(1)
 
 
@@ -46,5 +46,5 @@ def _times(w: Tensor, h: Tensor) -> Tensor:
 
 
 def zeros(weights: Sequence[Tensor]) -> Matrices:
-    """Zeros of the shapes of `weights`: no momentum, or an empty memory."""
+    """Return zeros of the shapes of `weights`: no momentum, or an empty memory."""
     return tuple(torch.zeros_like(w) for w in weights)

@@ -20,7 +20,7 @@ Pair = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Plan:
-    """How the states of a sequence are stored.
+    """The layout of the states of a sequence.
 
     `widens` says for each layer whether it widens; `slots` is the number of slots; `to_start` is True if decay leads
     back to W^0; the first `live` slots are not zero at the start; `keep` lists the chunks whose final W is wanted.
@@ -33,22 +33,25 @@ class Plan:
     keep: tuple[int, ...]
 
     def from_start(self, m: int, scaled: bool) -> bool:
-        """Whether the reads of chunk m have W^0 x as a term of its own; `scaled` is True if slots have factors."""
+        """Return whether the reads of chunk m add W^0 x separately; `scaled` is True if slots have factors."""
         return self.to_start or (m == 0 and self.live > 0 and not scaled)
 
     def count(self, m: int) -> int:
-        """How many of the slots carried into chunk m are not zero."""
+        """Return how many of the slots carried into chunk m are not zero."""
         return self.slots if m else self.live
 
 
 class Forth:
-    """The forward pass: fills `slots` [M, X, s, n, w], the states carried into each chunk.
+    """The forward pass, which fills `slots` [M, X, s, n, w], the states carried into each chunk.
 
     `kept` has W [X, n, w] after each chunk in `plan.keep`.
     """
 
     def __init__(self, plan: Plan, shape: Sequence[int], start: Tensor) -> None:
-        """`shape` is (M, X); `start` [F, n, w] is W^0, where X / F adjacent sequences share a matrix."""
+        """Begin with the matrices `start`.
+
+        `shape` is (M, X); `start` [F, n, w] is W^0, where X / F adjacent sequences share a matrix.
+        """
         self.plan, self.start = plan, start if start[0].is_contiguous() else start.contiguous()
         self.kept: list[Tensor] = []
         self.slots = start.new_empty(*shape, plan.slots, *start.shape[1:])
@@ -86,7 +89,7 @@ class Forth:
             self.kept.append(_moved(self.start, made[:, 0]) if plan.to_start else made[:, 0])
 
     def weights(self, m: int) -> Tensor:
-        """W carried into chunk m: [X, n, w], or W^0 [F, n, w] for the first chunk."""
+        """Return W carried into chunk m: [X, n, w], or W^0 [F, n, w] for the first chunk."""
         return self.views.weights(self.start, m)
 
 
@@ -100,7 +103,7 @@ class Views:
         self.matrices[0], self.flat[0] = self.slots[0].flatten(1, 2), self.slots[0].flatten(2)
 
     def weights(self, start: Tensor, m: int) -> Tensor:
-        """W carried into chunk m: [X, n, w], or W^0 [F, n, w] for the first chunk."""
+        """Return W carried into chunk m: [X, n, w], or W^0 [F, n, w] for the first chunk."""
         if m == 0:
             return start
         own = self.slots[m].select(1, 0)
@@ -108,12 +111,15 @@ class Views:
 
 
 class Back:
-    """The backward pass of `Forth`, from the last chunk to the first: for each, call `through`, `step` and `close`."""
+    """The backward pass of `Forth`, from the last chunk to the first.
+
+    For each chunk, call `through`, `step` and `close`, in this order.
+    """
 
     def __init__(
         self, plan: Plan, start: Tensor, slots: Tensor, grad_slots: Tensor | None, grad_kept: Tensor | None
     ) -> None:
-        """`grad_slots` has the shape of `slots`; `grad_kept` is [X, len(keep), n, w]."""
+        """Begin after the last chunk. `grad_slots` has the shape of `slots`; `grad_kept` is [X, len(keep), n, w]."""
         self.plan, self.views, self.grad_slots, self.grad_kept = plan, Views(plan, slots), grad_slots, grad_kept
         self.grad_start = torch.zeros_like(start)
         #: The gradient of the slots [X, s, n, w] after the current chunk; from `step` on, that of the slots carried
@@ -189,7 +195,7 @@ def _moved(start: Tensor, moved: Tensor) -> Tensor:
 
 
 def product(x: Tensor, weight: Tensor) -> Tensor:
-    """x W, for `x` [X, C, i] and `weight` [X, i, o], or [F, i, o] if adjacent sequences share a matrix."""
+    """Return x W, for `x` [X, C, i] and `weight` [X, i, o], or [F, i, o] if adjacent sequences share a matrix."""
     F = weight.shape[0]
     if x.shape[0] == F:
         return torch.bmm(x, weight)
@@ -204,17 +210,17 @@ def outer(narrow: Tensor, wide: Tensor, into: Tensor) -> None:
 
 
 def shared(start: Tensor, each: Tensor) -> Tensor:
-    """`each` [X, ...] as [F, X / F, ...], where F is the first size of `start`."""
+    """Return `each` [X, ...] as [F, X / F, ...], where F is the first size of `start`."""
     return each.unflatten(0, (start.shape[0], -1))
 
 
 def scaled(x: Tensor, factors: Tensor | None) -> Tensor:
-    """[X, J, s * n]: each token's vector [X, J, n], once for each slot, times the slot's factor [X, J, s]."""
+    """Return each token's vector [X, J, n], once for each slot, times the slot's factor [X, J, s]: [X, J, s * n]."""
     return x if factors is None else (x.unsqueeze(2) * factors.unsqueeze(3)).flatten(2)
 
 
 def summed(t: Tensor, factors: Tensor | None) -> Tensor:
-    """[X, J, n]: the transpose of `scaled`, from `t` [X, J, s * n]."""
+    """Return the transpose of `scaled`, [X, J, n], from `t` [X, J, s * n]."""
     if factors is None:
         return t
     parts, own = t.chunk(factors.shape[2], 2), factors.split(1, 2)
@@ -225,12 +231,11 @@ def summed(t: Tensor, factors: Tensor | None) -> Tensor:
 
 
 def dots(t: Tensor, x: Tensor, slots: int) -> Tensor:
-    """[X, J, s]: the gradient of `factors`: the inner product of each slot's part of `t` with the token's vector
-    `x`."""
+    """Return the gradient of `factors` [X, J, s]: the products of each slot's part of `t` with the token's `x`."""
     return (t.unflatten(2, (slots, -1)) * x.unsqueeze(2)).sum(3)
 
 
 def stacked(forths: Sequence[Forth]) -> list[Tensor]:
-    """The kept weights of each layer, [X, len(keep), n, w]; layers that keep none are left out."""
+    """Return the kept weights of each layer, [X, len(keep), n, w]; layers that keep none are left out."""
     kept = [forth.kept for forth in forths if forth.kept]
     return [each[0].unsqueeze(1) if len(each) == 1 else torch.stack(each, 1) for each in kept]

@@ -1,4 +1,7 @@
-"""The coefficients of tokens in the form that the reads and transitions of chunks need. Shapes as in chunkwise.py."""
+"""This module computes the coefficients of tokens in the form that the reads and transitions of chunks need.
+
+Shapes as in chunkwise.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +28,7 @@ class Steps:
 
 
 def steps(c: Coefficients, ends: Sequence[int]) -> Steps:
-    """The `Steps` of coefficients `c`; `ends` has the index of each chunk's last token."""
+    """Return the `Steps` of coefficients `c`; `ends` has the index of each chunk's last token."""
     written = [at_ends(c.writes, ends)]
     if c.decay is None and c.carry is None:
         return Steps(c.writes, 1, None, None, written[0].unsqueeze(-1))
@@ -42,7 +45,7 @@ def steps(c: Coefficients, ends: Sequence[int]) -> Steps:
 
 
 def at_ends(x: Tensor, ends: Sequence[int]) -> Tensor:
-    """[M, X, ...]: the entry of `x` [M, X, C, ...] at each chunk's last token."""
+    """Return the values of `x` [M, X, C, ...] at each chunk's last token, [M, X, ...]."""
     if len(set(ends)) == 1:
         return x[:, :, ends[0]]
     last = integers(tuple(ends), x.device).view(-1, *(1,) * (x.dim() - 1))

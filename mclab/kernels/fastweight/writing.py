@@ -1,4 +1,7 @@
-"""The two ways to write a sequence, with their backward passes by hand. Shapes as in chunkwise.py and states.py."""
+"""This module has the two ways to write a sequence, with their backward passes by hand.
+
+Shapes as in chunkwise.py and states.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +37,7 @@ def descend(
 
 
 def _dealt(made: Sequence[Any], depth: int) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-    """Split `made` into inputs (without the first layer's, which are the keys), updates, slots and kept weights."""
+    """Return the parts of `made`: inputs (without the first layer's, the keys), updates, slots and kept weights."""
     bounds = [0, depth - 1, 2 * depth - 1, 3 * depth - 1, len(made)]
     inputs, updates, slots, kept = (list(made[a:b]) for a, b in pairwise(bounds))
     return inputs, updates, slots, kept
@@ -134,7 +137,7 @@ class _Descend(torch.autograd.Function):
 
 
 def _sides(plan: Plan, i: int, a: Any, u: Any) -> tuple[Any, Any]:
-    """Turn the inputs and updates of layer i into (narrow, wide), or (narrow, wide) into inputs and updates."""
+    """Return the inputs and updates of layer i as (narrow, wide), or (narrow, wide) as inputs and updates."""
     return (a, u) if plan.widens[i] else (u, a)
 
 

@@ -1,10 +1,10 @@
-"""The linear memory's weighted read without a loop over tokens, in two exact forms.
+"""This module computes the linear memory's weighted read without a loop over tokens, in two exact forms.
 
-Both compute y_t = sum_n w_t^(n) M^(n) q_t (see `recurrent.weighted_read`), where M^(n) is the sum of v_j k_j^T over
-segment n, and only over tokens up to t in t's own segment. The quadratic form is causal attention whose scores are
-weighted per segment, O(T^2 (K + V)). The cached-state form uses scores within a segment, and products with the kept
-states across segments, O(T S (K + V) + T N K V). Shapes: G = R*B*H folded, T time (a multiple of S here; the caller
-pads), K key width, V value width, S segment length, N segments.
+Both compute y_t = sum_n w_t^(n) M^(n) q_t (see `recurrent.weighted_read`). M^(n) is the sum of v_j k_j^T over segment
+n, but in t's segment only over the tokens up to t. The quadratic form is causal attention whose scores are weighted per
+segment, O(T^2 (K + V)). The cached-state form uses scores within a segment, and products with the kept states across
+segments, O(T S (K + V) + T N K V). Shapes: G = R*B*H folded, T time (a multiple of S here; the caller pads), K key
+width, V value width, S segment length, N segments.
 """
 
 from typing import Any
@@ -21,13 +21,13 @@ CHUNK = 64
 
 
 def segment_states(k_GTK: Tensor, v_GTV: Tensor, segment: int) -> Tensor:
-    """[G, N, V, K]: each segment's own writes, the sum of v_t k_t^T over its tokens."""
+    """Return the sum of v_t k_t^T over the tokens of each segment, [G, N, V, K]."""
     k_GNSK, v_GNSV = k_GTK.unflatten(1, (-1, segment)), v_GTV.unflatten(1, (-1, segment))
     return v_GNSV.transpose(-1, -2) @ k_GNSK
 
 
 def plain_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tensor:
-    """[G, T, V]: causal linear attention, y_t = sum_{j <= t} (q_t . k_j) v_j, with all weights 1 and for any T."""
+    """Return causal linear attention, y_t = sum_{j <= t} (q_t . k_j) v_j, [G, T, V]; T may have any value."""
     T, K, V = *q_GTK.shape[1:], v_GTV.shape[-1]
     if T <= CHUNK or T * T * (K + V) <= T * CHUNK * (K + V) + 2 * T * K * V:
         return (q_GTK @ k_GTK.transpose(-1, -2)).tril() @ v_GTV
@@ -39,8 +39,10 @@ def plain_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor) -> Tensor:
 
 
 def weighted_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
-    """[G, T, V]: the weighted read by the cheaper of the two forms (`weighted_costs`). `weights` is [G, T, N] or
-    [T, N]."""
+    """Return the weighted read by the cheaper of the two forms (`weighted_costs`), [G, T, V].
+
+    `weights` is [G, T, N] or [T, N].
+    """
     G, T, K = q_GTK.shape
     quadratic, cached = weighted_costs(G, T, K, v_GTV.shape[-1], segment, costs(q_GTK.device.type))
     form = quadratic_read if quadratic <= cached else cached_read
@@ -48,23 +50,23 @@ def weighted_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, 
 
 
 def weighted_costs(G: int, T: int, K: int, V: int, segment: int, on: Costs) -> tuple[int, int]:
-    """The costs of the quadratic and of the cached-state form, in multiply-adds or what takes the same time."""
+    """Return the costs of the quadratic and of the cached-state form, in multiply-adds or what takes the same time."""
     G = on.folded(G)
     return G * quadratic_flops(T, K, V), G * cached_flops(T, K, V, segment) + (T // segment - 1) * on.turn
 
 
 def quadratic_flops(T: int, K: int, V: int) -> int:
-    """Multiply-adds of the quadratic form's two products, for one sequence and head."""
+    """Return the number of multiply-adds of the quadratic form's two products, for one sequence and head."""
     return T * T * (K + V)
 
 
 def cached_flops(T: int, K: int, V: int, segment: int) -> int:
-    """Multiply-adds of the cached-state form: within segments, for the states, and across segments."""
+    """Return the multiply-adds of the cached-state form: within segments, for the states, and across segments."""
     return T * segment * (K + V) + T * K * V + T * (T // segment - 1) // 2 * K * V
 
 
 def online_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, before: Tensor | None, segment: int) -> Tensor:
-    """[G, T, V]: what each token reads of its own memory, which is its segment up to the token itself.
+    """Return what each token reads of its online memory, the segment up to the token itself: [G, T, V].
 
     `before` [G, N, V, K], if given, is the state that each segment began with.
     """
@@ -74,13 +76,13 @@ def online_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, before: Tensor | No
 
 
 def quadratic_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
-    """[G, T, V]: segment-weighted causal linear attention."""
+    """Return the weighted read by causal attention whose scores are weighted per segment, [G, T, V]."""
     result: Tensor = _QuadraticRead.apply(q_GTK, k_GTK, v_GTV, weights, segment)  # type: ignore[no-untyped-call]
     return result
 
 
 def cached_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights: Tensor, segment: int) -> Tensor:
-    """[G, T, V]: the same read, with scores in a token's own segment and the kept states of earlier segments."""
+    """Return the weighted read by scores in a token's segment and by the kept states of earlier segments, [G, T, V]."""
     result: Tensor = _CachedRead.apply(q_GTK, k_GTK, v_GTV, weights, segment)  # type: ignore[no-untyped-call]
     return result
 
@@ -111,7 +113,7 @@ def _weighted(scores_GTT: Tensor, weights: Tensor, segment: int) -> Tensor:
 
 
 class _CachedRead(torch.autograd.Function):
-    """The loop is over segments, so that no token is multiplied with a state that it does not see."""
+    """The weighted read by a loop over segments, so that no token is multiplied with a state that it does not see."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, weights: Tensor, segment: int) -> Tensor:
@@ -154,7 +156,7 @@ class _CachedRead(torch.autograd.Function):
 
 
 def _block(q_GTK: Tensor, segment: int) -> Tensor:
-    """[G, T, 1]: the segment of every token."""
+    """Return the number of every token's segment, [G, T, 1]."""
     G, T, _ = q_GTK.shape
     return _blocks(T, segment, q_GTK.device)[None, :, None].expand(G, -1, -1)
 

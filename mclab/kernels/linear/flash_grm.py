@@ -1,4 +1,4 @@
-"""Flash-GRM: the gated read of the linear memory as one Triton kernel, where that kernel is trusted.
+"""Flash-GRM is the gated read of the linear memory as one Triton kernel, used if that kernel passed its self-check.
 
 `reference` is the same read by torch's forms. Shapes as in chunkwise.py; see mclab/kernels/README.md.
 """
@@ -17,7 +17,7 @@ CHECKED = 700
 
 
 def gated_read(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int, precision: str) -> Tensor | None:
-    """[G, T, V]: the gated read by Flash-GRM; None if its kernels fail on this device."""
+    """Return the gated read by Flash-GRM, [G, T, V]; `None` if its kernels failed their self-check on this device."""
     from mclab.kernels.linear.triton import grm
 
     low = precision == "bf16"
@@ -33,7 +33,7 @@ def gated_read(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int, precis
 
 
 def reference(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int) -> Tensor:
-    """[G, T, V]: the gated read by torch's forms (scores, softmax, read), for T a multiple of the segment."""
+    """Return the gated read by torch's forms (scores, softmax, read), [G, T, V]; T is a multiple of the segment."""
     logits, T = gate.logits, q.shape[1]
     if gate.u is not None and gate.pooled is not None:
         running_GT, whole_GTN = segment_scores(gate.u, gate.pooled, segment)
@@ -48,7 +48,7 @@ def reference(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int) -> Tens
 
 
 def _compared(like: Tensor, V: int, gate: Gate, segment: int, low: bool) -> tuple[list[Tensor], list[Tensor]]:
-    """Outputs and gradients of a small case, by the same kernels and by torch's forms in fp64."""
+    """Return the outputs and gradients of a small case, by the same kernels and by torch's forms in fp64."""
     from mclab.kernels.linear.triton import grm
 
     segment = min(segment, CHECKED // 2)
@@ -69,5 +69,5 @@ def _compared(like: Tensor, V: int, gate: Gate, segment: int, low: bool) -> tupl
 
 
 def padded(x: Tensor, segment: int) -> Tensor:
-    """`x` [G, T, .] with zeros appended up to a multiple of the segment."""
+    """Return `x` [G, T, .] with zeros appended up to a multiple of the segment."""
     return F.pad(x, (0, 0, 0, -x.shape[1] % segment))

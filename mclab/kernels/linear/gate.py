@@ -1,4 +1,7 @@
-"""The inputs of a gate whose weights are computed and used in one kernel (flash_grm.py). Shapes as in chunkwise.py."""
+"""A `Gate` has the inputs of a gate whose weights are computed and used in one kernel (flash_grm.py).
+
+Shapes as in chunkwise.py.
+"""
 
 from dataclasses import dataclass
 
@@ -9,9 +12,9 @@ from torch import Tensor
 class Gate:
     """A gate whose weights are the softmax of scores over the segments that a token sees.
 
-    If there is `u`, the score is `scale` times <u_t, sum (or `mean`) of the segment's `pooled`>, both [G, T, K]; t's
-    own segment has only the tokens up to t. Else, if there are `logits` [G, T, N], these are the scores. Else every
-    weight is 1.
+    If `u` is given, the score is `scale` times <u_t, sum (or `mean`) of the segment's `pooled`>, both [G, T, K]; in t's
+    segment, only the tokens up to t count. If `logits` [G, T, N] are given instead, they are the scores. If neither is
+    given, every weight is 1.
     """
 
     u: Tensor | None = None
@@ -22,15 +25,15 @@ class Gate:
 
     @property
     def kind(self) -> int:
-        """The kind of the gate: NONE, CONTEXT or INPUT of triton/tiles.py."""
+        """Return the kind of the gate: NONE, CONTEXT or INPUT of triton/tiles.py."""
         return 1 if self.u is not None else 2 if self.logits is not None else 0
 
     def tensors(self) -> list[Tensor]:
-        """Those of `u`, `pooled` and `logits` that the gate has."""
+        """Return those of `u`, `pooled` and `logits` that the gate has."""
         return [x for x in (self.u, self.pooled, self.logits) if x is not None]
 
     def given(self, tensors: list[Tensor]) -> "Gate":
-        """The same gate with other `tensors`, in the order in which `tensors()` returns them."""
+        """Return the same gate with other `tensors`, in the order in which `tensors()` returns them."""
         each = iter(tensors)
         u, pooled, logits = (None if x is None else next(each) for x in (self.u, self.pooled, self.logits))
         return Gate(u, pooled, self.scale, self.mean, logits)

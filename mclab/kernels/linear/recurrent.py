@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def segment_states(k_GTK: Tensor, v_GTV: Tensor, segment: int) -> Tensor:
-    """[G, N, V, K]: each segment's own writes, the sum of v_t k_t^T over its tokens."""
+    """Return the sum of v_t k_t^T over the tokens of each segment, [G, N, V, K]."""
     G, T, K = k_GTK.shape
     states = []
     for start in range(0, T, segment):
@@ -20,7 +20,10 @@ def segment_states(k_GTK: Tensor, v_GTV: Tensor, segment: int) -> Tensor:
 
 
 def weighted_read(q_GTK: Tensor, k_GTK: Tensor, v_GTV: Tensor, weights_GTN: Tensor, segment: int) -> Tensor:
-    """[G, T, V]: y_t = sum_n w_t^(n) M^(n) q_t over the segments up to t's own, which holds only the tokens up to t."""
+    """Return y_t = sum_n w_t^(n) M^(n) q_t over the segments up to t's, of which the last has only the tokens up to t.
+
+    The result is [G, T, V].
+    """
     G, T, K = k_GTK.shape
     states: list[Tensor] = []
     outputs = []

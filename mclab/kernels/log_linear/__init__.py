@@ -1,4 +1,4 @@
-"""Log-linear attention: the past in buckets of doubling size, each read with a weight of its own.
+"""Log-linear attention puts the past into buckets of doubling size and reads each bucket with a separate weight.
 
 `recurrent` is the definition, token by token; `chunkwise` has the levels and the chunk form.
 

@@ -23,12 +23,12 @@ from mclab.kernels.fastweight.rates import Coefficients
 
 
 def count_levels(length: int) -> int:
-    """The number of levels of a sequence of T = `length` tokens, ceil(log2 T) + 1."""
+    """Return the number of levels of a sequence of T = `length` tokens, ceil(log2 T) + 1."""
     return (length - 1).bit_length() + 1
 
 
 def level(t: int, s: int) -> int:
-    """The level that token s belongs to for token t, s <= t."""
+    """Return the level that token s belongs to for token t, s <= t."""
     if s == t:
         return 0
     digit = t.bit_length() - 1
@@ -37,7 +37,7 @@ def level(t: int, s: int) -> int:
 
 @once
 def level_table(length: int, last: int, device: torch.device) -> Tensor:
-    """[T, T]: `level(t, s)` of every pair, but at most `last`; 0 also where s > t.
+    """Return `level(t, s)` of every pair, but at most `last`, [T, T]; it is 0 if s > t.
 
     Only the highest binary digit in which t and s differ matters: it is set in t alone, and the digits above it are
     equal.
@@ -49,11 +49,11 @@ def level_table(length: int, last: int, device: torch.device) -> Tensor:
 
 
 class Parts(NamedTuple):
-    """What every chunk does by itself.
+    """The tensors of every chunk that do not depend on the rest of the sequence.
 
-    `own` P [M, X, C, C]: P V is what the tokens read of their own chunk's writes. `queries` Q [M, X, C, K]: Q H is what
-    the tokens read of a state H = S^T [K, V] that is carried in. `moves` A [M, X, K, K] or [M, X, 1, 1]: the chunk
-    turns a state H into A H. `written` [M, X, K, V]: what the chunk adds to the state.
+    `own` P [M, X, C, C]: the tokens read P V of the writes of their chunk. `queries` Q [M, X, C, K]: the tokens read Q
+    H of a state H = S^T [K, V] that is carried in. `moves` A [M, X, K, K] or [M, X, 1, 1]: the chunk turns a state H
+    into A H. `written` [M, X, K, V] is added to the state by the chunk.
     """
 
     own: Tensor
@@ -63,7 +63,7 @@ class Parts(NamedTuple):
 
 
 def decayed(q: Tensor, k: Tensor, v: Tensor, coefficients: Coefficients) -> Parts:
-    """The `Parts` of S_t = alpha_t S_{t-1} + eta_t v_t k_t^T, with the `coefficients` of Rates(eta, log alpha).
+    """Return the `Parts` of S_t = alpha_t S_{t-1} + eta_t v_t k_t^T, with the `coefficients` of Rates(eta, log alpha).
 
     q and k are [M, X, C, K], v [M, X, C, V].
     """
@@ -74,13 +74,16 @@ def decayed(q: Tensor, k: Tensor, v: Tensor, coefficients: Coefficients) -> Part
 
 
 def delta(q: Tensor, k: Tensor, v: Tensor, coefficients: Coefficients) -> Parts:
-    """The `Parts` of S_t = alpha_t S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T, from Rates(beta, log alpha)."""
+    """Return the `Parts` of S_t = alpha_t S_{t-1} (I - beta_t k_t k_t^T) + beta_t v_t k_t^T.
+
+    `coefficients` are those of Rates(beta, log alpha).
+    """
     made = wy.effective(q, k, coefficients)
     return Parts(made.scores, made.queries, made.transition.mT, made.keys.mT @ v)
 
 
 def read(parts: Parts, v: Tensor, weights: Tensor) -> Tensor:
-    """[M, X, C, V]: what the tokens read, with `weights` lambda [M, X, C, L] of the levels.
+    """Return the reads of the tokens [M, X, C, V], with the `weights` lambda [M, X, C, L] of the levels.
 
     Levels beyond the last have the weight of the last.
     """
@@ -101,7 +104,7 @@ def read(parts: Parts, v: Tensor, weights: Tensor) -> Tensor:
 
 
 def _passed(states: Tensor | None, moves: Tensor, written: Tensor, m: int) -> Tensor:
-    """[X, K, n * V]: the states after chunk m, the largest bucket first.
+    """Return the states after chunk m, the largest bucket first, [X, K, n * V].
 
     All states go through the transition of chunk m. Then the writes of chunk m and the smallest buckets, one for each
     binary 1 at the end of m, are merged into one bucket.

@@ -12,7 +12,7 @@ from mclab.kernels.delta.recurrent import step
 def read(
     q_XTK: Tensor, decay_XT: Tensor, a_XTK: Tensor, b_XTK: Tensor, k_XTK: Tensor, v_XTV: Tensor, weights_XTL: Tensor
 ) -> Tensor:
-    """[X, T, V]: y_t for S_t = S_{t-1} (alpha_t I - a_t b_t^T) + v_t k_t^T, with one state for each level.
+    """Return y_t [X, T, V] for S_t = S_{t-1} (alpha_t I - a_t b_t^T) + v_t k_t^T, with one state for each level.
 
     Before token t, the last token and all buckets below the lowest set digit of t are merged into the bucket of that
     digit.

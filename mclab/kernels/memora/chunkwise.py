@@ -1,4 +1,4 @@
-"""Memora in chunks: the logits carried into each chunk (`write`), and reads with every token's own weights (`read`).
+"""Memora in chunks: `write` returns the logits carried into each chunk, `read` reads token t with the weights W_t.
 
 The gradients of both are by hand. `Retention` is a `Source` of kernels/fastweight/chunkwise.py. Shapes: X folded batch
 (sequences, heads and, where segments restart, segments), M chunks, C tokens in a chunk, K key width, V value width, J
@@ -25,7 +25,7 @@ SAFE = 60.0
 
 
 class FormedLayer(Layer):
-    """A layer whose slots, inputs and updates make logits, as those of others make weights. `kept` has weights."""
+    """A layer whose slots, inputs and updates make logits instead of weights. `kept` has weights."""
 
     def online(self, x: Tensor) -> Tensor:
         """See `Layer.online`."""
@@ -136,17 +136,17 @@ class _Formed:
         return self._sinh * self._scale
 
     def backward(self, grad: Tensor) -> Tensor:
-        """The gradient of Z from that of W: dZ = (K cosh Z dW - sinh Z sum_j dW W) / sum cosh Z."""
+        """Return the gradient of Z from that of W: dZ = (K cosh Z dW - sinh Z sum_j dW W) / sum cosh Z."""
         pulled = (grad * self._sinh).sum(-1, keepdim=True) * (self._scale / grad.shape[-1])
         return (self._cosh * grad).addcmul_(self._sinh, pulled, value=-1).mul_(self._scale)
 
 
 def read(q: Tensor, starts: Tensor | None, decay: Tensor, writes: Tensor, k: Tensor, updates: Tensor) -> Tensor:
-    """[M, X, C, V]: reads with every token's own weights, which are formed for a few tokens at a time.
+    """Return W_t q_t of every token t, [M, X, C, V], with weights that are formed for a few tokens at a time.
 
-    Token t of a chunk has logits Z_t = A_t Z + sum_{j <= t} c_tj u_j k_j^T and weights W_t = K sinh Z_t / sum cosh Z_t;
-    its output is W_t q_t. q and k are [M, X, C, K], `starts` Z [M, X, V, K] (None means zero), `decay` A [M, X, C],
-    `writes` c [M, X, C, C], zero above the diagonal, `updates` u [M, X, C, V]. First derivatives only.
+    Token t of a chunk has logits Z_t = A_t Z + sum_{j <= t} c_tj u_j k_j^T and weights W_t = K sinh Z_t / sum cosh Z_t.
+    q and k are [M, X, C, K], `starts` Z [M, X, V, K] (None means zero), `decay` A [M, X, C], `writes` c [M, X, C, C],
+    zero above the diagonal, `updates` u [M, X, C, V]. First derivatives only.
     """
     rows = [x if x is None else x.flatten(0, 1).contiguous() for x in (q, starts, decay, writes, k, updates)]
     y: Tensor = _Read.apply(*rows)  # type: ignore[no-untyped-call]
@@ -196,10 +196,10 @@ class _Read(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class _Part:
-    """Buffers that are used again for every few rows.
+    """Buffers that every few rows use again.
 
-    `pairs` [r, J, V, K] has Z before the chunk, if there is any, and u k^T of the chunk's tokens. `sinh` and `cosh`
-    [r, C, V, K] are those of the tokens' logits, up to a common factor for each row of W.
+    `pairs` [r, J, V, K] has Z before the chunk, if there is any, and u k^T of the chunk's tokens. `sinh` and `cosh` [r,
+    C, V, K] are those of the tokens' logits, up to a common factor for each row of W.
     """
 
     pairs: Tensor
@@ -209,7 +209,7 @@ class _Part:
 
     @property
     def writes(self) -> Tensor:
-        """[r, C, V, K]: the part of `pairs` that belongs to the chunk's own tokens."""
+        """Return the part of `pairs` that belongs to the tokens of the chunk, [r, C, V, K]."""
         return self.pairs[:, -self.sinh.shape[1] :]
 
     def form(self, starts: Tensor | None, mixed: Tensor, k: Tensor, updates: Tensor, rows: slice, safe: bool) -> None:
@@ -241,9 +241,9 @@ def _parts(mixed: Tensor, k: Tensor, updates: Tensor) -> Iterator[tuple[slice, _
 
 
 def _are_safe(starts: Tensor | None, decay: Tensor, writes: Tensor, k: Tensor, updates: Tensor) -> bool:
-    """Whether all logits are known to be smaller than SAFE, without waiting for a device.
+    """Return whether all logits are known to be smaller than SAFE, without waiting for a device.
 
-    A sequence with infinite values or NaN is lost in both cases, and must not decide for the other sequences.
+    A sequence with infinite values or NaN is lost in both cases, and must not decide for the rest of the batch.
     """
     if k.device.type != "cpu" or torch.compiler.is_compiling():
         return False

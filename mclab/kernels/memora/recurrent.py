@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def formed(logits: Tensor) -> Tensor:
-    """The weights W = K sinh Z / sum cosh Z.
+    """Return the weights W = K sinh Z / sum cosh Z.
 
     That is K (P+ - P-), where [P+, P-] is the softmax of [Z, -Z] over a row's 2 K inputs.
     """
@@ -36,5 +36,5 @@ def step(
 
 
 def read(weights: Tensor, x: Tensor) -> Tensor:
-    """[X, V]: W x of one token, from `x` [X, K]."""
+    """Return W x of one token, [X, V], from `x` [X, K]."""
     return torch.einsum("xvk,xk->xv", weights, x)

@@ -1,4 +1,4 @@
-"""The page of a grid, with its published table where it has one."""
+"""Make the page of a grid, with the published table if the grid reproduces one."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -34,11 +34,11 @@ from mclab.report.table.tex import tex
 from mclab.report.terminal import column_notes
 from mclab.report.text import seeds_text
 
-#: A width at which no line is broken; the page breaks the lines.
+#: A width so large that no line of a table is broken; the page breaks the lines itself.
 _UNBROKEN = 10**6
-#: The figure of state sizes is drawn where the ratio of the largest to the smallest is above this.
+#: The figure of state sizes is drawn if the largest size is more than this many times the smallest.
 STATE_FROM = 1.5
-#: The alternative text of each kind of figure; the tables hold the numbers.
+#: The alternative text of each kind of figure. It needs no numbers, since the tables hold them.
 ALT = {
     "accuracy": "Test accuracy of every row with its interval and every seed, in a panel for each slice",
     "points": "Test accuracy of every row with its interval and every seed, one row below the other",
@@ -90,12 +90,12 @@ def _sections(
 
 
 def _run(row: Row) -> RunConfig:
-    """Return a run of the row's chosen candidate, or of its first candidate while none is chosen."""
+    """Return a run of the row's chosen candidate, or of the first candidate if none is chosen yet."""
     return next(iter(row.candidate.runs.values())) if row.candidate else row.run
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:
-    """Return the names of rows, with a number where several rows have the same name."""
+    """Return `labels` with their numbers appended to those that occur several times."""
     return [label if labels.count(label) == 1 else f"{label} ({n})" for n, label in enumerate(labels, 1)]
 
 
@@ -120,7 +120,7 @@ def _slices(summary: Summary) -> list[Block]:
 
 
 def _plots(summary: Summary, curve: Curve) -> Iterator[Block]:
-    """Yield all figures that have something to show. Some show of many rows only the first, the best and the worst."""
+    """Yield all figures that have something to show. Figures with lines show the first, the best and the worst rows."""
     few = shortened(summary, MOST_LINES)
     for kind in _kinds(summary):
         whole = summary if kind in ("accuracy", "points", "heat", "effects") else few
@@ -137,9 +137,9 @@ def _plots(summary: Summary, curve: Curve) -> Iterator[Block]:
 
 
 def _kinds(summary: Summary) -> Iterator[str]:
-    """Yield the kinds of figure to draw for this grid, without those that would show the same as another one.
+    """Yield the names of the figures to draw. A figure that would show the same as another one is left out.
 
-    E.g. `capacity` is left out where the `slices` figure already shows accuracy against the number of items.
+    E.g. `capacity` is left out if the `slices` figure already shows accuracy against the number of items.
     """
     yield "accuracy"
     yield from ["points"] * (numeric_axis(summary) is not None)
@@ -157,7 +157,7 @@ def _effects(summary: Summary) -> list[Block]:
 
 
 def _repeat(summary: Summary, source: Source) -> list[Block]:
-    """Return the commands that made the folder and that read it, then the commands for what to do next."""
+    """Return the commands that made and read the folder, and the commands for what to do next."""
     following = commands(summary, source.again) if source.again else []
     then = Code([_paste(line) for line in following], "What to do next:")
     return [Code(source.commands), *[then] * bool(following)]

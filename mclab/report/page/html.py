@@ -25,9 +25,9 @@ _TYPES = {".csv": "text/csv", ".md": "text/markdown", ".tex": "application/x-tex
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a page: the run folder, the dates of its first and last record, and commands.
+    """What the page says about its origin: the run folder, the dates of its first and last record, and commands.
 
-    `commands` made the folder and read it; `again` is the command that continues it, to which options are added.
+    `commands` made the folder and read it. `again` is the command that continues it, to which options can be added.
     """
 
     folder: Path
@@ -38,7 +38,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text. The first `heads` columns name the rows; rows from number `body` on are a fixed foot."""
+    """A table of text. The first `heads` columns name the rows; rows from number `body` on stay fixed at the foot."""
 
     caption: str
     columns: Sequence[Shown]
@@ -64,7 +64,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure in a version for wide screens and one for narrow screens; `alt` is its alternative text."""
+    """A figure in two versions, for wide and for narrow screens; `alt` is its alternative text."""
 
     name: str
     alt: str
@@ -75,7 +75,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Words:
-    """A list of sentences; those that begin with an exclamation mark are warnings."""
+    """A list of sentences; those that begin with an exclamation mark are shown as warnings."""
 
     lines: Sequence[str]
     kind: Literal["words"] = "words"
@@ -83,7 +83,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Code:
-    """Commands or lines of a grid that can be copied; `head` says what they are for."""
+    """Commands or lines of a grid that a reader can copy; `head` says what they are for."""
 
     lines: Sequence[str]
     head: str = ""
@@ -92,7 +92,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and values. With a `fold`, they are folded, and the text `fold` is shown instead."""
+    """A list of names and values. If `fold` is not empty, the page shows this text until the reader opens the list."""
 
     pairs: Sequence[tuple[str, str]]
     fold: str = ""
@@ -101,7 +101,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Files:
-    """Files that are embedded in the page, by name."""
+    """Files by name, which are embedded in the page."""
 
     contents: dict[str, bytes]
     kind: Literal["files"] = "files"
@@ -140,12 +140,12 @@ class Page:
 
     @property
     def sections(self) -> list[Section]:
-        """The sections that have blocks."""
+        """The sections that have at least one block."""
         return [section for section in self.every if section.blocks]
 
 
 def html(page: Page) -> bytes:
-    """Return the page as HTML. Texts are escaped, invisible characters made visible, passwords left out."""
+    """Return the page as HTML. Texts are escaped, invisible characters are made visible, and passwords are left out."""
     script, style = (_file(name) for name in ("page.js", "page.css"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     made = (

@@ -1,4 +1,4 @@
-"""The blocks of a page on the runs: keys in which rows differ, keys that they share, provenance."""
+"""Make the blocks of a page that describe the runs: keys in which rows differ, keys that they share, provenance."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,16 +12,16 @@ from mclab.report.page.html import Block, Facts, Source, Table
 from mclab.report.table.columns import Shown
 from mclab.report.text import NOTHING, plain
 
-#: The most values of a fact that are listed; further values are only counted.
+#: The most values of one fact that are listed; further values are only counted.
 _MOST_VALUES = 6
 #: The first facts of a record's provenance, in the order of the page; all other facts follow.
 _FIRST = ("mclab", "git", "torch", "python", "device", "device_name", "threads", "pack", "kernels", "step", "compiled")
 
 
 def settings(runs: Mapping[str, RunConfig]) -> list[Block]:
-    """Return blocks on the rows `runs` (by name): a table of the keys in which they differ, then the shared keys.
+    """Return a table of the keys in which the rows `runs` (by name) differ, then the keys that all rows share.
 
-    Shared keys that were given are listed; those that have their defaults are folded.
+    The shared keys that the grid sets are listed; those at their defaults are folded.
     """
     every = {name: _settled(run) for name, run in runs.items()}
     paths = list(dict.fromkeys(path for known in every.values() for path in known))
@@ -37,13 +37,13 @@ def settings(runs: Mapping[str, RunConfig]) -> list[Block]:
 
 
 def _settled(run: RunConfig) -> dict[str, str]:
-    """Return the keys that have an effect in this run, except the seed, with their values as text."""
+    """Return the values, as text, of the keys that have an effect in this run, except the seed."""
     dead = inert(run)
     return {path: shown(plain(value)) for path, value in leaves(run) if path not in dead and path != "seed"}
 
 
 def provenance(records: Sequence[StoredRun], source: Source, seeds: str) -> Facts:
-    """Return the provenance of the runs. A fact with several values is shown with the number of runs for each."""
+    """Return the provenance of the runs. If runs differ in a fact, each value is shown with its number of runs."""
     return Facts(list(_facts(records, source, seeds)))
 
 
@@ -67,9 +67,9 @@ def _facts(records: Sequence[StoredRun], source: Source, seeds: str) -> Iterator
 
 
 def _counted(texts: Sequence[str]) -> str:
-    """Return the different texts with their counts, e.g. `cpu (20), cuda (1)`; `cpu` where all are the same.
+    """Return the different texts with their counts, e.g. `cpu (20), cuda (1)`. A text that all runs share has no count.
 
-    A status has its count even then.
+    A status such as `done` always has its count.
     """
     counts = Counter(texts)
     if len(counts) == 1:

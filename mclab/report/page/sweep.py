@@ -1,4 +1,4 @@
-"""The HTML page of a search."""
+"""Make the HTML page of a search."""
 
 from collections.abc import Sequence
 
@@ -23,12 +23,12 @@ ALT = {
     "contour": "Mean of the objective over the two most important axes",
     "front": "Every trial by both objectives, and the front",
 }
-#: The most trials whose configurations are compared.
+#: The largest number of best trials whose configurations are compared.
 _MOST_BESIDE = 20
 
 
 def sweep_page(found: Trials, records: Sequence[StoredRun], source: Source) -> bytes:
-    """Return the HTML page with all results of a search. Raises `ConfigError` where no trial has ended yet."""
+    """Return the HTML page with all results of a search. Raises `ConfigError` if no trial has ended yet."""
     if not any(trial.counts for trial in found.trials):
         raise ConfigError(f"{source.folder}: no trial is over yet, so there is nothing to report")
     study = Study(found)
@@ -73,7 +73,7 @@ def _plots(study: Study) -> list[Block]:
 
 
 def _settings(study: Study, records: Sequence[StoredRun]) -> list[Block]:
-    """Return blocks on the stored configurations of the best trials."""
+    """Return blocks that compare the configurations of the best trials, as far as their runs are stored."""
     stored = {record.run_id: record.config for record in records}
     runs: dict[str, RunConfig] = {}
     for trial in study.found.best()[:_MOST_BESIDE]:

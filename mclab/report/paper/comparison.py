@@ -1,8 +1,8 @@
-"""Compare a grid's results with a published table: our figures in each column, and which differences agree.
+"""Compare a grid's results with a published table: our value of each entry, and which differences agree with the paper.
 
-A row is a change of the grid. A column is the mean over the cells and slices that the grid's `paper` block names, so it
-has one number for each seed. Rows are compared by a paired t test over seeds, with Holm's adjustment over all
-comparisons in a column.
+A row is a change of the grid. A column is a mean over the cells and slices that the grid's `paper` block names. An
+entry (the result of a row in a column) has one number for each seed. Entries of a column are compared by a paired t
+test over seeds, with Holm's adjustment over all comparisons in the column.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,23 +24,23 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary, summarise
 from mclab.report.text import value_text
 
-#: "agrees", "contradicts": significantly different, in the published or in the opposite direction. "even": the interval
-#: is within the margin ("agrees" if published as even). "open": neither of these. "better", "worse": significantly
-#: different, nothing published. "none": no result or no test; `Held.reason` says why.
+#: The verdicts. "agrees", "contradicts": our difference is significant, and its direction is the published one or the
+#: opposite. "even": the interval is within the margin ("agrees" if it is published as even). "open": none of these.
+#: "better", "worse": significant, but nothing is published. "none": no result or no test; `Held.reason` says why.
 Verdict = Literal["agrees", "contradicts", "even", "open", "better", "worse", "none"]
-#: Marks of a row that gets no verdict, in addition to those of `mclab.report.table.accuracy`, which are in `MENDING`.
+#: Marks because of which an entry gets no verdict, in addition to the marks of rows (`MENDING`).
 NO_RESULT, DIVERGED = "no result", "diverged"
 MENDING = (AT_CHANCE, FEW_STARTED, IMPROVING, EDGE)
-#: +1 better, -1 worse, 0 even.
+#: The direction of a difference: 1 is better, -1 worse, 0 even.
 Side = Literal[-1, 0, 1]
 _SIDES: dict[Word, Side] = {"better": 1, "even": 0, "worse": -1}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A row in a column. `scores` are by seed; `of` names the cells and slices that they are a mean of.
+    """The result of a row in a column. `scores` are by seed; `of` names the cells and slices that are averaged.
 
-    `mark` says why the entry gets no verdict: e.g. at chance, still improving, learning rate at an edge, diverged.
+    `mark` says why the entry gets no verdict, e.g. at chance, still improving, learning rate at an edge, diverged.
     """
 
     scores: Mapping[int, float]
@@ -52,17 +52,17 @@ class Entry:
 
     @property
     def high(self) -> bool:
-        """True where the mean is at the ceiling of an accuracy (0.99 or more)."""
+        """True if the mean is at the ceiling of an accuracy (0.99 or more)."""
         return self.spread.mean is not None and self.spread.mean >= SOLVED - SAME
 
 
 @dataclass(frozen=True)
 class Held:
-    """The comparison of `row` with the row `against` in a column, in our runs and in the paper.
+    """The comparison of `row` with the row `against` in one column, in our runs and in the paper.
 
-    `gap` is our difference over the seeds that both have; `p` is Holm-adjusted over the column. `paper` is the
-    difference of the published figures, `side` its direction. `seeds` of an open comparison are about how many seeds
-    would settle it, and how many to be safe.
+    `gap` is our difference over the seeds that both rows have; `p` is Holm-adjusted over the column. `paper` is the
+    difference of the published figures, `side` its direction. For an open comparison, `seeds` is the number of seeds
+    that would make the difference significant with a power of 80 %, and a number on the safe side.
     """
 
     row: str
@@ -80,7 +80,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The published table and ours. `rows` and `columns` are those of the paper that are also in this grid."""
+    """The published table and our results. `rows` and `columns` are those of the paper that are also in this grid."""
 
     summary: Summary
     paper: Paper
@@ -91,12 +91,12 @@ class Reproduction:
 
     @property
     def absent(self) -> list[str]:
-        """The columns of the paper for which this grid has no cell."""
+        """The names of the paper's columns for which this grid has no cell."""
         return [column.name for column in self.paper.columns if column not in self.columns]
 
 
 def reproduction(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Reproduction:
-    """Compare the plan's stored runs with its `paper` block, which it must have; `curve` is as for `summarise`."""
+    """Compare the stored runs of a plan with the plan's `paper` block. `curve` is as for `summarise`."""
     assert plan.paper is not None, "a plan with a paper block"
     summary = summarise(plan, lookup, curve)
     named: dict[str, list[Row]] = {}
@@ -114,7 +114,10 @@ def reproduction(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Repr
 
 
 def _parts(row: Row, column: Column) -> list[str]:
-    """Return the slices of a cell that belong to a column: matching slices of its task, else those of `eval.task`."""
+    """Return the slices of a cell that belong to a column.
+
+    These are slices of the cell's task that match; without a match, those of `eval.task`.
+    """
     rule = Condition(column.where, "")
     tested = row.run.tested
     fits = [
@@ -134,7 +137,10 @@ def _entry(rows: Sequence[Row], column: Column, paper: float | Word | None) -> E
 
 
 def _other_values(row: Row) -> str:
-    """Return the cell's values other than its change, as text. Cells of other rows can have the same values."""
+    """Return as text the values on the axes that are crossed with the changes; empty if none are crossed.
+
+    Cells of different rows are over the same tasks if these texts are equal.
+    """
     crossed = CHANGE in row.values
     return value_text({path: value for path, value in row.values.items() if path != CHANGE} if crossed else {})
 
@@ -145,7 +151,7 @@ def _scores(row: Row, parts: Sequence[str], column: Column) -> dict[int, float]:
 
 
 def _value(row: Row, record: StoredRun, parts: Sequence[str], column: Column) -> float | None:
-    """Return the run's figure for a column, the mean over the slices `parts`; `None` where the run has none."""
+    """Return a run's figure for a column, averaged over the slices `parts`; `None` if the run has none."""
     if column.metric == "tokens_per_s":
         return record.tokens_per_s if record.status == "done" else None
     if column.metric == "mmacs":
@@ -160,7 +166,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _mark(found: Sequence[tuple[Row, Sequence[str]]], column: Column, scored: bool) -> str | None:
-    """Return what must be mended before a verdict, the most serious first, each with its tasks; `None` if nothing."""
+    """Return the marks of an entry, the most serious first, each with the tasks that it concerns; `None` if none."""
     if not found or not scored:
         return NO_RESULT
     if column.metric in COSTS:
@@ -177,8 +183,8 @@ def _mark(found: Sequence[tuple[Row, Sequence[str]]], column: Column, scored: bo
 def _marks(row: Row, parts: Sequence[str]) -> list[str]:
     """Return the row's marks for a column over the slices `parts`.
 
-    Where these are not all of the task's own slices, the row is at chance if it is not above the best predictors
-    without recall on `parts`.
+    If `parts` are not exactly the task's own slices, "at chance" is decided anew: does the row exceed the best
+    predictors without recall on `parts`?
     """
     if set(parts) == set(row.own):
         return list(row.marks)
@@ -187,7 +193,7 @@ def _marks(row: Row, parts: Sequence[str]) -> list[str]:
 
 
 def _where(rows: Sequence[Row], found: Sequence[tuple[Row, Sequence[str]]]) -> str:
-    """Return the names of the tasks in which `rows` have a mark, after a colon; empty where all of `found` have it."""
+    """Return the names of the tasks of `rows` after a colon; an empty text if `rows` are all rows of `found`."""
     if len(rows) == len(found):
         return ""
     names = dict.fromkeys(str(getattr(row.run.task, "preset", row.run.task.name)) for row in rows)
@@ -195,7 +201,7 @@ def _where(rows: Sequence[Row], found: Sequence[tuple[Row, Sequence[str]]]) -> s
 
 
 def _held(rows: Sequence[PaperRow], column: Column, entries: Mapping[tuple[str, str], Entry]) -> list[Held]:
-    """Return all comparisons of a column. Holm's adjustment counts all of them, also those without a verdict."""
+    """Return all comparisons of a column. Holm's adjustment also counts those without a verdict."""
     if column.metric in COSTS:
         return []
     known = {row.name for row in rows}
@@ -211,7 +217,7 @@ def _held(rows: Sequence[PaperRow], column: Column, entries: Mapping[tuple[str, 
 
 
 def _reason(one: Entry, other: Entry) -> str | None:
-    """Return why two entries are not compared; `None` where they are."""
+    """Return why two entries are not compared; `None` if they are."""
     if one.mark:
         return one.mark
     if other.mark:
@@ -243,7 +249,7 @@ def _judged(
 def _published(
     column: Column, one: float | Word | None, other: float | Word | None
 ) -> tuple[float | None, Side | None]:
-    """Return the difference of the published figures, and whether the first is better (1), even (0) or worse (-1)."""
+    """Return the published difference and its direction: 1 if `one` is better, 0 if even, -1 if worse."""
     if isinstance(one, str):
         return None, _SIDES[one]
     if one is None or other is None or isinstance(other, str):
@@ -255,9 +261,9 @@ def _published(
 
 
 def _verdict(column: Column, gap: Difference, p: float | None, side: Side | None) -> tuple[Verdict, str | None]:
-    """Return the verdict and, for "none", the reason.
+    """Return the verdict and, if it is "none", the reason.
 
-    The test comes before the margin: a significant difference counts as a difference even within the margin.
+    A significant difference counts as a difference even if it is within the margin.
     """
     if gap.mean is None:
         return "none", "no seed in common"
@@ -276,9 +282,9 @@ def _verdict(column: Column, gap: Difference, p: float | None, side: Side | None
 
 
 def _within(gap: Difference, margin: float | None) -> bool:
-    """Return whether the 95 % interval is within the margin.
+    """Return whether the 95 % interval of the difference is within ± `margin`.
 
-    A difference of 0 on each of at least three seeds is within any margin.
+    If the difference is 0 on each of at least three seeds, the result is true for any margin.
     """
     if gap.kind == "same":
         return gap.n > 2

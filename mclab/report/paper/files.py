@@ -14,7 +14,7 @@ from mclab.report.table.export import as_csv, as_parquet, write_files
 from mclab.report.table.grids import markdown_escape, markdown_grid
 from mclab.report.table.latex import typeset
 
-#: Name and type of each column of the frame.
+#: The name and type of each column of the frame.
 SCHEMA: dict[str, Any] = {
     "row": pl.String,
     "column": pl.String,
@@ -45,10 +45,10 @@ SCHEMA: dict[str, Any] = {
 
 
 def frame(found: Reproduction) -> pl.DataFrame:
-    """Return a frame with one line for each comparison of a row in a column; one line if it has no comparison there.
+    """Return a frame with one line for each comparison; an entry without a comparison has one line too.
 
     `mean`, `std`, `lo`, `hi` and the differences are in units of `metric` (shares from 0 to 1), `paper` and
-    `paper_diff` in `unit`. `mark` says why the row gets no verdict, `reason` why the comparison has none.
+    `paper_diff` in `unit`. `mark` says why the entry gets no verdict, `reason` why the comparison gets none.
     """
     return pl.DataFrame(list(_lines(found)), schema=SCHEMA)
 

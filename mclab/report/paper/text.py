@@ -1,4 +1,4 @@
-"""The published table and ours as text: a table in the paper's form, then our differences and the paper's."""
+"""Show the published table and our results as text: a table in the paper's form, then the differences of both."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from mclab.report.table.columns import Shown
 from mclab.report.table.grids import fit, text_grid, wrapped
 from mclab.report.text import NOTHING, listed, p_text, seeds_text
 
-#: The units in which the table shows our figures; shares are shown in percent.
+#: The units in which our figures are shown; accuracies and other shares are in percent.
 UNITS: dict[Metric, str] = {
     **dict.fromkeys(("accuracy", "value_accuracy", "values_found", "token_accuracy"), "%"),
     "loss": "nats",
@@ -21,7 +21,7 @@ UNITS: dict[Metric, str] = {
     "tokens_per_s": "tokens/s",
     "mmacs": "million multiply-adds a token",
 }
-#: The meaning of each verdict, in the order in which the verdicts are counted.
+#: The meaning of each verdict. Verdicts are counted in this order.
 WORDS: dict[Verdict, str] = {
     "agrees": "told apart, as published",
     "contradicts": "told apart, the other way",
@@ -30,7 +30,7 @@ WORDS: dict[Verdict, str] = {
     "better": "told apart, nothing published",
     "worse": "told apart, nothing published",
 }
-#: For each mark, what it means and what mends it.
+#: For each mark, its meaning and what to do about it.
 MENDED = {
     AT_CHANCE: "not above a predictor that does not recall; more steps or another learning rate, then more seeds",
     FEW_STARTED: "most runs have not begun to learn; more steps or another learning rate, then more seeds",
@@ -41,10 +41,10 @@ MENDED = {
 
 
 def tables(found: Reproduction) -> list[tuple[str, list[Shown]]]:
-    """Return titles and tables: first the figures, ours and the paper's, with a row for each variant; then differences.
+    """Return titles and tables: first our figures and the paper's with a row for each variant, then the differences.
 
-    There is a table of differences for each column. A grid with only one column, in which each row is compared with at
-    most one other row, has figures and differences in one table.
+    There is a table of differences for each column. If the grid has only one column, and each row is compared with at
+    most one other row, figures and differences are in one table.
     """
     rows = [each.row for each in found.held]
     if len(found.columns) == 1 and rows and len(set(rows)) == len(rows):
@@ -76,7 +76,7 @@ def _differences(found: Reproduction, column: Column) -> list[Shown]:
 
 
 def _pieces(column: Column, held: Sequence[Held | None]) -> Iterator[Shown]:
-    """Yield the columns of comparisons: our difference, the paper's, p, verdict; `–` where a row has no comparison."""
+    """Yield the columns that describe comparisons: our difference, the paper's, p, verdict; `–` for rows without."""
 
     def shown(head: str, text: Callable[[Held], str], right: bool = True, expendable: int = 0) -> Shown:
         return Shown(head, tuple(text(each) if each else NOTHING for each in held), right, expendable)
@@ -89,15 +89,16 @@ def _pieces(column: Column, held: Sequence[Held | None]) -> Iterator[Shown]:
 
 
 def number(value: float, metric: Metric, sign: str = "") -> str:
-    """Return one of our figures as text in the unit of `UNITS`."""
+    """Return one of our figures as text, in the unit that `UNITS` gives."""
     if metric in RISING and metric not in COSTS:
         return f"{round(100 * value, 1) + 0.0:{sign}.1f}"
     return f"{round(value) + 0.0:{sign},.0f}" if metric == "tokens_per_s" else f"{round(value, 3) + 0.0:{sign}.3f}"
 
 
 def _ours(entry: Entry, metric: Metric) -> str:
-    """Return our result, e.g. `41.2 ± 3.1 (at chance)`: the mean, the half-width of its interval and, if the entry
-    gets no verdict, the reason in brackets.
+    """Return our result, e.g. `41.2 ± 3.1 (at chance)`.
+
+    It has the mean, half the width of its interval and, in brackets, the entry's mark if there is one.
     """
     mark = f" ({entry.mark})" if entry.mark else ""
     spread = entry.spread
@@ -113,7 +114,7 @@ def _published(figure: float | Word | None) -> str:
 
 
 def _gap(gap: Difference, metric: Metric) -> str:
-    """Return, e.g., `+8.1 [+2.0, +14.2]`: our difference with its interval, which is not clipped."""
+    """Return our difference with its interval, e.g. `+8.1 [+2.0, +14.2]`. The interval is not clipped."""
     if gap.mean is None:
         return NOTHING
     mean = number(gap.mean, metric, "+")
@@ -150,7 +151,7 @@ def _seeds_that_tell(held: Held) -> str:
 
 
 def verdicts(found: Reproduction) -> list[str]:
-    """Return sentences on how many comparisons agree, and on why others have no verdict."""
+    """Return sentences on how many comparisons agree with the paper, and on why some have no verdict."""
     judged = [each for each in found.held if each.verdict != "none"]
     counts = Counter(each.verdict for each in judged)
     lines = []
@@ -170,7 +171,7 @@ def verdicts(found: Reproduction) -> list[str]:
 
 
 def _mending(found: Reproduction) -> Iterator[str]:
-    """Yield what would mend the entries that have a mark."""
+    """Yield a sentence for each mark that occurs: what it means and what to do about it."""
     marks = [entry.mark for entry in found.entries.values() if entry.mark]
     for mark, way in MENDED.items():
         if any(mark in each for each in marks):

@@ -1,4 +1,4 @@
-"""The figure of learning curves: accuracy and loss on valid against steps, with a line for each row."""
+"""Draw learning curves: accuracy and loss on valid against steps, with a line for each row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from mclab.report.table.summary import Summary
 
 METRICS = ("accuracy", "loss")
 MOST_LINES = len(COLOURS) * MOST_DASHES
-#: The axis of the loss is logarithmic where the ratio of the largest to the smallest loss is at least this.
+#: The axis of the loss is logarithmic if the largest loss is at least this many times the smallest.
 LOG_FROM = 20
-#: About how many evaluations of a line have a marker. Markers distinguish lines also in grey.
+#: About how many points of a line have a marker. Markers distinguish lines also without colour.
 MARKED = 8
 CAPTION = (
     "Lines: mean over seeds on valid, all slices alike; bands: from the lowest seed to the highest. A seed that "
@@ -30,9 +30,9 @@ CAPTION = (
 
 @dataclass(frozen=True)
 class Track:
-    """A row's curve of one metric: at each step the mean, the lowest and the highest value over seeds.
+    """The curve of one metric for a row: at each step the mean, the lowest and the highest value over seeds.
 
-    `lost` are the step and the value of the last evaluation of each diverged seed.
+    `lost` holds the step and the value of the last evaluation of each diverged seed.
     """
 
     steps: list[int]
@@ -43,7 +43,10 @@ class Track:
 
 
 def track(row: Row, curve: Curve, metric: str) -> Track:
-    """Gather the evaluations of the finished seeds by step; of a diverged seed, take only the last evaluation."""
+    """Return the curve of a row.
+
+    It has the evaluations of finished seeds by step, and the last evaluation of each diverged seed.
+    """
     found = {seed: list(evaluations(curve(record.run_id), metric)) for seed, record in row.records.items()}
     done = [own for seed, own in found.items() if row.records[seed].status == "done" and own]
     lost = [own[-1] for seed, own in found.items() if row.records[seed].status == "diverged" and own]
@@ -53,12 +56,12 @@ def track(row: Row, curve: Curve, metric: str) -> Track:
 
 
 def _value_at(found: Sequence[tuple[int, float]], step: int) -> float | None:
-    """Return the value at `step`, else the last value before it; `None` where there is none."""
+    """Return the value at `step`, or the last one before it; `None` if there is none."""
     return next((value for at, value in reversed(found) if at <= step), None)
 
 
 def curves_figure(summary: Summary, curve: Curve) -> Figure:
-    """Draw two panels, accuracy and loss. Raises `ConfigError` where no curves are stored or there are too many."""
+    """Draw two panels, accuracy and loss. Raises `ConfigError` if no curves are stored or there are too many."""
     tracks = {metric: [track(row, curve, metric) for row in summary.rows] for metric in METRICS}
     shown = [place for place in range(len(summary.rows)) if any(_drawn(tracks[metric][place]) for metric in METRICS)]
     if not shown:

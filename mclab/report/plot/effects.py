@@ -1,4 +1,4 @@
-"""The figure of the effects of a whole grid: points with intervals, first the main effects, then the interactions."""
+"""Draw the effects of a whole grid: points with intervals, first the main effects, then the interactions."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,8 +20,8 @@ LONGEST = 48
 def effects_figure(summary: Summary) -> Figure:
     """Draw the mean of each effect with its interval, and every seed as a small dot.
 
-    The mean is filled where the effect is significant and none of its cells has a mark (`Effect.apart`). Raises
-    `ConfigError` where there are no effects.
+    The mean is a filled point if the effect is significant and none of its cells has a mark (`Effect.apart`), else a
+    hollow one. Raises `ConfigError` if there are no effects.
     """
     every = effects(summary)
     if not every:
@@ -50,7 +50,7 @@ def effects_figure(summary: Summary) -> Figure:
 
 
 def _label(effect: Effect) -> str:
-    """Return the label of an effect, e.g. `gate: input − context`, or the name of an interaction."""
+    """Return the label of an effect: `gate: input − context` for a main effect, the name for an interaction."""
     if effect.main:
         return f"{effect.factors[0].name}: {effect.levels[0]} − {effect.factors[0].levels[0]}"
     return effect.name

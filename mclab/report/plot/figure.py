@@ -1,4 +1,4 @@
-"""The page of a figure: the question on top, the legend, the panels, and at the foot how to read them."""
+"""Make the page of a figure: the question on top, the legend, the panels, and a foot that says how to read them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from mclab.report.table.columns import baselines
 from mclab.report.table.summary import Summary
 from mclab.report.text import cut_middle, listed
 
-#: Height of a foot of one line, in inches.
+#: The height of a foot with one line, in inches.
 FOOT = 0.28
-#: Letters in a line of the foot.
+#: The number of letters in a line of the foot.
 FOOT_LETTERS = 150
 LEGEND_ROW = 0.2
 TITLE_LETTERS = 84
@@ -26,7 +26,7 @@ MOST_ACROSS = 4
 
 @dataclass(frozen=True)
 class Sheet:
-    """A figure with its visible panels, `across` in a row; `above` is the title's height, as part of the figure's."""
+    """A figure and its visible panels, `across` of them in a row; the title takes the part `above` of the height."""
 
     figure: Figure
     panels: list[Axes]
@@ -34,7 +34,7 @@ class Sheet:
     above: float
 
     def lowest(self, place: int) -> bool:
-        """Return whether the panel number `place` has no panel below it."""
+        """Return whether no panel is below panel number `place`."""
         return place + self.across >= len(self.panels)
 
 
@@ -48,11 +48,11 @@ def sheet(
     share: bool = True,
     dotted: bool = True,
 ) -> Sheet:
-    """Create a figure with the question on top, room for a legend, empty panels, and at the foot how to read them.
+    """Create a figure with the question on top, room for a legend, empty panels, and a foot that says how to read them.
 
     `titles` are the titles of the panels, by default one for each slice of `panels`. `caption` is the first sentence of
-    the foot, by default `seeds_caption`. `dotted` says that the baseline without recall is drawn. `share` makes the
-    panels share their axes.
+    the foot, by default `seeds_caption`. `dotted` says that the baseline without recall is drawn. With `share`, the
+    panels have the same axes.
     """
     if titles is None:
         whole = "mean of own slices" if summary.extras else "all slices"
@@ -70,7 +70,7 @@ def page(
     across: int = MOST_ACROSS,
     share: bool = True,
 ) -> Sheet:
-    """Create a figure as `sheet` does, with any title and foot, which are broken into lines."""
+    """Create a figure as `sheet` does, but with any title and foot. Both are broken into lines."""
     now = layout()
     across = now.across(min(across, len(titles)))
     down = -(-len(titles) // across)
@@ -95,17 +95,17 @@ def page(
 
 
 def side_by_side(panels: int, most: int = 3) -> int:
-    """Return how many of `panels` panels are in a row: at most `most`, and 2 where there are four."""
+    """Return how many panels to put in a row if there are `panels` in all: at most `most`, but 2 if there are four."""
     return 2 if panels == 4 and most > 2 else min(most, panels)
 
 
 def wrapped_label(text: str, across: int) -> str:
-    """Break the label of an axis into lines that fit the width of a panel; `across` panels are in a row."""
+    """Break the label of an axis into lines that fit the width of a panel, with `across` panels in a row."""
     return fill(text, layout().letters(110) // across)
 
 
 def legend(page: Sheet, across: int) -> None:
-    """Draw the legend between title and panels, with `across` entries in a row."""
+    """Draw the legend between title and panels, with `across` labels in a row."""
     handles, given = page.panels[0].get_legend_handles_labels()
     labels = [cut_middle(label, max(12, layout().letters(112) // across - 7)) for label in given]
     corner = (LEFT, 1 - page.above)
@@ -115,12 +115,12 @@ def legend(page: Sheet, across: int) -> None:
 
 
 def legend_columns(labels: Sequence[str]) -> int:
-    """Return how many entries of a legend fit into a row of about 112 letters, with 7 letters for each handle."""
+    """Return how many of `labels` fit into a row of about 112 letters, with 7 letters for each handle."""
     return max(1, min(len(labels), layout().letters(112) // (7 + max(map(len, labels), default=1))))
 
 
 def seeds_caption(summary: Summary) -> str:
-    """Return a sentence on what the means, bars, dots and crosses are."""
+    """Return a sentence that says what the means, bars, dots and crosses are."""
     counts = sorted({row.accuracy.n for row in summary.rows})
     n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     bars = "Mean with 95 % t interval" if counts[-1] >= LEAST_PAIRS else "Mean, without an interval"
@@ -134,10 +134,7 @@ def seeds_caption(summary: Summary) -> str:
 
 
 def marks_caption(summary: Summary, dotted: bool = True) -> Iterator[str]:
-    """Yield sentences on what the table marks and the plot does not: ceilings, values at the edge of their range.
-
-    The first sentence is on the accuracy without recall.
-    """
+    """Yield sentences on what the figure itself does not say: the level without recall, ceilings, values at an edge."""
     found = [each.accuracy(part) for each in baselines(summary).values() for part in (ALL, *summary.slices)]
     if levels := sorted({f"{level:.3f}" for level in found if level is not None}):
         span = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"

@@ -1,4 +1,4 @@
-"""The figure of a gate's weights: a panel for each head, a row for each query, a column for each segment."""
+"""Draw a gate's weights: a panel for each head, a row for each query, a column for each segment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,10 +35,10 @@ class GatePanel:
 
 
 def gate_figure(title: str, labels: Sequence[str], right: Sequence[bool], panels: Sequence[GatePanel]) -> Figure:
-    """Draw the absolute weights from 0 to 1. Segments that hold what the query needs are outlined; unseen are grey.
+    """Draw the absolute weights in colours from 0 to 1.
 
-    `labels` and `right` (whether the answer is right) are those of the rows, in every panel. The label of a wrong
-    answer is coloured.
+    Segments that hold what the query needs are outlined; segments that it does not see are grey. `labels` and `right`
+    (whether the answer is right) are those of the queries, in every panel. The label of a wrong answer is coloured.
     """
     rows = min(len(labels), MOST_ROWS)
     across = min(MOST_ACROSS, len(panels))
@@ -61,7 +61,7 @@ def gate_figure(title: str, labels: Sequence[str], right: Sequence[bool], panels
 def gate_map(title: str, labels: Sequence[str], right: Sequence[bool], panels: Sequence[GatePanel], form: str) -> bytes:
     """Return the figure as the content of a file in the format `form` (png, svg or pdf).
 
-    No matplotlibrc of the user changes it. Needs no display.
+    It does not depend on the user's matplotlibrc and needs no display.
     """
     buffer = BytesIO()
     with matplotlib.style.context(["default", STYLE]):

@@ -1,4 +1,4 @@
-"""The heat map of needle-in-a-haystack tests: depth against length, with a panel for each row."""
+"""Draw the heat map of needle-in-a-haystack tests: depth against length, with a panel for each row of the table."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ from mclab.report.text import is_number, value_text
 ACROSS, DOWN = "length", "depth"
 #: From dark blue to yellow in even steps of lightness; suited to all kinds of colour vision.
 COLOUR_MAP = "cividis"
-#: A mean below this is written in the colour `PALE`, since its cell is dark.
+#: A mean below this is written in the colour `PALE`, since its background is dark.
 DARK = 0.5
-#: The colours of numbers on a light and on a dark cell; the page does not change them.
+#: The colours of numbers on a light and on a dark background; an HTML page does not change them.
 INK, PALE = "#111111", "#FEFEFE"
 MOST_PANELS = 24
-#: Numbers are written into cells of at least this width, in inches.
+#: Numbers are written if a pair of values has at least this width, in inches.
 LEAST_CELL = 0.3
 CELL_HEIGHT = 0.27
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A title, and the spot at each pair of values (down, across) as texts."""
+    """A panel: its title, and the spot at each pair of values (down, across), where values are texts."""
 
     title: str
     cells: dict[tuple[str, str], Spot]
@@ -39,7 +39,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Map:
-    """The keys along the two axes, their values `ys` and `xs` in ascending order, and the panels."""
+    """A heat map: the keys along the two axes, their values `ys` and `xs` in ascending order, and the panels."""
 
     down: str
     across: str
@@ -49,9 +49,9 @@ class Map:
 
 
 def heat_map(summary: Summary) -> Map | None:
-    """Return the map of depth by length; where there is no depth, another number in which slices differ replaces it.
+    """Return the map of depth by length. Without a depth, another numeric key in which slices differ takes its place.
 
-    `None` where the slices are no such grid.
+    `None` if the slices do not fill a grid of two keys.
     """
     found = spots(summary)
     keys = [key for key in varied(found) if all(is_number(spot.at.get(key, 0)) for spot in found)]
@@ -76,7 +76,10 @@ def _panels(summary: Summary, found: Sequence[Spot], down: str) -> Iterator[Pane
 
 
 def heat_figure(summary: Summary) -> Figure:
-    """Draw the mean over seeds in every cell, in colours from 0 to 1. Raises `ConfigError` where there is no grid."""
+    """Draw the mean over seeds at every pair of values, in colours from 0 to 1.
+
+    Raises `ConfigError` if the slices do not fill a grid of two keys.
+    """
     drawn = heat_map(summary)
     if drawn is None:
         raise ConfigError(

@@ -30,9 +30,9 @@ from mclab.report.table.effects import effects
 from mclab.report.table.export import write_files
 from mclab.report.table.summary import Summary, summarise
 
-#: For each format, the metadata that keep the time of writing out of the file.
+#: For each format, metadata without the time of writing, so that the same figure gives the same bytes.
 METADATA: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-#: The kinds of figure, each also the name of its file.
+#: The kinds of figure, which are also the names of their files.
 KINDS = ("accuracy", "points", "curves", "slices", "heat", "capacity", "state", "effects")
 
 
@@ -48,10 +48,10 @@ def write_plots(
 ) -> list[Path]:
     """Write `<kind>.<format>` into `folder` for each kind and format (png, svg, pdf); return the paths.
 
-    Without `kinds`, those of `fitting` are drawn. `curve` finds the evaluations of a run by its id, for the kind
-    `curves`. `wanted` is the layout, by default the current one. `labels` rename rows, keys and slices (`OLD=NEW`).
-    Needs no display. Raises `ValueError` for an unknown format or kind, and `ConfigError` for a kind that has nothing
-    to draw and for a label whose OLD is not in a figure.
+    `kinds` are by default those of `fitting`. `curve` finds the evaluations of a run by its id, for the kind `curves`.
+    `wanted` is the layout, by default the current one. `labels` rename rows, keys and slices (`OLD=NEW`). No display is
+    needed. Raises `ValueError` for an unknown format or kind, and `ConfigError` for a kind that has nothing to draw and
+    for a label whose OLD is not in a figure.
     """
     for what, given, known in (("format", formats, tuple(METADATA)), ("kind", kinds, KINDS)):
         unknown = [word for word in given if word not in known]
@@ -65,9 +65,9 @@ def write_plots(
 
 
 def with_labels(wanted: Layout, labels: Sequence[str], figures: Iterable[Callable[[], Figure]]) -> Layout:
-    """Return the layout with the new names of `labels`.
+    """Return the layout `wanted` with the new names that `labels` give.
 
-    The figures are drawn once before, to find out which names are in them.
+    The figures are drawn once before this, to find out which names occur in them.
     """
     if not labels:
         return wanted
@@ -87,14 +87,14 @@ def refuse_empty(plan: Plan, lookup: Lookup) -> None:
 def fitting(summary: Summary) -> list[str]:
     """Return the kinds that are drawn by default.
 
-    They are `accuracy`, `heat` where the slices are a grid of a number (e.g. depth) by length, and `effects` where
-    there are any (see `table.effects.effects`).
+    They are `accuracy`, `heat` if the slices are a grid of a number (e.g. depth) by length, and `effects` if there are
+    any.
     """
     return ["accuracy", *["heat"] * (heat_map(summary) is not None), *["effects"] * bool(effects(summary))]
 
 
 def render(summary: Summary, form: str, kind: str = "accuracy", curve: Curve | None = None) -> bytes:
-    """Return a figure as the content of a file. The same summary gives the same bytes; no matplotlibrc changes them."""
+    """Return a figure as the content of a file. It depends only on the summary, not on the user's matplotlibrc."""
     return drawn(lambda: figure_of(summary, kind, curve), form)
 
 
@@ -104,14 +104,15 @@ def drawn(
     style: Mapping[str, Any] | None = None,
     before: Callable[[Figure], None] = lambda made: None,
 ) -> bytes:
-    """Return what `figure` draws as the content of a file, in mclab's style and the current layout.
+    """Call `figure`, in mclab's style and the current layout, and return the result as the content of a file.
 
     `style` holds further settings of matplotlib; `before` is called with the figure before it is saved.
     """
     buffer = BytesIO()
     house: dict[str, Any] = {**STYLE, **layout().style, **(style or {})}
     with matplotlib.style.context(["default", house]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # it is shown as a box; the user cannot change that
+        # Such a character is drawn as a box; the user cannot change that.
+        warnings.filterwarnings("ignore", "Glyph .* missing")
         made = figure()
         _show_hidden(made)
         before(made)
@@ -148,6 +149,6 @@ def figure_of(summary: Summary, kind: str, curve: Curve | None = None) -> Figure
 
 
 def accuracy_figure(summary: Summary) -> Figure:
-    """Draw lines along a numeric key where the grid has one, else a row of points for each cell."""
+    """Draw lines along a numeric key if the grid has one, else a row of points for each cell."""
     axis = numeric_axis(summary)
     return points_figure(summary) if axis is None else lines_figure(summary, axis)

@@ -1,4 +1,4 @@
-"""The layout of a figure: its width, font sizes and names; by default for the screen, else for print."""
+"""The layout of a figure: its width, font sizes and names. The default is for the screen; `printed` is for paper."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,18 +10,21 @@ from mclab.config.error import did_you_mean
 from mclab.config.strict import ConfigError
 from mclab.report.text import listed
 
-#: The width of a column, and of a page with two columns, in inches, as most venues have them.
+#: The widths of a column and of a page with two columns in inches, as most venues have them.
 SINGLE, DOUBLE = 3.3, 7.0
-#: The least and the largest width of a figure, in centimetres.
+#: The smallest and the largest width of a figure, in centimetres.
 LEAST, MOST = 5, 60
 _WIDTH, _TEXT, _FOOT = 8.4, 9.5, 8.0
-#: The least width of a panel, in inches.
+#: The smallest width of a panel, in inches.
 _NARROWEST = 1.6
 
 
 @dataclass(frozen=True)
 class Names:
-    """New names for texts of a figure. `seen` collects all texts that can be renamed, to report a typo in a label."""
+    """New names for texts of a figure.
+
+    `seen` collects the texts that can be renamed, so that a typo can be reported.
+    """
 
     given: Mapping[str, str] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
@@ -46,11 +49,12 @@ class Layout:
 
     @property
     def scale(self) -> float:
-        """The font size relative to that of the screen's layout."""
+        """The font size divided by that of the layout for the screen."""
         return self.text / _TEXT
 
     def letters(self, screen: int, size: float = _TEXT, mine: float | None = None) -> int:
-        """Return how many letters of `mine` points fit where the screen's layout has `screen` letters of `size` points.
+        """Return how many letters of `mine` points fit where the layout for the screen has `screen` letters of `size`
+        points.
 
         `mine` is by default the font size of the text.
         """
@@ -67,12 +71,12 @@ class Layout:
 
 
 def printed(inches: float) -> Layout:
-    """Return a layout for print with a width in `inches`: text of 8 points, the smallest text 6.5 points."""
+    """Return a layout for print that is `inches` wide, with text of 8 points and smallest text of 6.5 points."""
     return Layout(inches, text=8.0, title=9.0, foot=7.0, number=6.5)
 
 
 def inches(width: str) -> float:
-    """Return a width in inches, given as `single`, `double` or in centimetres. Raises `ConfigError`."""
+    """Return in inches a width given as `single`, `double` or in centimetres. Raises `ConfigError` for other texts."""
     words = {"single": SINGLE, "double": DOUBLE}
     if width in words:
         return words[width]
@@ -86,10 +90,10 @@ def inches(width: str) -> float:
 
 
 def renamed(labels: Sequence[str], seen: Collection[str]) -> dict[str, str]:
-    """Parse each `OLD=NEW` of `labels` to old -> new name, where OLD is a row, a key or a slice in `seen`.
+    """Return {old name: new name} from the texts `OLD=NEW` in `labels`; each OLD must be in `seen`.
 
-    Names may contain `=`: where a text can be split in several ways, the longest known OLD is taken. Raises
-    `ConfigError`, with the nearest name, where no OLD is known.
+    Names may contain `=`: if a text can be split in several ways, the longest OLD in `seen` is taken. Raises
+    `ConfigError`, with the nearest name, if no OLD is in `seen`.
     """
     found: dict[str, str] = {}
     for text in labels:
@@ -123,5 +127,5 @@ def using_layout(wanted: Layout | None) -> Iterator[None]:
 
 
 def named(text: str) -> str:
-    """Return the name of a row, a key or a slice in the figure."""
+    """Return the name that the figure shows for a row, a key or a slice."""
     return layout().names(text)

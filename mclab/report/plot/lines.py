@@ -1,4 +1,4 @@
-"""The figure of accuracy against a numeric key of the grid, with one line for each value of the other keys."""
+"""Draw accuracy against a numeric key of the grid, with one line for each value of the other keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import MOST_ROWS, Summary
 from mclab.report.text import NOTHING, full_label, is_number, plain, value_text
 
-#: The least number of values along a line, and the largest number of lines in a figure.
+#: The least number of points in a line, and the largest number of lines in a figure.
 LEAST_VALUES, MOST_LINES = 3, 8
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The path of the numeric key along x, the keys in which lines differ, and the keys that are zipped with x."""
+    """The keys of the figure: the numeric key along x, the keys in which lines differ, the keys zipped with x."""
 
     path: str
     others: tuple[str, ...]
@@ -43,9 +43,9 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """A line: cells in the order of x. `colour` and `dash` are places in the palettes.
+    """A line: cells in the order of x. `colour` and `dash` are indices into the palettes.
 
-    `xs` is empty for a reference: cells in which the numeric key has no effect.
+    `xs` is empty for a reference, that is for cells in which the numeric key has no effect.
     """
 
     label: str
@@ -56,9 +56,9 @@ class Line:
 
 
 def numeric_axis(summary: Summary) -> Axis | None:
-    """Return the numeric key with the most values that gives a plot; `None` where there is none.
+    """Return the keys of the figure, with the numeric key of most values along x; `None` if no key is suitable.
 
-    It needs at least three values, a value in at least half of the rows, and at most `MOST_LINES` lines.
+    A suitable key has at least three values, is set in at least half of the rows, and gives at most `MOST_LINES` lines.
     """
     if summary.plan.named:
         return None
@@ -81,7 +81,7 @@ def _numeric(summary: Summary, path: str) -> bool:
 
 
 def _split(summary: Summary, path: str) -> Axis:
-    """Divide the keys other than `path`: those with one value for each x are followers, lines differ in the rest."""
+    """Divide the keys other than `path`: followers have exactly one value for each x; lines differ in the rest."""
     others = [other for other in summary.plan.axes if other != path]
     followers = tuple(other for other in others if _follows(summary, other, path))
     return Axis(path, tuple(other for other in others if other not in followers), followers)
@@ -100,7 +100,7 @@ def followed(summary: Summary, path: str, other: str) -> list[str]:
 
 
 def lines_along(summary: Summary, axis: Axis) -> list[Line]:
-    """Gather the cells into lines and references, in the plan's order."""
+    """Return the cells as lines and references, in the plan's order."""
     names = {path: summary.names[path] for path in axis.others}
     groups: dict[tuple[bool, str], list[Row]] = {}
     for row in summary.rows:
@@ -114,10 +114,10 @@ def lines_along(summary: Summary, axis: Axis) -> list[Line]:
 
 
 def _styles(axis: Axis, firsts: Sequence[Row]) -> list[tuple[int, int]]:
-    """Return colour and dash of each line, as places in the palettes.
+    """Return colour and dash of each line, as indices into the palettes.
 
-    Where lines differ in two keys, colours show the key with more values and dashes the other, if it has few enough
-    values. Else each line has its own colour.
+    If lines differ in two keys, colours show the key with more values, and dashes show the other key if it has few
+    enough values. Otherwise each line has a different colour.
     """
     texts = [[value_text(row.values.get(path)) for path in axis.others] for row in firsts]
     if len(axis.others) != 2:
@@ -155,7 +155,7 @@ def lines_figure(summary: Summary, axis: Axis) -> Figure:
 
 
 def _dense_caption(summary: Summary, lines: Sequence[Line]) -> str | None:
-    """Return a caption on lines and bands; `None` where no line has so many values that it is drawn with a band."""
+    """Return a caption about lines and bands; `None` if every line has few enough points to be drawn without a band."""
     if all(len(line.xs) <= MOST_ROWS for line in lines):
         return None
     counts = sorted({row.accuracy.n for row in summary.rows})
@@ -165,7 +165,7 @@ def _dense_caption(summary: Summary, lines: Sequence[Line]) -> str | None:
 
 
 def _x_label(summary: Summary, axis: Axis) -> str:
-    """Return the key's name with the values of the keys zipped with it, e.g. `length (pairs 4, 8, 16)`."""
+    """Return the name of the key along x with the values of keys zipped with it, e.g. `length (pairs 4, 8, 16)`."""
     told = [f"{named(summary.names[path])} {', '.join(followed(summary, axis.path, path))}" for path in axis.followers]
     return named(summary.names[axis.path]) + (f" ({'; '.join(told)})" if told else "")
 
@@ -191,7 +191,7 @@ def _panel(panel: Axes, summary: Summary, lines: Sequence[Line], part: str, acro
 
 
 def _levels(line: Line, places: Mapping[float, float], part: str) -> list[tuple[float, float | None]]:
-    """Return (place along x, accuracy without recall) along a line; empty for a reference."""
+    """Return (place along x, accuracy without recall) for the points of a line; empty for a reference."""
     return [(places[x], without_recall_in(row, part)) for x, row in zip(line.xs, line.rows, strict=False)]
 
 
@@ -205,7 +205,7 @@ def _draw(panel: Axes, line: Line, at: Sequence[float], aside: float, part: str)
 
 
 def _draw_band(panel: Axes, line: Line, at: Sequence[float], part: str) -> None:
-    """Draw a line with many values: the means joined, the intervals as a band, no seeds."""
+    """Draw a line of many points: the means joined, the intervals as a band, and no seeds."""
     spreads = [(place, spread_in(row, part)) for place, row in zip(at, line.rows, strict=True)]
     known = [(place, spread.mean, interval_arms(spread)) for place, spread in spreads if spread.mean is not None]
     xs, means = [place for place, _, _ in known], [mean for _, mean, _ in known]

@@ -1,4 +1,4 @@
-"""The figure of accuracy for a grid without a numeric key: a row for each cell, from top to bottom in plan order."""
+"""Draw accuracy for a grid without a numeric key: a row of points for each cell, in the plan's order."""
 
 from collections.abc import Sequence
 from math import nan
@@ -29,18 +29,18 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary, shortened, shortened_text
 
 BASELINE, OTHER, LOST = "black", COLOURS[0], COLOURS[1]
-#: How far below a cell's mean its seeds are drawn, in rows.
+#: How far below the mean the seeds are drawn, as a fraction of a row's height.
 BELOW = 0.27
 LONGEST = 30
-#: Height of a row in inches. Where a name has more lines than `CROWDED`, panels are not side by side.
+#: The height of a row in inches. Panels are below each other if a name has more lines than `CROWDED`.
 ROW, CROWDED = 0.38, 3
 
 
 def points_figure(summary: Summary) -> Figure:
-    """Draw a panel for each slice: for each cell its mean with interval and below it the seeds.
+    """Draw a panel for each slice: for each cell its mean with interval, and below it the seeds.
 
-    The baseline's mean is a dashed line. Of many cells, only the first, the best and the worst are drawn; the foot says
-    so.
+    The baseline's mean is a dashed line. If there are many cells, only the first, the best and the worst are drawn, and
+    the foot says so.
     """
     every, summary = summary, shortened(summary)
     foot = [seeds_caption(summary), shortened_text(summary, every, "the tables hold all.")]
@@ -75,9 +75,9 @@ def _panel(axis: Axes, summary: Summary, part: str) -> None:
 
 
 def _levels(axis: Axes, levels: Sequence[tuple[int, float]]) -> None:
-    """Draw the accuracy without recall as a dotted line across the row of each cell.
+    """Draw the accuracy without recall as a dotted vertical line across the row of each cell.
 
-    It is a single line with gaps, which is fast also for many cells.
+    All of them are one matplotlib line with gaps, which is fast also for many cells.
     """
     xs = [x for _, level in levels for x in (level, level, nan)]
     ys = [y for at, _ in levels for y in (at - 0.5, at + 0.5, nan)]
@@ -86,7 +86,7 @@ def _levels(axis: Axes, levels: Sequence[tuple[int, float]]) -> None:
 
 
 def _cells(axis: Axes, cells: Sequence[tuple[int, Row]], part: str, colour: str) -> None:
-    """Draw cells in one colour, each in its row: means with intervals, seeds, diverged seeds."""
+    """Draw each of `cells` in its row in one colour: mean with interval, seeds, diverged seeds."""
     dots, lost, texts = list[tuple[float, float]](), list[float](), list[str]()
     for place, row in cells:
         seeds, diverged = seeds_in(row, part)
@@ -114,12 +114,12 @@ def _cells(axis: Axes, cells: Sequence[tuple[int, Row]], part: str, colour: str)
 
 
 def wrapped(text: str) -> str:
-    """Break the name of a row into lines: at most two, in narrow figures three or four."""
+    """Break the name of a row into at most two lines; in narrow figures into three or four."""
     letters = letters_of_a_name()
     lines = 2 if letters == LONGEST else CROWDED if len(text) <= CROWDED * letters else CROWDED + 1
     return "\n".join(wrap(text, letters, max_lines=lines, placeholder=" …", break_long_words=True))
 
 
 def letters_of_a_name() -> int:
-    """Return how many letters a line of a row's name may have."""
+    """Return how many letters of a row's name fit into a line."""
     return min(LONGEST, max(16, layout().letters(LONGEST)))

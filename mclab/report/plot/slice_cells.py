@@ -1,4 +1,4 @@
-"""Cells by slice: parse the keys of a slice (`length=128 pairs=32`) and gather cells into lines and panels."""
+"""Parse the keys in the names of slices (`length=128 pairs=32`), and group accuracies by cell and slice."""
 
 import json
 import re
@@ -11,13 +11,13 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import full_label, natural, plain, value_text
 
-#: A key and its value in a slice's name, up to the next key.
+#: A key and its value in a slice's name; the value ends before the next key.
 _WORD = re.compile(r"([\w.]+)=(.*?)(?=\s[\w.]+=|$)")
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A cell on one slice. `at` are the keys of the task with their values, from the slice's name or else the cell."""
+    """The accuracy of one cell on one slice. `at` holds the keys of the task with their values on this slice."""
 
     row: Row
     part: str
@@ -26,14 +26,14 @@ class Spot:
 
 @dataclass(frozen=True)
 class Group:
-    """The content of a line or a panel: the spots of one row, or of several rows that differ only in drawn keys."""
+    """The spots of a line or a panel: those of one row, or of several rows that differ only in drawn keys."""
 
     label: str
     spots: tuple[Spot, ...]
 
 
 def spots(summary: Summary) -> list[Spot]:
-    """Return a spot for every cell and each slice on which it has a score, in the table's order."""
+    """Return a spot for each cell and each slice on which it has a score, in the table's order."""
     scored = [(row, part) for row in summary.rows for part in summary.slices if part in row.slices]
     return [Spot(row, part, _keys_at(row, part)) for row, part in scored if row.slices[part].n]
 
@@ -41,13 +41,13 @@ def spots(summary: Summary) -> list[Spot]:
 def _keys_at(row: Row, part: str) -> dict[str, Any]:
     task = row.run.task
     at = {key: plain(value) for key, value in leaves(task)}
-    preset = getattr(task, "shape", None)  # its values replace those that are null
+    preset = getattr(task, "shape", None)  # The preset's values replace those that are null.
     filled = {key: getattr(preset, key, None) for key, value in at.items() if value is None}
     return at | filled | keys_of(part)
 
 
 def keys_of(part: str) -> dict[str, Any]:
-    """Parse the name of a slice such as `length=128 haystack=text` to key -> value; numbers become numbers."""
+    """Return {key: value} from the name of a slice such as `length=128 haystack=text`; numbers become numbers."""
     return {key: _value(text) for key, text in _WORD.findall(part)}
 
 
@@ -59,9 +59,9 @@ def _value(text: str) -> Any:
 
 
 def varied(found: Iterable[Spot], within_rows: bool = True) -> list[str]:
-    """Return the keys that take several values in one row or, without `within_rows`, in all rows together.
+    """Return the keys that take several values within one row or, without `within_rows`, over all rows.
 
-    Keys that are in the names of slices come first.
+    Keys that occur in the names of slices come first.
     """
     values: dict[tuple[Any, str], set[str]] = {}
     for spot in found:
@@ -71,7 +71,7 @@ def varied(found: Iterable[Spot], within_rows: bool = True) -> list[str]:
 
 
 def own_key(row: Row) -> str | None:
-    """Return the key in which the task's own slices differ; `None` where their names have no key."""
+    """Return the key in which the task's own slices differ; `None` if their names have no key."""
     return next((key for part in row.own for key in keys_of(part)), None)
 
 
@@ -82,9 +82,9 @@ def values_along(found: Iterable[Spot], key: str) -> list[Any]:
 
 
 def groups(summary: Summary, found: Sequence[Spot], keys: Sequence[str]) -> list[Group]:
-    """Return the spots in groups, one for each row.
+    """Return the spots in groups, one group for each row. Rows that differ only in `keys` share a group.
 
-    Rows that differ only in `keys` are in one group, unless two spots of a group would have the same keys.
+    They do not share it if two of its spots would have the same keys and values.
     """
     paths = {f"task.{key}" for key in keys}
     merged: dict[str, list[Spot]] = {}
@@ -111,9 +111,9 @@ def _coincide(group: Sequence[Spot]) -> bool:
 
 
 def families(found: Sequence[Spot], drawn: Sequence[str]) -> dict[str, list[Spot]]:
-    """Return the spots by the other varied keys, e.g. `length=128, haystack=text`, without the keys in `drawn`.
+    """Return the spots by the values of the other varied keys, e.g. `length=128, haystack=text`, in ascending order.
 
-    The families are in ascending order.
+    Keys in `drawn` do not count as other keys.
     """
     others = [key for key in varied(found) if key not in drawn]
     parted: dict[str, list[Spot]] = {}

@@ -1,6 +1,6 @@
-"""The figures of accuracy by slice: a line for each row, against slices or the number of items to memorise (capacity).
+"""Draw accuracy by slice, with a line for each row, against the slices or the number of items to memorise (capacity).
 
-Where there are many rows, each has a horizontal line from its lowest to its highest slice (a dumbbell), with a point
+If there are many rows, each is a dumbbell instead: a horizontal line from its lowest to its highest slice, with a point
 for each slice.
 """
 
@@ -42,12 +42,12 @@ from mclab.report.text import is_number, value_text
 
 #: Keys for the number of items that a model must memorise; the first of them that varies is drawn.
 CAPACITY = ("pairs", "needles", "keys", "values")
-#: The number of different pairs of colour and dash; a figure has no more lines than this.
+#: The number of pairs of colour and dash, and so the largest number of lines in a figure.
 MOST_LINES = len(COLOURS) * MOST_DASHES
 MOST_PANELS = 12
-#: Where there are more lines than this, dumbbells are drawn instead.
+#: For more lines than this, dumbbells are drawn.
 MOST_SIDE_BY_SIDE = 8
-#: A colour map with even steps of lightness, which also works in grey; the part above `PALEST` is too pale on white.
+#: A colour map with even steps of lightness, which also works without colour. Above `PALEST` it is too pale on white.
 COLOUR_MAP, PALEST = "viridis", 0.82
 #: Height of a row in inches.
 ROW = 0.3
@@ -55,9 +55,10 @@ ROW = 0.3
 
 @dataclass(frozen=True)
 class Drawn:
-    """The content of a figure: the key along x and its values, a panel for each family of other keys, the line labels.
+    """The content of a figure: the key along x, its values, a panel for each family of other keys, and the labels of
+    lines.
 
-    `numbers` says that the values are numbers and x is logarithmic.
+    `numbers` says that the values are numbers, so that x is logarithmic.
     """
 
     key: str
@@ -73,9 +74,9 @@ class Drawn:
 
 
 def slices_figure(summary: Summary) -> Figure:
-    """Draw accuracy against the slices; further test variants (`eval.task`) have their own panels.
+    """Draw accuracy against the slices. Slices of further test variants (`eval.task`) have separate panels.
 
-    A few rows are drawn as lines, many as dumbbells. Raises `ConfigError` where no row has several slices.
+    Few rows are drawn as lines, many as dumbbells. Raises `ConfigError` if no row has several slices.
     """
     found = spots(summary)
     keys = varied(found)
@@ -94,7 +95,7 @@ def slices_figure(summary: Summary) -> Figure:
 def capacity_figure(summary: Summary) -> Figure:
     """Draw accuracy against the number of items to memorise (`CAPACITY`), on a logarithmic axis.
 
-    Raises `ConfigError` where no such number varies.
+    Raises `ConfigError` if no such number varies.
     """
     found = spots(summary)
     keys = [key for key in CAPACITY if key in varied(found, within_rows=False) and _positive(found, key)]
@@ -153,13 +154,13 @@ def _panel(panel: Axes, drawn: Drawn, found: Sequence[Group], across: int) -> No
 
 
 def _levels(group: Group, key: str, places: Mapping[str, float]) -> list[tuple[float, float | None]]:
-    """Return (place along x, accuracy without recall) along a line, in the order of the places."""
+    """Return (place along x, accuracy without recall) for the points of a line, from left to right."""
     found = {places[value_text(spot.at[key])]: without_recall_in(spot.row, spot.part) for spot in group.spots}
     return sorted(found.items())
 
 
 def _along(drawn: Drawn) -> list[float]:
-    """Return the place along x of each value: 0, 1, 2, ..., or its logarithm where the values are numbers."""
+    """Return the place along x of each value: 0, 1, 2, ..., or the logarithm if the values are numbers."""
     if not drawn.numbers:
         return [float(place) for place in range(len(drawn.values))]
     return list(places_of([float(value) for value in drawn.values], wide_from=1).values())
@@ -168,7 +169,7 @@ def _along(drawn: Drawn) -> list[float]:
 def dumbbell_figure(summary: Summary, found: Sequence[Spot], key: str) -> Figure:
     """Draw the rows from top to bottom, with a marker and a colour for each value of `key`.
 
-    There is a panel for each family of other keys.
+    There is a panel for each family of the other keys (see `families`).
     """
     every, summary = summary, shortened(summary)
     kept = {id(row) for row in summary.rows}
@@ -231,7 +232,7 @@ def _dumbbell_panel(axes: Axes, lines: Sequence[str], found: Sequence[Group], ke
 
 
 def _dumbbell_points(axes: Axes, own: Sequence[tuple[int, Spot]], number: int, count: int, name: str) -> None:
-    """Draw slice `number` of `count` for all rows, a little above or below the row so that intervals do not overlap.
+    """Draw the points of slice `number` of `count` for all rows, shifted a little so that intervals do not overlap.
 
     The accuracy without recall is a short vertical line.
     """

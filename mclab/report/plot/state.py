@@ -1,4 +1,4 @@
-"""The figure of accuracy against state size: how much memory a row needs for its accuracy."""
+"""Draw accuracy against state size, which shows how much state a row needs for its accuracy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import cut_middle, full_label, is_number, plain, value_text
 
-#: The number of different pairs of colour and dash; a figure has no more lines than this.
+#: The number of pairs of colour and dash, and so the largest number of lines in a figure.
 MOST_LINES = len(COLOURS) * MOST_DASHES
-#: How far a row's seeds are drawn to the right of its mean, in doublings of the state.
+#: How far to the right of its mean the seeds of a row are drawn, in doublings of the state.
 ASIDE = 0.06
-#: A row of the front gets its name where its accuracy is this much above that of the last row with a name.
+#: A point of the Pareto front gets its row's name if its accuracy exceeds that of the last named point by this much.
 RISE = 0.05
-#: The most letters of a name at the front.
+#: The most letters of a name on the Pareto front.
 LONGEST = 22
-#: The explanation of the broad grey line.
+#: The caption of the broad grey line.
 FRONT = "Grey: the front, rows that none beats with as little state."
 
 
@@ -48,15 +48,15 @@ class Path:
 
 
 def state_of(row: Row) -> int | None:
-    """Return the state size in floats, fixed and cached together; `None` where no record has it."""
+    """Return the state size in floats, fixed and cached together; `None` if no record has it."""
     fixed, cached = row.state_fixed, row.state_cached
     return None if fixed is None or cached is None else fixed + cached
 
 
 def state_figure(summary: Summary) -> Figure:
-    """Draw a panel for each slice, with a line for each of `paths` against the state size on a logarithmic axis.
+    """Draw a panel for each slice, with a line for each of `paths` and the state size on a logarithmic axis.
 
-    Raises `ConfigError` where there are fewer than two different state sizes or too many lines.
+    Raises `ConfigError` if there are fewer than two state sizes or too many lines.
     """
     found = paths(summary)
     sizes = [size for path in found for row in path.rows if (size := state_of(row))]
@@ -82,7 +82,10 @@ def state_figure(summary: Summary) -> Figure:
 
 
 def paths(summary: Summary) -> list[Path]:
-    """Return the rows with a state, gathered into lines: the rows of a line differ only in the key `_along`."""
+    """Return the lines of the figure. Rows of a line differ only in the key that `_along` returns.
+
+    Rows without a known state size are left out.
+    """
     along = _along(summary)
     names = {path: name for path, name in summary.names.items() if path in summary.plan.axes and path != along}
     gathered: dict[str, list[Row]] = {}
@@ -95,7 +98,7 @@ def paths(summary: Summary) -> list[Path]:
 
 
 def _along(summary: Summary) -> str | None:
-    """Return the path of the numeric key with the most values; `None` where none has two. It varies along a line."""
+    """Return the path of the numeric key with the most values; `None` without one. Rows of a line differ in it."""
     counts: dict[str, int] = {}
     for path in summary.plan.axes:
         known = [row.values[path] for row in summary.rows if path in row.values]
@@ -106,12 +109,11 @@ def _along(summary: Summary) -> str | None:
 
 
 def styles(found: Sequence[Path]) -> list[tuple[int, int, int]]:
-    """Return for each line its colour, dash and marker, as places in their palettes.
+    """Return colour, dash and marker of each line, as indices into their palettes.
 
-    Lines of one family (see `_family`) share a colour and differ in dash and marker. Instead, each line has its own
-    colour where there is only one family, where no family has two lines, where there are more families than colours, or
-    where a family has more lines than there are markers. If there are more lines than colours, the colours repeat with
-    another dash.
+    Lines of one family (see `_family`) share a colour and differ in dash and marker. But each line has a different
+    colour if there is only one family, no family has two lines, there are more families than colours, or a family has
+    more lines than there are markers. If there are more lines than colours, colours repeat with another dash.
     """
     families = [_family(path.rows[0]) for path in found]
     names = list(dict.fromkeys(families))
@@ -126,7 +128,7 @@ def styles(found: Sequence[Path]) -> list[tuple[int, int, int]]:
 
 
 def _family(row: Row) -> str:
-    """Return the family of a row: the memory or update rule of its first layer, or else the name of its mixer."""
+    """Return the family of a row: the memory or update rule of its first layer, else the name of its mixer."""
     first = row.run.model.pattern[0] if row.run.model.pattern else row.run.model.mixer
     if isinstance(first, str):
         return first.partition("/")[0]
@@ -137,7 +139,7 @@ def _family(row: Row) -> str:
 def front(found: Sequence[Path], part: str) -> list[tuple[float, float, Path]]:
     """Return the Pareto front: each row that is more accurate than all rows with at most as much state.
 
-    The entries are state size, accuracy and line, in the order of the state sizes.
+    Each item is (state size, accuracy, line). They are in the order of the state sizes.
     """
     points = [
         (float(size), mean, path)
@@ -155,8 +157,7 @@ def front(found: Sequence[Path], part: str) -> list[tuple[float, float, Path]]:
 def _draw_front(panel: Axes, found: Sequence[Path], part: str) -> None:
     """Draw the Pareto front (accuracy against state size) as a broad grey step line.
 
-    Where accuracy rises by at least `RISE`, the name of the row whose point causes the rise is written, each name
-    once.
+    At a step of at least `RISE` the row that causes it is named. Each name is written once.
     """
     points = front(found, part)
     xs, ys = [log2(size) for size, _, _ in points], [mean for _, mean, _ in points]
@@ -190,6 +191,6 @@ def _panel(panel: Axes, found: Sequence[Path], part: str, ticks: Mapping[float, 
 
 
 def _tick(power: int) -> str:
-    """Return 2 ** power as a tick label such as 256, 4k or 2M, where k is 1024."""
+    """Return 2 ** `power` as a tick label such as 256, 4k or 2M, where k is 1024."""
     unit = min(power // 10, 3)
     return f"{2 ** (power - 10 * unit):g}{('', 'k', 'M', 'G')[unit]}"

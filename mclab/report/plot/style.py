@@ -1,4 +1,4 @@
-"""What all plots of accuracies share: colours, style, the marks of a cell, the choice of panels, limits of axes."""
+"""All plots of accuracies share this module: colours, style, drawing of means and seeds, choice of panels, limits."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log2
@@ -16,23 +16,23 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import clip, interval, mean_std
 
-#: Okabe and Ito's palette for all kinds of colour vision (its yellow is too pale on white), and a grey.
+#: Okabe and Ito's palette for all kinds of colour vision (without its yellow, which is too pale on white), and a grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 #: Markers, which distinguish lines in addition to their colours.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
-#: The number of dashes.
+#: The number of line styles.
 MOST_DASHES = 4
 GREY = "#666666"
 #: Width of a figure in inches; a README shows it at about 100 dots per inch.
 WIDTH = 8.4
 #: The left edge of title, legend and foot, as a fraction of the width.
 LEFT = 0.01
-#: With more slices than this, only the task's own slices get a panel; the plots by slice show the others.
+#: With more slices than this, only the task's own slices have panels; the plots by slice show the others.
 MOST_PARTS = 11
-#: The axis is logarithmic where the ratio of the largest to the smallest value is at least this.
+#: An axis is logarithmic if its largest value is at least this many times its smallest.
 LOG_FROM = 4
-#: Width of a tick label's letter, in inches.
+#: The width of a letter of a tick label, in inches.
 LETTER = 0.085
 
 STYLE: dict[str, Any] = {
@@ -60,9 +60,9 @@ STYLE: dict[str, Any] = {
 
 
 def panels(summary: Summary) -> tuple[str, ...]:
-    """Return the slices that get a panel: `ALL`, and each slice where some cell has several.
+    """Return the slices that get a panel: `ALL`, and each slice if some cell has several.
 
-    With more than `MOST_PARTS` slices, only `ALL` and the task's own slices, if these are few enough.
+    If there are more than `MOST_PARTS` slices, return only `ALL` and the task's own slices, if these are few enough.
     """
     if not summary.has_slices:
         return (ALL,)
@@ -73,15 +73,12 @@ def panels(summary: Summary) -> tuple[str, ...]:
 
 
 def spread_in(row: Row, part: str) -> Spread:
-    """Return a cell's accuracy on the slice of a panel, as mean, interval and range."""
+    """Return mean, interval and range of a cell's accuracy on the slice `part`."""
     return row.accuracy if part == ALL else row.slices.get(part, Spread())
 
 
 def seeds_in(row: Row, part: str) -> tuple[list[float], int]:
-    """Return the accuracies of the finished seeds and the number of diverged seeds.
-
-    Empty and 0 where the cell does not have the slice.
-    """
+    """Return the accuracies of the finished seeds and the number of diverged seeds; [] and 0 without this slice."""
     if part != ALL and part not in row.slices:
         return [], 0
     done = {seed: record for seed, record in row.records.items() if record.status == "done"}
@@ -92,8 +89,8 @@ def seeds_in(row: Row, part: str) -> tuple[list[float], int]:
 def interval_arms(spread: Spread) -> tuple[float, float]:
     """Return the distances from the mean down and up to the ends of the interval, which is clipped to [0, 1].
 
-    0 for one or two seeds: a t interval of two seeds is 12.7 standard errors wide on each side, and the seeds are drawn
-    as dots anyway.
+    Both are 0 for one or two seeds: the t interval of two seeds is 12.7 standard errors wide on each side, and the
+    seeds are drawn as dots anyway.
     """
     lo, hi = _ends(spread)
     if spread.mean is None or lo is None or hi is None:
@@ -107,10 +104,10 @@ def _ends(spread: Spread) -> tuple[float | None, float | None]:
 
 
 def limits(summary: Summary, parts: Sequence[str] | None = None) -> tuple[float, float]:
-    """Return the limits of the accuracy axis, which show all seeds and intervals on `parts` (by default `panels`).
+    """Return the limits of the accuracy axis. All seeds and intervals on `parts` (by default `panels`) are within them.
 
-    They also show the baseline without recall of each row that is not above it. The limits are multiples of 0.1, at
-    least 0.3 apart, each moved outwards by 0.03 to leave room for the markers.
+    So is the baseline without recall of each row that is not above it. The limits are multiples of 0.1, at least 0.3
+    apart, each moved outwards by 0.03 to leave room for the markers.
     """
     shown = [(row, part) for row in summary.rows for part in parts or panels(summary)]
     spreads = [spread_in(row, part) for row, part in shown]
@@ -124,14 +121,14 @@ def limits(summary: Summary, parts: Sequence[str] | None = None) -> tuple[float,
 
 
 def without_recall_in(row: Row, part: str) -> float | None:
-    """Return the accuracy of the best predictor without recall on the slice of a panel; `None` where it is unknown."""
+    """Return the accuracy of the best predictor without recall on the slice `part`; `None` if it is unknown."""
     return row.without_recall.accuracy(part) if row.without_recall else None
 
 
 def draw_without_recall(axis: Axes, series: Iterable[Sequence[tuple[float, float | None]]]) -> None:
-    """Draw the baselines without recall dotted; `series` has for each line (place along x, level).
+    """Draw the baselines without recall dotted. `series` holds (place along x, level) pairs for each line.
 
-    A single level is drawn across the whole panel, several levels along the places of their lines.
+    If all levels are equal, one line crosses the whole panel; otherwise each is drawn along its own line.
     """
     known = [tuple((at, level) for at, level in each if level is not None) for each in series]
     levels = {level for each in known for _, level in each}
@@ -143,7 +140,7 @@ def draw_without_recall(axis: Axes, series: Iterable[Sequence[tuple[float, float
         axis.plot([at for at, _ in each], [level for _, level in each], **style)
 
 
-#: The hover text of each point of a line, which the page of `mclab report` shows at the pointer.
+#: The hover text of each point of a line. The page of `mclab report` shows it at the pointer.
 _SAID: WeakKeyDictionary[Artist, tuple[str, ...]] = WeakKeyDictionary()
 
 
@@ -153,12 +150,12 @@ def set_hover_texts(artist: Artist, texts: Sequence[str]) -> None:
 
 
 def hover_texts(artist: Artist) -> tuple[str, ...]:
-    """Return the hover text of each of the artist's points; empty for artists without hover texts."""
+    """Return the hover text of each of the artist's points; empty if it has none."""
     return _SAID.get(artist, ())
 
 
 def seed_texts(row: Row, part: str, label: str | None = None) -> list[str]:
-    """Return the hover text of each seed that `seeds_in` returns."""
+    """Return a hover text for each seed whose accuracy `seeds_in` returns."""
     done = {seed: record for seed, record in row.records.items() if record.status == "done"}
     return [f"{label or row.label}, seed {seed}: {value:.3f}" for seed, value in scores(done, part).items()]
 
@@ -181,7 +178,7 @@ def draw_lost(axis: Axes, xs: Sequence[float], ys: Sequence[float], colour: str)
 
 
 def thinned(ticks: Mapping[float, str], inches: float) -> list[str]:
-    """Return the labels of the ticks for a panel of a width in `inches`, with "" for labels that would overlap.
+    """Return the labels of the ticks in a panel that is `inches` wide; a label that would overlap is replaced by "".
 
     The last label is always kept.
     """
@@ -202,9 +199,9 @@ def thinned(ticks: Mapping[float, str], inches: float) -> list[str]:
 
 
 def places_of(values: Sequence[float], wide_from: float = LOG_FROM) -> dict[float, float]:
-    """Return the place of each value along x: the value, or its logarithm to base 2 where the axis is logarithmic.
+    """Return {value: place along x}. The place is the value, or its logarithm to base 2 if the axis is logarithmic.
 
-    It is logarithmic where the ratio of the last to the first value is at least `wide_from`.
+    It is logarithmic if the last value is at least `wide_from` times the first.
     """
     wide = values[0] > 0 and values[-1] / values[0] >= wide_from
     return {value: log2(value) if wide else value for value in values}
@@ -221,8 +218,8 @@ def draw_line(
 ) -> list[float]:
     """Draw a line of means with intervals at the places `at`, and the seeds `aside` to the right of them.
 
-    `style` are the places in the palettes of colours and dashes; `marker` is the place in the palette of markers, by
-    default that of the colour. `scored` has a cell and a slice for each place. Returns the means that are known.
+    `style` holds the indices of colour and dash; `marker` is the index of the marker, by default that of the colour.
+    `scored` has a cell and a slice for each place. Returns the means that are known.
     """
     colour = COLOURS[style[0]]
     for place, (row, part) in zip(at, scored, strict=True):
@@ -252,6 +249,6 @@ def draw_line(
 
 
 def _point_text(label: str, row: Row, part: str) -> str:
-    """Return the name of a point: its line, its row if that has another name, and its slice."""
+    """Return the name of a point: the label of its line, the name of its row if that differs, and its slice."""
     names = list(dict.fromkeys(named(text) for text in (label, row.label)))
     return ", ".join([*names, *([named(part)] if part != ALL else [])])

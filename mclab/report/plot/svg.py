@@ -1,4 +1,4 @@
-"""Figures as SVG elements of a page: with real text, colours that the page sets, and hover texts for points."""
+"""Make figures as SVG elements of a page, with real text, colours that the page sets, and hover texts for points."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -15,11 +15,11 @@ from mclab.report.plot.layout import Layout, using_layout
 from mclab.report.plot.style import COLOURS, GREY, hover_texts
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-#: Text stays text in the page's own font, which is narrower than the font that the layout was computed with.
+#: Text stays text in the page's font, which is narrower than the font for which the layout was computed.
 STYLE = {"svg.fonttype": "none"}
 #: Layouts for figures of a page; they have no title, since the page shows it.
 WIDE, NARROW = Layout(heading=""), Layout(width=3.6, text=8.5, foot=7.5, number=7.0, heading="")
-#: Colours of a figure that are replaced by variables of the page; its dark mode has other colours.
+#: The colours of a figure that are replaced by CSS variables of the page, whose dark mode has other colours.
 _PAGE = {"#000000": "ink", GREY.lower(): "grey", "#e4e4e4": "rule", "#ffffff": "paper", "#d9d9d9": "rule"}
 _PAGE |= {colour.lower(): f"c{place}" for place, colour in enumerate(COLOURS) if colour.lower() not in _PAGE}
 _COLOUR = re.compile(r"(?<!\()#[0-9a-f]{6}\b")
@@ -76,7 +76,7 @@ def _element(data: bytes, prefix: str, alt: str, texts: dict[str, tuple[str, ...
 
 
 def _say(group: ET.Element, told: tuple[str, ...]) -> None:
-    """Put the hover texts `told` as titles into the marks of `group`, which are in the order of the points."""
+    """Add the hover texts `told` to the points of `group`, which are in the same order."""
     marks = list(group.iter(f"{{{_SVG}}}use"))
     if len(marks) == len(told):
         for use, text in zip(marks, told, strict=True):
@@ -84,7 +84,7 @@ def _say(group: ET.Element, told: tuple[str, ...]) -> None:
 
 
 def _rename(root: ET.Element, prefix: str) -> None:
-    """Add the prefix to ids that are referred to, and remove the other ids."""
+    """Prepend `prefix` to the ids that are referred to, and remove the other ids."""
     href = f"{{{_XLINK}}}href"
     used = {value[1:] for element in root.iter() if (value := element.get(href, "")).startswith("#")}
     for element in root.iter():

@@ -18,8 +18,8 @@ MORE_SEEDS = "More seeds may tell: --seeds "
 def more_seeds_may_tell(summary: Summary, unclear: Sequence[Row]) -> bool:
     """Return whether more seeds may show a difference between the first row and one of the `unclear` rows.
 
-    Rows do not count that are at the ceiling, whose runs all diverged, or that must be mended first (e.g. at chance,
-    still improving). `False` for a sequential grid, which adds its seeds itself.
+    A row does not count if it is at the ceiling, if all its runs diverged, or if it has a mark (e.g. at chance). The
+    result is `False` for a sequential grid, which adds its seeds itself.
     """
     first = summary.rows[0]
     return not (first.lost or summary.looks) and any(not (row.ceiling or row.lost or row.unmended) for row in unclear)
@@ -28,8 +28,8 @@ def more_seeds_may_tell(summary: Summary, unclear: Sequence[Row]) -> bool:
 def commands(summary: Summary, again: str) -> list[str]:
     """Return lines on what to do next, which can be pasted. `again` is the command that made the table, without seeds.
 
-    First come the lines that mend rows: longer training, a choice of the learning rate where runs did not learn, a
-    wider range where a value at its end was chosen. Then more seeds, where the result of a row is not clear.
+    First come lines that may remove marks: longer training, a choice of the learning rate if runs did not learn, a
+    wider range if a value at its end was chosen. Then more seeds, if the result of a row is not clear.
     """
     if not summary.rows:
         return []
@@ -48,7 +48,7 @@ def commands(summary: Summary, again: str) -> list[str]:
 def _longer(summary: Summary, again: str) -> Iterator[str]:
     """Yield the command with twice the steps and another folder, unless the steps vary over rows.
 
-    Where the command line had lowered the steps, they are twice those of the grid.
+    If the command line had reduced the steps, the command has twice the steps of the grid.
     """
     steps = {row.run.train.steps for row in summary.rows}
     if len(steps) == 1 and not any(path in ("train", "train.steps") for path in summary.plan.axes):
@@ -70,12 +70,12 @@ def _rates(summary: Summary, again: str) -> Iterator[str]:
 
 
 def _same_seeds(summary: Summary) -> str:
-    """Return the option with the seeds of the table; nothing for a sequential grid, which plans its seeds."""
+    """Return the option with the seeds of the table; empty for a sequential grid, which plans its seeds itself."""
     return "" if summary.looks else f" --seeds {_seeds(summary.plan.seeds)}"
 
 
 def wants_seeds(summary: Summary) -> bool:
-    """Return whether more seeds may help: some row is compared with the first one, without a significant result."""
+    """Return whether more seeds may help, because some compared row has no significant result."""
     return bool(summary.rows) and more_seeds_may_tell(summary, [row for row in summary.rows if _not_settled(row)])
 
 
@@ -90,7 +90,7 @@ def _not_settled(row: Row) -> bool:
 
 
 def wider(summary: Summary) -> str:
-    """Return the grid's `select` line, each range extended by a value beyond each end that was chosen in a row."""
+    """Return the grid's `select` line with a further value beyond each end of a range that a row chose."""
     select = summary.plan.select
     assert select is not None
     ranges = [f"{path}: [{', '.join(map(_number, _widened(summary, path)))}]" for path in select.over]
@@ -98,9 +98,9 @@ def wider(summary: Summary) -> str:
 
 
 def _widened(summary: Summary, path: str) -> list[Any]:
-    """Return the candidates of a key in ascending order, with another value beyond each end that was chosen.
+    """Return the candidates of a key in ascending order, with a further value beyond each end that a row chose.
 
-    Where no end was chosen, the candidates are in the order of the grid.
+    If no row chose an end, the candidates are in the grid's order.
     """
     every = [own.values[path] for row in summary.rows for own in row.cell.candidates if path in own.values]
     values: list[Any] = list(dict.fromkeys(every))
@@ -114,10 +114,10 @@ def _widened(summary: Summary, path: str) -> list[Any]:
 
 
 def _beyond(inner: float, end: float) -> float | int | None:
-    """Return the next value of a range beyond `end`, whose neighbour in the range is `inner`.
+    """Return the next value of a range after `inner` and `end`: the ratio is continued, or the difference.
 
-    The ratio is continued where both are positive, else the difference. `None` where rounding to an integer gives 0 or
-    `end`, and where the difference would be continued downwards.
+    The ratio is used if both are positive. `None` if rounding to an integer gives 0 or `end`, and if a difference would
+    be continued downwards.
     """
     if inner > 0 and end > 0:
         value = end * end / inner

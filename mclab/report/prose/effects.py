@@ -1,4 +1,4 @@
-"""Sentences on the effects of a whole grid: which of them differ from 0, and how to read their table."""
+"""Write sentences on the effects of a whole grid: which of them differ from 0, and how to read their table."""
 
 from collections.abc import Iterator, Sequence
 
@@ -55,7 +55,7 @@ def how_to_read_effects(summary: Summary) -> list[str]:
 
 
 def same_runs(summary: Summary) -> list[str]:
-    """Return sentences on which factors have no effect in which rows, so that several cells are the same run."""
+    """Return sentences on axes without effect in some rows, so that several cells are the same run."""
     grid = grid_of(summary)
     if grid is None:
         return []

@@ -1,4 +1,4 @@
-"""Notes on a table: the meaning of marks, the seeds, failed runs, mixed devices and versions."""
+"""Write notes on a table: the meaning of marks, the seeds, failed runs, mixed devices and versions."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,8 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import MOST_LISTED, listed, reason, seeds_text, value_text
 
-#: Properties of runs; a note is written where a table mixes several values: name, function that reads the value.
+#: Properties of runs, each with its name and a function that reads it. A note is written if a table mixes several
+#: values.
 MIXABLE: tuple[tuple[str, Callable[[StoredRun], str | None]], ...] = (
     ("devices", lambda record: record.fact("device_name", "device")),
     ("torch versions", lambda record: record.fact("torch")),
@@ -25,12 +26,15 @@ MIXABLE: tuple[tuple[str, Callable[[StoredRun], str | None]], ...] = (
     ("science versions", lambda record: str(record.science)),
 )
 
-#: A note is written where some seeds solve the task and another is this far below `SOLVED`.
+#: A note is written if some seeds solve the task and another seed is this far below `SOLVED`.
 FAR = 0.2
 
 
 def alarms(summary: Summary) -> list[str]:
-    """Return sentences on what is unusual in the records; empty when nothing is. The terminal prints them too."""
+    """Return sentences on what is unusual in the records; empty if nothing is.
+
+    The terminal prints these sentences too.
+    """
     kinds = (_mixed, _versions, _sources, _edges, _without_baseline, _all_or_nothing, _troubles, _retry)
     return [*summary.plan.warnings, *(line for kind in kinds for line in kind(summary))]
 
@@ -95,7 +99,7 @@ def _without_recall(summary: Summary) -> Iterator[str]:
 
 
 def _mend(summary: Summary) -> Iterator[str]:
-    """Yield the meaning of the marks because of which a row gets no verdict."""
+    """Yield the meaning of the marks that occur in the table."""
     words = {
         AT_CHANCE: "not above the best predictor without recall",
         FEW_STARTED: f"less than {100 * STARTED:.0f} % of the runs learned",
@@ -112,7 +116,7 @@ def _parts(parts: Sequence[str]) -> str:
 
 
 def _scored(summary: Summary) -> Iterator[str]:
-    """Yield sentences on what accuracy and the further metrics are measured on, where that is not obvious."""
+    """Yield sentences on how accuracy and further metrics are measured, where that is not obvious."""
     if summary.extras:
         own = [part for part in summary.slices if part not in summary.extras]
         yield (
@@ -131,7 +135,7 @@ def _scored(summary: Summary) -> Iterator[str]:
 
 
 def _in_place_of_a_difference(summary: Summary) -> Iterator[str]:
-    """Yield the meaning of the words that are in the column of differences where there is no number."""
+    """Yield the meaning of the words that replace a number in the column of differences."""
     kinds = {row.difference.kind for row in summary.rows if row.difference}
     if "identical" in kinds:
         yield "identical: accuracy and test loss agree on every seed and slice, so it is the same function; no p."
@@ -185,7 +189,7 @@ def _mixed(summary: Summary) -> Iterator[str]:
 
 
 def _versions(summary: Summary) -> Iterator[str]:
-    """Yield sentences on runs made with different versions of a formula, and on runs made with an old version."""
+    """Yield sentences on runs that were made with different versions of a formula, or with an old one."""
     records = list(_records(summary.rows))
     for part, several in clashing(records).items():
         yield f"Mixed versions of {part}: {' and '.join(several)}; rows that differ in it are not compared."
@@ -197,7 +201,7 @@ def _versions(summary: Summary) -> Iterator[str]:
 
 
 def _sources(summary: Summary) -> Iterator[str]:
-    """Yield sentences on the user's own parts whose source file was changed without a new version number."""
+    """Yield sentences on the user's own parts whose source file changed although their version number did not."""
     found: dict[tuple[str, int], Counter[str]] = {}
     for record in _records(summary.rows):
         sources = (record.provenance or {}).get("sources")
@@ -222,14 +226,17 @@ def _edges(summary: Summary) -> Iterator[str]:
 
 
 def _without_baseline(summary: Summary) -> Iterator[str]:
-    """Yield a sentence on rows without a baseline without recall (old records), where other rows have one."""
+    """Yield a sentence on rows whose old records lack a baseline without recall, if other rows have one."""
     rows = [row.in_text for row in summary.rows if row.accuracy.n and not row.without_recall]
     if rows and summary.baselined:
         yield f"No baseline without recall in: {listed(rows)}. Some records there are from before it was stored."
 
 
 def _all_or_nothing(summary: Summary) -> Iterator[str]:
-    """Yield cells where some seeds solve the task and another is far below: not normal, so a t interval misleads."""
+    """Yield a sentence on each cell where some seeds solve the task and another is far below.
+
+    Such accuracies are not normal, so a t interval misleads.
+    """
     for row in summary.rows:
         if row.solved and (row.accuracy.min or 0.0) < SOLVED - FAR:
             yield (
@@ -239,7 +246,7 @@ def _all_or_nothing(summary: Summary) -> Iterator[str]:
 
 
 def _troubles(summary: Summary) -> Iterator[str]:
-    """Yield a sentence for each run that did not finish, for missing seeds and for rows without a chosen candidate."""
+    """Yield sentences on runs that did not finish, on missing seeds, and on rows without a chosen candidate."""
     for row in summary.rows:
         for seed, record in row.records.items():
             if record.status == "diverged":

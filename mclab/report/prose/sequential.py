@@ -1,4 +1,4 @@
-"""Sentences on a sequential grid: the verdict on each row at its last look, and what remains to be done."""
+"""Write sentences on a sequential grid: the verdict on each row at its last look, and what remains to be done."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,7 @@ from mclab.report.text import listed, signed_interval
 
 
 def how_to_read_looks(summary: Summary, baseline: str) -> Iterator[str]:
-    """Yield sentences on how the looks divide the error, and on what this does not protect from."""
+    """Yield sentences on how the looks divide the error, and on the errors that this does not prevent."""
     rule, progress = summary.plan.until, summary.looks
     assert rule is not None
     assert progress is not None
@@ -32,7 +32,7 @@ def how_to_read_looks(summary: Summary, baseline: str) -> Iterator[str]:
 
 
 def sequential_verdict(summary: Summary) -> Iterator[str]:
-    """Yield sentences on the rows (better or worse, even, identical, given up, open, failed) and on what comes next."""
+    """Yield the verdicts on the rows (better or worse, even, identical, given up, open, failed) and what to do next."""
     rule, progress = summary.plan.until, summary.looks
     assert rule is not None
     assert progress is not None

@@ -1,4 +1,4 @@
-"""Write the table's results as sentences: which rows differ from the baseline, and what may help with the others."""
+"""Write the results of a table as sentences: which rows differ from the baseline, and what may help with the others."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from mclab.report.text import MOST_LISTED, listed, p_text, signed_interval
 
 
 def verdict(summary: Summary) -> list[str]:
-    """Return sentences: rows that differ from the baseline, rows equal to it, rows without a clear result, advice."""
+    """Return sentences on rows that differ from the baseline, equal it, or have no clear result; then advice."""
     if not summary.rows:
         return []
     if summary.looks:
@@ -67,7 +67,7 @@ def _differing(apart: Sequence[tuple[Row, Difference]], name: str) -> Iterator[s
 
 
 def _counted(apart: Sequence[tuple[Row, Difference]], compared: int, name: str) -> Iterator[str]:
-    """Yield how many rows differ and which is furthest on each side, for more rows than can be listed one by one."""
+    """Yield how many rows differ, and the largest difference in each direction. Used if rows are too many to list."""
     yield f"{len(apart)} of {compared} rows differ from {name} (Holm p < {ALPHA})."
     ordered = sorted(apart, key=lambda pair: pair[1].mean or 0.0)
     for side, (row, gap) in (("above", ordered[-1]), ("below", ordered[0])):
@@ -89,7 +89,10 @@ def _same(rows: Sequence[Row], name: str) -> Iterator[str]:
 
 
 def _lost(summary: Summary) -> Iterator[str]:
-    """Yield a sentence on rows (also the baseline) in which every run diverged. Their zeros say nothing on the task."""
+    """Yield a sentence on rows, the baseline included, in which every run diverged.
+
+    Their accuracies of 0 say nothing about the task.
+    """
     rows = [row for row in summary.rows if row.lost]
     if rows:
         yield f"{_names(rows)} diverged in every run (accuracy 0): a lower learning rate may help, more seeds will not."
@@ -100,7 +103,7 @@ def _evidence(row: Row, gap: Difference) -> str:
 
 
 def unplanned(summary: Summary) -> Iterator[str]:
-    """Yield a warning where seeds, rows or looks were added when results could already be seen."""
+    """Yield a warning if seeds, rows or looks were added after results could be seen."""
     if summary.plan.looked and len(summary.rows) > 1:
         yield (
             f"Unplanned look, p not corrected: seeds, rows or looks were added after results of "
@@ -108,7 +111,7 @@ def unplanned(summary: Summary) -> Iterator[str]:
         )
 
 
-#: For each mark of a row: what it says about the row, and what to do.
+#: For each mark of a row: what it says about the row, and what to do about it.
 _MEND = {
     AT_CHANCE: (
         "not above a predictor that does not recall",
@@ -124,7 +127,7 @@ _MEND = {
 
 
 def _mend(summary: Summary) -> Iterator[str]:
-    """Yield sentences on the rows that must be mended before they get a verdict, the most serious mark first."""
+    """Yield sentences on the rows that have a mark and therefore no verdict, the most serious mark first."""
     for mark, (what, first) in _MEND.items():
         if rows := [row for row in summary.rows if mark in row.marks]:
             them = "it" if len(rows) == 1 else "them"
@@ -168,9 +171,9 @@ def _be(rows: Sequence[Row]) -> str:
 
 @dataclass(frozen=True)
 class Second:
-    """The second test of a row: `difference` from the baseline over the seeds where both learned.
+    """The second test of a row: its `difference` from the baseline over the seeds in which both runs learned.
 
-    `p` is Holm-adjusted over all second tests. `shared` is the number of seeds that both have.
+    `p` is Holm-adjusted over all second tests. `shared` is the number of seeds that row and baseline have in common.
     """
 
     row: Row
@@ -180,11 +183,12 @@ class Second:
 
 
 def second_tests(summary: Summary) -> list[Second]:
-    """Return the second tests of the rows with a verdict, over the seeds where both the row and the baseline learned.
+    """Return the second tests of rows with a verdict, each over the seeds in which both the row and the baseline
+    learned.
 
-    A row is tested where in some pair of runs one did not learn and in at least three pairs both did. The second test
-    asks how well the rows recall once they have learned to. It does not replace the first test: how often a row learns
-    is a property of the row too.
+    A row has one if at least one run of some pair did not learn, and both runs learned in at least three pairs. The
+    second test asks how well a row recalls once it has learned to. It does not replace the first test, since how often
+    a row learns is a property of the row too.
     """
     found = []
     for row, base in zip(summary.rows, baselines_of(summary.rows), strict=True):
@@ -204,7 +208,7 @@ def _that_learned(records: Mapping[int, StoredRun]) -> dict[int, float]:
 
 
 def second_test_sentences(summary: Summary) -> Iterator[str]:
-    """Yield a sentence for each second test, which begins with "Second test"."""
+    """Yield a sentence for each second test; it begins with "Second test"."""
     looks = ", not corrected for looks" if summary.looks else ""
     for each in second_tests(summary):
         gap = each.difference

@@ -1,4 +1,4 @@
-"""Compare, for each choice of a search's best point, the search's importance and the grid around that point."""
+"""Compare a search with the confirming grid around its best point, axis by axis."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _OF_A_LOOK: dict[LookState, Verdict] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """The choice of a value on an axis: the ranked axis, the best value, the rows of the grid with another value."""
+    """The choice on one axis: the axis with its importance, the best value, the rows of the grid with another value."""
 
     each: Ranked
     best: str
@@ -43,7 +43,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Confirmed:
-    """A study, one of its trials, the grid around that trial, and its rows by the axis that they change.
+    """A study, one of its trials, the confirming grid around that trial, and the grid's rows by the axis that they
+    change.
 
     `refused` are the changes that the rules between keys refuse.
     """
@@ -58,9 +59,10 @@ class Confirmed:
 def confirmed(
     study: Study, trial: Trial, summary: Summary, axis_of: Callable[[str], str | None], refused: Sequence[str] = ()
 ) -> Confirmed:
-    """Join the study and the grid by axis. `axis_of` gives the path of the axis that a row changes, from its name.
+    """Join a study and its confirming grid by axis. `axis_of` maps the name of a row to the path of the axis that it
+    changes.
 
-    The choices are in the search's order of importance.
+    The choices are in the order of importance.
     """
     choices = []
     for each in study.ranked:
@@ -71,7 +73,7 @@ def confirmed(
 
 
 def verdict_of(row: Row) -> Verdict:
-    """Return how a row compares with the best point: by its last planned look, or with fixed seeds by Holm's p."""
+    """Return how a row compares with the best point: by its last look, or with fixed seeds by Holm's p."""
     gap, result = row.difference, row.look_result
     if result is not None:
         return _OF_A_LOOK[result.state]
@@ -87,14 +89,14 @@ def verdict_of(row: Row) -> Verdict:
 
 
 def _verdict_text(row: Row, summary: Summary) -> str:
-    """Return the verdict on a row as text, with its reason where there is none."""
+    """Return the verdict on a row as text; if there is no verdict, the reason."""
     if summary.looks:
         return look_verdict(row, summary)
     return f"no verdict: {row.unmended}" if row.unmended else verdict_of(row)
 
 
 def columns(found: Confirmed) -> list[Shown]:
-    """Return a table with a row for each change: choice, importance, the other value, the difference, the verdict."""
+    """Return the columns of a table with a row for each change: choice, importance, value, difference, verdict."""
     rows = [(choice, row) for choice in found.choices for row in choice.rows]
     sequential = found.summary.looks
     return [
@@ -119,7 +121,7 @@ def _instead(row: Row) -> str:
 
 
 def verdict_lines(found: Confirmed) -> list[str]:
-    """Return a verdict for each choice, then how search and confirmation compare and how to read this."""
+    """Return a verdict for each choice, then a comparison of search and grid, and how to read both."""
     return [*(_verdict(choice) for choice in found.choices), *_search_and_confirmation(found), *_how_to_read(found)]
 
 
@@ -157,8 +159,9 @@ def _sizes(rows: Sequence[Row]) -> str:
 
 
 def _search_and_confirmation(found: Confirmed) -> Iterator[str]:
-    """Yield a sentence: is the axis that the search ranks first also the one with the largest significant difference
-    in the confirming grid?
+    """Yield a sentence on whether search and grid agree about the most important axis.
+
+    In the search it has the largest importance, in the grid the largest significant difference.
     """
     apart = [
         (abs(row.difference.mean or 0.0), choice, row)

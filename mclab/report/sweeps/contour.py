@@ -1,4 +1,4 @@
-"""The figure of the two most important axes: the mean of the objective for each pair of their values."""
+"""Draw the two most important axes together: the mean of the objective for each pair of their values."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -15,22 +15,22 @@ from mclab.report.plot.style import GREY
 from mclab.report.sweeps.levels import level_at
 from mclab.report.sweeps.study import Ranked, Study, metric_text
 
-#: Height of a row of cells in inches.
+#: The height in inches of the box for one pair of values.
 CELL = 0.36
 #: Width of a letter in inches.
 LETTER = 0.085
 
 
 def contour_axes(study: Study) -> tuple[Ranked, Ranked] | None:
-    """Return the two most important axes with results at two values or more; `None` where there are not two."""
+    """Return the two most important axes that have results at two values or more; `None` if there are not two."""
     seen = [each for each in study.ranked if each.filled > 1]
     return (seen[0], seen[1]) if len(seen) > 1 else None
 
 
 def contour_figure(study: Study) -> Figure:
-    """Draw the mean of the first objective over the trials in each cell, and their number.
+    """Draw the mean of the first objective and the number of trials for each pair of values.
 
-    The study must have `contour_axes`.
+    `contour_axes(study)` must not be `None`.
     """
     axes = contour_axes(study)
     assert axes is not None

@@ -10,18 +10,20 @@ from mclab.plan.space_trials import SpaceAxis, Trial, Trials
 from mclab.report.stats import Spread, spread
 from mclab.report.text import NOTHING, value_text
 
-#: A range with at most `MOST_VALUES` values has a level for each value, any other has `BINS` parts of equal width.
+#: A range with at most `MOST_VALUES` values has a level for each value; any other range has `BINS` levels of equal
+#: width.
 MOST_VALUES, BINS = 8, 5
-#: Statuses of trials that ended without a final result. A pruned trial was poor; the others tell nothing.
+#: The statuses of trials that ended without a final result. A pruned trial was poor; the others say nothing about the
+#: point.
 LOST = ("pruned", "diverged", "oom", "failed")
 
 
 @dataclass(frozen=True)
 class Level:
-    """A value of an axis, or a part of its range.
+    """A value of an axis, or a part of its range, with the trials that have it.
 
-    `trials` are its comparable trials (`mclab.plan.comparable`); `lost` is the number of its other trials, which ended
-    early. `there` is false for the level of the trials in which the axis does not exist or has no effect.
+    `trials` are those that can be compared with each other (`mclab.plan.comparable`), `lost` counts those that ended
+    too early. `there` is false for the level of the trials in which the axis does not exist or has no effect.
     """
 
     label: str
@@ -31,18 +33,18 @@ class Level:
 
     @property
     def pruned(self) -> int:
-        """The number of `trials` that were pruned later."""
+        """The number of `trials` that were pruned after the step at which trials are compared."""
         return sum(trial.status == "pruned" for trial in self.trials)
 
     def objective(self, place: int) -> Spread:
-        """Return mean and interval of the objective number `place` over the trials, averaging over their other axes."""
+        """Return mean and interval of objective number `place` over the trials of this level."""
         return spread([trial.values[place] for trial in self.trials if trial.values is not None])
 
 
 def levels_of(found: Trials, axis: SpaceAxis) -> tuple[Level, ...]:
     """Return the levels in the axis's order, also those without trials.
 
-    If there are trials in which the axis does not exist or has no effect, their level is the last.
+    If the axis does not exist or has no effect in some trials, these trials have a level of their own, the last one.
     """
     cuts = list(_cuts(axis))
     done = {label: list[Trial]() for label, _, _ in cuts}
@@ -67,7 +69,7 @@ def levels_of(found: Trials, axis: SpaceAxis) -> tuple[Level, ...]:
 
 
 def level_at(axis: SpaceAxis, trial: Trial) -> str | None:
-    """Return the label of the trial's level; `None` where the axis does not exist or has no effect in the trial."""
+    """Return the label of the level of a trial; `None` if the axis does not exist or has no effect in the trial."""
     if axis.path not in trial.params or axis.path in trial.inert:
         return None
     value = trial.params[axis.path]
@@ -79,7 +81,7 @@ def level_at(axis: SpaceAxis, trial: Trial) -> str | None:
 
 
 def _cuts(axis: SpaceAxis) -> Iterator[tuple[str, float, float]]:
-    """Yield the label of each level, with the least and the largest value in it (0 for choices)."""
+    """Yield the label of each level and the smallest and the largest value in it; both are 0 for choices."""
     if axis.kind == "choice":
         for text in dict.fromkeys(map(value_text, axis.values)):
             yield text, 0.0, 0.0
@@ -100,5 +102,5 @@ def _cuts(axis: SpaceAxis) -> Iterator[tuple[str, float, float]]:
 
 
 def number_text(value: float, digits: int = 3) -> str:
-    """Return the number with `digits` significant digits; a larger number is rounded to an integer."""
+    """Return the number with `digits` significant digits, or as an integer if it is larger."""
     return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"

@@ -22,16 +22,16 @@ from mclab.report.text import cut
 #: Height of a row in inches.
 ROW = 0.24
 LONGEST = 24
-#: An axis of numbers above 1 is logarithmic where the ratio of the largest to the smallest value is at least this.
+#: An axis of positive numbers is logarithmic if its largest value is at least this many times the smallest.
 WIDE = 4
-#: The largest height in inches. If more levels are drawn they overlap, since no program opens a larger image.
+#: The largest height in inches. Further levels make rows overlap, since no program opens a larger image.
 TALLEST = 80.0
 
 
 def write_plots(found: Trials, folder: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
     """Write `importances`, `marginals`, `contour` and, for two objectives, `front` into `folder`; return the paths.
 
-    A figure that has nothing to show is not written (see `figures_of`). Needs no display. Raises `ValueError` for
+    A figure that has nothing to show is not written (see `figures_of`). No display is needed. Raises `ValueError` for
     formats other than png, svg and pdf.
     """
     if unknown := [form for form in formats if form not in METADATA]:
@@ -43,10 +43,10 @@ def write_plots(found: Trials, folder: Path, formats: Sequence[str] = ("png", "s
 
 
 def figures_of(study: Study) -> dict[str, Callable[[], Figure]]:
-    """Return the functions that draw the figures, by name, only for figures that have something to show.
+    """Return {name: function that draws the figure}, without figures that have nothing to show.
 
-    `importances` needs a known importance; `marginals` a finished trial; `contour` two axes with at least two values
-    that have results; `front` a finished trial and two objectives.
+    `importances` needs a known importance, `marginals` a finished trial, `contour` two axes that each have results at
+    two values or more, and `front` a finished trial and two objectives.
     """
     figures: dict[str, Callable[[], Figure]] = {}
     if study.weighed:
@@ -61,7 +61,7 @@ def figures_of(study: Study) -> dict[str, Callable[[], Figure]]:
 
 
 def importances_figure(study: Study) -> Figure:
-    """Draw the importances: a bar for each axis, in a panel for each objective."""
+    """Draw a bar for the importance of each axis, in a panel for each objective."""
     titles = [metric_name(objective.metric) for objective in study.found.objectives]
     foot = f"{study.method} {study.rests_on}"
     sheet = page(study.title, foot, 0.6 + ROW * max(2, len(study.ranked)), titles)
@@ -73,7 +73,7 @@ def importances_figure(study: Study) -> Figure:
         ends = [_interval(axes, row, each, place) or shares[row] for row, each in enumerate(study.ranked)]
         for row, share in enumerate(shares):
             axes.text(ends[row] + 0.01, row, f"{share:.2f}", va="center", fontsize=layout().foot, color=GREY)
-        axes.set_xlim(0, 1.12 * most)  # the panels share it
+        axes.set_xlim(0, 1.12 * most)  # the panels share the x axis
         axes.set_xlabel(f"importance for {titles[place]}")
         _rows(axes, [named(each.name) for each in study.ranked])
     return sheet.figure
@@ -82,7 +82,7 @@ def importances_figure(study: Study) -> Figure:
 def _interval(axes: Axes, row: int, each: Ranked, place: int) -> float | None:
     """Draw the interval of an importance as a line over its bar.
 
-    Returns the larger of the interval's upper end and the share; `None` where there is no interval.
+    Returns the right end of what is drawn; `None` if there is no interval.
     """
     doubt = each.doubt[place] if each.doubt else None
     if doubt is None:
@@ -92,7 +92,7 @@ def _interval(axes: Axes, row: int, each: Ranked, place: int) -> float | None:
 
 
 def marginals_figure(study: Study) -> Figure:
-    """Draw a row for each value of each axis: mean with interval, and every trial as a dot.
+    """Draw a row for each value of each axis: the mean with its interval, and every trial as a dot.
 
     The most important axis is on top.
     """
@@ -154,7 +154,7 @@ def _values(trials: Sequence[Trial], place: int) -> list[float]:
 
 
 def _scale(axes: Axes, values: Sequence[float]) -> None:
-    """Set the limits of x a little beyond the values, with a logarithmic axis where the values have a wide range."""
+    """Set the limits of x a little beyond the values; the axis is logarithmic if the values have a wide range."""
     low, high = min(values), max(values)
     if _wide(values):
         axes.set_xscale("log")
@@ -176,7 +176,7 @@ def _rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def front_figure(study: Study) -> Figure:
-    """Draw every trial by both objectives; the trials of the front are joined and have their numbers."""
+    """Draw every trial by both objectives. The trials of the Pareto front are joined and have their numbers."""
     first, second = study.found.objectives
     front = study.found.front()
     foot = (
@@ -203,7 +203,7 @@ def front_figure(study: Study) -> Figure:
 
 
 def _points(trials: Sequence[Trial]) -> tuple[list[float], list[float]]:
-    """Return the values of the second and of the first objective, in the order of the second."""
+    """Return the values of the second objective and those of the first, sorted by the second."""
     pairs = sorted(zip(_values(trials, 1), _values(trials, 0), strict=True))
     return [x for x, _ in pairs], [y for _, y in pairs]
 

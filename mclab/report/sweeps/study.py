@@ -1,4 +1,4 @@
-"""A study, prepared for its reports: names of columns, axes by importance, levels, and what is unusual."""
+"""Prepare a study for its reports: names of columns, axes by importance, levels, and what is unusual."""
 
 import math
 from collections import Counter
@@ -11,9 +11,9 @@ from mclab.plan.space_trials import COUNTED, Objective, Resampled, SpaceAxis, Tr
 from mclab.report.sweeps.levels import Level, levels_of
 from mclab.report.text import column_names, listed, reason, seeds_text
 
-#: A number is at the edge where its distance from an end of its range is less than this fraction of the range.
+#: A number is at an edge if its distance from an end of its range is less than this fraction of the range.
 EDGE = 0.05
-#: The most problems of a kind that are listed; further ones are only counted.
+#: The most problems of one kind that are listed; further ones are only counted.
 MOST_TOLD = 4
 PED_ANOVA = (
     "Importance: PED-ANOVA (arXiv 2304.10255), how differently the best tenth of the trials (at least five, at most "
@@ -32,10 +32,10 @@ BEST_THIRD = (
 
 @dataclass(frozen=True)
 class Ranked:
-    """An axis with its name in tables, its levels, and its importances.
+    """An axis with its name in tables, its levels and its importances.
 
-    For each objective, `shares` is the importance, `doubt` its interval over resamples, and `other` the importance by
-    Optuna's default estimator where that differs; each is `None` where it is not known.
+    For each objective, `shares` holds the importance, `doubt` the interval of the importance over resamples, and
+    `other` the importance by Optuna's default estimator if that differs; `None` stands for what is not known.
     """
 
     axis: SpaceAxis
@@ -53,28 +53,28 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Study:
-    """A study: what its reports (tables, sentences, figures) have in common."""
+    """A study with what its tables, sentences and figures have in common."""
 
     found: Trials
 
     @property
     def title(self) -> str:
-        """The title of the reports: the question if the study has one, else its name."""
+        """The title of the reports: the question of the study, or its name if it has none."""
         return self.found.question or self.found.study
 
     @cached_property
     def judged(self) -> Comparable:
-        """The trials from which importances, marginals and contour are computed, and the step of their results."""
+        """The trials on which importances, marginals and contour are based, and the step at which they are compared."""
         return comparable(self.found)
 
     def measured(self, objective: Objective) -> str:
-        """Return an objective's name with the step of the judged trials, e.g. `valid accuracy at step 300`."""
+        """Return an objective's name with the step at which trials are compared, e.g. `valid accuracy at step 300`."""
         at = "" if self.judged.step is None else f" at step {self.judged.step}"
         return f"{metric_name(objective.metric)}{at}"
 
     @property
     def rests_on(self) -> str:
-        """A sentence: on how many trials importances are based, and at which step."""
+        """A sentence on how many trials the importances are based on, and at which step."""
         judged = self.judged
         if judged.step is None:
             return f"{len(judged.trials)} distinct trials."
@@ -82,17 +82,17 @@ class Study:
 
     @property
     def method(self) -> str:
-        """The sentences on how importances were computed."""
+        """Sentences on how the importances were computed."""
         return PED_ANOVA if self.found.good is None else BEST_THIRD
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The path of each axis -> the name of its column."""
+        """The column name of each axis, by the path of the axis."""
         return column_names([axis.path for axis in self.found.axes])
 
     @cached_property
     def ranked(self) -> tuple[Ranked, ...]:
-        """The axes by importance for the first objective, the largest first; unknown importances count as 0."""
+        """The axes by importance for the first objective, the largest first; an unknown importance counts as 0."""
         axes = [
             Ranked(
                 axis,
@@ -113,21 +113,21 @@ class Study:
 
     @property
     def weighed(self) -> bool:
-        """True where some importance is known and not 0."""
+        """True if some importance is known and not 0."""
         return any(value for each in self.ranked for value in each.shares)
 
     @property
     def several(self) -> bool:
-        """True where there are two objectives, so that a Pareto front replaces the best trials."""
+        """True if there are two objectives, so that tables show a Pareto front and not the best trials."""
         return len(self.found.objectives) > 1
 
     def constant(self, place: int) -> bool:
-        """Return whether all finished trials have the same value of the objective number `place`."""
+        """Return whether all finished trials have the same value of objective number `place`."""
         return len({trial.values[place] for trial in self.found.done if trial.values}) < 2
 
 
 def metric_name(metric: str) -> str:
-    """Return the name of a metric in texts: `valid accuracy` for valid.accuracy, `state` for state_floats, etc."""
+    """Return the name of a metric in texts, e.g. `valid accuracy` for valid.accuracy and `state` for state_floats."""
     return {"state_floats": "state", "tokens_per_s": "tokens/s"}.get(metric, metric.replace(".", " ").replace("_", " "))
 
 
@@ -137,14 +137,14 @@ def metric_text(metric: str, value: float) -> str:
 
 
 def clipped(objective: Objective, value: float | None) -> float | None:
-    """Return the end of an interval as it is shown: an accuracy clipped to [0, 1], other metrics to at least 0."""
+    """Return the end of an interval as shown: an accuracy is clipped to [0, 1], other metrics to at least 0."""
     if value is None:
         return None
     return min(1.0 if objective.metric.endswith("accuracy") else value, max(0.0, value))
 
 
 def status_lines(study: Study) -> list[str]:
-    """Return sentences on the trials: counts by status, unknown results, best values at an edge, failed trials."""
+    """Return sentences on the trials: counts by status, what cannot be concluded, values at an edge, failed trials."""
     return [_counts(study), *_nothing(study), *_edges(study), *_troubles(study)]
 
 
@@ -176,7 +176,7 @@ def _nothing(study: Study) -> Iterator[str]:
 
 
 def _edges(study: Study) -> Iterator[str]:
-    """Yield a sentence on the numbers of the best trial that are near an end of their range (`EDGE`)."""
+    """Yield a sentence that names the axes on which the best trial is near an end of the range (`EDGE`)."""
     best = study.found.best()
     if study.several or len(best) < 2:
         return

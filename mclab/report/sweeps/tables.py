@@ -1,4 +1,4 @@
-"""The tables of a study as text (best trials or front, importances, marginals); the text at the end of a command."""
+"""Make the tables of a study (best trials or Pareto front, importances, marginals), and the last lines of a command."""
 
 from collections.abc import Iterator, Sequence
 from textwrap import fill
@@ -16,12 +16,12 @@ from mclab.report.text import NOTHING, value_text
 
 #: The most rows in the table of the best trials.
 MOST_BEST = 10
-#: Further metrics, shown in this order as far as there is room.
+#: Further metrics; they are shown in this order until the width is used up.
 _REST = ("params", "state_floats", "tokens_per_s", "valid.accuracy", "valid.loss")
 
 
 def chosen(study: Study) -> tuple[Trial, ...]:
-    """Return the trials of the table: the Pareto front where there are two objectives, else the best trials."""
+    """Return the trials to show: the Pareto front if there are two objectives, else the best trials."""
     return study.found.front() if study.several else study.found.best()[:MOST_BEST]
 
 
@@ -46,7 +46,7 @@ def _value(each: Ranked, trial: Trial) -> str:
 
 
 def shown_value(value: Scalar) -> str:
-    """Return a value as an author would write it; a float has three significant digits."""
+    """Return a value as an author of a space would write it; a float has three significant digits."""
     return number_text(value) if isinstance(value, float) else value_text(value)
 
 
@@ -56,7 +56,7 @@ def _metric(rows: Sequence[Trial], metric: str, expendable: int = 0) -> Shown:
 
 
 def importance_columns(study: Study) -> list[Shown]:
-    """Return the columns of importances, with a row for each axis; empty where no importance is known."""
+    """Return the columns of the importances, with a row for each axis; empty if no importance is known."""
     if not study.weighed:
         return []
     columns = [Shown("axis", tuple(each.name for each in study.ranked), right=False)]
@@ -69,7 +69,7 @@ def importance_columns(study: Study) -> list[Shown]:
 
 
 def _interval_columns(study: Study, place: int) -> Iterator[Shown]:
-    """Yield the intervals of an objective's importances, and Optuna's default importances where these differ."""
+    """Yield the intervals of the importances for one objective, and Optuna's default importances if these differ."""
     doubts = [each.doubt[place] if each.doubt else None for each in study.ranked]
     if any(doubts):
         ranges = [NOTHING if doubt is None else f"[{doubt.lo:.2f}, {doubt.hi:.2f}]" for doubt in doubts]
@@ -82,7 +82,10 @@ def _interval_columns(study: Study, place: int) -> Iterator[Shown]:
 
 
 def marginal_columns(study: Study) -> list[Shown]:
-    """Return the columns of the marginals, with a row for each level: axis, value, trials, means with intervals."""
+    """Return the columns of the marginals: axis, value, number of trials, mean, interval.
+
+    Each level of an axis has a row.
+    """
     rows = [(each, level) for each in study.ranked for level in each.levels]
     if not study.judged.trials:
         return []
@@ -115,9 +118,10 @@ def _interval(objective: Objective, found: Spread) -> str:
 
 
 def terminal_text(found: Trials, width: int = 120, confirm: str | None = None) -> str:
-    """Return title, best trials or front, importances, and what is unusual; columns that do not fit are left out.
+    """Return title, best trials or Pareto front, importances, and what is unusual.
 
-    `confirm` is the command that confirms the best point. It is shown where there is a point to confirm.
+    Columns that do not fit `width` are left out. `confirm` is the command that confirms the best point; it is shown if
+    some trial is done.
     """
     study = Study(found)
     parts = [fill(study.title, width, subsequent_indent="  ")]
@@ -136,7 +140,7 @@ def terminal_text(found: Trials, width: int = 120, confirm: str | None = None) -
 
 
 def head(study: Study) -> str:
-    """Return the title of the table of trials: the front, or the best trials and by which metric."""
+    """Return the title of the table of trials. It names the Pareto front, or the best trials and the metric."""
     first = study.found.objectives[0]
     if study.several:
         second = study.found.objectives[1]

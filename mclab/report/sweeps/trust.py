@@ -8,19 +8,19 @@ from mclab.report.sweeps.levels import BINS
 from mclab.report.sweeps.study import Study, metric_name
 from mclab.report.text import listed
 
-#: For each value of the axis with the most values, there should be this many good trials on average.
+#: The number of good trials that there should be on average for each value of the axis with the most values.
 PER_VALUE = 3
-#: An axis is said to matter most where it comes first in at least this fraction of the resamples.
+#: An axis is said to matter most if it comes first in at least this fraction of the resamples.
 CLEAR = 0.95
-#: A trial was still improving where its accuracy rose by more than `GAIN` in the last fraction `LAST` of the steps.
+#: A trial was still improving if its accuracy rose by more than `GAIN` in the last fraction `LAST` of the steps.
 LAST, GAIN = 0.2, 0.02
-#: How many of the best trials are checked for whether they were still improving.
+#: The number of best trials that are checked for whether they were still improving.
 LOOKED_AT = 10
 LR, STEPS = "train.lr", "train.steps"
 
 
 def trust(study: Study) -> list[str]:
-    """Return sentences: which trials are judged at which step, whether importances mean anything, what is missing."""
+    """Return sentences on which trials are compared, how far importances can be trusted, and what is missing."""
     return [
         *_rests_on(study),
         *_at_chance(study),
@@ -52,7 +52,7 @@ def _trials(number: int) -> str:
 
 
 def _at_chance(study: Study) -> Iterator[str]:
-    """Yield what to do where many trials are not above the best predictor without recall."""
+    """Yield advice if many trials are not above the best predictor without recall."""
     found, known = study.found, begun(study.found)
     if known is None or not known[1]:
         return
@@ -69,7 +69,7 @@ def _at_chance(study: Study) -> Iterator[str]:
 
 
 def _learn(study: Study) -> str:
-    """Return the advice to train with more steps or another learning rate, in the form of options and space lines."""
+    """Return the advice to take more steps or another learning rate, as options or as lines of the space."""
     axes = {axis.path for axis in study.found.axes}
     last = max((step for looks in study.found.looks.values() for step in looks), default=None)
     if STEPS in axes:
@@ -81,7 +81,7 @@ def _learn(study: Study) -> str:
 
 
 def _improving(study: Study) -> Iterator[str]:
-    """Yield a sentence where most of the best trials were still improving when training ended."""
+    """Yield a sentence if most of the best trials were still improving when training ended."""
     found = study.found
     if study.several or found.objectives[0].metric != "valid.accuracy":
         return
@@ -120,7 +120,7 @@ def _values(axis: SpaceAxis) -> int:
 
 
 def _first(study: Study) -> Iterator[str]:
-    """Yield which axis matters most, or that this is open where the resamples do not agree."""
+    """Yield a sentence on which axis matters most; it says that this is open if the resamples disagree."""
     for place, objective in enumerate(study.found.objectives):
         known = [(each.doubt[place], each.name) for each in study.ranked]
         often = sorted(((doubt.first, name) for doubt, name in known if doubt is not None), reverse=True)

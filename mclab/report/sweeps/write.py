@@ -16,8 +16,11 @@ from mclab.report.text import NOTHING
 
 
 def write_tables(found: Trials, folder: Path) -> list[Path]:
-    """Write `sweep.md`, `trials.csv` and `.parquet`, `importances.csv`, `marginals.csv` and, for two objectives,
-    `front.csv` into `folder`; return their paths. The same trials give the same bytes."""
+    """Write the tables of a study into `folder` and return their paths. The same trials give the same bytes.
+
+    The files are `sweep.md`, `trials.csv` and `.parquet`, `importances.csv`, `marginals.csv` and, for two objectives,
+    `front.csv`.
+    """
     study = Study(found)
     trials = trials_frame(study)
     files = {
@@ -51,10 +54,10 @@ def page(study: Study) -> str:
 
 
 def trials_frame(study: Study, rows: Sequence[Trial] | None = None) -> pl.DataFrame:
-    """Return a frame with one row for each trial, by default all trials in the order of their numbers.
+    """Return a frame with one row for each trial in `rows`, by default for all trials in the order of their numbers.
 
-    Columns: status, a value for each axis (null where the axis does not exist or has no effect), the metrics, which
-    trial it repeats (`repeat_of`) or retries (`retry_of`), cost, runs and error.
+    The columns are the status, a value for each axis (null if the axis does not exist or has no effect), the metrics,
+    the trial that it repeats (`repeat_of`) or retries (`retry_of`), cost, runs and error.
     """
     rows = study.found.trials if rows is None else rows
     metrics = dict.fromkeys(name for trial in study.found.trials for name in trial.metrics)
@@ -75,7 +78,7 @@ def trials_frame(study: Study, rows: Sequence[Trial] | None = None) -> pl.DataFr
 
 
 def trials_shown(study: Study) -> list[Shown]:
-    """Return the columns of all trials as text: number, status, axes and metrics."""
+    """Return the columns of a table of all trials: number, status, axes and metrics, as text."""
     rows, metrics = study.found.trials, list(dict.fromkeys(name for t in study.found.trials for name in t.metrics))
     columns = [
         Shown("trial", tuple(str(trial.number) for trial in rows)),
@@ -96,7 +99,7 @@ def _text(value: object) -> str:
 
 
 def _last_looks(study: Study, rows: Sequence[Trial]) -> Iterator[Column]:
-    """Yield, if trials were pruned, the last step at which each trial was evaluated and its first objective there."""
+    """If trials were pruned, yield each trial's last evaluated step and its first objective there."""
     looks = study.found.looks
     if any(trial.status == "pruned" and looks.get(trial.number) for trial in study.found.trials):
         last = [max(looks.get(trial.number, {}), default=None) for trial in rows]
@@ -120,8 +123,8 @@ def _column(metric: str) -> str:
 def importances_frame(study: Study) -> pl.DataFrame:
     """Return a frame with one row for each axis and the importances for each objective.
 
-    Where they are known: `_lo`, `_hi` are the interval, `_first` is the fraction of resamples in which the axis came
-    first, and `_optuna` is the importance by Optuna's default estimator, if that differs.
+    As far as they are known, `_lo` and `_hi` are the interval, `_first` is the fraction of resamples in which the axis
+    came first, and `_optuna` is the importance by Optuna's default estimator, if that differs.
     """
     columns: list[Column] = [("axis", pl.String, [each.axis.path for each in study.ranked])]
     for place, objective in enumerate(study.found.objectives):
@@ -139,8 +142,8 @@ def importances_frame(study: Study) -> pl.DataFrame:
 def marginals_frame(study: Study) -> pl.DataFrame:
     """Return a frame with one row for each level: axis, value, and mean and interval of each objective.
 
-    `n` trials are in the mean, `not_done` trials are not. Where pruned trials are in the means too, `step` is the step
-    of all results and `pruned` is the number of pruned trials.
+    `n` trials are averaged, `not_done` trials are left out. If pruned trials are averaged too, `step` is the step of
+    all results and `pruned` is the number of pruned trials.
     """
     rows = [(each, level) for each in study.ranked for level in each.levels]
     columns: list[Column] = [

@@ -1,9 +1,9 @@
 """Evaluate the scores of records: accuracy, whether it is above a predictor without recall, whether a run learned.
 
-The baseline without recall is the best predictor that looks at no key, on the same test. A one-sided paired t test over
-seeds, not adjusted for the number of rows, decides whether a row is above it (docs/equations.md#trivial-predictors). A
-run has learned where its test accuracy is more than 0.05 above that predictor. Old records do not hold the accuracy of
-such a predictor, so nothing can be said there.
+The baseline without recall is the best predictor that looks at no key, on the same test. A row is above it if a
+one-sided paired t test over seeds says so; this test is not adjusted for the number of rows
+(docs/equations.md#trivial-predictors). A run has learned if its test accuracy is more than 0.05 above that predictor.
+Old records do not hold the accuracy of such a predictor, so nothing is said about them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,27 +17,28 @@ from mclab.config.stored import StoredRun
 from mclab.plan.select import Curve
 from mclab.report.stats import LEAST_PAIRS, SAME, Spread, exceeds
 
-#: A seed with at least this accuracy counts as solved; two cells with at least this accuracy are at the ceiling.
+#: A seed with at least this accuracy solves the task; a row and its baseline with at least this accuracy are at the
+#: ceiling.
 SOLVED = 0.99
-#: Two runs whose metrics differ by a relative error of no more than this compute the same function.
+#: Two runs compute the same function if their metrics differ by a relative error of no more than this.
 EQUAL = 1e-6
 ACCURACY, VALUES, FOUND, TOKENS = "accuracy", "value_accuracy", "values_found", "token_accuracy"
 #: The loss in nats and in bits. These metrics are not limited to [0, 1].
 LOSS, BITS = "loss", "bits"
-#: The marks of a row that gets no verdict, in the order in which they are listed.
+#: The marks of a row, the most serious first.
 AT_CHANCE, FEW_STARTED, IMPROVING, EDGE = "at chance", "few runs started", "still improving", "edge of range"
-#: A run has learned if its accuracy is higher than that of the best predictor without recall by more than this.
+#: A run has learned if its accuracy exceeds that of the best predictor without recall by more than this.
 ABOVE = 0.05
-#: A row gets the mark `FEW_STARTED` where less than this share of its runs learned.
+#: A row gets the mark `FEW_STARTED` if less than this share of its runs learned.
 STARTED = 0.5
-#: A row still improves where accuracy on valid rose by more than `RISE` after the first fraction `LATE` of the steps.
+#: A row is still improving if accuracy on valid rose by more than `RISE` after the first fraction `LATE` of the steps.
 LATE, RISE = 0.8, 0.02
 
 
 def score(record: StoredRun, part: str = ALL, metric: str = ACCURACY) -> float | None:
-    """Return the test accuracy, or another metric, of a run on a slice or on all; `None` for a run without a result.
+    """Return the test accuracy, or another metric, of a run on a slice or on all slices; `None` if it has no result.
 
-    A diverged run counts as accuracy 0, and as the loss of a uniform guess among all tokens.
+    A diverged run has accuracy 0 and the loss of a uniform guess among all tokens.
     """
     if metric == BITS:
         nats = score(record, part, LOSS)
@@ -57,7 +58,7 @@ def scores(records: Mapping[int, StoredRun], part: str = ALL, metric: str = ACCU
 
 
 def same_function(one: StoredRun, other: StoredRun) -> bool:
-    """Return whether two finished runs have the same accuracy and loss, on all and on each slice that both have."""
+    """Return whether two finished runs have the same accuracy and loss on every slice that both have."""
     shared = [part for part in one.test if part in other.test]
     if not one.status == other.status == "done" or not shared:
         return False
@@ -66,13 +67,13 @@ def same_function(one: StoredRun, other: StoredRun) -> bool:
 
 
 def _near(one: float | None, other: float | None) -> bool:
-    """Return whether two values are equal up to `EQUAL`; `False` where one of them is not known."""
+    """Return whether two values are equal up to a relative error of `EQUAL`; `False` if one of them is `None`."""
     return one is not None and other is not None and isclose(one, other, rel_tol=EQUAL)
 
 
 @dataclass(frozen=True)
 class Best:
-    """The name of a predictor and its mean accuracy over seeds."""
+    """The name of the best predictor and its mean accuracy over seeds."""
 
     name: str
     accuracy: float
@@ -82,21 +83,21 @@ class Best:
 class WithoutRecall:
     """The best predictor without recall on each slice, and under `ALL` the best one over the task's own slices.
 
-    `above` is true where a test shows that the cell is above the predictor under `ALL`.
+    `above` is true if a test shows that the row is above the predictor under `ALL`.
     """
 
     best: dict[str, Best]
     above: bool
 
     def accuracy(self, part: str = ALL) -> float | None:
-        """Return the accuracy of the best predictor on a slice; `None` where it was not measured on this slice."""
+        """Return the accuracy of the best predictor on a slice; `None` if it was not measured there."""
         return self.best[part].accuracy if part in self.best else None
 
 
 def without_recall(records: Mapping[int, StoredRun], scores: Mapping[int, float]) -> WithoutRecall | None:
-    """Find the best predictors without recall of a cell from its records and accuracies by seed.
+    """Return the best predictors without recall for a row, given its records and its accuracies by seed.
 
-    `None` where a scored record is too old to hold them.
+    `None` if a record with a score is too old to hold them.
     """
     known = {seed: records[seed].without_recall or {} for seed in scores}
     parts = [part for part in next(iter(known.values()), {}) if all(found.get(part) for found in known.values())]
@@ -109,7 +110,8 @@ def without_recall(records: Mapping[int, StoredRun], scores: Mapping[int, float]
 def above(records: Mapping[int, StoredRun], parts: Sequence[str]) -> bool:
     """Return whether the mean accuracy over the slices `parts` is above that of the best predictor on each slice.
 
-    The test is the one-sided paired t test. Also true where records are too old to hold the predictors' accuracies.
+    This is decided by the one-sided paired t test. It is also true if records are too old to hold the predictors'
+    accuracies.
     """
     done = [record for record in records.values() if record.status == "done" and all(p in record.test for p in parts)]
     known = [record.without_recall or {} for record in done]
@@ -124,9 +126,9 @@ def above(records: Mapping[int, StoredRun], parts: Sequence[str]) -> bool:
 
 
 def _best(seeds: Sequence[Mapping[str, float]]) -> Best:
-    """Return the predictor with the highest mean over `seeds`, the first one if several are equal.
+    """Return the predictor with the highest mean accuracy over `seeds`; of equal ones, the first.
 
-    A predictor that is missing in a seed counts as 0 there.
+    A predictor that is missing for a seed counts as 0 there.
     """
     means = {name: fmean(named.get(name, 0.0) for named in seeds) for name in seeds[0]}
     name = max(means, key=lambda each: means[each])
@@ -134,7 +136,7 @@ def _best(seeds: Sequence[Mapping[str, float]]) -> Best:
 
 
 def evaluations(curve: Sequence[Mapping[str, Any]], metric: str) -> Iterator[tuple[int, float]]:
-    """Yield step and value of `metric` for each evaluation on valid, over all slices."""
+    """Yield step and value of `metric`, over all slices, for each evaluation on valid."""
     for each in curve:
         value = (each.get("valid") or {}).get(ALL, {}).get(metric)
         if value is not None:
@@ -142,9 +144,9 @@ def evaluations(curve: Sequence[Mapping[str, Any]], metric: str) -> Iterator[tup
 
 
 def learned(record: StoredRun) -> bool | None:
-    """Return whether the run rose above the best predictor without recall by more than 0.05.
+    """Return whether the test accuracy of a run is more than 0.05 above the best predictor without recall.
 
-    `False` for a diverged run; `None` where the run has no result or the record does not hold the predictor.
+    `False` for a diverged run; `None` if the run has no result or its record lacks the predictor.
     """
     accuracy, best = score(record), (record.without_recall or {}).get(ALL)
     if record.status == "diverged":
@@ -153,16 +155,16 @@ def learned(record: StoredRun) -> bool | None:
 
 
 def not_learned(records: Iterable[StoredRun]) -> int | None:
-    """Return how many of the runs with a result did not learn; `None` where that is not known for one of them."""
+    """Return how many of the runs with a result did not learn; `None` if that is unknown for one of them."""
     found = [learned(record) for record in records if score(record) is not None]
     return None if None in found or not found else found.count(False)
 
 
 def starts(records: Iterable[StoredRun], curve: Curve | None) -> float | None:
-    """Return the median over seeds of the step at which learning began; `None` where the median is infinite.
+    """Return the median over seeds of the step at which runs start; `None` if the median is infinite.
 
-    Learning began at the first evaluation more than 0.05 above the best predictor without recall. A run that never
-    began to learn counts as infinity.
+    A run starts at the first evaluation that is more than 0.05 above the best predictor without recall, and at infinity
+    if there is none.
     """
     if curve is None:
         return None
@@ -186,13 +188,12 @@ def marks(
     gains: Sequence[float],
     at_edge: bool,
 ) -> tuple[str, ...]:
-    """Return what must be mended before the row gets a verdict, the most serious mark first.
+    """Return the marks of a row, the most serious first.
 
-    `AT_CHANCE`: no test shows the row above the best predictor without recall. `FEW_STARTED` replaces it where there
-    are at least three runs and some of them learned, but fewer than half; it is also given where no run learned and the
-    row is still above the predictor. `IMPROVING`: the mean of `gains` (see `late_gains`) is above 0.02, and a t test
-    shows it above 0. `EDGE`: a chosen value is at an end of its range (`at_edge`). A row that solves the task gets
-    neither of the last two.
+    `AT_CHANCE`: no test shows the row above the best predictor without recall. `FEW_STARTED`: of at least three runs,
+    some learned but fewer than half (it then replaces `AT_CHANCE`), or no run learned although the row is above the
+    predictor. `IMPROVING`: the mean of `gains` (see `late_gains`) is above 0.02, and a t test shows it above 0. `EDGE`:
+    `at_edge`, a chosen value is at an end of its range. A row that solves the task gets neither of the last two.
     """
     at_chance = without_recall is not None and not without_recall.above
     few = without_recall is not None and _few_started(accuracy.n, not_learned, at_chance)
@@ -211,9 +212,9 @@ def _few_started(n: int, not_learned: int | None, at_chance: bool) -> bool:
 
 
 def late_gains(records: Iterable[StoredRun], curve: Curve | None) -> list[float]:
-    """Return by how much accuracy on valid rose over the last fifth of the steps, for each finished run.
+    """Return for each finished run how much its accuracy on valid rose over the last fifth of the steps.
 
-    Runs without an evaluation before the last fifth are left out. A run that stopped early because it was good enough
+    Runs without an evaluation before the last fifth are left out. A run that stopped early, because it was good enough,
     keeps its last value.
     """
     gains = []

@@ -1,4 +1,4 @@
-"""Find the baseline of each row (the first row, or one that is named) and test the paired difference from it."""
+"""Find the baseline of each row (the first row, or one that the user names) and test the paired difference from it."""
 
 import json
 import re
@@ -21,10 +21,9 @@ _MOST_NAMED = 3
 
 
 def baselines_of(rows: Sequence[Row]) -> list[int | None]:
-    """Return for each row the place of its baseline in `rows`, which is 0, the first row.
+    """Return for each row the index of its baseline in `rows`, which is 0 unless changes are crossed with other axes.
 
-    With crossed changes, it is the row with the first change and the same other values; `None` where there is no such
-    row.
+    With crossed changes it is the row with the first change and the same other values; `None` if there is no such row.
     """
     first = rows[0].values.get(CHANGE)
     own = {
@@ -34,16 +33,19 @@ def baselines_of(rows: Sequence[Row]) -> list[int | None]:
 
 
 def _other_values(row: Row) -> str:
-    """Return the row's values other than a crossed change, as text. Only rows with equal texts are compared."""
+    """Return as text the values on the axes that are crossed with the changes.
+
+    Only rows with equal texts are compared.
+    """
     if CHANGE not in row.values:
         return ""
     return json.dumps({path: value for path, value in row.values.items() if path != CHANGE}, sort_keys=True)
 
 
 def apart(row: Row, baseline: Row) -> Literal["slices", "versions"] | None:
-    """Return why a row is not compared with its baseline; `None` where it is.
+    """Return why a row is not compared with its baseline; `None` if it is.
 
-    "slices": their means are over different slices. "versions": their runs used different versions of a formula.
+    "slices": the means are over different slices. "versions": the runs were made with different versions of a formula.
     """
     if set(row.own) != set(baseline.own):
         return "slices"
@@ -53,7 +55,7 @@ def apart(row: Row, baseline: Row) -> Literal["slices", "versions"] | None:
 def compared(rows: Sequence[Row]) -> list[Row]:
     """Return the rows with their differences from their baselines, paired by seed.
 
-    Holm's adjustment is over all rows that are compared (see `apart`).
+    Holm's adjustment is over all rows for which `apart` is `None`.
     """
     others = {place: base for place, base in enumerate(baselines_of(rows)) if place != base}
     aside = {place: base is not None and apart(rows[place], rows[base]) for place, base in others.items()}
@@ -88,7 +90,7 @@ def difference_of(row: Row, baseline: Row) -> Difference:
 
 
 def unmended(row: Row, base: Row) -> str:
-    """Return the marks because of which a row gets no verdict: its own or else its baseline's; empty without marks."""
+    """Return the marks because of which a row gets no verdict: its own, else those of its baseline, else ""."""
     if row.marks or not base.marks:
         return ", ".join(row.marks)
     return f"the baseline: {', '.join(base.marks)}"
@@ -100,10 +102,11 @@ def is_high(row: Row) -> bool:
 
 
 def with_baseline(plan: Plan, text: str | None) -> Plan:
-    """Return the plan with the cell that `text` names in first place: `gate=input segment=4`, or the name of a change.
+    """Return the plan with another cell in first place: the one that `text` names, by `gate=input segment=4` or by a
+    change.
 
-    Keys are columns of the table or full paths; values are written as the table shows them. Raises `ConfigError` where
-    no cell fits or several do (the message says what would fit), and for a sequential grid, whose tests are planned
+    Keys are columns of the table or full paths; values are written as the table shows them. Raises `ConfigError` if no
+    cell matches or several do (the message says what would match), and for a sequential grid, whose tests are planned
     against its first row.
     """
     if text is None:
@@ -122,7 +125,7 @@ def with_baseline(plan: Plan, text: str | None) -> Plan:
 
 
 def _wanted(plan: Plan, text: str) -> dict[str, str]:
-    """Parse `text` to path -> value. Raises `ConfigError` where it has no key=value or names an unknown key."""
+    """Return {path: value} from `text`. Raises `ConfigError` if it has no key=value or names an unknown key."""
     names = column_names(plan.axes)
     known = {**{name: path for path, name in names.items()}, **{path: path for path in plan.axes}}
     left = _WORD.sub("", text).replace(",", " ").split()
@@ -152,7 +155,7 @@ def _fitting(plan: Plan, wanted: Mapping[str, str], text: str) -> list[Cell]:
 
 
 def _has_value(values: Mapping[str, Any], path: str, text: str) -> bool:
-    """Return whether a cell has the value `text` at `path`: the same text or the same number."""
+    """Return whether a cell has the value `text` at `path`, as the same text or the same number."""
     if path not in values:
         return False
     shown = value_text(values[path])

@@ -1,4 +1,4 @@
-"""The columns of the table of cells as text. Markdown and the terminal show the same columns."""
+"""Make the columns of the table of rows as text. Markdown and the terminal show the same columns."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,17 +26,18 @@ from mclab.report.text import (
 #: A number of seeds above this is written as "more than 1,000".
 PLENTY = 1000
 TOLD = {"better": "told better", "worse": "told worse"}
-#: The name of the column with the baseline without recall, and of its line below the table of slices.
+#: The name of the column with the baseline without recall, and of its line in the table of slices.
 WITHOUT_RECALL = "without recall"
-#: The name of the column that says what must be mended in a row before the row gets a verdict.
+#: The name of the column with the marks of a row.
 MARKS = "first mend"
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A column: its head, a text for each row, whether it is aligned right, and whether it may be hidden.
+    """A column: its head, a text for each row, whether it is aligned right, and how easily it may be hidden.
 
-    A column with `expendable` 0 is always shown; where room is short, those with the highest `expendable` are hidden.
+    A column with `expendable` 0 is always shown. If the width is too small, the columns with the largest `expendable`
+    are hidden first.
     """
 
     head: str
@@ -53,8 +54,8 @@ def shown_columns(summary: Summary) -> list[Shown]:
 def slice_columns(summary: Summary) -> list[Shown]:
     """Return columns with mean ± standard deviation on every slice, the task's own slices first.
 
-    The list is empty where no cell has more than one slice. The last lines, below the rows of the cells, are the
-    baselines without recall, one for each different test.
+    The result is empty if no cell has more than one slice. Below the rows, each column has the baselines without
+    recall, one for each different test.
     """
     if not summary.has_slices:
         return []
@@ -65,9 +66,9 @@ def slice_columns(summary: Summary) -> list[Shown]:
 
 
 def baselines(summary: Summary) -> dict[str, WithoutRecall]:
-    """Return the different baselines without recall of a table, by a label of the rows that share the baseline.
+    """Return the different baselines without recall of a table, each by a label of the rows that have it.
 
-    The label is empty where all rows have the same baseline; else it names what these rows have in common.
+    The label is empty if all rows have the same baseline; otherwise it names what the rows with this baseline share.
     """
     groups: dict[str, list[Row]] = {}
     for row in summary.baselined:
@@ -78,7 +79,7 @@ def baselines(summary: Summary) -> dict[str, WithoutRecall]:
 
 
 def _alike(summary: Summary, rows: Sequence[Row]) -> str:
-    """Name the values that `rows` have in common and that differ in other rows; without such a value, list `rows`."""
+    """Return the values that all of `rows`, but not all rows of the table, have; without one, the names of `rows`."""
     shared = [
         value_text(rows[0].values[path])
         for path in summary.plan.axes
@@ -92,7 +93,7 @@ def _texts(rows: Sequence[Row], path: str) -> set[str | None]:
 
 
 def _baseline_texts(summary: Summary, label: str, found: WithoutRecall) -> list[str]:
-    """Return the line of a baseline in the table of slices: its name in the first columns, then its accuracies."""
+    """Return a baseline's line in the table of slices: its name in the first columns, then its accuracies."""
     heads = len(list(row_heads(summary)))
     known = [found.accuracy(part) for part in (ALL, *summary.slices)]
     whole = WITHOUT_RECALL + f" ({label})" * bool(label)
@@ -105,7 +106,7 @@ def _slice(summary: Summary, part: str) -> Shown:
 
 
 def row_heads(summary: Summary) -> Iterator[Shown]:
-    """Yield the columns that identify a row: its name in a grid of changes, else a column for each varied key."""
+    """Yield the columns that identify a row: one for each axis, or the row's name in a grid of changes."""
     if summary.plan.named or not summary.plan.axes:
         yield _column(summary, "cell", lambda row: row.label, right=False)
         return
@@ -133,19 +134,19 @@ def _results(summary: Summary) -> Iterator[Shown]:
 
 
 def _judged(summary: Summary) -> Iterator[Shown]:
-    """Yield the columns of a sequential grid: corrected p against the look's share of the error, look, verdict."""
+    """Yield the columns of a sequential grid: corrected p and the look's share of the error, look, verdict."""
     yield _column(summary, "p", against_share)
     yield _column(summary, "look", lambda row: look_text(row, summary))
     yield _column(summary, "verdict", lambda row: look_verdict(row, summary), right=False)
 
 
 def _guards(row: Row) -> list[str]:
-    """Return the row's marks except `EDGE`, which is shown next to the value that is at the edge of its range."""
+    """Return the row's marks except `EDGE`, which is shown next to the chosen value."""
     return [mark for mark in row.marks if mark != EDGE]
 
 
 def accuracy_text(row: Row) -> str:
-    """Return, e.g., `0.912 ± 0.034 (5, 2 did not learn)`: mean, standard deviation, number of seeds, failures."""
+    """Return e.g. `0.912 ± 0.034 (5, 2 did not learn)`: mean, standard deviation, number of seeds, failures."""
     text = mean_std(row.accuracy)
     return f"{text[:-1]}, {row.not_learned} did not learn)" if row.not_learned else text
 
@@ -155,9 +156,9 @@ def _further(metric: str, row: Row) -> str:
 
 
 def _without_recall(row: Row) -> str:
-    """Return the accuracy of the best predictor that needs no recall, e.g. `0.147`.
+    """Return the accuracy of the best predictor without recall, e.g. `0.147`.
 
-    `(not above)` follows it where the cell's own accuracy is not significantly higher.
+    `(not above)` is appended if the row's accuracy is not significantly higher.
     """
     found = row.without_recall
     return NOTHING if found is None else f"{found.accuracy():.3f}" + " (not above)" * (not found.above)
@@ -195,10 +196,9 @@ def _state(row: Row) -> str:
 
 
 def difference_text(row: Row) -> str:
-    """Return, e.g., `-0.162 [-0.184, -0.139]`: the difference from the baseline and its interval.
+    """Return the difference from the baseline and its interval, e.g. `-0.162 [-0.184, -0.139]`.
 
-    Words replace the interval where there is none. `(ceiling)` is added where the cell and the baseline both reach
-    0.99.
+    If there is no interval, words replace it. `(ceiling)` is appended if the row and its baseline both reach 0.99.
     """
     gap = row.difference
     if gap is None:
@@ -222,7 +222,7 @@ def difference_text(row: Row) -> str:
 
 
 def look_text(row: Row, summary: Summary) -> str:
-    """Return, e.g., `2 of 5`: the number of the last look that the row took part in."""
+    """Return the number of the last look that included the row, e.g. `2 of 5`."""
     rule, result = summary.plan.until, row.look_result
     if result is None or rule is None or result.n not in rule.looks:
         return NOTHING
@@ -230,7 +230,7 @@ def look_text(row: Row, summary: Summary) -> str:
 
 
 def against_share(row: Row) -> str:
-    """Return, e.g., `0.0021 ≤ 0.003`: the corrected p compared with the error that the look may spend."""
+    """Return the corrected p next to the share of the error that the look may spend, e.g. `0.0021 ≤ 0.003`."""
     result = row.look_result
     if result is None or result.p is None or result.share is None:
         return NOTHING
@@ -259,7 +259,7 @@ def look_verdict(row: Row, summary: Summary) -> str:
 
 
 def seeds_text(row: Row, summary: Summary) -> str:
-    """Return the number of seeds that would settle an open row, e.g. `about 12 seeds, 17 to be safe`."""
+    """Return the number of seeds that would tell an open row, e.g. `about 12 seeds, 17 to be safe`."""
     about, safe = seeds_of(row, summary)
     if about is None:
         return "no number of seeds would tell"
@@ -267,9 +267,9 @@ def seeds_text(row: Row, summary: Summary) -> str:
 
 
 def seeds_of(row: Row, summary: Summary) -> tuple[int | None, int | None]:
-    """Return the number of seeds that settles an open row with a power of about 80 %, and a number on the safe side.
+    """Return the number of seeds that tells an open row with a power of about 80 %, and a number on the safe side.
 
-    Both are `None` where the row is not open or its difference is 0; a number above 100,000 is also `None`.
+    Both are `None` if the row is not open or its difference is 0; a number above 100,000 is `None` too.
     """
     result, rule, progress = row.look_result, summary.plan.until, summary.looks
     if result is None or result.gap is None or result.state != "open" or rule is None or progress is None:

@@ -1,8 +1,8 @@
-"""Effects over a whole grid: the main effect of each axis and the interaction of each pair, paired over seeds.
+"""Compute the effects of a whole grid: the main effect of each axis and the interaction of each pair of axes.
 
 A main effect is the accuracy at a level minus the accuracy at the baseline's level, on the same seed, averaged over the
 cells of all other axes. An interaction is a difference of such differences (a factorial experiment: Fisher 1935). The
-test is paired over seeds, as in the table; Holm's adjustment is over all effects together.
+test is paired over seeds, as in the table; Holm's adjustment is over all effects.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,10 @@ Key = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Factor:
-    """An axis of the grid, or several axes that always change together; `levels` are texts, the baseline's first."""
+    """An axis of the grid, or several axes that always change together.
+
+    `levels` are texts, the baseline's level first.
+    """
 
     name: str
     levels: tuple[str, ...]
@@ -44,7 +47,7 @@ class Effect:
     """The main effect of a level of one factor, or the interaction of two levels of two factors.
 
     `pairs` is the number of differences that are averaged on each seed; `by_seed` are the averages. `unmended` is the
-    number of cells in these differences with a mark (`table.accuracy.marks`). `p` is Holm-adjusted over all effects.
+    number of cells in these differences that have a mark. `p` is Holm-adjusted over all effects.
     """
 
     factors: tuple[Factor, ...]
@@ -57,14 +60,12 @@ class Effect:
 
     @property
     def main(self) -> bool:
-        """True for a main effect: it has only one factor."""
+        """True for a main effect, which has only one factor."""
         return len(self.factors) == 1
 
     @property
     def apart(self) -> bool:
-        """True where the effect differs significantly from 0 and none of its cells has a warning mark
-        (`table.accuracy.marks`).
-        """
+        """True if the effect differs significantly from 0 and none of its cells has a mark."""
         return self.p is not None and self.p < ALPHA and not self.unmended
 
     @property
@@ -85,9 +86,9 @@ class Effect:
 
 @dataclass(frozen=True)
 class Grid:
-    """The cells of a summary by `Key`: for each factor, the place of the cell's level in `Factor.levels`.
+    """The rows of a summary as a grid. `cells` holds each row by its `Key`: the index of its level in each factor.
 
-    A cell in which some factors have no effect is in `cells` at every level of these factors. `idle` lists such cells,
+    A row in which some factors have no effect is in `cells` at every level of these factors. `idle` lists such rows,
     each with the factors that have no effect in it.
     """
 
@@ -103,19 +104,19 @@ class Grid:
 
 
 def effects(summary: Summary) -> list[Effect]:
-    """Return all effects, main effects first; empty where the plan is not a grid of at least two axes."""
+    """Return all effects, main effects first; empty if the plan is not a grid of at least two axes."""
     grid = grid_of(summary)
     if grid is None:
         return []
     found = [effect for place in range(len(grid.factors)) for effect in _effects(grid, (place,))]
     found += [effect for pair in combinations(range(len(grid.factors)), 2) for effect in _effects(grid, pair)]
     if not any(not effect.main or effect.pairs > 1 for effect in found):
-        return []  # the column of differences says all of it already
+        return []  # the table's column of differences already says this
     return [replace(e, p=p) for e, p in zip(found, holm([e.difference.p for e in found]), strict=True)]
 
 
 def grid_of(summary: Summary) -> Grid | None:
-    """Return the rows as a grid; `None` where fewer than two axes vary or the rows are named changes without axes."""
+    """Return the rows as a grid; `None` if fewer than two axes vary or the rows are named changes without axes."""
     if summary.plan.named or len(summary.rows) < 3:
         return None
     groups = _together(summary)
@@ -151,14 +152,14 @@ def _levels(summary: Summary, paths: tuple[str, ...]) -> list[str]:
 
 
 def _text(row: Row, paths: tuple[str, ...]) -> str | None:
-    """Return the row's level of a group of axes; `None` where one of the keys has no effect in the row."""
+    """Return the row's level of a group of axes as text; `None` if one of the keys has no effect in the row."""
     if any(path not in row.values for path in paths):
         return None
     return ", ".join(value_text(row.values[path]) for path in paths)
 
 
 def _effects(grid: Grid, places: tuple[int, ...]) -> Iterator[Effect]:
-    """Yield an effect for each combination of levels of the factors at `places`, without the baseline's levels."""
+    """Yield the effects of the factors at `places`, one for each combination of levels other than the baseline's."""
     for levels in product(*(range(1, len(grid.factors[place].levels)) for place in places)):
         corners = [_corner(places, levels, mask) for mask in product((1, 0), repeat=len(places))]
         squares = list(_squares(grid, places, corners))
@@ -167,9 +168,9 @@ def _effects(grid: Grid, places: tuple[int, ...]) -> Iterator[Effect]:
 
 
 def _corner(places: tuple[int, ...], levels: tuple[int, ...], mask: tuple[int, ...]) -> tuple[dict[int, int], int]:
-    """Return the level at each of `places` for a corner of an effect, and the sign of the corner.
+    """Return the levels of the factors at `places` in one corner of an effect, and the sign of this corner.
 
-    Where `mask` is 0 the level is the baseline's. The sign is -1 where an odd number of levels is the baseline's.
+    A level is the baseline's if `mask` is 0. The sign is -1 if an odd number of levels is the baseline's.
     """
     at = {place: level * on for place, level, on in zip(places, levels, mask, strict=True)}
     return at, (-1) ** mask.count(0)
@@ -181,7 +182,7 @@ Square = list[tuple[Key, int]]
 def _squares(grid: Grid, places: tuple[int, ...], corners: Sequence[tuple[dict[int, int], int]]) -> Iterator[Square]:
     """Yield, for each combination of levels of the other factors, the cells at the corners with their signs.
 
-    A combination is left out where a cell is missing, two cells are the same run, or the cells are not comparable.
+    A combination is left out if a cell is missing, if two cells are the same run, or if the cells are not comparable.
     """
     for key in grid.cells:
         if any(key[place] != corners[0][0][place] for place in places):
@@ -193,9 +194,10 @@ def _squares(grid: Grid, places: tuple[int, ...], corners: Sequence[tuple[dict[i
 
 
 def _comparable(rows: Sequence[Row]) -> bool:
-    """Return whether the cells can be subtracted: same versions of formulas, and differences within the same slices.
+    """Return whether the accuracies of the cells can be subtracted.
 
-    Of four cells, it is enough if the slices are the same along one of the two factors.
+    They must have the same versions of formulas and the same slices. For four cells it is enough if the slices are the
+    same along one of the two factors.
     """
     if clashing(record for row in rows for record in row.records.values()):
         return False
@@ -242,9 +244,9 @@ def _difference(effect: Effect) -> str:
 
 
 def most_telling(found: Sequence[Effect]) -> list[Effect]:
-    """Return at most `MOST_SHOWN` effects: main effects before interactions, then those furthest from 0.
+    """Return at most `MOST_SHOWN` effects, in the order of `found`.
 
-    The result is in the order of `found`.
+    Main effects are preferred to interactions, then effects that are further from 0.
     """
     if len(found) <= MOST_SHOWN:
         return list(found)
@@ -255,9 +257,9 @@ def most_telling(found: Sequence[Effect]) -> list[Effect]:
 def effects_frame(found: Sequence[Effect]) -> pl.DataFrame:
     """Return a frame with one row for each effect: `axis`, `level`, `reference`; an interaction also has `axis_2` etc.
 
-    `pairs` differences are averaged on each of `n` seeds. `diff_mean`, `diff_std` and the interval `diff_lo/_hi`,
-    clipped to [-1, 1], are over the seeds. `p_one` is without and `p` with Holm's adjustment over all rows. `unmended`
-    is the number of cells with a mark because of which they get no verdict.
+    `pairs` differences are averaged on each of `n` seeds. `diff_mean`, `diff_std` and the interval `diff_lo/_hi`, which
+    is clipped to [-1, 1], are over the seeds. `p_one` is not adjusted, `p` is Holm-adjusted over all effects.
+    `unmended` is the number of cells that have a mark.
     """
     second = [effect if not effect.main else None for effect in found]
     gaps = [effect.difference for effect in found]

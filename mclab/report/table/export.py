@@ -1,4 +1,4 @@
-"""Write frames as csv and parquet, each file in one step; the same records give the same bytes."""
+"""Write frames as csv and parquet. Each file is replaced in one step; the same records give the same bytes."""
 
 from collections.abc import Mapping, Sequence
 from io import BytesIO
@@ -10,7 +10,7 @@ import polars as pl
 from mclab.atomic_files import write_whole
 from mclab.report.text import is_number, plain, value_text
 
-#: Name, type (`None`: decided by the values), values.
+#: The name, the type (`None` if it follows from the values) and the values of a column.
 Column = tuple[str, Any, Sequence[Any]]
 
 
@@ -33,21 +33,24 @@ def series(name: str, dtype: Any, values: Sequence[Any]) -> pl.Series:
 
 
 def as_csv(frame: pl.DataFrame) -> bytes:
-    """Return the frame as csv in UTF-8; floats in the shortest form that reads back exactly, null as empty."""
+    """Return the frame as csv in UTF-8.
+
+    Floats are in the shortest form that reads back exactly; null is an empty field.
+    """
     return frame.write_csv().encode()
 
 
 def as_parquet(frame: pl.DataFrame) -> bytes:
-    """Return the frame as parquet, which does not hold the time of writing."""
+    """Return the frame as parquet. The file does not hold the time of writing."""
     buffer = BytesIO()
     frame.write_parquet(buffer)
     return buffer.getvalue()
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write `files` (name -> content) into `folder`, which is created when missing, and return their paths.
+    """Write `files` (name -> content) into `folder`, which is created if it is missing, and return their paths.
 
-    Each file is replaced in one step; where that fails, the old file remains. Raises `OSError`.
+    Each file is replaced in one step; if that fails, the old file remains. Raises `OSError`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():

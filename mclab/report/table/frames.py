@@ -1,4 +1,4 @@
-"""The data frames of a plan: one row for each cell (`table.csv`) and one row for each run (`runs.csv`)."""
+"""Make the data frames of a plan: one row for each cell (`table.csv`), and one row for each run (`runs.csv`)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from mclab.report.table.row import LR, Row
 from mclab.report.table.summary import Summary, summarise
 from mclab.report.text import clip
 
-#: Column name, function that takes the figure from a record, type.
+#: For each figure of a run: the column's name, a function that reads the figure from a record, the type.
 FIGURES: tuple[tuple[str, Callable[[StoredRun], object], Any], ...] = (
     ("steps_done", lambda record: record.steps, pl.Int64),
     ("steps_to_99", lambda record: record.steps_to_99, pl.Int64),
@@ -41,31 +41,28 @@ FIGURES: tuple[tuple[str, Callable[[StoredRun], object], Any], ...] = (
 def cells_frame(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> pl.DataFrame:
     """Return a frame with one row for each cell in the plan's order; the first row is the baseline.
 
-    Keys: `name` (only in grids of changes) and one column for each varied key, null where the key has no effect in the
-    cell. Also the selected keys, `lr`, and `*_edge`, true where the chosen value of a selected key is at an end of its
-    range.
-    Accuracy: `n` is the number of scored seeds (a diverged run scores 0), `status` counts the runs by status, `solved`
-    is the number of seeds with 0.99 or more, `test_accuracy_lo/_hi` is the 95 % t interval, clipped to [0, 1].
-    Comparison: `diff_*` is the cell less the baseline over the seeds that both have, clipped to [-1, 1]. `p` is from
-    the paired t test, Holm-adjusted over the rows, null without a test (see `stats.Difference`). `ceiling` is true
-    where cell and baseline are both at 0.99 or more. A row scored on other slices than the baseline is not compared:
-    its `diff_*`, `p` and `ceiling` are null.
-    Baseline without recall, where records hold it: `without_recall` and `without_recall[pairs=4]` are the accuracy of
-    the best predictor that looks at no key, on the same test; `without_recall_by` is its name; `above_without_recall`
-    is true where a one-sided paired t test over seeds shows the cell above it. `did_not_learn` is the number of runs
-    that are no more than 0.05 above it; `starts` is the median step of the first evaluation that is more than 0.05
-    above it. `marks` say what must be mended before the row gets a verdict.
-    Sequential grids (seeds are added until every row has a verdict): `look` is the number of seeds at the row's last
-    look, and all columns of the row are over these seeds. `diff_lo/_hi` is an interval that remains valid although
-    looking decided the number of seeds. `p` is corrected by Holm and is to be compared with `share`. `verdict`, and for
-    an open row `seeds_to_tell` and `seeds_to_be_safe`.
-    Costs: `steps_to_99` is the median over seeds, where a seed that never reached 99 % counts as infinity;
-    `tokens_per_s` and `wall_s` are means over the finished runs.
+    Keys: `name` (only in grids of changes) and a column for each axis, null if the key has no effect in the cell. Also
+    the keys of `select`, `lr`, and for each key of `select` `*_edge`, true if the chosen value is at an end of its
+    range. Accuracy: `n` is the number of seeds with a score (a diverged run scores 0), `status` counts the runs by
+    status, `solved` is the number of seeds with 0.99 or more, `test_accuracy_lo/_hi` is the 95 % t interval, clipped to
+    [0, 1]. Comparison: `diff_*` is the row minus the baseline over the seeds that both have, clipped to [-1, 1]. `p` is
+    from the paired t test, Holm-adjusted over the rows, null without a test (see `stats.Difference`). `ceiling` is true
+    if row and baseline are both at 0.99 or more. A row that was scored on other slices than the baseline is not
+    compared: its `diff_*`, `p` and `ceiling` are null. Baseline without recall, if records hold it: `without_recall`
+    and `without_recall[pairs=4]` are the accuracy of the best predictor that looks at no key, on the same test;
+    `without_recall_by` is its name; `above_without_recall` is true if a one-sided paired t test over seeds shows the
+    row above it. `did_not_learn` is the number of runs that are not more than 0.05 above it; `starts` is the median
+    step of the first evaluation that is more than 0.05 above it. `marks` are those of `table.accuracy.marks`.
+    Sequential grids: `look` is the number of seeds at the row's last look, and all columns of the row are over these
+    seeds. `diff_lo/_hi` is an interval that stays valid although the looks decide the number of seeds. `p` is corrected
+    by Holm and is to be compared with `share`. Further columns are `verdict`, and for an open row `seeds_to_tell` and
+    `seeds_to_be_safe`. Costs: `steps_to_99` is the median over seeds, where a seed that never reached 99 % counts as
+    infinity; `tokens_per_s` and `wall_s` are means over the finished runs.
 
     Every slice has six columns such as `test_accuracy[pairs=4]_mean`: first the task's own slices, whose mean is
-    `test_accuracy`, then those that `eval.task` adds. Further metrics have the same columns: `test_token_accuracy`
-    where an answer has several tokens, `test_value_accuracy` and `test_values_found` where it has several values, and
-    `test_bits` (per byte) where the task is text.
+    `test_accuracy`, then those that `eval.task` adds. Further metrics have the same columns: `test_token_accuracy` if
+    an answer has several tokens, `test_value_accuracy` and `test_values_found` if it has several values, and
+    `test_bits` (per byte) if the task is text.
     """
     return cells_of(summarise(plan, lookup, curve))
 
@@ -128,7 +125,10 @@ def _without_recall(summary: Summary) -> Iterator[Column]:
 
 
 def _picked(summary: Summary) -> Iterator[Column]:
-    """Yield the selected keys, each with its `_edge` column, then the learning rate unless it has a column already."""
+    """Yield a column for each key of `select`, each followed by its `_edge` column, and one for the learning rate.
+
+    The learning rate has no second column if it is an axis or a key of `select`.
+    """
     for path in summary.selected:
         name = summary.names[path]
         yield name, None, [row.picked.get(path) for row in summary.rows]
@@ -160,7 +160,7 @@ class _Run:
     record: StoredRun
 
     def value(self, path: str) -> Any:
-        """Return the value that the plan gives to a key; `None` where the key has no effect in this cell."""
+        """Return the value that the plan gives to a key; `None` if the key has no effect in this cell."""
         if path in self.row.values:
             return self.row.values[path]
         return {LR: self.candidate.runs[self.seed].train.lr, **self.candidate.values}.get(path)
@@ -175,12 +175,12 @@ class _Run:
 
 
 def runs_frame(plan: Plan, lookup: Lookup) -> pl.DataFrame:
-    """Return a frame with one row for each stored run: cells in the plan's order, then candidates, then seeds.
+    """Return a frame with one row for each stored run, ordered by cell, candidate and seed as in the plan.
 
-    The columns are the keys, `chosen` (true where the cell reports this candidate), accuracy and loss on test and
-    valid, on all and on each slice, cost, machine, error. `test_accuracy` of a diverged run is 0, as in the table of
-    cells. The slices that `eval.task` adds have no columns for valid. `test_token_accuracy` is present where an answer
-    has several tokens, `test_value_accuracy` and `test_values_found` where it has several values.
+    The columns are the keys, `chosen` (true if the cell chose this candidate), accuracy and loss on test and valid, on
+    all slices and on each, cost, machine, error. `test_accuracy` of a diverged run is 0, as in the table. Slices that
+    `eval.task` adds have no columns for valid. `test_token_accuracy` is present if an answer has several tokens,
+    `test_value_accuracy` and `test_values_found` if it has several values.
     """
     return runs_of(summarise(plan, lookup), lookup)
 

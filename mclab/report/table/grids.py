@@ -1,4 +1,4 @@
-"""Write a table of columns as plain text, limited to a width, and as markdown."""
+"""Write columns as a table in plain text, limited to a width, and in markdown."""
 
 import re
 from collections.abc import Sequence
@@ -8,14 +8,18 @@ from mclab.printable import printable
 from mclab.report.table.columns import Shown
 from mclab.report.text import GAP, cut, cut_middle, joined_columns, padded
 
-#: Characters that in markdown end a cell, start emphasis, code or a formula, or open a tag. `_` inside a word does not.
+#: Characters that in markdown end a field of a table, start emphasis, code or a formula, or open a tag. `_` within a
+#: word does not.
 _SPECIAL = re.compile(r"[\\|*`$~]|<(?=[A-Za-z/!?])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-#: The most letters of a name or value in a table; longer ones are cut there, but not in the files.
+#: The most letters of a name or value in a table. Longer ones are cut; the files hold them in full.
 LONGEST = 28
 
 
 def fit(columns: Sequence[Shown], width: int) -> list[Shown]:
-    """Return the columns with `expendable` 0, and of the others, the least expendable first, those that fit `width`."""
+    """Return the columns that fit `width`: all with `expendable` 0, then further ones as far as possible.
+
+    Columns with a small `expendable` are preferred.
+    """
     kept = {place for place, column in enumerate(columns) if not column.expendable}
     for place in sorted(set(range(len(columns))) - kept, key=lambda place: columns[place].expendable):
         if width_of([columns[p] for p in sorted(kept | {place})]) <= width:
@@ -24,7 +28,7 @@ def fit(columns: Sequence[Shown], width: int) -> list[Shown]:
 
 
 def text_grid(columns: Sequence[Shown]) -> str:
-    """Return head, rule and rows as lines; each column is as wide as its widest text."""
+    """Return head, rule and rows as lines. Each column is as wide as its widest text."""
     body = []
     for column in columns:
         top, *rest = padded(_texts(column), column.right)
@@ -38,15 +42,15 @@ def width_of(columns: Sequence[Shown]) -> int:
 
 
 def _texts(column: Shown) -> list[str]:
-    """Return the head and the texts of a column, each on one line; a left-aligned column holds names and may be cut."""
+    """Return the head and the texts of a column, each on one line. Names, which are aligned left, may be cut."""
     texts = [" ".join(printable(text).split()) for text in (column.head, *column.texts)]
     return texts if column.right else [cut(texts[0], LONGEST), *cut_apart(texts[1:])]
 
 
 def cut_apart(texts: Sequence[str]) -> list[str]:
-    """Return the texts cut to `LONGEST` letters, at the end or, if two texts then coincide, in the middle.
+    """Return the texts cut to `LONGEST` letters at the end; if two texts then coincide, all are cut in the middle.
 
-    Where they coincide in both ways, the limit is raised until all different texts stay different.
+    If two coincide in both ways, the limit is raised until all different texts stay different.
     """
     for length in range(LONGEST, max(map(len, texts), default=0)):
         for shorten in (cut, cut_middle):

@@ -1,4 +1,4 @@
-"""LaTeX: escaped text in ASCII, and tables of any columns. Needs booktabs and nothing else."""
+"""Write LaTeX: escaped text in ASCII, and tables of any columns. They need booktabs and no other package."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mclab.printable import printable
 from mclab.report.table.columns import Shown
 
-#: LaTeX for characters that have a meaning in LaTeX, and for characters that its default font encoding lacks.
+#: LaTeX for characters that have a meaning in LaTeX or that its default font encoding lacks.
 SPECIAL = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -53,22 +53,23 @@ MATHS = {
     "²": "{}^2", "³": "{}^3", "¹": "{}^1", "⁰": "{}^0", "ᵀ": "{}^T", "½": r"\frac12", "¼": r"\frac14", "μ": r"\mu",
     "µ": r"\mu", "✓": r"\surd", "†": r"\dagger",
 }  # fmt: skip
-#: Names of Greek letters. The capitals of those in `_ALIKE` look like Latin letters, and LaTeX has no macros for them.
+#: Names of Greek letters whose capitals look like Latin letters, so that LaTeX has no macros for them.
 _ALIKE = frozenset(
     ("ALPHA", "BETA", "EPSILON", "ZETA", "ETA", "IOTA", "KAPPA", "MU", "NU", "OMICRON", "RHO", "TAU", "CHI")
 )
 _LETTERS = _ALIKE | {"GAMMA", "DELTA", "THETA", "LAMBDA", "XI", "PI", "SIGMA", "UPSILON", "PHI", "PSI", "OMEGA"}
-#: LaTeX accents by the combining mark of Unicode.
+#: LaTeX's accents, by the combining mark of Unicode.
 ACCENTS = {
     "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0306": "u", "\u0307": ".",
     "\u0308": '"', "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0327": "c", "\u0328": "k", "\u0331": "b",
 }  # fmt: skip
-#: The place between two hyphens, which LaTeX would join to a dash.
+#: The position between two hyphens, which LaTeX would otherwise join to a dash.
 _JOINED = re.compile(r"(?<=-)(?=-)")
-#: Font sizes, the larger first, with the letters in a line of an article; below, the letters for the gap of a column.
+#: Font sizes, the larger first, with the number of letters in a line of an article. Below: the letters between two
+#: columns.
 SIZES = {"footnotesize": 82, "scriptsize": 88}
 GAP = 2
-#: Lines of a page (further rows go into another table), and letters in a line of the notes.
+#: The number of lines of a page (further rows go into another table), and of letters in a line of the notes.
 PAGE, NOTE = 52, 110
 
 #: A sign before a number.
@@ -95,7 +96,7 @@ def _sign(sign: str) -> str:
 
 
 def _greek(sign: str) -> str | None:
-    """Return the macro of a Greek letter, e.g. `\\gamma` for γ, found by its name in Unicode; `None` for others."""
+    r"""Return the macro of a Greek letter, e.g. `\gamma` for γ, by its name in Unicode; `None` for other characters."""
     found = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (FINAL )?(\w+)", unicodedata.name(sign, ""))
     if found is None:
         return None
@@ -118,10 +119,10 @@ def _accented(sign: str) -> str | None:
 
 
 def typeset(caption: str, name: str, tables: Sequence[Sequence[Shown]], notes: Sequence[str], heads: int = 1) -> str:
-    """Return `tables` as LaTeX with a caption and `notes` on how to read them; the first `heads` columns name the rows.
+    """Return `tables` as LaTeX with a caption and with `notes` on how to read them.
 
-    Columns that do not fit into a line are placed below, with the names of the rows again. Blocks that do not fit on a
-    page go into a further table.
+    The first `heads` columns name the rows. Columns that do not fit into a line are placed below, with the names of the
+    rows again. Blocks that do not fit on a page go into a further table.
     """
     sized = (_sized(tables, size, heads) for size in SIZES)
     size, blocks = min(sized, key=lambda found: len(found[1]))
@@ -164,7 +165,7 @@ def anchor(name: str, place: int = 0) -> str:
 
 
 def _sized(tables: Sequence[Sequence[Shown]], size: str, heads: int) -> tuple[str, list[list[Shown]]]:
-    """Return the font size `size` and the blocks of columns that the tables are split into at this size."""
+    """Return the font size `size` and the blocks of columns into which the tables are split at this size."""
     return size, [block for columns in tables for block in _blocks(columns[:heads], columns[heads:], SIZES[size])]
 
 
@@ -198,7 +199,7 @@ def _tabular(columns: Sequence[Shown]) -> str:
 
 
 def _cell(column: Shown, text: str) -> str:
-    """Return the escaped text of a cell; in a column of numbers, `-` is a minus sign and not a hyphen."""
+    """Return the escaped text of a field; in a column of numbers, `-` is a minus sign and not a hyphen."""
     return numeric(text) if column.right else latex_escape(text)
 
 
@@ -210,7 +211,7 @@ def numeric(text: str) -> str:
 def table_row(cells: Sequence[str]) -> str:
     """Return a row of a LaTeX table.
 
-    `{}` is put before a leading `[` or `*`, which LaTeX would read as an option of the line end before it.
+    A leading `[` or `*` gets `{}` before it, since LaTeX would read it as an option of the preceding line end.
     """
     line = " & ".join(cells)
     return ("{}" if line[:1] in ("[", "*") else "") + line + r" \\"

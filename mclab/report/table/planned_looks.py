@@ -1,4 +1,4 @@
-"""Progress of a sequential grid: evaluate its looks from the first one on, with the records that are stored.
+"""Compute the progress of a sequential grid: all its looks, from the first one on, with the stored records.
 
 The result depends only on the plan and the records, so an interrupted command continues exactly where it stopped.
 """
@@ -19,11 +19,11 @@ from mclab.report.table.row import Row, row_of
 class LooksSoFar:
     """The progress of a sequential grid.
 
-    `wanted` and `shown` have an entry for each cell, in the plan's order. The cell must now be run on the first
-    `wanted` seeds of the plan; its row is shown over the first `shown` seeds, those of its last look. `results` are the
-    results of the rows, by place; a baseline has none.
-    `taken` is the number of seeds at the last look, `None` before the first look. `under_way` is the number of seeds at
-    the next look, `None` where no row is open. `compared` is the number of rows that Holm's adjustment counts.
+    `wanted` and `shown` have a number for each cell, in the plan's order: the cell now needs the first `wanted` seeds
+    of the plan, and its row is shown over the first `shown` seeds, those of its last look. `results` holds the result
+    of each row except baselines, by index. `taken` is the number of seeds at the last look, `None` before the first
+    look. `under_way` is the number of seeds at the next look, `None` if no row is open. `compared` is the number of
+    rows that Holm's adjustment counts.
     """
 
     wanted: tuple[int, ...]
@@ -35,7 +35,7 @@ class LooksSoFar:
 
 
 def looks_so_far(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> LooksSoFar:
-    """Evaluate the looks of a plan with `until`, as far as the stored records allow."""
+    """Evaluate the looks of a sequential plan, as far as the stored records allow."""
     return _Walk(plan, lookup, curve).so_far()
 
 
@@ -78,7 +78,10 @@ class _Walk:
         return row_of(self.plan, self.plan.cells[place], self.lookup, self.curve, n)
 
     def _look(self, n: int) -> bool:
-        """Take the look at `n` seeds. Return `False` where runs are not stored yet or a run of a baseline failed."""
+        """Take the look at `n` seeds.
+
+        Return `False` without a result if runs are not stored yet, or if a run of a baseline failed.
+        """
         rows = {place: self._row(place, n) for place in self.active}
         baselines = {self.base[place] for place in self.looks.open}
         if any(self._waits(row) or (place in baselines and not _whole(row, n)) for place, row in rows.items()):
@@ -95,7 +98,7 @@ class _Walk:
                 continue
             gaps[place] = _gaps(row, base)
             if n == self.rule.looks[0] and (row.not_learned or base.not_learned):
-                held.add(place)  # where a seed did not learn, five differences are too far from normal for the test
+                held.add(place)  # a seed did not learn: five differences are then too far from normal for the test
         self.looks.take(gaps, held)
         for place in gaps:
             found = self.looks.settled[place]
@@ -105,7 +108,7 @@ class _Walk:
     def _waits(self, row: Row) -> bool:
         """Return whether a run of the row is not stored yet.
 
-        A cell that chose no candidate because runs failed is complete: its runs are stored.
+        If a cell could choose no candidate because runs failed, all its runs are stored, so the row does not wait.
         """
         if row.candidate is not None:
             return bool(row.missing)
@@ -113,7 +116,7 @@ class _Walk:
         return any(self.lookup(own[seed]) is None for own in ids for seed in self.plan.first_seeds)
 
     def _without_verdict(self, row: Row, base: Row, n: int) -> LookResult | None:
-        """Return the result of a row that gets neither a verdict nor more seeds; `None` for a row that is tested."""
+        """Return the result of a row that gets neither a verdict nor more seeds; `None` for a row to be tested."""
         if not _whole(row, n):
             return LookResult("failed", n, why="runs failed")
         if apart(row, base) == "versions":
@@ -136,7 +139,7 @@ class _Walk:
 
 
 def _whole(row: Row, n: int) -> bool:
-    """Return whether all `n` seeds have a score. A diverged run has the score 0; a failed run has none."""
+    """Return whether all `n` seeds have a score. A diverged run has the score 0, a failed run has none."""
     return len(scores(row.records)) == n
 
 
@@ -146,7 +149,7 @@ def _gaps(row: Row, base: Row) -> list[float]:
 
 
 def compared_at_looks(rows: Sequence[Row], progress: LooksSoFar) -> list[Row]:
-    """Return the rows, each with its difference and its result at the last look that it took part in."""
+    """Return the rows with their differences and results, each at the last look that included the row."""
     compared = list(rows)
     for place, base in enumerate(baselines_of(rows)):
         if place == base:

@@ -1,4 +1,4 @@
-"""A row of the table: one cell of the plan, the records of its chosen candidate, and the statistics of them."""
+"""A row of the table: one cell of the plan, the records of its chosen candidate, and statistics of these records."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -36,21 +36,19 @@ LR = "train.lr"
 
 @dataclass(frozen=True)
 class Row:
-    """One cell: its values, the results of its chosen candidate over seeds, the comparison with its baseline.
+    """One cell: its values, the results of its chosen candidate over seeds, and the comparison with its baseline.
 
-    `label` is the name of the cell in a table or a plot, `in_text` its name in a sentence. `values` are the varied
-    keys that have an effect in this cell, by path. `picked` are the chosen values of the selected keys and of the
-    learning rate, by path; `edges` are the selected paths whose chosen value is at an end of its range.
-    `records` are the records of the chosen candidate, by seed. `missing` are the seeds of the candidate that have no
-    record; `wanted` is the number of seeds that the plan asks for.
-    `accuracy` is over the task's own slices. `slices` has the accuracy on each of the task's own slices, then on each
-    slice that `eval.task` adds. `without_recall` is the baseline without recall, `not_learned` the number of runs that
-    did not rise above it, and `starts` the median step at which the runs rose above it. All three are `None` where
-    nothing is scored and in old records, which do not hold that baseline.
-    `difference`, `p` (Holm) and `ceiling` are `None` in the baseline's row; `p` and `ceiling` are also `None` where the
-    baseline was scored on other slices. `look_result` is the result of the row at its last look, in a sequential grid.
-    `marks` say what must be mended before the row gets a verdict. `unmended` names the marks of the row, or else those
-    of its baseline, because of which the row has no verdict; it is empty where there are none.
+    `label` is the name of the cell in a table or a plot, `in_text` its name in a sentence. `values` holds, by path, the
+    axes that have an effect in this cell. `picked` holds the chosen values of the keys of `select` and of the learning
+    rate; `edges` are the paths whose chosen value is at an end of its range. `records` are the records of the chosen
+    candidate by seed. `missing` are the seeds without a record; `wanted` is the number of seeds that the plan asks for.
+    `accuracy` is over the task's own slices. `slices` has the accuracy on each of these, then on each slice that
+    `eval.task` adds. `without_recall` is the baseline without recall, `not_learned` the number of runs that did not
+    learn, and `starts` the median step at which runs start. All three are `None` without scores, and in old records,
+    which lack that baseline. `difference`, `p` (Holm) and `ceiling` are `None` for the baseline; `p` and `ceiling` are
+    also `None` if the baseline was scored on other slices. `look_result` is the result of the row at its last look, in
+    a sequential grid. `marks` are those of `table.accuracy.marks`. `unmended` names the marks of the row, or else of
+    its baseline, because of which the row has no verdict; it is empty without such marks.
     """
 
     cell: Cell
@@ -78,12 +76,12 @@ class Row:
 
     @property
     def run(self) -> RunConfig:
-        """One run of the cell. The runs of a cell differ only in seed and in the selected keys."""
+        """One run of the cell. All runs of a cell differ only in the seed and in the keys of `select`."""
         return next(iter(self.cell.candidates[0].runs.values()))
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The task's own slices. The mean accuracy is over them."""
+        """The task's own slices, over which the mean accuracy is taken."""
         return self.run.task.slices
 
     @property
@@ -118,12 +116,12 @@ class Row:
 
     @property
     def guessing(self) -> bool:
-        """True where no test shows the cell above the best predictor without recall, and not all its runs diverged."""
+        """True if no test shows the row above the best predictor without recall, unless all its runs diverged."""
         return self.without_recall is not None and not self.without_recall.above and not self.lost
 
     @property
     def lost(self) -> bool:
-        """True where there are results and every run with a result diverged."""
+        """True if there are results and all of them are diverged runs."""
         return bool(scores(self.records)) and all(r.status != "done" for r in self.records.values())
 
     @property
@@ -138,16 +136,16 @@ class Row:
 
     @property
     def state_fixed(self) -> int | None:
-        """The number of floats in the part of the state that does not grow with the sequence."""
+        """The floats in the part of the state that does not grow with the sequence."""
         return self._first(lambda record: record.state_fixed)
 
     @property
     def state_cached(self) -> int | None:
-        """The number of floats in the caches, which grow with the sequence."""
+        """The floats in the part of the state that grows with the sequence."""
         return self._first(lambda record: record.state_cached)
 
     def _first(self, figure: Callable[[StoredRun], int | None]) -> int | None:
-        """Return a figure that is equal for all seeds, from the first record that has it."""
+        """Return a figure that is the same for all seeds, from the first record that has it."""
         return next((value for r in self.records.values() if (value := figure(r)) is not None), None)
 
     @property
@@ -161,13 +159,13 @@ class Row:
         return self._mean(lambda record: record.wall_s)
 
     def _mean(self, figure: Callable[[StoredRun], float | None]) -> float | None:
-        """Return the mean of `figure` over the finished runs. A diverged run stopped early: its cost tells nothing."""
+        """Return the mean of `figure` over the finished runs. Diverged runs are left out, since they stopped early."""
         known = [figure(r) for r in self.records.values() if r.status == "done"]
         values = [value for value in known if value is not None]
         return fmean(values) if values else None
 
     def steps_to_99(self) -> float | None:
-        """Return the median over the seeds of the steps to 99 % accuracy; `None` where the median is infinite.
+        """Return the median over seeds of the steps to 99 % accuracy; `None` if the median is infinite.
 
         A seed that never reached 99 % counts as infinity. (A mean over the seeds that reached it would make a cell that
         seldom learns look fast.)
@@ -181,7 +179,7 @@ class Row:
 def row_of(plan: Plan, cell: Cell, lookup: Lookup, curve: Curve | None = None, seeds: int | None = None) -> Row:
     """Return the row of a cell over the first `seeds` seeds of the plan, by default over all.
 
-    The row has no records where nothing is stored.
+    Without stored runs, the row has no records.
     """
     axes = axis_names(plan)
     candidate = choose(plan, cell, lookup)
@@ -219,20 +217,20 @@ def row_of(plan: Plan, cell: Cell, lookup: Lookup, curve: Curve | None = None, s
 
 
 def column_names_of(plan: Plan) -> dict[str, str]:
-    """Return the column name of each varied or selected key and of the learning rate, by path."""
+    """Return {path: column name} for the axes, the keys of `select` and the learning rate."""
     return column_names([*plan.axes, *(plan.select.over if plan.select else ()), LR])
 
 
 def axis_names(plan: Plan) -> dict[str, str]:
-    """Return the column names of the varied keys, by path."""
+    """Return {path: column name} for the axes."""
     names = column_names_of(plan)
     return {path: names[path] for path in plan.axes}
 
 
 def cell_values(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
-    """Return the values of the varied keys that have an effect in this cell, by path.
+    """Return the values of the axes that have an effect in this cell, by path.
 
-    A value is taken as the author of the grid wrote it; where the author wrote none, from the config of the run.
+    A value is as the author of the grid wrote it; without one, it is that of the run's config.
     """
     run = next(iter(cell.candidates[0].runs.values()))
     dead = inert(run) | UNSCIENTIFIC
@@ -249,7 +247,10 @@ def _picked(plan: Plan, candidate: Candidate | None) -> dict[str, Any]:
 
 
 def _status(plan: Plan, cell: Cell, candidate: Candidate | None, wanted: Sequence[int], lookup: Lookup) -> str:
-    """Return, e.g., `5 done`, `4 done, 1 diverged` or `3 done, 2 missing`; after `choosing:` with no candidate yet."""
+    """Return the number of runs by status, e.g. `4 done, 1 diverged` or `3 done, 2 missing`.
+
+    The text begins with `choosing:` if the cell has no chosen candidate yet.
+    """
     if candidate:
         own = candidate.run_ids()
         return _counted([lookup(own[seed]) for seed in wanted if seed in own])

@@ -1,4 +1,4 @@
-"""The summary of a plan and its records. Every table, sentence and plot is made from it."""
+"""Summarise a plan and its records. Every table, sentence and plot is made from the summary."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from mclab.report.table.planned_looks import LooksSoFar, compared_at_looks, look
 from mclab.report.table.row import Row, column_names_of, row_of
 from mclab.report.text import natural, value_text
 
-#: The most rows of a table at a terminal, and of a plot that draws each row.
+#: The most rows in a table at a terminal, and in a plot that draws each row.
 MOST_ROWS = 50
 #: The most letters of a baseline's name in a sentence; a longer name is replaced by "the baseline".
 SHORT = 24
@@ -20,8 +20,8 @@ SHORT = 24
 class Summary:
     """All rows in the plan's order.
 
-    `slices` is the union over the cells, the tasks' own slices first, then those that `eval.task` adds. `names` are the
-    column names of the keys, by path. `looks` is the progress of a sequential grid.
+    `slices` are the slices of all cells, the tasks' own first, then those that `eval.task` adds. `names` holds the
+    column name of each key by path. `looks` is the progress of a sequential grid.
     """
 
     plan: Plan
@@ -32,14 +32,14 @@ class Summary:
 
     @property
     def selected(self) -> tuple[str, ...]:
-        """Paths of the selected keys."""
+        """The paths of the keys of `select`."""
         return self.plan.select.over if self.plan.select else ()
 
     @property
     def baseline(self) -> str:
-        """The name of the baseline in a sentence: that of the first row if it is short, else "the baseline".
+        """The name of the baseline in a sentence: the name of the first row, or "the baseline" if that is long.
 
-        With crossed changes it is the first change.
+        With crossed changes it is the name of the first change.
         """
         if self.crossed:
             return f"{value_text(self.rows[0].values[CHANGE])} there"
@@ -48,34 +48,34 @@ class Summary:
 
     @property
     def crossed(self) -> bool:
-        """True where changes are crossed with other axes, so that each value of those axes has its own baseline."""
+        """True if changes are crossed with other axes; then each combination of other values has its own baseline."""
         return CHANGE in self.plan.axes
 
     @property
     def has_slices(self) -> bool:
-        """True where some cell is scored on more than one slice."""
+        """True if some cell is scored on more than one slice."""
         return any(len(row.slices) > 1 for row in self.rows)
 
     @property
     def extras(self) -> tuple[str, ...]:
-        """The slices that `eval.task` adds. They belong to no cell's own task and are in no mean."""
+        """The slices that `eval.task` adds. No task has them as its own, and no mean includes them."""
         own = {part for row in self.rows for part in row.own}
         return tuple(part for part in self.slices if part not in own)
 
     @property
     def several_values(self) -> bool:
-        """True where in some cell the share of right single values says more than accuracy."""
+        """True if in some cell an answer has several values, so that the share of right values is shown too."""
         return any(row.several_values for row in self.rows)
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The other metrics that say more than accuracy in some cell."""
+        """The metrics other than accuracy that are shown, because they say more in some cell."""
         bits, free = any(row.bytewise for row in self.rows), any(row.free_answers for row in self.rows)
         return (*[TOKENS] * self.long_answers, *[VALUES] * self.several_values, *[FOUND] * free, *[BITS] * bits)
 
     @property
     def unmeasured(self) -> bool:
-        """True where there are scores, but all records are too old to hold a baseline without recall."""
+        """True if there are scores, but all records are too old to hold a baseline without recall."""
         return not self.baselined and any(row.accuracy.n for row in self.rows)
 
     @property
@@ -85,15 +85,16 @@ class Summary:
 
     @property
     def long_answers(self) -> bool:
-        """True where in some cell token accuracy says more than accuracy."""
+        """True if in some cell an answer has several tokens, so that token accuracy is shown too."""
         return any(row.long_answers for row in self.rows)
 
 
 def summarise(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Summary:
-    """Sum up every cell of the plan from the records that `lookup` finds; a cell without records has an empty row.
+    """Return the summary of a plan, with the records that `lookup` finds. A cell without records has a row without
+    results.
 
     `curve` finds the evaluations of a run by its id; without it no row is marked as still improving. In a sequential
-    grid, each row is over the seeds of the last look that it took part in.
+    grid, each row is over the seeds of the last look that included it.
     """
     looks = looks_so_far(plan, lookup, curve) if plan.until else None
     rows = [
@@ -107,7 +108,7 @@ def summarise(plan: Plan, lookup: Lookup, curve: Curve | None = None) -> Summary
 
 
 def shortened(summary: Summary, most: int = MOST_ROWS) -> Summary:
-    """Return the summary with `most` rows: the first row and those with the highest and the lowest accuracy.
+    """Return the summary with at most `most` rows: the first row and those with the highest and the lowest accuracy.
 
     Rows stay in the plan's order. Differences and adjusted p values remain those of the full summary.
     """
@@ -122,7 +123,7 @@ def shortened(summary: Summary, most: int = MOST_ROWS) -> Summary:
 
 
 def shortened_text(summary: Summary, every: Summary, where: str) -> str:
-    """Return a sentence that says which rows of `every` are in `summary` (see `shortened`); empty if all of them are.
+    """Return a sentence on which rows of `every` are left in `summary` (see `shortened`); empty if all are.
 
     `where` says where the other rows are.
     """

@@ -1,4 +1,4 @@
-"""The table of cells as LaTeX, in the form that papers use: the best means in bold, stars for differences.
+"""Write the table of rows as LaTeX, in the form that papers use: the best means in bold, stars for differences.
 
 It needs only booktabs. Every character is escaped, so that pdflatex works too.
 """
@@ -15,19 +15,20 @@ from mclab.report.table.row import Row
 from mclab.report.table.summary import Summary
 from mclab.report.text import NOTHING
 
-#: Bound of p -> the number of stars of a row whose p is below it.
+#: {bound: number of stars}. A row gets the stars of the smallest bound that is above its p.
 STARS = {0.001: 3, 0.01: 2, ALPHA: 1}
-#: Names longer than `LONGEST` letters are broken into lines; their column has the fraction `NAMES` of the line width.
+#: A name longer than `LONGEST` letters is broken into lines; the column of names then takes the fraction `NAMES` of
+#: the line width.
 LONGEST, NAMES = 34, 0.32
-#: Letters in a line of a caption; number of lines for the head, the rules and the space of the caption.
+#: The letters in a line of a caption; the number of lines that head, rules and the space around the caption take.
 LINE, RULES = 70, 5
-#: Further columns, added in this order as far as there is room.
+#: Further columns; they are added in this order until the width is used up.
 _MORE = ("params", "state", "solved")
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A column: head, cells in LaTeX, width in letters, alignment for `tabular`, and the slice that it is about."""
+    """A column: head, fields in LaTeX, width in letters, alignment for `tabular`, and the slice that it shows."""
 
     head: str
     cells: tuple[str, ...]
@@ -37,10 +38,10 @@ class _Column:
 
 
 def tex(summary: Summary, underline: bool = False, notes: Sequence[str] = ()) -> str:
-    """Return one table: names, accuracy with stars, every slice, and further columns as far as there is room.
+    """Return a LaTeX table: names, accuracy with stars, every slice, and further columns until the width is used up.
 
     The highest mean of a column is bold; with `underline` the second highest is underlined. The caption names n, the
-    test and the correction. `notes` are comments above the table. Rows that do not fit on a page are in a further
+    test and the correction. `notes` are comments above the table. Rows that do not fit on a page go into a further
     table.
     """
     size, columns, left = _fitted(summary, underline)
@@ -65,7 +66,7 @@ def _float(
     rows: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
     place: int,
 ) -> str:
-    """Return one table environment. `rows` are the rows and the lines below them, which are separated by a rule."""
+    """Return one table environment. `rows` are the rows, and the lines below them after a rule."""
     body, foot = rows
     return "\n".join([
         r"\begin{table}[tbp]",
@@ -88,7 +89,7 @@ def _float(
 
 
 def _fitted(summary: Summary, underline: bool) -> tuple[str, list[_Column], bool]:
-    """Return the font size, the columns, and whether the slices were left out because they do not fit into a line."""
+    """Return the font size, the columns, and whether the slices were left out because they do not fit."""
     heads = list(_heads(summary))
     whole = _scored(summary, "accuracy", ALL, lambda each: each.accuracy, True, underline, _stars)
     for wide in (True, False):
@@ -108,7 +109,7 @@ def _on(part: str, each: Row) -> Spread:
 
 
 def _filled(summary: Summary, columns: list[_Column], line: int) -> list[_Column]:
-    """Return `columns` and further columns as far as they fit into `line` letters."""
+    """Return `columns` and as many further columns as fit into `line` letters."""
     for extra in _further(summary):
         if _width([*columns, extra]) <= line:
             columns = [*columns, extra]
@@ -165,7 +166,7 @@ def _shown(found: Spread) -> str:
 
 
 def _stars(each: Row) -> str:
-    """Return stars for a row that differs from its baseline, a dagger for a row without a verdict, else nothing."""
+    """Return stars for a row that differs from its baseline, a dagger for a row without a verdict, else ""."""
     if each.unmended or each.marks:
         return r"$^\dagger$"
     if each.look_result is not None:
@@ -175,7 +176,7 @@ def _stars(each: Row) -> str:
 
 
 def _further(summary: Summary) -> Iterator[_Column]:
-    """Yield further columns: the number of seeds where rows differ in it, the difference with its interval, `_MORE`."""
+    """Yield further columns: number of seeds (if rows differ in it), difference and interval, those in `_MORE`."""
     if len({each.accuracy.n for each in summary.rows}) > 1:
         yield _plain("seeds", [str(each.accuracy.n) for each in summary.rows])
     if len(summary.rows) > 1:
@@ -203,7 +204,7 @@ def _caption(summary: Summary, underline: bool, left: bool) -> Iterator[str]:
 
 
 def _tested(summary: Summary) -> Iterator[str]:
-    """Yield sentences on what stars and daggers mean: the test, its correction, the number of comparisons."""
+    """Yield sentences on the meaning of stars and daggers: the test, its correction, the number of comparisons."""
     others = sum(each.difference is not None and each.difference.kind not in NOT_COMPARED for each in summary.rows)
     base = "the first change beside it" if summary.crossed else summary.rows[0].in_text
     test = f"two-sided paired t test over seeds, Holm-corrected over {others} comparison{'s' * (others != 1)}"

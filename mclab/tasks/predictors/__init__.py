@@ -1,7 +1,7 @@
-"""Predictors that answer without recall: pure functions that look at no key and are fitted on training sequences.
+"""Predictors that answer without recall: pure functions that look at no key and are fitted to training sequences.
 
 To add a task, list here the predictors that could answer it without the key. A predictor that copies a value out of the
-sequence counts only where the task has two keys or more: if a sequence has a single key, copying its value is recall.
+sequence is used only if the task has two keys or more: with a single key, copying its value is recall.
 
 See docs/equations.md#trivial-predictors.
 """
@@ -19,7 +19,7 @@ from mclab.tasks.predictors.table import TrainingSet, bigram
 #: (config of the test, test, training sets) -> [R, B, Q]: the predicted token at every scored position of the test.
 Predictor = Callable[[Any, Batch, Sequence[TrainingSet]], Tensor]
 
-#: The predictors that copy a value, by task and by name.
+#: The predictors that copy a value: {task: {name: predictor}}.
 COPYING: dict[str, dict[str, Predictor]] = {
     "mqar": {"latest value": pairs.latest, "any value": pairs.some, "position alone": pairs.by_position},
     "ar": {
@@ -38,12 +38,12 @@ COPYING: dict[str, dict[str, Predictor]] = {
     "facts": {},
     "module": {},
 }
-#: The predictors that see only single tokens, by name; they count for every task.
+#: The predictors that see only single tokens, by name. They are used for every task.
 BLIND: dict[str, Predictor] = {"bigram": bigram}
 
 
 def predictors(config: TaskConfig) -> dict[str, Predictor]:
-    """The predictors that count for the task `config`, by name."""
+    """Return {name: predictor} for the predictors of the task `config`."""
     return {**(COPYING[config.name] if config.keys > 1 else {}), **BLIND}
 
 

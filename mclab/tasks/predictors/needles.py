@@ -1,7 +1,7 @@
 """Predictors for a haystack that do not search for the asked key: each copies the whole value of one of the needles.
 
-A value that was already fed is not predicted again. If a key has several values, only needles behind the value that was
-fed last are candidates for the next one, since the values are wanted in the order of the haystack. Letters in shapes: N
+A value that was already an input is not predicted again. If a key has several values, only needles after the last such
+value are candidates for the next one, since the values are wanted in the order of the haystack. Letters in shapes: N
 sequences, J needles in the order of their places, S wanted values, v tokens of one value.
 
 See docs/equations.md#trivial-predictors.
@@ -19,10 +19,10 @@ from mclab.tasks.base import Batch
 from mclab.tasks.predictors.table import TrainingSet
 from mclab.tasks.stream import mix, numbers, salts, scalar, words
 
-#: To compare sequences of different length, a place is a fraction of the way from the first place to the last, in fixed
-#: point with so many bits.
+#: The number of bits of a place as a fixed-point fraction of the way from the first place to the last, in which
+#: sequences of different length can be compared.
 _WAY = 20
-#: A place counts as asked more (or less) often than by chance only if the difference is more than so many standard
+#: A place counts as asked more (or less) often than by chance only if the difference is more than this many standard
 #: errors.
 _SURE = 4.0
 
@@ -57,9 +57,9 @@ def some(config: NiahTask, test: Batch, training: Sequence[TrainingSet]) -> Tens
 
 
 def key_blind(config: NiahTask, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """Predict the value of the needle at the place that was asked most often in training, relative to chance.
+    """Predict the value of the needle whose place was asked most often in training, relative to chance.
 
-    Of equally good needles a random one is taken.
+    Among equally good needles a random one is taken.
     """
     found = _needles(config, test)
     merits = _merits(training, _ways(config, found.places))
@@ -88,16 +88,17 @@ def _ways(config: NiahTask, places: Tensor) -> Tensor:
 
 
 def _lots(batch: Batch, found: _Needles) -> Tensor:
-    """[N, J]: a random number below 2**31 for each needle; it depends only on the tokens of the sequence."""
+    """Return [N, J]: a random number below 2**31 for each needle; it depends only on the tokens of the sequence."""
     tokens = batch.tokens.flatten(0, 1)
     return words(mix((tokens * salts(tokens.shape[-1], tokens.device)).sum(-1)), found.places.shape[-1]).to(torch.int64)
 
 
 def _merits(training: Sequence[TrainingSet], ways: Tensor) -> Tensor:
-    """For each place in `ways`: how often its needle was asked first in training, relative to chance, in thousandths.
+    """Return for each place in `ways` how often its needle was asked first in training, relative to chance, in
+    thousandths.
 
-    It is 1000 where there is not enough evidence: where the place never held a needle in training, and where the
-    difference from chance is at most `_SURE` standard errors.
+    It is 1000 if there is not enough evidence: the place never held a needle in training, or the difference from chance
+    is at most `_SURE` standard errors.
     """
     held, asked, chance = (torch.cat(parts) for parts in zip(*map(_places_of, training), strict=True))
     places, at = torch.unique(held, return_inverse=True)
@@ -111,7 +112,7 @@ def _merits(training: Sequence[TrainingSet], ways: Tensor) -> Tensor:
 
 
 def _places_of(each: TrainingSet) -> tuple[Tensor, Tensor, Tensor]:
-    """For each needle its place, whether it was asked first (0 or 1), and the probability of that by chance."""
+    """Return for each needle its place, whether it was asked first (0 or 1), and the probability of that by chance."""
     assert isinstance(each.config, NiahTask)
     found = _needles(each.config, each.batch)
     asked = (_ordinal(found) == found.wanted[:, :1]).to(torch.float64)
@@ -120,9 +121,9 @@ def _places_of(each: TrainingSet) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _copied(config: NiahTask, test: Batch, found: _Needles, merits: Tensor) -> Tensor:
-    """[R, B, Q]: for each wanted value, the value of the candidate with the highest of `merits` [N, J].
+    """Return [R, B, Q]: for each wanted value, the value of the candidate with the highest of `merits` [N, J].
 
-    Of equally good candidates the first one is taken.
+    Among equally good candidates the first one is taken.
     """
     free = torch.ones_like(found.places, dtype=torch.bool)
     worst, picks = scalar(torch.iinfo(torch.int64).min, torch.int64), []

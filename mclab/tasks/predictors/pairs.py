@@ -17,12 +17,12 @@ from mclab.tasks.base import NO_ANSWER, Batch
 from mclab.tasks.predictors.table import TrainingSet, counted
 from mclab.tasks.stream import below, mix, numbers, salts
 
-#: A context holds the position in so many low bits, and the number of pairs in the bits above.
+#: The number of low bits of a context that hold the position; the bits above hold the number of pairs.
 _FIELD = 20
 
 
 class _Pairs(NamedTuple):
-    """The `values` [N, P] of each sequence in their order, and the `number` [N, 1] of pairs that the sequence has."""
+    """The `values` [N, P] of each sequence in their order, and the `number` [N, 1] of pairs in the sequence."""
 
     values: Tensor
     number: Tensor
@@ -35,7 +35,7 @@ def latest(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> 
 
 
 def some(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """Predict the value of a random pair, drawn anew for each question."""
+    """Predict the value of a random pair, drawn separately for each question."""
     tokens, found = test.tokens.flatten(0, 1), _pairs(config, test)
     keys = mix((tokens * salts(tokens.shape[-1], tokens.device)).sum(-1))
     return _chosen(test, found, below(keys, test.answers.shape[-1], found.number))
@@ -52,14 +52,14 @@ def most_frequent(config: TaskConfig, test: Batch, training: Sequence[TrainingSe
 
 
 def by_position(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """Predict the value of the pair that was asked most often in training at the same position, among as many pairs."""
+    """Predict the value of the pair that training asked most often at the same position, given as many pairs."""
     table = counted(_asked(each) for each in training)
     found = _pairs(config, test)
     return _chosen(test, found, table.of(_contexts(test, found)).minimum(found.number - 1))
 
 
 def _pairs(config: TaskConfig, batch: Batch) -> _Pairs:
-    """The values of each sequence and the number of its pairs.
+    """Return the values of each sequence and the number of its pairs.
 
     In mqar each pair is asked once, so there are as many pairs as questions; in ar the pairs fill the sequence.
     """
@@ -76,13 +76,13 @@ def _contexts(batch: Batch, found: _Pairs) -> Tensor:
 
 
 def _asked(each: TrainingSet) -> tuple[Tensor, Tensor]:
-    """Two flat tensors: the context of each question, and the number of the pair that answers it.
+    """Return two flat tensors: the context of each question, and the number of the pair that answers it.
 
-    If several pairs answer a question, the question comes once for each.
+    If several pairs answer a question, the question is repeated for each.
     """
     config, batch = each
     found, answers = _pairs(config, batch), batch.answers.flatten(0, 1)
-    if config.name == "mqar":  # question i is of pair i
+    if config.name == "mqar":  # question i belongs to pair i
         row, pair = (answers != NO_ANSWER).nonzero(as_tuple=True)
         return _contexts(batch, found)[row, pair], pair
     row, pair = (found.values == answers).nonzero(as_tuple=True)
@@ -90,5 +90,5 @@ def _asked(each: TrainingSet) -> tuple[Tensor, Tensor]:
 
 
 def _chosen(test: Batch, found: _Pairs, pair: Tensor) -> Tensor:
-    """[R, B, Q]: the values of the pairs whose numbers are `pair`, [N, 1] or [N, Q]."""
+    """Return [R, B, Q]: the values of the pairs whose numbers are `pair`, [N, 1] or [N, Q]."""
     return found.values.gather(-1, pair.expand(test.answers.shape[1:])).view(test.answers.shape)

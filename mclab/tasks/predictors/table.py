@@ -1,4 +1,4 @@
-"""Predictors by counting: count in training which outcome followed which context, and predict the most frequent one.
+"""Predict by counting: count in training which outcome followed which context, and predict the most frequent one.
 
 Letters in shapes: N sequences, Q scored positions, M contexts.
 
@@ -23,23 +23,26 @@ class TrainingSet(NamedTuple):
 
 
 class Table(NamedTuple):
-    """`contexts` [M] in ascending order, and the most frequent outcome in each of them, `outcomes` [M]."""
+    """A table from contexts to outcomes:
+
+    `contexts` [M], ascending, and the most frequent outcome of each, `outcomes` [M].
+    """
 
     contexts: Tensor
     outcomes: Tensor
 
     def of(self, contexts: Tensor) -> Tensor:
-        """The most frequent outcome of each of `contexts`.
+        """Return the most frequent outcome of each of `contexts`.
 
-        For a context that was never seen it is that of the next larger context in the table, or else of the largest.
+        A context that training did not have gets the outcome of the next larger context, or else of the largest.
         """
         return self.outcomes[torch.searchsorted(self.contexts, contexts).clamp_(max=len(self.contexts) - 1)]
 
 
 def counted(pairs: Iterable[tuple[Tensor, Tensor]]) -> Table:
-    """Make the table of all (contexts, outcomes) in `pairs`, which are flat tensors of numbers from 0 up.
+    """Return the table of all (contexts, outcomes) in `pairs`, which are flat tensors of numbers from 0 up.
 
-    Of equally frequent outcomes the smallest is taken.
+    Among equally frequent outcomes the smallest is taken.
     """
     contexts, outcomes = (torch.cat(parts) for parts in zip(*pairs, strict=True))
     size = int(outcomes.max()) + 1
@@ -52,7 +55,7 @@ def counted(pairs: Iterable[tuple[Tensor, Tensor]]) -> Table:
 
 
 def bigram(config: TaskConfig, test: Batch, training: Sequence[TrainingSet]) -> Tensor:
-    """Predict the token that was wanted most often in training after the token that was read last."""
+    """Predict the token that training wanted most often after the token that was read last."""
     table = counted(_bigrams(each.batch) for each in training)
     return table.of(test.tokens.gather(-1, test.positions))
 

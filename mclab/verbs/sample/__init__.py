@@ -1,1 +1,1 @@
-"""What `mclab sample` shows: sequences of a task, and a stored model's answers on them with its gates' weights."""
+"""Make what `mclab sample` shows: sequences of a task, and a stored model's answers with the weights of its gates."""

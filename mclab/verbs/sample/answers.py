@@ -1,4 +1,4 @@
-"""Run a trained model on sequences of a task: its answers, and each gate's weights at the scored positions.
+"""Run a trained model on sequences of a task, and return its answers and each gate's weights at the scored positions.
 
 Shapes: B batch, T time, H heads, N segments, Q scored positions; one replica.
 """
@@ -23,39 +23,39 @@ from mclab.train.evaluate import as_scored
 from mclab.verbs.sample.needed import needed, strip
 from mclab.verbs.sample.task import rows_of
 
-#: The most tokens in one forward pass of several sequences; the gates' weights of all of them are in memory at once.
+#: The most tokens in one forward pass of several sequences. The gates' weights for all of them are in memory at once.
 TOKENS = 2**14
 #: Roles of the tokens after which an answer is wanted. On train, task `ar` also scores all other tokens (`loss: all`).
 _ASKED = ("query", "answer")
 
 
 class Head(NamedTuple):
-    """One head of one layer of the model, both from 0."""
+    """A head of a layer: the numbers of both, counted from 0."""
 
     layer: int
     head: int
 
 
 class Query(NamedTuple):
-    """One scored position: the wanted token, the predicted token, and where the sequence holds the wanted one."""
+    """One scored position: the wanted token, the predicted token, and where the sequence contains the wanted one."""
 
     at: int
     wanted: int
     predicted: int
     needs: tuple[int, ...]
-    """Positions of the wanted value token after the asked key; empty where the sequence does not hold it."""
+    """The positions of the wanted value token after the asked key; empty if the sequence does not contain it."""
     strips: Mapping[Head, Strip]
-    """For each head, the gate's weights at this position; empty without a gate."""
+    """{head: the gate's weights at this position}; empty without a gate."""
 
     @property
     def right(self) -> bool:
-        """True where the predicted token is the wanted one."""
+        """True if the predicted token is the wanted one."""
         return self.wanted == self.predicted
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A sequence as `rows_of` returns it, and its answers. An answer of several tokens has a query for each token."""
+    """A sequence as `rows_of` returns it, and its answers. Each answer has one query for each of its tokens."""
 
     row: Mapping[str, Any]
     answers: tuple[tuple[Query, ...], ...]
@@ -68,7 +68,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Predicted:
-    """Sequences of a task with a model's answers. `gateless` is the reason why there are no gate weights, or None."""
+    """Sequences of a task with a model's answers.
+
+    `gateless` says why there are no gate weights; `None` if there are.
+    """
 
     run: RunConfig
     task: TaskConfig
@@ -77,13 +80,13 @@ class Predicted:
 
     @property
     def mixer(self) -> MemoryMixer:
-        """The mixer whose gates are shown; only where `gateless` is None."""
+        """The mixer whose gates are shown. Use it only if `gateless` is `None`."""
         assert isinstance(self.run.model.mixer, MemoryMixer)
         return self.run.model.mixer
 
     @property
     def heads(self) -> list[Head]:
-        """All heads that are shown, in order of layer and head."""
+        """The heads that are shown, sorted by layer and head."""
         return sorted({head for sample in self.samples for query in sample.queries for head in query.strips})
 
     @property
@@ -93,7 +96,7 @@ class Predicted:
         return sum(answers) / len(answers)
 
     def known(self, *heads: Head) -> list[Strip]:
-        """The strips of `heads` for those queries whose answer was found in a memory that the query sees."""
+        """Return the strips of `heads` for the queries whose answer is in a memory that the query sees."""
         return [
             query.strips[head]
             for sample in self.samples
@@ -106,10 +109,10 @@ class Predicted:
 def predicted(
     model: LM, run: RunConfig, task: TaskConfig, split: str, count: int, *, layer: int | None, head: int | None
 ) -> Predicted:
-    """The first `count` sequences of `split` under the run's seed, with the model's answers and its gates' weights.
+    """Return the first `count` sequences of `split` for the run's seed, with the model's answers and gate weights.
 
-    `layer` and `head` choose the gates that are kept; None keeps all. Raises `ConfigError` for a layer or head without
-    a gate, for an unknown split, and for a task too small for the split.
+    `layer` and `head` choose the gates that are kept; `None` keeps all. Raises `ConfigError` for a layer or head
+    without a gate, for an unknown split, and for a task that is too small for the split.
     """
     reason = _gateless(run)
     keep = [] if reason else _kept(run, layer, head)
@@ -128,7 +131,7 @@ def predicted(
 
 
 def _gateless(run: RunConfig) -> str | None:
-    """Why the run's model has no gate; `None` where it has one.
+    """Return why the run's model has no gate; `None` if it has one.
 
     Only `model.mixer` can have a gate: a memory that `model.pattern` names has no cache.
     """
@@ -153,19 +156,20 @@ def _kept(run: RunConfig, layer: int | None, head: int | None) -> list[Head]:
 
 
 def _gated(run: RunConfig) -> list[int]:
-    """The layers that have `model.mixer`; a pattern may have other mixers between them."""
+    """Return the numbers of the layers whose mixer is `model.mixer`; a pattern may have other mixers between them."""
     return [place for place, mixer in enumerate(run.model.mixers) if mixer == run.model.mixer]
 
 
 def _watched(run: RunConfig) -> list[int]:
-    """The layers that `recording` records, in its order: all that have a memory."""
+    """Return the numbers of the layers that `recording` records, in its order: all layers with a memory."""
     return [place for place, mixer in enumerate(run.model.mixers) if isinstance(mixer, MemoryMixer)]
 
 
 def _samples(
     model: LM, run: RunConfig, task: TaskConfig, rows: Sequence[Mapping[str, Any]], batch: Batch, keep: Sequence[Head]
 ) -> Iterator[Sample]:
-    bf16 = torch.autocast("cpu", torch.bfloat16, enabled=run.train.precision == "bf16")  # the precision of its test
+    # the precision with which the run was tested
+    bf16 = torch.autocast("cpu", torch.bfloat16, enabled=run.train.precision == "bf16")
     with torch.inference_mode(), bf16, recording(model) as seen:
         said_BQ = model(batch.tokens, batch.positions)[0].argmax(-1)
     layers = dict(zip(_watched(run), seen, strict=False))
@@ -184,7 +188,7 @@ def _samples(
 
 
 def _weights(seen: Recorded, head: int, positions_BQ: Tensor) -> Tensor:
-    """[B, Q, N]: the weights gamma of one head at the scored positions."""
+    """Return [B, Q, N]: the weights gamma of one head at the scored positions."""
     weights_BTN: Tensor = seen.weights.unflatten(0, (-1, seen.heads))[:, head]
     return weights_BTN.gather(1, positions_BQ.unsqueeze(-1).expand(-1, -1, weights_BTN.shape[-1]))
 

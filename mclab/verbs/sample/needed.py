@@ -1,7 +1,7 @@
-"""Find where a sequence holds the value that a query needs, and which of the query's memories hold it.
+"""Find where a sequence contains the value that a query needs, and which of the memories that the query sees hold it.
 
 This uses only the tokens and their roles, so that it works for every task. A pair is a run of key tokens and the run of
-value tokens after it; marks between them do not matter.
+value tokens after it; marker tokens between them do not matter.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from mclab.report.characters import Strip
 
 
 class Pair(NamedTuple):
-    """A key and its value in a sequence, of any number of tokens."""
+    """A key and its value in a sequence; both can have any number of tokens."""
 
     key: tuple[int, ...]
     value: tuple[int, ...]
@@ -22,7 +22,10 @@ class Pair(NamedTuple):
 
 
 def pairs(tokens: Sequence[int], roles: Sequence[str]) -> list[Pair]:
-    """All pairs of a sequence, in order. Marks are skipped; the next token that is not a value token ends the pair."""
+    """Return all pairs of a sequence, in order.
+
+    Marker tokens are skipped. The next token that is not a value token ends the pair.
+    """
     found: list[Pair] = []
     key: list[int] = []
     value: list[int] = []
@@ -38,10 +41,10 @@ def pairs(tokens: Sequence[int], roles: Sequence[str]) -> list[Pair]:
 
 
 def needed(tokens: Sequence[int], roles: Sequence[str], asked: Sequence[tuple[int, int]]) -> dict[int, tuple[int, ...]]:
-    """Scored position -> the positions in the sequence of the value token that is wanted there, for one answer.
+    """Return {scored position: positions in the sequence of the value token that is wanted there}, for one answer.
 
     `asked` holds (position, wanted token) in the order of the answer, which may be several values in a row. A token has
-    several positions where the asked key occurs more than once with the same value, and none where it is not found.
+    several positions if the asked key occurs several times with the same value, and none if it is not found.
     """
     found, at = dict[int, tuple[int, ...]](), 0
     every, wanted = pairs(tokens, roles), tuple(answer for _, answer in asked)
@@ -57,7 +60,7 @@ def needed(tokens: Sequence[int], roles: Sequence[str], asked: Sequence[tuple[in
 
 
 def _asked_key(tokens: Sequence[int], roles: Sequence[str], place: int) -> tuple[int, ...]:
-    """The tokens of the last run of query tokens at or before `place`; they may be several keys."""
+    """Return the tokens of the last run of query tokens at or before `place`; they may be those of several keys."""
     return tuple(reversed([*_back(tokens, roles, place)]))
 
 
@@ -80,13 +83,13 @@ def _begins(wanted: tuple[int, ...], value: tuple[int, ...]) -> bool:
 
 
 def strip(mixer: MemoryMixer, length: int, weights: Sequence[float], at: int, needs: Sequence[int]) -> Strip:
-    """The weights with which the query at position `at` reads: a cell for each memory that it sees, oldest first.
+    """Return the weights with which the query at position `at` reads: one for each memory that it sees, oldest first.
 
-    The last of these cells is the online memory. `weights` [columns] is the row for this query that
-    `caching/record_weights.py` recorded in a sequence of `length` tokens. `Strip.held` has the cells whose memory was
-    written with one of the tokens at the positions `needs`. All strips of a sequence have the same length, and the
-    cells after those that the query sees are zero: there are as many cells as segments, or with buckets as many as any
-    query of the sequence sees at most.
+    The last of these is for the online memory. `weights` [columns] is the row for this query that
+    `caching/record_weights.py` recorded in a sequence of `length` tokens. `Strip.held` has the places of the memories
+    that were written with a token at one of the positions `needs`. All strips of a sequence have the same length,
+    padded with zeros: the number of segments, or with buckets the largest number of memories that any query of the
+    sequence sees.
     """
     segments = segments_of(mixer, length)
     block, blocks = at // segments.segment, {place // segments.segment for place in needs}
@@ -100,11 +103,11 @@ def strip(mixer: MemoryMixer, length: int, weights: Sequence[float], at: int, ne
 
 
 def _kept(segments: Segments, block: int) -> list[tuple[tuple[int, int], int]]:
-    """((first block, end block), column) of each kept memory that the tokens of `block` read, oldest first."""
+    """Return ((first block, end block), column) for each kept memory that the tokens of `block` read, oldest first."""
     each = zip(segments.spans, segments.readers, strict=True)
     return sorted((span, column) for column, (span, (first, end)) in enumerate(each) if first <= block < end)
 
 
 def _most(segments: Segments) -> int:
-    """The most memories that any query sees with buckets, the online memory included."""
+    """Return the largest number of memories, the online one included, that any query sees with buckets."""
     return max(n.bit_count() for n in range(segments.count)) + 1

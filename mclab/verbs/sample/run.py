@@ -1,4 +1,4 @@
-"""Choose the stored run that is shown, and the sequences: its own task, one slice of it, or a variant of it."""
+"""Choose the stored run to show, and its sequences: those of its task, of one slice, or of a variant of the task."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ from mclab.store.find import Stored, find_run
 
 
 def find(digits: str, folder: Path | None, say: Callable[[str], None]) -> Stored:
-    """The one run whose id begins with `digits` and that is stored with weights (see `mclab.store.find.find_run`).
+    """Return the one run whose id begins with `digits` and whose weights are stored (see `mclab.store.find.find_run`).
 
-    Raises `ConfigError` where there is no such run or more than one, and for a run without weights.
+    Raises `ConfigError` if there is no such run or more than one, and for a run without weights.
     """
     stored = find_run(digits, folder, say, weights=True)
     if stored.weights.is_file():
@@ -39,13 +39,14 @@ def _without_weights(stored: Stored) -> str:
 
 
 def training(run: RunConfig) -> str:
-    """The command that trains this run again; the id is the same unless a formula of the run has changed since."""
+    """Return the command that trains this run again. The id is the same unless a formula has changed since."""
     keys = {path: value for path, value in written(run).items() if path != "seed"}
     return shlex.join(["mclab", "train", *as_texts({**keys, "seed": run.seed})])
 
 
 def chosen(run: RunConfig, overrides: Sequence[str] = (), slice_name: str | None = None) -> TaskConfig:
-    """The run's task with the keys in `overrides` changed (`length=128` or `task.length=128`), or one slice of it.
+    """Return the run's task with the keys in `overrides` changed (`length=128` or `task.length=128`), or one slice of
+    it.
 
     `slice_name` is the name of a slice in the tables: one of the task's own or, without overrides, one of a test
     variant in `eval.task`. Raises `ConfigError` for a key that is not one of the task, for a change of the vocabulary,
@@ -65,7 +66,7 @@ def chosen(run: RunConfig, overrides: Sequence[str] = (), slice_name: str | None
 
 
 def _own(run: RunConfig, text: str) -> str:
-    """The override without the prefix `task.`. Raises `ConfigError` where it is not an override of the task."""
+    """Return the override without the prefix `task.`. Raises `ConfigError` if it is not an override of the task."""
     key, equals, value = text.partition("=")
     if not equals:
         raise ConfigError(f"{text}: is no override; write key=value, e.g. length=128")

@@ -1,4 +1,4 @@
-"""Sequences of a task: tokens with their roles and names, the answers, and the answers of predictors without recall."""
+"""Make sequences of a task: tokens with roles and names, the answers, and the answers of predictors without recall."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from mclab.tasks import NO_ANSWER, NO_SLICE, TASKS, Role
 from mclab.tasks.baseline import TRAINING_SEQUENCES, fitted_on, scored
 from mclab.tasks.predictors import TrainingSet, predictors
 
-#: How many sequences of each test slice the predictors are scored on, at most.
+#: The most sequences of each test slice on which the predictors are scored.
 TESTED = 1024
 Row = Mapping[str, Any]
 #: The error message of a run config whose task is too small for its evaluation sets.
@@ -21,11 +21,11 @@ _TOO_SMALL = re.compile(r"smallest slice has only (\d+) different")
 
 
 def sampled(task: str, overrides: Sequence[str], *, seed: int, split: str, count: int) -> list[dict[str, Any]]:
-    """The first `count` sequences of a split as `rows_of` returns them, with one more key, `without_recall`.
+    """Return the first `count` sequences of a split as `rows_of` does, each with the additional key `without_recall`.
 
-    `without_recall` maps each predictor that does not recall to its answers by scored position. `overrides` are the
-    task's keys (`pairs=4` or `task.pairs=4`); other keys of a run are allowed and change nothing. Raises `ConfigError`
-    for an unknown task, split or key, and for a task too small for the split.
+    `without_recall` maps each predictor without recall to its answers by scored position. `overrides` are the task's
+    keys (`pairs=4` or `task.pairs=4`); other keys of a run are allowed and have no effect. Raises `ConfigError` for an
+    unknown task, split or key, and for a task that is too small for the split.
     """
     run = _config(task, overrides)
     try:
@@ -41,7 +41,7 @@ def sampled(task: str, overrides: Sequence[str], *, seed: int, split: str, count
 def _guesses(
     task: TaskConfig, lessons: Sequence[TrainingSet], seed: int, split: str, count: int
 ) -> Iterator[dict[str, dict[int, int]]]:
-    """For each sequence: predictor -> scored position -> the token that it answers."""
+    """Yield for each sequence {predictor: {scored position: the token that it answers}}."""
     asked = task.as_tested()
     batch = TASKS[task.name].batch(asked, [seed], split, 0, count, "cpu")
     chosen = {name: predictor(asked, batch, lessons)[0].tolist() for name, predictor in predictors(asked).items()}
@@ -53,9 +53,9 @@ def _guesses(
 
 
 def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[str, dict[str, float]]:
-    """The share of right answers of predictors that do not read the key: part -> predictor -> share.
+    """Return {part: {predictor: share of right answers}} for predictors that do not read the key.
 
-    The parts are `train`, with other sequences than those that the predictors were fitted on, and each slice of the
+    The parts are `train`, with other sequences than those to which the predictors were fitted, and each slice of the
     test. Raises `ConfigError` as `sampled` does.
     """
     run = _config(task, overrides)
@@ -70,9 +70,9 @@ def without_recall(task: str, overrides: Sequence[str], *, seed: int) -> dict[st
 
 
 def _config(task: str, overrides: Sequence[str]) -> RunConfig:
-    """The run config of `task` with `overrides`.
+    """Return the run config of `task` with `overrides`.
 
-    Its evaluation sets have one sequence, so that a task too small for the default sets can still be shown.
+    Its evaluation sets have one sequence, so that a task that is too small for the default sets can still be shown.
     """
     known = ("task", *plain_sections())
     full = [text if text.partition(".")[0] in known else f"task.{text}" for text in overrides]
@@ -89,11 +89,11 @@ def _config(task: str, overrides: Sequence[str]) -> RunConfig:
 
 
 def rows_of(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[str, Any]]:
-    """The first `count` sequences of a split: the tokens, the role and the name of each token, and the answers.
+    """Yield the first `count` sequences of a split: the tokens, the role and the name of each token, and the answers.
 
-    `answers` maps each scored position to the token that is wanted there, `wanted` to the name of that token.
+    `answers` maps each scored position to the token that is wanted there, `wanted` maps it to the name of that token.
     `contradicted` counts the queries whose key also occurs earlier as filler, followed by another token than the
-    answer. Raises `ValueError` for an unknown split and for a task too small for the split.
+    answer. Raises `ValueError` for an unknown split and for a task that is too small for the split.
     """
     task, module = run.task, TASKS[run.task.name]
     batch = module.batch(task, [seed], split, 0, count, "cpu")
@@ -118,7 +118,7 @@ def rows_of(run: RunConfig, seed: int, split: str, count: int) -> Iterator[dict[
 
 
 def words(task: TaskConfig, tokens: Iterable[int]) -> list[str]:
-    """The names that the task gives to `tokens`, e.g. `k2`, `KEY`, `7`."""
+    """Return the names that the task gives to `tokens`, e.g. `k2`, `KEY`, `7`."""
     return [TASKS[task.name].token_name(task, token) for token in tokens]
 
 

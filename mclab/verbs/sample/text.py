@@ -11,10 +11,10 @@ from mclab.verbs.sample.task import Row, words
 if TYPE_CHECKING:
     from mclab.verbs.sample.answers import Head, Predicted, Query, Sample
 
-#: Tokens in a printed line.
+#: The number of tokens in a printed line.
 LINE = 16
 LEGEND = "k key, v value, . filler; ?x=y where the model is asked: it has read as far as x and must name y next"
-#: Per task, what else the signs in its printed sequences mean.
+#: The further meanings that signs have in the printed sequences of each task.
 MARKS = {
     "ar": "| ends the pairs; after it comes the key that is asked",
     "text": "every byte is a token, those that are no letter or sign as \\x0a; after each the next one is wanted",
@@ -25,14 +25,14 @@ MARKS = {
 
 
 def recall_text(found: Mapping[str, Mapping[str, float]]) -> str:
-    """A table of the result of `without_recall`: a line for each predictor, a column for train and each test slice."""
+    """Return the result of `without_recall` as a table: a line per predictor, a column for train and each slice."""
     named = [[name, *(f"{part[name]:.3f}" for part in found.values())] for name in found["train"]]
     table = aligned([["", *found], *named], right=range(1, len(found) + 1))
     return f"share of answers that are right without reading the key, on train and on the slices of test:\n{table}"
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """The sequences in lines of 16 tokens, a legend of the signs, and how many queries are contradicted."""
+    """Return the sequences in lines of 16 tokens, a legend of the signs, and how many queries are contradicted."""
     contradicted, asked = sum(row["contradicted"] for row in rows), sum(len(row["answers"]) for row in rows)
     flaw = (
         f"{contradicted} of {asked} queries contradicted: their key is also there as filler before, with another token"
@@ -43,7 +43,10 @@ def as_text(rows: Sequence[Row]) -> str:
 
 
 def row_text(row: Row, remarks: Mapping[int, str] | None = None) -> str:
-    """One sequence: a heading, then lines of 16 tokens. `remarks` (position -> text) are appended to their tokens."""
+    """Return one sequence as text: a heading, then lines of 16 tokens.
+
+    `remarks` (position -> text) are appended to their tokens.
+    """
     texts = [word + (remarks or {}).get(at, "") for at, word in enumerate(marked(row))]
     width = max(map(len, texts)) + 1
     beyond = ", every next token is scored" * any(not _is_asked(row, at) for at in row["answers"])
@@ -55,7 +58,8 @@ def row_text(row: Row, remarks: Mapping[int, str] | None = None) -> str:
 
 
 def marked(row: Row) -> list[str]:
-    """The names of the row's tokens, with `.` before filler and `?name=answer` where an answer is wanted.
+    """Return the names of the row's tokens: `.` is prepended to filler, and `?name=answer` shows that an answer is
+    wanted.
 
     The filler token 0 is a `.` alone.
     """
@@ -72,12 +76,12 @@ def _marked(row: Row, at: int) -> str:
 
 
 def _is_asked(row: Row, at: int) -> bool:
-    """True where an answer is wanted; False at positions that are scored in training only."""
+    """Return whether an answer is wanted at position `at`; `False` for positions that only training scores."""
     return row["roles"][at] in ("query", "answer")
 
 
 def predictions_text(found: "Predicted", marks: Characters) -> str:
-    """All sequences with the answers marked and the gates' weights as strips, then a legend and a summary."""
+    """Return all sequences with the answers marked and the gates' weights as strips, then a legend and a summary."""
     samples = ["\n".join(_sample(found, sample, marks)) for sample in found.samples]
     return "\n\n".join([*samples, "\n".join(_legend(found, marks)), "\n".join(_summary(found))])
 
@@ -95,18 +99,18 @@ def _sample(found: "Predicted", sample: "Sample", marks: Characters) -> Iterator
 
 
 def verdict(found: "Predicted", query: "Query", marks: Characters) -> str:
-    """` ✓` for a right answer, ` ✗` and the predicted token for a wrong one."""
+    """Return ` ✓` for a right answer, ` ✗` and the predicted token for a wrong one."""
     return marks.right if query.right else f"{marks.wrong}{words(found.task, [query.predicted])[0]}"
 
 
 def label(found: "Predicted", sample: "Sample", query: "Query", marks: Characters) -> str:
-    """Position, query and verdict, e.g. `12 ?k2=v17 ✓`."""
+    """Return the label of a query: position, name and result, e.g. `12 ?k2=v17 ✓`."""
     place = f"{query.at:>{len(str(found.task.length))}}"
     return f"{place} {marked(sample.row)[query.at]}{verdict(found, query, marks)}"
 
 
 def name_of(found: "Predicted", head: "Head") -> str:
-    """`layer 1`, or `layer 1, head 0` where the model has several heads."""
+    """Return `layer 1`, or `layer 1, head 0` if the model has several heads."""
     return f"layer {head.layer}" + f", head {head.head}" * (found.run.model.heads > 1)
 
 
@@ -159,7 +163,10 @@ def _summary(found: "Predicted") -> Iterator[str]:
 
 
 def predictions_json(found: "Predicted", run_id: str, folder: str) -> dict[str, Any]:
-    """The content of `predictions_text` for JSON. Shares are null where it is unknown which memory holds the answer."""
+    """Return the content of `predictions_text` for JSON.
+
+    A share is null if it is unknown which memory holds the answer.
+    """
     return {
         "run_id": run_id,
         "folder": folder,
@@ -188,7 +195,7 @@ def _queries_json(sample: "Sample") -> Iterator[dict[str, Any]]:
 
 
 def _gate_json(head: "Head", strip: Strip) -> dict[str, Any]:
-    """The weights of the memories that the query sees, the memories that hold the answer, and their share."""
+    """Return for JSON the weights of the memories that the query sees, those that hold the answer, and their share."""
     share = strip.share if strip.held else None
     return {
         **head._asdict(),
@@ -199,7 +206,7 @@ def _gate_json(head: "Head", strip: Strip) -> dict[str, Any]:
 
 
 def picture(found: "Predicted", form: str) -> bytes:
-    """The content of a picture of the gates' weights, with a panel for each head and a row for each query.
+    """Return a picture of the gates' weights as the content of a file: a panel per head, a row per query.
 
     `form` is png, svg or pdf.
     """

@@ -1,11 +1,11 @@
-"""The (gated) delta rule, backward, from the last chunk to the first.
+"""This kernel is the backward pass of the (gated) delta rule, from the last chunk to the first.
 
-Each chunk is computed again from the state that was carried into it. Every program writes only to memory of its own, so
-there are no atomics. Shapes as in forward.py.
+It computes each chunk again from the state that was carried into the chunk. No two programs write to the same memory,
+so there are no atomics. Shapes as in forward.py.
 
-With g the gradient of H after a chunk, G = K K^T, P = tril(c * Q K^T): dE = P^T dY + diag(c_C) K g, dR = U^T dE,
-dV = dR, dP = dY E^T, d(c * G) = -dR E^T below the diagonal; the gradient of H before the chunk is h = A_C g + (A Q)^T
-dY - (A K)^T dR.
+With g the gradient of H after a chunk, G = K K^T, P = tril(c * Q K^T): dE = P^T dY + diag(c_C) K g, dR = U^T dE, dV =
+dR, dP = dY E^T, d(c * G) = -dR E^T below the diagonal; the gradient of H before the chunk is h = A_C g + (A Q)^T dY -
+(A K)^T dR.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors

@@ -1,7 +1,7 @@
-"""The computation of one chunk of the (gated) delta rule, for both kernels.
+"""Functions with which both kernels compute one chunk of the (gated) delta rule.
 
-Equations of mclab/kernels/delta/chunkwise.py. Shapes: C tokens, K key width, V value width, padded to powers of two,
-CP, KP and VP; the padding stays zero. The state is H = S^T [K, V].
+The equations are those of mclab/kernels/delta/chunkwise.py. Shapes: C tokens, K key width, V value width, padded to
+powers of two, CP, KP and VP; the padding stays zero. The state is H = S^T [K, V].
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -14,7 +14,7 @@ from mclab.kernels.tiles import at, numbers, product, products, row
 
 @triton.jit
 def inverse(lower, CP: tl.constexpr, SUM: tl.constexpr):
-    """(I + L)^-1 for a strictly lower triangular L, by substitution.
+    """Return (I + L)^-1 for a strictly lower triangular L, by substitution.
 
     Row i of (I + L)^-1 - I is -L_i - sum_j L_ij times row j.
     """

@@ -1,6 +1,7 @@
-"""The (gated) delta rule, forward: one program goes through all chunks of a sequence and keeps the state on the chip.
+"""This kernel is the forward pass of the (gated) delta rule.
 
-Shapes: M chunks, X sequences (with heads, and segments where they restart), C tokens, K key width, V value width.
+One program goes through all chunks of a sequence and keeps the state on the chip. Shapes: M chunks, X sequences (with
+heads, and segments where they restart), C tokens, K key width, V value width.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -20,7 +21,7 @@ def forward(
 ):  # fmt: skip
     """Read q and k [M, X, C, K], v [M, X, C, V], beta and logs [M, X, C], start [X, K, V]; write y and states.
 
-    y is [M, X, C, V]; states [M (+ 1 where `LAST`), X, K, V] are those carried into each chunk.
+    y is [M, X, C, V]; states [M (+ 1 if `LAST`), X, K, V] are those carried into each chunk.
     """
     x = tl.program_id(0).to(tl.int64)
     h = tl.zeros([KP, VP], SUM)

@@ -1,6 +1,7 @@
-"""The kernels of the (gated) delta rule for torch: one launch forward, one backward, however many chunks there are.
+"""This module launches the kernels of the (gated) delta rule for torch: one launch forward and one backward.
 
-The result is that of `Scalar(...).read` in chunkwise.py. Shapes as in chunkwise.py.
+The number of launches does not depend on the number of chunks. The result is that of `Scalar(...).read` in
+chunkwise.py. Shapes as in chunkwise.py.
 """
 
 from collections.abc import Sequence
@@ -21,10 +22,10 @@ SCHEDULE = {16: (4, 1), 32: (4, 1), 64: (8, 1)}
 def read(
     q: Tensor, k: Tensor, v: Tensor, rates: Rates, keep: Sequence[int], start: Tensor | None = None, low: bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    """Return y [M, X, C, V] and the states after the chunks in `keep` [X, len(keep), V, K], None if there are none.
+    """Return y [M, X, C, V] and the states after the chunks in `keep` [X, len(keep), V, K], None if `keep` is empty.
 
     q and k are [M, X, C, K], v [M, X, C, V], `rates` beta and log alpha [M, X, C], `start` S_0 [X, V, K] (None means
-    0). With `low` products are in tf32; else fp32 stays fp32. First derivatives only.
+    0). With `low`, products are in tf32; else they are in fp32. First derivatives only.
     """
     first = None if start is None else start.mT
     y, *kept = _Read.apply(q, k, v, rates.eta, rates.log_alpha, first, tuple(keep), low)  # type: ignore[no-untyped-call]
@@ -32,7 +33,7 @@ def read(
 
 
 def constants(K: int, V: int, C: int, gated: bool, start: bool, low: bool, double: bool) -> dict[str, Any]:
-    """The compile-time arguments that both kernels have."""
+    """Return the compile-time arguments that both kernels have."""
     import triton.language as tl
 
     return {
@@ -42,7 +43,7 @@ def constants(K: int, V: int, C: int, gated: bool, start: bool, low: bool, doubl
 
 
 def schedule(K: int, V: int) -> dict[str, int]:
-    """The launch options of a program: its warps and its stages."""
+    """Return the launch options of a program: the number of its warps and of its pipeline stages."""
     warps, stages = SCHEDULE[power_of_two(max(K, V), 16)]
     return {"num_warps": warps, "num_stages": stages}
 
@@ -84,5 +85,5 @@ class _Read(torch.autograd.Function):
 
 
 def _or(x: Tensor | None, other: Tensor) -> Tensor:
-    """`x`, or `other` as a placeholder where `x` is None; the kernel does not read it."""
+    """Return `x`, or `other` if `x` is None: a kernel needs some tensor, even for an argument that it does not read."""
     return other if x is None else x

@@ -1,7 +1,7 @@
-"""The chunk loop of a memory of depth 2, backward, from the last chunk to the first.
+"""This kernel is the backward pass of the chunk loop of a memory of depth 2, from the last chunk to the first.
 
-Each chunk is computed again from the state that was carried into it. Every program writes only to memory of its own, so
-there are no atomics. Shapes as in forward.py.
+It computes each chunk again from the state that was carried into the chunk. No two programs write to the same memory,
+so there are no atomics. Shapes as in forward.py.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -15,7 +15,7 @@ from mclab.kernels.tiles import numbers, product, put, put_numbers, tile
 
 @triton.jit
 def add(base, x, first, K: tl.constexpr, E: tl.constexpr, KP: tl.constexpr, EP: tl.constexpr):
-    """Add x to a matrix that only this program writes. The `first` time it holds nothing yet, and is set to x."""
+    """Add x to a matrix that only this program writes. The `first` time, set the matrix to x."""
     rows, columns = tl.arange(0, KP), tl.arange(0, EP)
     at = base + rows[:, None] * E + columns[None, :]
     inside = (rows[:, None] < K) & (columns[None, :] < E)
@@ -25,7 +25,7 @@ def add(base, x, first, K: tl.constexpr, E: tl.constexpr, KP: tl.constexpr, EP: 
 
 @triton.jit
 def weights(states, start, place, K: tl.constexpr, KP: tl.constexpr, TO_START: tl.constexpr):
-    """W carried into a chunk. It is loaded again wherever it is needed, as there are too few registers to keep it."""
+    """Return W carried into a chunk. It is loaded wherever it is needed, as there are too few registers to keep it."""
     w = tile(states + place, K, 4 * K, KP, 4 * KP)
     if TO_START:
         w += tile(start, K, 4 * K, KP, 4 * KP)
@@ -40,10 +40,11 @@ def backward(
     TO_START: tl.constexpr, KEEPS: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr, SKIP: tl.constexpr,
     IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """`dkept` [X, kept, K, E] are the gradients of W after the kept chunks.
+    """Compute the gradients of all arguments of the forward pass, and write them to `dq`, `dk` and so on.
 
-    `place_kept` [M] is the index in `dkept` of each chunk, or -1 for a chunk that is not kept. dstart [X, K, E] and
-    dgain [X, K] have the share of each sequence; the caller adds them up.
+    `dkept` [X, kept, K, E] are the gradients of W after the kept chunks. `place_kept` [M] is the index in `dkept` of
+    each chunk, or -1 for a chunk that is not kept. dstart [X, K, E] and dgain [X, K] have the share of each sequence;
+    the caller adds them up.
     """
     E: tl.constexpr = 4 * K
     EP: tl.constexpr = 4 * KP

@@ -1,4 +1,4 @@
-"""The computation of one chunk of a memory of depth 2, for both kernels: descent, and each token's own read.
+"""Functions with which both kernels compute one chunk of a memory of depth 2: the descent and the read of each token.
 
 Both layers are stored [K, E], E = 4 K, narrow side first (states.py): layer 1 maps x to x N, layer 2 maps x to x N^T.
 Shapes: C tokens, K key width (V = K), all padded to powers of two, CP, KP and EP; the padding stays zero.
@@ -24,7 +24,7 @@ def phi(z):
 
 @triton.jit
 def mean(x, y, K: tl.constexpr):
-    """The mean of x y over the last axis, [CP, 1]."""
+    """Return the mean of x y over the last axis, [CP, 1]."""
     return (tl.sum(x * y, 1) / K)[:, None]
 
 
@@ -32,8 +32,10 @@ def mean(x, y, K: tl.constexpr):
 def last(
     h, k, v, gain, floor, K: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr, SKIP: tl.constexpr
 ):  # fmt: skip
-    """As `descent._last`: return the last layer's update u, 1 / rms, h_hat = h / rms, the error e, gain e, and the mean
-    of gain e h_hat."""
+    """Return the last layer's update u, and what `last_backward` needs.
+
+    That is 1 / rms, h_hat = h / rms, the error e, gain e, and the mean of gain e h_hat, as in `descent._last`.
+    """
     if NORM:
         inverse = tl.rsqrt(mean(h, h, K) + floor)
         unit = h * inverse
@@ -61,8 +63,10 @@ def descend(
     k, v, w1, w2, gain, floor, K: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr, SKIP: tl.constexpr,
     IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """Descent of all tokens at the same weights: return the hidden z and a, u of both layers, r = W_2^T u_2, and what
-    `last` returns after u."""
+    """Return the hidden z and a, u of both layers, r = W_2^T u_2, and the results of `last` after u.
+
+    All tokens descend at the same weights.
+    """
     z = product(k, w1, IP, SUM)
     cdf, density = phi(z)
     a = z * cdf
@@ -76,7 +80,10 @@ def descend(
 def last_backward(
     grad, inverse, unit, error, pushed, m, gain, K: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr
 ):  # fmt: skip
-    """As `descent._last_backward`: from the gradient of u, those of h and v, and that of the gain for each token."""
+    """Return the gradients of h and v, and that of the gain for each token, from the gradient of u.
+
+    The equations are those of `descent._last_backward`.
+    """
     if NORM:
         p, q = mean(grad, unit, K), mean(pushed, grad, K)
         grad_pushed = (grad - unit * p) * inverse

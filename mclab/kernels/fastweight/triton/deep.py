@@ -1,6 +1,7 @@
-"""The kernels of the chunk loop of depth 2 for torch: one launch forward, one backward, however many chunks there are.
+"""This module launches the kernels of the chunk loop of depth 2 for torch: one launch forward and one backward.
 
-Arguments and results are those of `fused.descend_and_read`. Shapes as in chunkwise.py.
+The number of launches does not depend on the number of chunks. Arguments and results are those of
+`fused.descend_and_read`. Shapes as in chunkwise.py.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,10 @@ def descend_and_read(
     start: Sequence[Tensor],
     low: bool = False,
 ) -> tuple[Tensor, list[Tensor]]:
-    """As `fused.descend_and_read`, for two layers. With `low` products are in tf32; else fp32 stays fp32."""
+    """Return the results of `fused.descend_and_read`, for two layers.
+
+    With `low`, products are in tf32; else they are in fp32.
+    """
     y, *kept = _Deep.apply(plan, replace(net, gain=None), low, net.gain, *tokens, *rates, *start)  # type: ignore[no-untyped-call]
     return y, kept
 
@@ -36,7 +40,7 @@ def descend_and_read(
 def constants(
     net: Net, plan: Plan, K: int, C: int, scaled: bool, normed: bool, low: bool, double: bool
 ) -> dict[str, Any]:
-    """The compile-time arguments that both kernels have."""
+    """Return the compile-time arguments that both kernels have."""
     import triton.language as tl
 
     return {
@@ -91,7 +95,7 @@ class _Deep(torch.autograd.Function):
 
 
 def _kept(states: Tensor, after: Tensor, start: Tensor, to_start: bool) -> Tensor:
-    """[X, len(keep), K, E]: W after the chunks to keep."""
+    """Return W after the chunks to keep, [X, len(keep), K, E]."""
     own = states[:, :, 0].index_select(0, after).transpose(0, 1)
     if not to_start:
         return own.contiguous()
@@ -99,5 +103,5 @@ def _kept(states: Tensor, after: Tensor, start: Tensor, to_start: bool) -> Tenso
 
 
 def _or(x: Tensor | None, other: Tensor) -> Tensor:
-    """`x`, or `other` as a placeholder where `x` is None; the kernel does not read it."""
+    """Return `x`, or `other` if `x` is None: a kernel needs some tensor, even for an argument that it does not read."""
     return other if x is None else x

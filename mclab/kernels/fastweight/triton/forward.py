@@ -1,7 +1,8 @@
-"""The chunk loop of a memory of depth 2, forward: one program descends and reads chunk after chunk of a sequence.
+"""This kernel is the forward pass of the chunk loop of a memory of depth 2.
 
-Equations of mclab/kernels/fastweight/fused.py. Shapes: M chunks, X sequences (with heads, and segments where they
-restart), C tokens, s slots of a state (W or W - W^0, then the momentum), K width, E = 4 K.
+One program descends and reads the chunks of a sequence one after the other. The equations are those of
+mclab/kernels/fastweight/fused.py. Shapes: M chunks, X sequences (with heads, and segments where they restart), C
+tokens, s slots of a state (W or W - W^0, then the momentum), K width, E = 4 K.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -23,7 +24,7 @@ def forward(
     """Read q, k and v [M, X, C, K], writes [M, X, C, C], factors and ends [M, X, C, s], mix [M, X, s, s], gain [X, K]
     and start [X / each, K, E]; write y [M, X, C, K] and states.
 
-    states [M (+ 1 where `LAST`), X, s, K, E] are those carried into each chunk.
+    states [M (+ 1 if `LAST`), X, s, K, E] are those carried into each chunk.
     """
     E: tl.constexpr = 4 * K
     EP: tl.constexpr = 4 * KP
@@ -50,7 +51,8 @@ def forward(
         if TO_START:
             w1, w2 = w1 + tile(start1, K, E, KP, EP), w2 + tile(start2, K, E, KP, EP)
         _, a, u1, u2, _, _, _, _, _, _ = descend(k_m, v_m, w1, w2, g, floor, K, L2, NORM, SKIP, IP, SUM)
-        # Every token's own read, W_t x = W^0 x + sum_s f_ts N_s x + sum_j c_tj u_j (a_j . x), layer after layer.
+        # The read of token t with its weights, W_t x = W^0 x + sum_s f_ts N_s x + sum_j c_tj u_j (a_j . x), layer
+        # after layer.
         own = product(c_m * product(q_m, tl.trans(k_m), IP, SUM), u1, IP, SUM)
         f = numbers(factors + at * C * SLOTS, 0, C, CP, SLOTS)[:, None] if SCALED else 1.0
         own += product(q_m * f, d1, IP, SUM)

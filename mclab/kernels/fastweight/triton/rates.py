@@ -1,7 +1,7 @@
-"""How the writes of a chunk's tokens enter later tokens' weights, computed from their rates, forward and backward.
+"""These kernels compute from rates how the writes of a chunk's tokens enter later tokens' weights, and go back.
 
-Equations of mclab/kernels/fastweight/rates.py, with decay and momentum. Each program computes one chunk of one
-sequence, independently of the others. Shapes: Q chunks of all sequences, C tokens, padded to CP.
+The equations are those of mclab/kernels/fastweight/rates.py, with decay and momentum. Each program computes one chunk
+of one sequence, independently of the other programs. Shapes: Q chunks of all sequences, C tokens, padded to CP.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -24,7 +24,7 @@ from mclab.kernels.tiles import (
 
 @triton.jit
 def known(eta, log_alpha, log_beta, C, CP: tl.constexpr, SUM: tl.constexpr):
-    """Return what both kernels need of a chunk: eta, La, Lb, c = La Lb, A, B, b_C and beta_0."""
+    """Return the numbers of a chunk that both kernels need: eta, La, Lb, c = La Lb, A, B, b_C and beta_0."""
     e = numbers(eta, 0, C, CP, 1)
     logs = numbers(log_beta, 0, C, CP, 1)
     total_alpha, alpha = products(numbers(log_alpha, 0, C, CP, 1), CP)
@@ -38,9 +38,10 @@ def known(eta, log_alpha, log_beta, C, CP: tl.constexpr, SUM: tl.constexpr):
 def forward(
     eta, log_alpha, log_beta, last, writes, factors, ends, mix, X, C, CP: tl.constexpr, SUM: tl.constexpr
 ):  # fmt: skip
-    """Read eta and the logarithms [M, X, C] and `last` [M], the index of each chunk's last token; write the results.
+    """Write the coefficients of all chunks to `writes` [M, X, C, C], `factors` and `ends` [M, X, C, 2], `mix` [M, X, 2,
+    2].
 
-    These are writes [M, X, C, C], factors and ends [M, X, C, 2], mix [M, X, 2, 2].
+    The arguments are eta and the logarithms [M, X, C], and `last` [M], the index of each chunk's last token.
     """
     q = tl.program_id(0).to(tl.int64)
     end = tl.load(last + q // X)
@@ -64,7 +65,7 @@ def backward(
     eta, log_alpha, log_beta, last, dwrites, dfactors, dends, dmix, deta, dlog_alpha, dlog_beta, X, C,
     CP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """As the backward pass of `_Momentum` in rates.py, plus what the last token gets through ends and mix."""
+    """Compute the backward pass of `_Momentum` in rates.py, and add the gradients that come through ends and mix."""
     q, place = tl.program_id(0).to(tl.int64), tl.arange(0, CP)
     end = tl.load(last + q // X)
     e, alpha, beta, both, decay, carry, momentum, first = known(

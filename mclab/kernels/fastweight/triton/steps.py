@@ -1,6 +1,7 @@
-"""The kernels of a chunk's coefficients for torch: one launch forward, one backward, for all chunks of all sequences.
+"""This module launches the kernels of a chunk's coefficients for torch: one launch forward and one backward.
 
-The result is that of `steps.steps(coefficients(rates), ends)` with decay and momentum. Shapes as in chunkwise.py.
+A launch computes all chunks of all sequences. The result is that of `steps.steps(coefficients(rates), ends)` with decay
+and momentum. Shapes as in chunkwise.py.
 """
 
 from collections.abc import Sequence
@@ -20,13 +21,16 @@ WARPS = {16: 1, 32: 4}
 
 
 def steps(rates: Rates, ends: Sequence[int]) -> Steps:
-    """The `Steps` of `rates` [M, X, C], none of which may be None. Products are exact in every training precision."""
+    """Return the `Steps` of `rates` [M, X, C], none of which may be None.
+
+    Products are exact in every training precision.
+    """
     writes, factors, at_end, mix = _Steps.apply(*rates, tuple(ends))  # type: ignore[no-untyped-call]
     return Steps(writes, 2, factors, mix, at_end)
 
 
 def constants(C: int, double: bool) -> dict[str, Any]:
-    """The compile-time arguments of both kernels."""
+    """Return the compile-time arguments of both kernels."""
     import triton.language as tl
 
     return {"CP": power_of_two(C, 16), "SUM": tl.float64 if double else tl.float32}

@@ -37,9 +37,10 @@ def rows_backward(
     K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, VP: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr,
     SP: tl.constexpr, MANY: tl.constexpr, GATE: tl.constexpr, MEAN: tl.constexpr, IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """The programs are as in `forward`. delta, own_gamma and own_dr [G, T] are results for the kernel by columns.
+    """Compute dq, du and the gradient of logits; the programs are as in `forward`.
 
-    delta is dy . y; own_gamma and own_dr are, for t's own segment, gamma and dr times the score's factor.
+    delta, own_gamma and own_dr [G, T] are results for the kernel by columns: delta is dy . y; own_gamma and own_dr are,
+    for t's segment, gamma and dr times the score's factor.
     """
     NSEG: tl.constexpr = BN // SP
     g, rows, own, last, k, v, p, q_rows, u_rows = opened(q, k, v, u, p, T, S, K, V, KP, BT, GATE)
@@ -126,7 +127,7 @@ def columns_backward(
     K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, VP: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr,
     SP: tl.constexpr, MANY: tl.constexpr, GATE: tl.constexpr, MEAN: tl.constexpr, IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """There is one program for each sequence and head and each tile of columns.
+    """Compute dk, dv and dp, with one program for each sequence and head and each tile of columns.
 
     A tile is NSEG segments, or a part of segment n.
     """

@@ -31,7 +31,7 @@ def forward(
     K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, VP: tl.constexpr, BT: tl.constexpr, BN: tl.constexpr,
     SP: tl.constexpr, MANY: tl.constexpr, GATE: tl.constexpr, MEAN: tl.constexpr, IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """There is one program for each sequence and head and each BT tokens.
+    """Compute the gated read, with one program for each sequence and head and each BT tokens.
 
     It reads q, u, p and k [G, T, K], v [G, T, V] and logits [G, T, N], and writes y [G, T, V] and lse [G, T], the
     logarithm of the softmax's divisor.

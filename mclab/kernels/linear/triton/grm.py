@@ -1,6 +1,7 @@
-"""The Flash-GRM kernels for torch: one launch forward, two backward, no tensor of tokens times segments in memory.
+"""This module launches the Flash-GRM kernels for torch: one launch forward and two backward.
 
-Shapes: G = R*B*H folded, T time, K key width, V value width, S segment length, N segments.
+No tensor of tokens times segments is in memory. Shapes: G = R*B*H folded, T time, K key width, V value width, S segment
+length, N segments.
 """
 
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from mclab.kernels.linear.triton import backward, forward
 
 
 class Tile(NamedTuple):
-    """Rows and columns of a tile, how many warps compute it, and how far ahead a loop loads."""
+    """The rows and columns of a tile, the warps that compute it, and how many iterations ahead a loop loads."""
 
     rows: int
     columns: int
@@ -30,15 +31,15 @@ BF16 = {16: Tile(32, 32, 4, 2), 32: Tile(32, 32, 4, 1), 64: Tile(32, 32, 4, 2), 
 
 
 def tile(width: int, low: bool) -> Tile:
-    """The tile for a head of this width."""
+    """Return the tile for a head of this width."""
     return (BF16 if low else FP32)[power_of_two(width, 16)]
 
 
 def gated_read(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int, low: bool = False) -> Tensor:
-    """[G, T, V]: y_t = sum_n gamma_t^(n) sum_{j in n, j <= t} (q_t . k_j) v_j.
+    """Return y_t = sum_n gamma_t^(n) sum_{j in n, j <= t} (q_t . k_j) v_j, [G, T, V].
 
-    T may have any value: the last segment may be short. `low` multiplies in bf16 and adds in fp32; else fp32 stays
-    fp32, without tf32. First derivatives only.
+    T may have any value: the last segment may be short. With `low`, products are in bf16 and sums in fp32; else both
+    are in fp32, without tf32. First derivatives only.
     """
     made: Tensor = _GatedRead.apply(  # type: ignore[no-untyped-call]
         q, k, v, gate.u, gate.pooled, gate.logits, gate.scale, gate.mean, segment, low
@@ -47,7 +48,7 @@ def gated_read(q: Tensor, k: Tensor, v: Tensor, gate: Gate, segment: int, low: b
 
 
 def constants(K: int, V: int, segment: int, kind: int, mean: bool, low: bool, double: bool) -> dict[str, Any]:
-    """The compile-time arguments of all three kernels; `kind` is NONE, CONTEXT or INPUT of tiles.py."""
+    """Return the compile-time arguments of all three kernels; `kind` is NONE, CONTEXT or INPUT of tiles.py."""
     import triton.language as tl
 
     KP, VP = power_of_two(K, 16), power_of_two(V, 16)
@@ -109,7 +110,7 @@ class _GatedRead(torch.autograd.Function):
 
 
 def tiles_of_columns(T: int, S: int, known: dict[str, Any]) -> int:
-    """The number of programs of the backward pass by columns, for one sequence and head."""
+    """Return the number of programs of the backward pass by columns, for one sequence and head."""
     segments, BN = -(-T // S), known["BN"]
     return -(-segments // (BN // known["SP"])) if known["MANY"] else segments * -(-S // BN)
 

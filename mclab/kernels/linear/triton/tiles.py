@@ -1,11 +1,11 @@
-"""What the three Flash-GRM kernels share.
+"""Functions that the three Flash-GRM kernels share.
 
 Shapes: a tile has BT rows (tokens that read), BN columns (tokens that were written) and NSEG segments of SP columns
 each; KP and VP are widths padded to powers of two.
 
-There are two layouts of columns. With `MANY` (S <= BN), a tile holds NSEG = BN / SP whole segments, SP the power of two
-at or above S, so that a sum over a segment is a reshape. Else a tile is a part of one segment, and sums over a segment
-are accumulated over its tiles. Without a gate, segments do not matter, and a tile counts as one segment.
+There are two layouts of columns. With `MANY` (S <= BN), a tile has NSEG = BN / SP whole segments, where SP is the power
+of two at or above S, so that a sum over a segment is a reshape. Else a tile is a part of one segment, and sums over a
+segment are accumulated over its tiles. Without a gate, segments do not matter, and a tile counts as one segment.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -22,7 +22,7 @@ INPUT: tl.constexpr = tl.constexpr(2)
 
 @triton.jit
 def load(base, rows, T, W: tl.constexpr, WP: tl.constexpr):
-    """[., WP]: the given rows of a matrix [T, W], and zeros outside of the matrix."""
+    """Return the given rows of a matrix [T, W], and zeros outside of the matrix: [., WP]."""
     columns = tl.arange(0, WP)
     inside = (rows[:, None] < T) & (columns[None, :] < W)
     return tl.load(base + rows[:, None].to(tl.int64) * W + columns[None, :], mask=inside, other=0.0)
@@ -30,7 +30,7 @@ def load(base, rows, T, W: tl.constexpr, WP: tl.constexpr):
 
 @triton.jit
 def load_columns(base, tokens, known, W: tl.constexpr, WP: tl.constexpr):
-    """As `load`, for `tokens`; those that are not `known` get zeros."""
+    """Return the rows `tokens` of a matrix [., W], and zeros for tokens that are not `known`."""
     columns = tl.arange(0, WP)
     inside = known[:, None] & (columns[None, :] < W)
     return tl.load(base + tokens[:, None].to(tl.int64) * W + columns[None, :], mask=inside, other=0.0)
@@ -38,7 +38,7 @@ def load_columns(base, tokens, known, W: tl.constexpr, WP: tl.constexpr):
 
 @triton.jit
 def store(base, rows, known, x, W: tl.constexpr, WP: tl.constexpr):
-    """Write the rows that are `known` to a matrix [., W]."""
+    """Write those rows of `x` that are `known` to a matrix [., W]."""
     columns = tl.arange(0, WP)
     inside = known[:, None] & (columns[None, :] < W)
     tl.store(base + rows[:, None].to(tl.int64) * W + columns[None, :], x, mask=inside)
@@ -48,8 +48,11 @@ def store(base, rows, known, x, W: tl.constexpr, WP: tl.constexpr):
 def opened(
     q, k, v, u, p, T, S, K: tl.constexpr, V: tl.constexpr, KP: tl.constexpr, BT: tl.constexpr, GATE: tl.constexpr
 ):  # fmt: skip
-    """What a program by rows begins with: its sequence g, its rows, their segments and the last row; k, v and p of that
-    sequence; q and u of the rows."""
+    """Return the tensors that a program by rows begins with.
+
+    They are its sequence g, its rows, their segments and the last row; k, v and p of that sequence; q and u of the
+    rows.
+    """
     g = tl.program_id(0).to(tl.int64)
     rows = tl.program_id(1) * BT + tl.arange(0, BT)
     last = tl.minimum(tl.program_id(1) * BT + BT, T) - 1
@@ -62,7 +65,7 @@ def opened(
 
 @triton.jit
 def whole_tile(n0, T, S, BN: tl.constexpr, SP: tl.constexpr):
-    """With `MANY`: the token of each column, and whether the column has one."""
+    """Return the token of each column, and whether the column has one, for a tile of whole segments (`MANY`)."""
     column = tl.arange(0, BN)
     place = column % SP
     token = (n0 + column // SP) * S + place
@@ -71,22 +74,22 @@ def whole_tile(n0, T, S, BN: tl.constexpr, SP: tl.constexpr):
 
 @triton.jit
 def by_segment(x, BT: tl.constexpr, NSEG: tl.constexpr, SP: tl.constexpr):
-    """[BT, NSEG]: the sums of `x` [BT, NSEG * SP] over the columns of each segment."""
+    """Return the sums of `x` [BT, NSEG * SP] over the columns of each segment, [BT, NSEG]."""
     return tl.sum(tl.reshape(x, [BT, NSEG, SP]), 2)
 
 
 @triton.jit
 def by_column(x, BT: tl.constexpr, NSEG: tl.constexpr, SP: tl.constexpr):
-    """[BT, NSEG * SP]: the number of each segment, repeated in all of its columns; the transpose of `by_segment`."""
+    """Return the number of each segment in all of its columns, [BT, NSEG * SP]: the transpose of `by_segment`."""
     wide = tl.broadcast_to(tl.reshape(x, [BT, NSEG, 1]), [BT, NSEG, SP])
     return tl.reshape(wide, [BT, NSEG * SP])
 
 
 @triton.jit
 def factors(segments, rows, S, scale, MEAN: tl.constexpr, SUM: tl.constexpr):
-    """[BT, NSEG]: the factors that turn products with sums of keys into scores.
+    """Return the factors that turn products with sums of keys into scores, [BT, NSEG].
 
-    In t's own segment the sum has only the keys up to t.
+    In t's segment, the sum has only the keys up to t.
     """
     made = tl.zeros([rows.shape[0], segments.shape[0]], SUM) + scale
     if MEAN:
@@ -96,14 +99,14 @@ def factors(segments, rows, S, scale, MEAN: tl.constexpr, SUM: tl.constexpr):
 
 @triton.jit
 def given_logits(base, rows, segments, T, N):
-    """[BT, NSEG]: the entries of given logits [T, N] for these rows and segments."""
+    """Return the given logits [T, N] of these rows and segments, [BT, NSEG]."""
     inside = (rows[:, None] < T) & (segments[None, :] < N)
     return tl.load(base + rows[:, None].to(tl.int64) * N + segments[None, :], mask=inside, other=0.0)
 
 
 @triton.jit
 def pooled_upto(sums, p, mask, before, IP: tl.constexpr, SUM: tl.constexpr):
-    """Add the keys of a tile that a row sees to the row's sum of keys [BT, KP].
+    """Return the sums of keys [BT, KP] plus, for each row, the keys of a tile that the row sees.
 
     `before` is True if every row sees all keys of the tile.
     """
