@@ -271,9 +271,24 @@ def poison() -> None:
         setattr(owner, name, filled(getattr(owner, name)))
 
 
+def bounds_are_read() -> None:
+    """A loop's bound is read as Triton 3.7 does it: 3.6 turns an array of one element into a number, and numpy 2.4
+    refuses that."""
+    from triton.runtime import interpreter
+
+    before = interpreter._patch_lang_tensor
+
+    def patched(tensor: type, scope: interpreter._LangPatchScope) -> None:
+        before(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+    interpreter._patch_lang_tensor = patched
+
+
 def main(words: list[str]) -> None:
     torch.set_num_threads(1)
     poison()
+    bounds_are_read()
     for name, case in cases(words[0] == "quick"):
         if not all(word in name for word in words[1:]):
             continue
