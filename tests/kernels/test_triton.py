@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is n
 #: What is compiled in `make test`: of every family, kernels of an fp32 run or a bf16 run.
 QUICK = (
     *("flash_grm fp32 16 8", "flash_grm bf16 64 8", "first_backward depth fp32 16 titans", "rates 16"),
-    *("states_backward depth bf16 32 titans", "erasing bf16 32 gated_delta"),
+    *("reads depth bf16 32 titans", "erasing bf16 32 gated_delta"),
 )
 
 

@@ -42,11 +42,11 @@ def constants(K: int, V: int, C: int, gated: bool, start: bool, low: bool, doubl
     }  # fmt: skip
 
 
-def options(kernel: Any, known: dict[str, Any]) -> dict[str, Any]:
-    """The compile-time arguments of a kernel, of those that are `known`, and how it is scheduled."""
+def start_programs(kernel: Any, count: int, known: dict[str, Any], *given: Any, **more: Any) -> None:
+    """Launch `count` programs with the compile-time arguments that the kernel has, of those that are `known`."""
     warps, stages = SCHEDULE[max(known["KP"], known["VP"])]
     own = {name: value for name, value in known.items() if name in kernel.arg_names}
-    return own | {"num_warps": warps, "num_stages": stages}
+    launch(kernel, (count,), given[0], *given, **own, **more, num_warps=warps, num_stages=stages)
 
 
 class _Read(torch.autograd.Function):
@@ -61,12 +61,9 @@ class _Read(torch.autograd.Function):
         known = constants(K, V, C, logs is not None, start is not None, low, q.dtype == torch.float64)
         states, y, rates = q.new_empty(M + last, X, K, V), torch.empty_like(v), (beta, _or(logs, q))
         w, e = torch.empty_like(k), torch.empty_like(v)
-        kernel = forward.prepare
-        launch(kernel, (M * X,), q, k, v, *rates, w, e, C, **options(kernel, known))
-        kernel, sizes = forward.states, (M, X, C)
-        launch(kernel, (X,), q, k, *rates, _or(start, q), w, e, states, *sizes, LAST=last, **options(kernel, known))
-        kernel = forward.reads
-        launch(kernel, (M * X,), q, q, k, *rates, states, e, y, C, **options(kernel, known))
+        start_programs(forward.prepare, M * X, known, k, v, *rates, w, e, C)
+        start_programs(forward.states, X, known, k, *rates, _or(start, q), w, e, states, M, X, C, LAST=last)
+        start_programs(forward.reads, M * X, known, q, k, *rates, states, e, y, C)
         ctx.keep, ctx.known = keep, known
         ctx.save_for_backward(q, k, v, beta, logs, start, states)
         if not keep:
@@ -83,20 +80,17 @@ class _Read(torch.autograd.Function):
         dq, dk, dv, dbeta, dlogs, dstart = (_or(x, q) for x in made)
         # Names as in the kernels: what one leaves to the next.
         e, n, of_states = torch.empty_like(v), torch.empty_like(k), q.new_empty(M + 1, X, K, v.shape[-1])
-        kernel = backward.prepare_backward
-        launch(
-            kernel, (M * X,), q, q, k, v, *rates, states, dy, e, n, dv, of_states, C, **options(kernel, known)
+        start_programs(
+            backward.prepare_backward, M * X, known, q, k, v, *rates, states, dy, e, n, dv, of_states, C
         )  # fmt: skip
         places = integers(tuple(keep.index(m) if m in keep else -1 for m in range(M)), q.device)
-        kernel, kept = backward.states_backward, (places, dkept[0] if keep else q)
-        launch(
-            kernel, (X,), q, k, *rates, *kept, n, dv, of_states, dstart, M, X, C, len(keep), KEEPS=bool(keep),
-            **options(kernel, known),
+        start_programs(
+            backward.states_backward, X, known, k, *rates, places, dkept[0] if keep else q, n, dv, of_states, dstart,
+            M, X, C, len(keep), KEEPS=bool(keep),
         )  # fmt: skip
-        kernel = backward.tokens_backward
-        launch(
-            kernel, (M * X,), q, q, k, *rates, states, dy, e, dv, of_states, dq, dk, dbeta, dlogs, X, C,
-            **options(kernel, known),
+        start_programs(
+            backward.tokens_backward, M * X, known, q, k, *rates, states, dy, e, dv, of_states, dq, dk, dbeta, dlogs,
+            X, C,
         )  # fmt: skip
         return *made, None, None
 

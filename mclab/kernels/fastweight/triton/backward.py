@@ -121,25 +121,32 @@ def tokens_backward(
     at = tl.program_id(0).to(tl.int64)
     m, x, place = at // X, at % X, at * SLOTS * SIZE
     after = place + X * SLOTS * SIZE
-    k_m, u2_m = tile(k + at * C * K, C, K, CP, KP), tile(u2 + at * C * K, C, K, CP, KP)
-    a_m, u1_m = tile(a + at * C * E, C, E, CP, EP), tile(u1 + at * C * E, C, E, CP, EP)
-    gd1, gd2 = tile(grads1 + after, K, E, KP, EP), tile(grads2 + after, K, E, KP, EP)
-    t1, t2 = product(u1_m, tl.trans(gd1), IP, SUM), product(a_m, tl.trans(gd2), IP, SUM)
-    put_numbers(dends + at * C * SLOTS, tl.sum(t1 * k_m, 1) + tl.sum(t2 * u2_m, 1), 0, C, CP, SLOTS)
-    dk_m = tile(dk + at * C * K, C, K, CP, KP) + t1 * numbers(ends + at * C * SLOTS, 0, C, CP, SLOTS)[:, None]
+    of_mix, of_ends = dmix + at * SLOTS * SLOTS, dends + at * C * SLOTS
+    # The first layer, then the second: the rows of u1 and of a would not fit into registers together.
+    k_m, u1_m = tile(k + at * C * K, C, K, CP, KP), tile(u1 + at * C * E, C, E, CP, EP)
+    gd = tile(grads1 + after, K, E, KP, EP)
+    t = product(u1_m, tl.trans(gd), IP, SUM)
+    own = tl.sum(t * k_m, 1)
+    dk_m = tile(dk + at * C * K, C, K, CP, KP) + t * numbers(ends + at * C * SLOTS, 0, C, CP, SLOTS)[:, None]
     if SCALED:
-        d1, d2 = tile(states1 + place, K, E, KP, EP), tile(states2 + place, K, E, KP, EP)
-        tl.store(dmix + at * SLOTS * SLOTS, tl.sum(gd1 * d1) + tl.sum(gd2 * d2))
+        decay = tl.sum(gd * tile(states1 + place, K, E, KP, EP))
     if SLOTS == 2:
-        s1, s2 = tile(states1 + place + SIZE, K, E, KP, EP), tile(states2 + place + SIZE, K, E, KP, EP)
-        of_mix = dmix + at * SLOTS * SLOTS
-        tl.store(of_mix + 1, tl.sum(gd1 * s1) + tl.sum(gd2 * s2))
+        gs, s = tile(grads1 + after + SIZE, K, E, KP, EP), tile(states1 + place + SIZE, K, E, KP, EP)
+        t = product(u1_m, tl.trans(gs), IP, SUM)
+        own_s = tl.sum(t * k_m, 1)
+        dk_m += t * numbers(ends + at * C * SLOTS, 1, C, CP, SLOTS)[:, None]
+        carry, momentum = tl.sum(gd * s), tl.sum(gs * s)
+    u2_m, a_m = tile(u2 + at * C * K, C, K, CP, KP), tile(a + at * C * E, C, E, CP, EP)
+    gd = tile(grads2 + after, K, E, KP, EP)
+    put_numbers(of_ends, own + tl.sum(product(a_m, tl.trans(gd), IP, SUM) * u2_m, 1), 0, C, CP, SLOTS)
+    if SCALED:
+        tl.store(of_mix, decay + tl.sum(gd * tile(states2 + place, K, E, KP, EP)))
+    if SLOTS == 2:
+        gs, s = tile(grads2 + after + SIZE, K, E, KP, EP), tile(states2 + place + SIZE, K, E, KP, EP)
+        put_numbers(of_ends, own_s + tl.sum(product(a_m, tl.trans(gs), IP, SUM) * u2_m, 1), 1, C, CP, SLOTS)
+        tl.store(of_mix + 1, carry + tl.sum(gd * s))
         tl.store(of_mix + 2, 0.0)
-        gs1, gs2 = tile(grads1 + after + SIZE, K, E, KP, EP), tile(grads2 + after + SIZE, K, E, KP, EP)
-        tl.store(of_mix + 3, tl.sum(gs1 * s1) + tl.sum(gs2 * s2))
-        t1, t2 = product(u1_m, tl.trans(gs1), IP, SUM), product(a_m, tl.trans(gs2), IP, SUM)
-        put_numbers(dends + at * C * SLOTS, tl.sum(t1 * k_m, 1) + tl.sum(t2 * u2_m, 1), 1, C, CP, SLOTS)
-        dk_m += t1 * numbers(ends + at * C * SLOTS, 1, C, CP, SLOTS)[:, None]
+        tl.store(of_mix + 3, momentum + tl.sum(gs * s))
     dz_m = tile(dz + at * C * E, C, E, CP, EP)
     dk_m += product(dz_m, tl.trans(weights(states1, start1 + x // each * SIZE, place, K, KP, TO_START)), IP, SUM)
     if L2 and SKIP:

@@ -47,11 +47,11 @@ def constants(
     }  # fmt: skip
 
 
-def options(kernel: Any, known: dict[str, Any]) -> dict[str, Any]:
-    """The compile-time arguments of a kernel, of those that are `known`, and how it is scheduled."""
+def start_programs(kernel: Any, count: int, known: dict[str, Any], *given: Any, **more: Any) -> None:
+    """Launch `count` programs with the compile-time arguments that the kernel has, of those that are `known`."""
     warps, stages = SCHEDULE[known["KP"]]
     own = {name: value for name, value in known.items() if name in kernel.arg_names}
-    return own | {"num_warps": warps, "num_stages": stages}
+    launch(kernel, (count,), given[0], *given, **own, **more, num_warps=warps, num_stages=stages)
 
 
 class _Deep(torch.autograd.Function):
@@ -69,10 +69,10 @@ class _Deep(torch.autograd.Function):
         states = [w.new_empty(M + last, X, plan.slots, *w.shape[1:]) for w in (start1, start2)]
         y, sizes = torch.empty_like(v), (X, C, X // len(start1))
         from_descent = (*(q.new_empty(M, X, C, 4 * K) for _ in range(2)), torch.empty_like(v))
-        read = (k, v, ends, _or(mix, q), _or(gain, q), start1, start2, *states, *from_descent)
-        launch(forward.states, (X,), q, *read, M, *sizes, bare.floor, LAST=last, **options(forward.states, known))
+        own = (k, v, ends, _or(mix, q), _or(gain, q), start1, start2, *states, *from_descent)
+        start_programs(forward.states, X, known, *own, M, *sizes, bare.floor, LAST=last)
         read = (q, k, writes, _or(factors, q), start1, start2, *states, *from_descent)
-        launch(forward.reads, (M * X,), q, *read, y, *sizes, **options(forward.reads, known))
+        start_programs(forward.reads, M * X, known, *read, y, *sizes)
         ctx.plan, ctx.bare, ctx.known, ctx.sizes = plan, bare, known, sizes
         ctx.save_for_backward(*given, *states)
         if not plan.keep:
@@ -94,31 +94,25 @@ class _Deep(torch.autograd.Function):
         u2, h, du2 = (torch.empty_like(v) for _ in range(3))
         into = [w.new_empty(M + 1, X, plan.slots, *w.shape[1:]) for w in starts]
         whole = [w.new_empty(*((M, X) if plan.to_start else (X,)), *w.shape[1:]) for w in starts]
-        kernel, given = reads_backward.again, (q, k, v, writes, _or(factors, q), _or(gain, q), *starts, *states)
-        launch(
-            kernel, (M * X,), q, *given, a, slope, bend, u1, u2, h, own, *sizes, floor, **options(kernel, known)
+        given, made = (q, k, v, writes, _or(factors, q), _or(gain, q), *starts, *states), (dwrites, _or(dfactors, q))
+        start_programs(reads_backward.again, M * X, known, *given, a, slope, bend, u1, u2, h, own, *sizes, floor)
+        start_programs(
+            reads_backward.second_backward, M * X, known, writes, _or(factors, q), start2, states[1], dy, a, u2, own,
+            *made, down, da, du2, into[1], whole[1], *sizes,
         )  # fmt: skip
-        kernel, made = reads_backward.second_backward, (dwrites, _or(dfactors, q))
-        launch(
-            kernel, (M * X,), q, writes, _or(factors, q), start2, states[1], dy, a, u2, own, *made, down, da, du2,
-            into[1], whole[1], *sizes, **options(kernel, known),
-        )  # fmt: skip
-        kernel = reads_backward.first_backward
-        launch(
-            kernel, (M * X,), q, q, k, writes, _or(factors, q), *starts, *states, slope, bend, u1, u2, down, da, dq, dk,
-            *made, du2, *into, *whole, *sizes, **options(kernel, known),
+        start_programs(
+            reads_backward.first_backward, M * X, known, q, k, writes, _or(factors, q), *starts, *states, slope, bend,
+            u1, u2, down, da, dq, dk, *made, du2, *into, *whole, *sizes,
         )  # fmt: skip
         places = integers(tuple(plan.keep.index(m) if m in plan.keep else -1 for m in range(M)), q.device)
-        kept, keeps = (places, *(dkept or (q, q))), {"KEEPS": bool(dkept)}
-        kernel = backward.states_backward
-        launch(
-            kernel, (X,), q, k, v, ends, _or(mix, q), _or(gain, q), start2, states[1], *kept, a, slope, bend, u2, h,
-            du2, *into, dv, _or(dgain, q), *whole, M, *sizes, len(plan.keep), floor, **keeps, **options(kernel, known),
+        kept, keeps = (places, *(dkept or (q, q))), bool(dkept)
+        start_programs(
+            backward.states_backward, X, known, k, v, ends, _or(mix, q), _or(gain, q), start2, states[1], *kept, a,
+            slope, bend, u2, h, du2, *into, dv, _or(dgain, q), *whole, M, *sizes, len(plan.keep), floor, KEEPS=keeps,
         )  # fmt: skip
-        kernel = backward.tokens_backward
-        launch(
-            kernel, (M * X,), q, k, ends, start1, *states, *kept, a, u1, u2, slope, bend, du2, dv, *into, dk, dends,
-            _or(dmix, q), *whole, *sizes, len(plan.keep), **keeps, **options(kernel, known),
+        start_programs(
+            backward.tokens_backward, M * X, known, k, ends, start1, *states, *kept, a, u1, u2, slope, bend, du2, dv,
+            *into, dk, dends, _or(dmix, q), *whole, *sizes, len(plan.keep), KEEPS=keeps,
         )  # fmt: skip
         of_start = (
             each.unflatten(-3, (len(w), -1)).sum((0, 2) if plan.to_start else 1)

@@ -127,6 +127,7 @@ def first_backward(
     pull = product(down_m, tl.trans(tile(u1 + at * C * E, C, E, CP, EP)), IP, SUM)
     dc = tile(dwrites + at * C * C, C, C, CP, CP) + pull * scores
     pull = pull * c_m
+    du1 = product(tl.trans(c_m * scores), down_m, IP, SUM)
     dq_m, dk_m = product(pull, k_m, IP, SUM), product(tl.trans(pull), q_m, IP, SUM)
     through = product(down_m, tl.trans(tile(states1 + place, K, E, KP, EP)), IP, SUM)
     dq_m += through * f
@@ -142,7 +143,6 @@ def first_backward(
         dq_m += product(down_m, tl.trans(tile(start1 + first, K, E, KP, EP)), IP, SUM)
     put(dq + at * C * K, dq_m, C, K, CP, KP)
     # Back through the descent at W.
-    du1 = product(tl.trans(c_m * scores), down_m, IP, SUM)
     slope_m = tile(slope + at * C * E, C, E, CP, EP)
     dr, dz = slope_m * du1, tile(bend + at * C * E, C, E, CP, EP) * du1 + slope_m * tile(da + at * C * E, C, E, CP, EP)
     dk_m += product(dz, tl.trans(weights(states1, start1 + first, place, K, KP, TO_START)), IP, SUM)
