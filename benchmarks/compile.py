@@ -107,7 +107,7 @@ def deep(width: int, precision: str, chunk: int, titans: bool) -> Iterator[Case]
     for kernel in (forward.states, forward.reads, *of_backward):
         types = dict.fromkeys(kernel.arg_names, "*fp32") | whole
         own = {name: value for name, value in known.items() if name in kernel.arg_names}
-        spills = width > 16 and (precision == "fp32" or kernel in of_backward[3:])
+        spills = width > 16 and (precision == "fp32" or kernel is backward.states_backward)
         yield Case(f"depth 2 {kernel.__name__}", kernel, own, types, *deep.SCHEDULE[known["KP"]], spills)
 
 

@@ -121,7 +121,7 @@ def checks_itself() -> str:
 
 
 #: Enough for what is off to grow.
-STEPS = 5
+STEPS = 4
 TRAINED: dict[str, dict[str, object]] = {
     "grm": {"segment": 7},
     "soup input": {"segment": 8, "aggregate": "soup", "gate": "input"},

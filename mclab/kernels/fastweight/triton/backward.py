@@ -35,10 +35,14 @@ def states_backward(
     start2 = start2 + x // each * SIZE
     g = tl.load(gain + x * K + tl.arange(0, KP), mask=tl.arange(0, KP) < K, other=0.0)[None, :] if NORM else 0.0
     total_gain = tl.zeros([KP], SUM)
-    # Gradients of the slots after the current chunk.
-    gd1, gd2, gs1, gs2 = (
-        tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM)
-    )  # fmt: skip
+    # Gradients of the first slot after the current chunk. Those of the momentum are loaded again wherever they are
+    # needed, as there are too few registers to keep them.
+    gd1, gd2 = tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM)
+    if SLOTS == 2:
+        end = (M * X + x) * SLOTS * SIZE + SIZE
+        put(grads1 + end, gd1, K, E, KP, EP)
+        put(grads2 + end, gd2, K, E, KP, EP)
+        tl.debug_barrier()
     for back in range(M):
         m = M - 1 - back
         at = m * X + x
@@ -57,8 +61,10 @@ def states_backward(
         du2_m = tile(du2 + at * C * K, C, K, CP, KP) + product(a_m, tl.trans(gd2), IP, SUM) * e
         if SLOTS == 2:
             e_s = numbers(ends + at * C * SLOTS, 1, C, CP, SLOTS)[:, None]
-            du1, da = du1 + product(k_m * e_s, gs1, IP, SUM), da + product(u2_m * e_s, gs2, IP, SUM)
+            gs2 = tile(grads2 + after + SIZE, K, E, KP, EP)
+            da += product(u2_m * e_s, gs2, IP, SUM)
             du2_m += product(a_m, tl.trans(gs2), IP, SUM) * e_s
+            du1 += product(k_m * e_s, tile(grads1 + after + SIZE, K, E, KP, EP), IP, SUM)
         # Back through the descent at W.
         slope_m = tile(slope + at * C * E, C, E, CP, EP)
         dr, dz = slope_m * du1, tile(bend + at * C * E, C, E, CP, EP) * du1
@@ -84,11 +90,15 @@ def states_backward(
         put(grads1 + after, gd1, K, E, KP, EP)
         put(grads2 + after, gd2, K, E, KP, EP)
         if SLOTS == 2:
-            put(grads1 + after + SIZE, gs1, K, E, KP, EP)
-            put(grads2 + after + SIZE, gs2, K, E, KP, EP)
             carry, momentum = tl.load(mix + at * SLOTS * SLOTS + 1), tl.load(mix + at * SLOTS * SLOTS + 3)
-            gs1 = carry * gd1 + momentum * gs1 + tile(grads1 + place + SIZE, K, E, KP, EP)
-            gs2 = carry * gd2 + momentum * gs2 + tile(grads2 + place + SIZE, K, E, KP, EP)
+            gs1 = carry * gd1 + momentum * tile(grads1 + after + SIZE, K, E, KP, EP)
+            gs1 += tile(grads1 + place + SIZE, K, E, KP, EP)
+            gs2 = carry * gd2 + momentum * tile(grads2 + after + SIZE, K, E, KP, EP)
+            gs2 += tile(grads2 + place + SIZE, K, E, KP, EP)
+            tl.debug_barrier()
+            put(grads1 + place + SIZE, gs1, K, E, KP, EP)
+            put(grads2 + place + SIZE, gs2, K, E, KP, EP)
+            tl.debug_barrier()
         if SCALED:
             decay = tl.load(mix + at * SLOTS * SLOTS)
             gd1, gd2 = gd1 * decay, gd2 * decay
@@ -127,7 +137,7 @@ def tokens_backward(
     gd = tile(grads1 + after, K, E, KP, EP)
     t = product(u1_m, tl.trans(gd), IP, SUM)
     own = tl.sum(t * k_m, 1)
-    dk_m = tile(dk + at * C * K, C, K, CP, KP) + t * numbers(ends + at * C * SLOTS, 0, C, CP, SLOTS)[:, None]
+    dk_m = t * numbers(ends + at * C * SLOTS, 0, C, CP, SLOTS)[:, None]
     if SCALED:
         decay = tl.sum(gd * tile(states1 + place, K, E, KP, EP))
     if SLOTS == 2:
@@ -149,6 +159,7 @@ def tokens_backward(
         tl.store(of_mix + 3, momentum + tl.sum(gs * s))
     dz_m = tile(dz + at * C * E, C, E, CP, EP)
     dk_m += product(dz_m, tl.trans(weights(states1, start1 + x // each * SIZE, place, K, KP, TO_START)), IP, SUM)
+    dk_m += tile(dk + at * C * K, C, K, CP, KP)
     if L2 and SKIP:
         dk_m -= tile(dv + at * C * K, C, K, CP, KP)
     tl.debug_barrier()
