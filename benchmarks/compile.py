@@ -106,32 +106,41 @@ def chosen(width: int, precision: str, segment: int, choices: int) -> Iterator[C
 
 
 def deep(width: int, precision: str, chunk: int, titans: bool) -> Iterator[Case]:
-    """Both kernels of a memory of depth 2, Titans' or DLA's."""
+    """The kernels of a memory of depth 2, Titans' or DLA's."""
     from mclab.kernels.fastweight.net import Net
     from mclab.kernels.fastweight.states import Plan
-    from mclab.kernels.fastweight.triton import backward, deep, forward
+    from mclab.kernels.fastweight.triton import backward, deep, forward, reads_backward
 
     net = Net(None, "l2" if titans else "dot", skip=True)
     plan = Plan((True, False), 2 if titans else 1, titans, 0 if titans else 1, (0,))
     known = deep.constants(net, plan, width, chunk, titans, True, precision == "bf16", double=False)
     whole = dict.fromkeys(("M", "X", "C", "each", "kept"), "i32") | {"floor": "fp32", "place_kept": "*i64"}
-    for kernel, own in ((forward.forward, {"LAST": False}), (backward.backward, {"KEEPS": True})):
+    known |= {"LAST": False, "KEEPS": True}
+    of_backward = (
+        *(reads_backward.again, reads_backward.second_backward, reads_backward.first_backward),
+        *(backward.states_backward, backward.tokens_backward),
+    )
+    for kernel in (forward.states, forward.reads, *of_backward):
         types = dict.fromkeys(kernel.arg_names, "*fp32") | whole
-        spills = width > 16 or kernel is backward.backward
-        yield Case(f"depth 2 {kernel.__name__}", kernel, known | own, types, *deep.SCHEDULE[known["KP"]], spills)
+        own = {name: value for name, value in known.items() if name in kernel.arg_names}
+        spills = width > 16 and (precision == "fp32" or kernel is backward.states_backward)
+        yield Case(f"depth 2 {kernel.__name__}", kernel, own, types, *deep.SCHEDULE[known["KP"]], spills)
 
 
 def erasing(width: int, precision: str, gated: bool) -> Iterator[Case]:
-    """Both kernels of the delta rules, for restarting segments whose final states are kept."""
+    """The kernels of the delta rules, for restarting segments whose final states are kept."""
     from mclab.kernels.delta import checked
     from mclab.kernels.delta.triton import backward, forward, read
 
     known = read.constants(width, width, checked.KERNEL_CHUNK, gated, False, precision == "bf16", double=False)
     whole = dict.fromkeys(("M", "X", "C", "kept"), "i32") | {"place_kept": "*i64"}
-    for kernel, own in ((forward.forward, {"LAST": True}), (backward.backward, {"KEEPS": True})):
+    known |= {"LAST": True, "KEEPS": True}
+    of_backward = (backward.prepare_backward, backward.states_backward, backward.tokens_backward)
+    for kernel in (forward.prepare, forward.states, forward.reads, *of_backward):
         types = dict.fromkeys(kernel.arg_names, "*fp32") | whole
-        spills = width > 32 or (kernel is backward.backward and (width > 16 or precision == "bf16"))
-        yield Case(f"erasing {kernel.__name__}", kernel, known | own, types, *read.SCHEDULE[known["KP"]], spills)
+        own = {name: value for name, value in known.items() if name in kernel.arg_names}
+        spills = width > 16 and precision == "fp32"
+        yield Case(f"erasing {kernel.__name__}", kernel, own, types, *read.SCHEDULE[known["KP"]], spills)
 
 
 def rates(chunk: int) -> Iterator[Case]:

@@ -39,9 +39,9 @@ DEEP = [
     (3, 2, 4, 5, 1, "l2", True, True, True, (), True, 1),
     (2, 4, 16, 16, 2, "l2", True, True, True, (1,), True, 15),
     (3, 2, 3, 4, 2, "dot", True, True, False, (0, 2), False, 2),
-    (2, 2, 8, 16, 1, "l2", False, False, False, (0,), True, 5),
-    (2, 2, 4, 16, 1, "dot", False, True, False, (), False, 3),
-    (3, 2, 8, 16, 1, "l2", True, False, True, (0, 2), True, 7),
+    (2, 1, 8, 16, 1, "l2", False, False, False, (0,), True, 5),
+    (2, 1, 4, 16, 1, "dot", False, True, False, (), False, 3),
+    (3, 1, 8, 16, 1, "l2", True, False, True, (0, 2), True, 7),
     (2, 1, 16, 32, 1, "l2", True, True, True, (1,), True, 15),
     (2, 1, 32, 12, 1, "l2", True, True, True, (0,), True, 30),
 ]
@@ -51,10 +51,10 @@ ERASING = [
     (15, 15, 16, 16, False, False, (0,)),
     (16, 16, 5, 20, True, True, (0,)),
     (17, 16, 20, 5, True, False, (0, 1)),
-    (63, 16, 16, 3, False, True, (1, 3)),
-    (64, 16, 16, 16, True, True, ()),
+    (31, 16, 16, 3, False, True, (0, 1)),
+    (48, 16, 16, 16, True, True, ()),
     (65, 13, 8, 16, True, True, (1, 4)),
-    (127, 16, 16, 32, True, True, (3,)),
+    (33, 16, 16, 32, True, True, (1,)),
 ]
 #: M, X, C, the last chunk's last place.
 RATES = [(1, 1, 1, 0), (2, 2, 16, 15), (3, 1, 5, 1), (2, 1, 17, 16), (2, 1, 32, 9)]

@@ -123,12 +123,12 @@ def test_how_much_is_launched_does_not_depend_on_how_many_train_together(
 KERNEL_LAUNCHES = {
     "gating": ({}, 64, 260),
     "gate input": ({"gate": "input"}, 64, 260),
-    "titans": ({"memory": "titans", "segment": 8, "chunk": 8}, 64, 680),
-    "titans without a cache": ({"memory": "titans", "aggregate": "none"}, 256, 380),
+    "titans": ({"memory": "titans", "segment": 8, "chunk": 8}, 64, 690),
+    "titans without a cache": ({"memory": "titans", "aggregate": "none"}, 256, 390),
     "ssc": ({"aggregate": "ssc"}, 64, 460),
     "delta": ({"memory": "delta"}, 64, 500),
     "gated delta without a cache": ({"memory": "gated_delta", "aggregate": "none"}, 256, 330),
-    "titans of twice the chunks": ({"memory": "titans", "aggregate": "none", "chunk": 8}, 256, 380),
+    "titans of twice the chunks": ({"memory": "titans", "aggregate": "none", "chunk": 8}, 256, 390),
 }
 
 
@@ -147,8 +147,8 @@ def test_a_kernel_is_one_launch(case: str, monkeypatch: pytest.MonkeyPatch) -> N
     mixer, length, most = KERNEL_LAUNCHES[case]
     others = launches(mixer, length, 1)
     a_step = len(kernels) // 2  # `launches` runs two, and counts the second
-    # Titans' rates have a kernel of their own beside the chunk loop.
-    forward_and_backward = {"titans": 4, "linear": 3}.get(str(mixer.get("memory", "linear")), 2)
+    # Seven of the chunk loop, and two of Titans' rates.
+    forward_and_backward = {"titans": 9, "linear": 3}.get(str(mixer.get("memory", "linear")), 6)
     assert a_step == 2 * forward_and_backward, kernels
     assert others + a_step <= most, others + a_step
 

@@ -1,1 +1,1 @@
-"""The (gated) delta rule as one kernel that goes through a sequence chunk by chunk. See mclab/kernels/README.md."""
+"""The (gated) delta rule as kernels, three forward and three backward. See mclab/kernels/README.md."""

@@ -1,4 +1,4 @@
-"""Functions with which both kernels compute one chunk of the (gated) delta rule.
+"""The computation of one chunk of the (gated) delta rule, for the kernels.
 
 The equations are those of mclab/kernels/delta/chunkwise.py. Shapes: C tokens, K key width, V value width, padded to
 powers of two, CP, KP and VP; the padding stays zero. The state is H = S^T [K, V].
@@ -27,10 +27,7 @@ def inverse(lower, CP: tl.constexpr, SUM: tl.constexpr):
 
 @triton.jit
 def decays(beta, logs, C, CP: tl.constexpr, GATED: tl.constexpr, SUM: tl.constexpr):
-    """Return beta, L, A, c_Cj and A_C.
-
-    A padded token has beta 0 and log alpha 0, so the last row is the end of the chunk, however short the chunk is.
-    """
+    """Return beta, L and A. c is L beta, and its last row c_C."""
     place, b = tl.arange(0, CP), numbers(beta, 0, C, CP, 1)
     if GATED:
         total, between = products(numbers(logs, 0, C, CP, 1), CP)
@@ -38,16 +35,29 @@ def decays(beta, logs, C, CP: tl.constexpr, GATED: tl.constexpr, SUM: tl.constex
     else:
         between = tl.where(place[:, None] >= place[None, :], 1.0, 0.0).to(SUM)
         decay = tl.zeros([CP], SUM) + 1.0
-    return b, between, decay, row(between, CP - 1, CP) * b, at(decay, CP - 1, CP)
+    return b, between, decay
 
 
 @triton.jit
-def residuals(k, v, h, c, decay, CP: tl.constexpr, IP: tl.constexpr, SUM: tl.constexpr):
-    """Return K K^T, the inverse U, and E = U (V - A K H).
+def closing(beta, logs, C, CP: tl.constexpr, GATED: tl.constexpr, SUM: tl.constexpr):
+    """Return A, c_C and A_C, what takes the state to the end of the chunk.
 
-    U is computed exactly in every precision of training: the rounding of K K^T would grow in it.
+    A padded token has beta 0 and log alpha 0, so the last row is the end of the chunk, however short the chunk is.
+    """
+    b = numbers(beta, 0, C, CP, 1)
+    total = tl.zeros([CP], SUM)
+    if GATED:
+        total = tl.cumsum(numbers(logs, 0, C, CP, 1), 0)
+    end = at(total, CP - 1, CP)
+    return tl.exp(total), tl.exp(end - total) * b, tl.exp(end)
+
+
+@triton.jit
+def solution(k, c, CP: tl.constexpr, SUM: tl.constexpr):
+    """Return K K^T and U = (I + tril(c * K K^T, -1))^-1.
+
+    Both are computed exactly in every precision of training: the rounding of K K^T would grow in U.
     """
     place = tl.arange(0, CP)
     scores = product(k, tl.trans(k), "ieee", SUM)
-    solved = inverse(tl.where(place[:, None] > place[None, :], c * scores, 0.0), CP, SUM)
-    return scores, solved, product(solved, v - decay[:, None] * product(k, h, IP, SUM), IP, SUM)
+    return scores, inverse(tl.where(place[:, None] > place[None, :], c * scores, 0.0), CP, SUM)

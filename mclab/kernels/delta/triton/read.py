@@ -1,4 +1,5 @@
-"""This module launches the kernels of the (gated) delta rule for torch: one launch forward and one backward.
+"""The kernels of the (gated) delta rule for torch: three launches forward, three backward, however many
+chunks there are.
 
 The number of launches does not depend on the number of chunks. The result is that of `Scalar(...).read` in
 chunkwise.py. Shapes as in chunkwise.py.
@@ -33,7 +34,7 @@ def read(
 
 
 def constants(K: int, V: int, C: int, gated: bool, start: bool, low: bool, double: bool) -> dict[str, Any]:
-    """Return the compile-time arguments that both kernels have."""
+    """The compile-time arguments of all kernels."""
     import triton.language as tl
 
     return {
@@ -42,10 +43,11 @@ def constants(K: int, V: int, C: int, gated: bool, start: bool, low: bool, doubl
     }  # fmt: skip
 
 
-def schedule(K: int, V: int) -> dict[str, int]:
-    """Return the launch options of a program: the number of its warps and of its pipeline stages."""
-    warps, stages = SCHEDULE[power_of_two(max(K, V), 16)]
-    return {"num_warps": warps, "num_stages": stages}
+def start_programs(kernel: Any, count: int, known: dict[str, Any], *given: Any, **more: Any) -> None:
+    """Launch `count` programs with the compile-time arguments that the kernel has, of those that are `known`."""
+    warps, stages = SCHEDULE[max(known["KP"], known["VP"])]
+    own = {name: value for name, value in known.items() if name in kernel.arg_names}
+    launch(kernel, (count,), given[0], *given, **own, **more, num_warps=warps, num_stages=stages)
 
 
 class _Read(torch.autograd.Function):
@@ -58,10 +60,12 @@ class _Read(torch.autograd.Function):
         logs, start = (x if x is None else x.contiguous() for x in (logs, start))
         (M, X, C, K), V, last = q.shape, v.shape[-1], q.shape[0] - 1 in keep
         known = constants(K, V, C, logs is not None, start is not None, low, q.dtype == torch.float64)
-        states, y = q.new_empty(M + last, X, K, V), torch.empty_like(v)
-        given = (q, k, v, beta, _or(logs, q), _or(start, q))
-        launch(forward.forward, (X,), q, *given, states, y, M, X, C, **known, LAST=last, **schedule(K, V))
-        ctx.keep, ctx.known, ctx.sizes = keep, known, (M, X, C)
+        states, y, rates = q.new_empty(M + last, X, K, V), torch.empty_like(v), (beta, _or(logs, q))
+        w, e = torch.empty_like(k), torch.empty_like(v)
+        start_programs(forward.prepare, M * X, known, k, v, *rates, w, e, C)
+        start_programs(forward.states, X, known, k, *rates, _or(start, q), w, e, states, M, X, C, LAST=last)
+        start_programs(forward.reads, M * X, known, q, k, *rates, states, e, y, C)
+        ctx.keep, ctx.known = keep, known
         ctx.save_for_backward(q, k, v, beta, logs, start, states)
         if not keep:
             return (y,)
@@ -71,15 +75,23 @@ class _Read(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, beta, logs, start, states = ctx.saved_tensors
-        keep, known = ctx.keep, ctx.known
+        keep, known, (M, X, C, K), rates = ctx.keep, ctx.known, q.shape, (beta, _or(logs, q))
         dy, *dkept = (x.contiguous() for x in grads)
         made = [x if x is None else torch.empty_like(x) for x in (q, k, v, beta, logs, start)]
-        places = integers(tuple(keep.index(m) if m in keep else -1 for m in range(ctx.sizes[0])), q.device)
-        given = (q, k, v, beta, _or(logs, q), states, dy, places, dkept[0] if keep else q)
-        written = [_or(x, q) for x in made]
-        launch(
-            backward.backward, (ctx.sizes[1],), q, *given, *written, *ctx.sizes, len(keep), **known,
-            KEEPS=bool(keep), **schedule(known["K"], known["V"]),
+        dq, dk, dv, dbeta, dlogs, dstart = (_or(x, q) for x in made)
+        # Names as in the kernels: what one leaves to the next.
+        e, n, of_states = torch.empty_like(v), torch.empty_like(k), q.new_empty(M + 1, X, K, v.shape[-1])
+        start_programs(
+            backward.prepare_backward, M * X, known, q, k, v, *rates, states, dy, e, n, dv, of_states, C
+        )  # fmt: skip
+        places = integers(tuple(keep.index(m) if m in keep else -1 for m in range(M)), q.device)
+        start_programs(
+            backward.states_backward, X, known, k, *rates, places, dkept[0] if keep else q, n, dv, of_states, dstart,
+            M, X, C, len(keep), KEEPS=bool(keep),
+        )  # fmt: skip
+        start_programs(
+            backward.tokens_backward, M * X, known, q, k, *rates, states, dy, e, dv, of_states, dq, dk, dbeta, dlogs,
+            X, C,
         )  # fmt: skip
         return *made, None, None
 

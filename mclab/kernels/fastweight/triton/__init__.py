@@ -1,1 +1,1 @@
-"""The chunk loop of a memory of depth 2 as one kernel forward and one backward. See mclab/kernels/README.md."""
+"""The chunk loop of a memory of depth 2, and Titans' rates, as kernels. See mclab/kernels/README.md."""

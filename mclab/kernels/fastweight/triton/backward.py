@@ -1,7 +1,7 @@
-"""This kernel is the backward pass of the chunk loop of a memory of depth 2, from the last chunk to the first.
+"""The chunk loop of a memory of depth 2, backward: the gradients of the states, and from them those of the tokens.
 
-It computes each chunk again from the state that was carried into the chunk. No two programs write to the same memory,
-so there are no atomics. Shapes as in forward.py.
+Every program writes only to memory of its own, so there are no atomics. Shapes as in forward.py; what reads_backward.py
+has left is read here.
 """
 # Triton's language is not typed.
 # mypy: ignore-errors
@@ -9,183 +9,173 @@ so there are no atomics. Shapes as in forward.py.
 import triton
 import triton.language as tl
 
-from mclab.kernels.fastweight.triton.chunk import descend, last_backward, phi
+from mclab.kernels.fastweight.triton.chunk import last, last_backward, weights
 from mclab.kernels.tiles import numbers, product, put, put_numbers, tile
 
 
-@triton.jit
-def add(base, x, first, K: tl.constexpr, E: tl.constexpr, KP: tl.constexpr, EP: tl.constexpr):
-    """Add x to a matrix that only this program writes. The `first` time, set the matrix to x."""
-    rows, columns = tl.arange(0, KP), tl.arange(0, EP)
-    at = base + rows[:, None] * E + columns[None, :]
-    inside = (rows[:, None] < K) & (columns[None, :] < E)
-    before = tl.load(at, mask=inside & (first == 0), other=0.0)
-    tl.store(at, before + x, mask=inside)
-
-
-@triton.jit
-def weights(states, start, place, K: tl.constexpr, KP: tl.constexpr, TO_START: tl.constexpr):
-    """Return W carried into a chunk. It is loaded wherever it is needed, as there are too few registers to keep it."""
-    w = tile(states + place, K, 4 * K, KP, 4 * KP)
-    if TO_START:
-        w += tile(start, K, 4 * K, KP, 4 * KP)
-    return w
-
-
 @triton.jit(do_not_specialize=["M", "X", "C", "each", "kept"])
-def backward(
-    q, k, v, writes, factors, ends, mix, gain, start1, start2, states1, states2, dy, place_kept, dkept1, dkept2,
-    dq, dk, dv, dwrites, dfactors, dends, dmix, dgain, dstart1, dstart2, M, X, C, each, kept, floor,
+def states_backward(
+    k, v, ends, mix, gain, start2, states2, place_kept, dkept1, dkept2, a, slope, bend, u2, h, du2,
+    grads1, grads2, dv, dgain, dstart1, dstart2, M, X, C, each, kept, floor,
     K: tl.constexpr, KP: tl.constexpr, CP: tl.constexpr, SLOTS: tl.constexpr, SCALED: tl.constexpr,
     TO_START: tl.constexpr, KEEPS: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr, SKIP: tl.constexpr,
     IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """Compute the gradients of all arguments of the forward pass, and write them to `dq`, `dk` and so on.
+    """A program goes from a sequence's last chunk to its first, with as little as each chunk has to wait for.
 
-    `dkept` [X, kept, K, E] are the gradients of W after the kept chunks. `place_kept` [M] is the index in `dkept` of
-    each chunk, or -1 for a chunk that is not kept. dstart [X, K, E] and dgain [X, K] have the share of each sequence;
-    the caller adds them up.
+    `dkept` [X, kept, K, E] are the gradients of W after the kept chunks; `place_kept` [M] is the index in `dkept` of
+    each chunk, or -1 for a chunk that is not kept. grads [M + 1, X, s, K, E] have what the reads give to the states
+    carried into each chunk, and get the whole gradient; dr, dz and dh, without the reads' share, take the places of
+    slope, bend and du2. dstart and dgain have the share of each sequence; the caller adds them up.
     """
     E: tl.constexpr = 4 * K
     EP: tl.constexpr = 4 * KP
     SIZE: tl.constexpr = K * E
     x = tl.program_id(0).to(tl.int64)
-    start1, start2 = start1 + x // each * SIZE, start2 + x // each * SIZE
-    dstart1, dstart2 = dstart1 + x * SIZE, dstart2 + x * SIZE
+    start2 = start2 + x // each * SIZE
     g = tl.load(gain + x * K + tl.arange(0, KP), mask=tl.arange(0, KP) < K, other=0.0)[None, :] if NORM else 0.0
     total_gain = tl.zeros([KP], SUM)
-    # Gradients of the slots after the current chunk.
-    gd1, gd2, gs1, gs2 = (
-        tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM)
-    )  # fmt: skip
+    # Gradients of the first slot after the current chunk. Those of the momentum are loaded again wherever they are
+    # needed, as there are too few registers to keep them.
+    gd1, gd2 = tl.zeros([KP, EP], SUM), tl.zeros([KP, EP], SUM)
+    if SLOTS == 2:
+        end = (M * X + x) * SLOTS * SIZE + SIZE
+        put(grads1 + end, gd1, K, E, KP, EP)
+        put(grads2 + end, gd2, K, E, KP, EP)
+        tl.debug_barrier()
     for back in range(M):
         m = M - 1 - back
         at = m * X + x
-        place = at * SLOTS * SIZE
-        first = back == 0
+        place, after = at * SLOTS * SIZE, (at + X) * SLOTS * SIZE
         if KEEPS:
             which = tl.load(place_kept + m)
             if which >= 0:
                 from_kept = (x * kept + which) * SIZE
-                own1, own2 = tile(dkept1 + from_kept, K, E, KP, EP), tile(dkept2 + from_kept, K, E, KP, EP)
-                gd1, gd2 = gd1 + own1, gd2 + own2
-                if TO_START:
-                    add(dstart1, own1, back == 0, K, E, KP, EP)
-                    add(dstart2, own2, back == 0, K, E, KP, EP)
-            first = first & (which < 0)
-        k_m, v_m = tile(k + at * C * K, C, K, CP, KP), tile(v + at * C * K, C, K, CP, KP)
-        q_m, c_m = tile(q + at * C * K, C, K, CP, KP), tile(writes + at * C * C, C, C, CP, CP)
-        dy_m = tile(dy + at * C * K, C, K, CP, KP)
-        # Compute the chunk's forward pass again.
-        w1 = weights(states1, start1, place, K, KP, TO_START)
-        w2 = weights(states2, start2, place, K, KP, TO_START)
-        z, a, u1, u2, r, inverse, unit, error, pushed, mid = descend(
-            k_m, v_m, w1, w2, g, floor, K, L2, NORM, SKIP, IP, SUM
-        )
-        f = numbers(factors + at * C * SLOTS, 0, C, CP, SLOTS)[:, None] if SCALED else 1.0
+                gd1 += tile(dkept1 + from_kept, K, E, KP, EP)
+                gd2 += tile(dkept2 + from_kept, K, E, KP, EP)
+        k_m, u2_m = tile(k + at * C * K, C, K, CP, KP), tile(u2 + at * C * K, C, K, CP, KP)
+        a_m = tile(a + at * C * E, C, E, CP, EP)
         e = numbers(ends + at * C * SLOTS, 0, C, CP, SLOTS)[:, None]
-        score1 = product(q_m, tl.trans(k_m), IP, SUM)
-        own = product(c_m * score1, u1, IP, SUM) + product(q_m * f, tile(states1 + place, K, E, KP, EP), IP, SUM)
-        if SLOTS == 2:
-            f_s = numbers(factors + at * C * SLOTS, 1, C, CP, SLOTS)[:, None]
-            e_s = numbers(ends + at * C * SLOTS, 1, C, CP, SLOTS)[:, None]
-            own += product(q_m * f_s, tile(states1 + place + SIZE, K, E, KP, EP), IP, SUM)
-        if TO_START:
-            own += product(q_m, tile(start1, K, E, KP, EP), IP, SUM)
-        cdf, density = phi(own)
-        hidden, slope_read = own * cdf, cdf + own * density
         # Back through N' = mix N + sum_j e_j narrow_j wide_j^T.
-        t1, t2 = product(u1, tl.trans(gd1), IP, SUM), product(a, tl.trans(gd2), IP, SUM)
-        put_numbers(dends + at * C * SLOTS, tl.sum(t1 * k_m, 1) + tl.sum(t2 * u2, 1), 0, C, CP, SLOTS)
-        dk_m, du1 = t1 * e, product(k_m * e, gd1, IP, SUM)
-        du2, da = t2 * e, product(u2 * e, gd2, IP, SUM)
-        if SCALED:
-            d1, d2 = tile(states1 + place, K, E, KP, EP), tile(states2 + place, K, E, KP, EP)
-            tl.store(dmix + at * SLOTS * SLOTS, tl.sum(gd1 * d1) + tl.sum(gd2 * d2))
+        du1, da = product(k_m * e, gd1, IP, SUM), product(u2_m * e, gd2, IP, SUM)
+        du2_m = tile(du2 + at * C * K, C, K, CP, KP) + product(a_m, tl.trans(gd2), IP, SUM) * e
         if SLOTS == 2:
-            t1, t2 = product(u1, tl.trans(gs1), IP, SUM), product(a, tl.trans(gs2), IP, SUM)
-            put_numbers(dends + at * C * SLOTS, tl.sum(t1 * k_m, 1) + tl.sum(t2 * u2, 1), 1, C, CP, SLOTS)
-            dk_m, du1 = dk_m + t1 * e_s, du1 + product(k_m * e_s, gs1, IP, SUM)
-            du2, da = du2 + t2 * e_s, da + product(u2 * e_s, gs2, IP, SUM)
-            s1, s2 = tile(states1 + place + SIZE, K, E, KP, EP), tile(states2 + place + SIZE, K, E, KP, EP)
-            of_mix = dmix + at * SLOTS * SLOTS
-            tl.store(of_mix + 1, tl.sum(gd1 * s1) + tl.sum(gd2 * s2))
-            tl.store(of_mix + 2, 0.0)
-            tl.store(of_mix + 3, tl.sum(gs1 * s1) + tl.sum(gs2 * s2))
+            e_s = numbers(ends + at * C * SLOTS, 1, C, CP, SLOTS)[:, None]
+            gs2 = tile(grads2 + after + SIZE, K, E, KP, EP)
+            da += product(u2_m * e_s, gs2, IP, SUM)
+            du2_m += product(a_m, tl.trans(gs2), IP, SUM) * e_s
+            du1 += product(k_m * e_s, tile(grads1 + after + SIZE, K, E, KP, EP), IP, SUM)
+        # Back through the descent at W.
+        slope_m = tile(slope + at * C * E, C, E, CP, EP)
+        dr, dz = slope_m * du1, tile(bend + at * C * E, C, E, CP, EP) * du1
+        w2 = weights(states2, start2, place, K, KP, TO_START)
+        du2_m += product(dr, tl.trans(w2), IP, SUM)
+        v_m = tile(v + at * C * K, C, K, CP, KP)
+        if NORM:
+            h_m = tile(h + at * C * K, C, K, CP, KP)
+            _, inverse, unit, error, pushed, mid = last(h_m, k_m, v_m, g, floor, K, L2, NORM, SKIP)
+            dh, dv_m, dgain_m = last_backward(du2_m, inverse, unit, error, pushed, mid, g, K, L2, NORM)
+            total_gain += tl.sum(dgain_m, 0)
+        else:
+            dh, dv_m, _ = last_backward(du2_m, v_m, v_m, v_m, v_m, v_m, g, K, L2, NORM)
+        if L2 or NORM:
+            da += product(dh, w2, IP, SUM)
+        dz += slope_m * da
+        # What is written over has been read by all threads.
+        tl.debug_barrier()
+        put(slope + at * C * E, dr, C, E, CP, EP)
+        put(bend + at * C * E, dz, C, E, CP, EP)
+        put(du2 + at * C * K, dh, C, K, CP, KP)
+        put(dv + at * C * K, dv_m, C, K, CP, KP)
+        put(grads1 + after, gd1, K, E, KP, EP)
+        put(grads2 + after, gd2, K, E, KP, EP)
+        if SLOTS == 2:
             carry, momentum = tl.load(mix + at * SLOTS * SLOTS + 1), tl.load(mix + at * SLOTS * SLOTS + 3)
-            gs1, gs2 = carry * gd1 + momentum * gs1, carry * gd2 + momentum * gs2
+            gs1 = carry * gd1 + momentum * tile(grads1 + after + SIZE, K, E, KP, EP)
+            gs1 += tile(grads1 + place + SIZE, K, E, KP, EP)
+            gs2 = carry * gd2 + momentum * tile(grads2 + after + SIZE, K, E, KP, EP)
+            gs2 += tile(grads2 + place + SIZE, K, E, KP, EP)
+            tl.debug_barrier()
+            put(grads1 + place + SIZE, gs1, K, E, KP, EP)
+            put(grads2 + place + SIZE, gs2, K, E, KP, EP)
+            tl.debug_barrier()
         if SCALED:
             decay = tl.load(mix + at * SLOTS * SLOTS)
             gd1, gd2 = gd1 * decay, gd2 * decay
-        # Back through the read, its second layer first.
-        score2 = product(hidden, tl.trans(a), IP, SUM)
-        pull = product(dy_m, tl.trans(u2), IP, SUM)
-        dc, pull = pull * score2, pull * c_m
-        dhidden = product(pull, a, IP, SUM)
-        da += product(tl.trans(pull), hidden, IP, SUM)
-        du2 += product(tl.trans(c_m * score2), dy_m, IP, SUM)
-        d2 = tile(states2 + place, K, E, KP, EP)
-        df = tl.sum(dy_m * product(hidden, tl.trans(d2), IP, SUM), 1)
-        dhidden += product(dy_m * f, d2, IP, SUM)
-        gd2 += product(tl.trans(dy_m * f), hidden, IP, SUM)
-        if SLOTS == 2:
-            s2 = tile(states2 + place + SIZE, K, E, KP, EP)
-            df_s = tl.sum(dy_m * product(hidden, tl.trans(s2), IP, SUM), 1)
-            dhidden += product(dy_m * f_s, s2, IP, SUM)
-            gs2 += product(tl.trans(dy_m * f_s), hidden, IP, SUM)
-        if TO_START:
-            dhidden += product(dy_m, tile(start2, K, E, KP, EP), IP, SUM)
-        down = dhidden * slope_read
-        pull = product(down, tl.trans(u1), IP, SUM)
-        put(dwrites + at * C * C, dc + pull * score1, C, C, CP, CP)
-        pull = pull * c_m
-        dq_m = product(pull, k_m, IP, SUM)
-        dk_m += product(tl.trans(pull), q_m, IP, SUM)
-        du1 += product(tl.trans(c_m * score1), down, IP, SUM)
-        through = product(down, tl.trans(tile(states1 + place, K, E, KP, EP)), IP, SUM)
-        dq_m += through * f
-        df += tl.sum(through * q_m, 1)
-        gd1 += product(tl.trans(q_m * f), down, IP, SUM)
-        if SLOTS == 2:
-            through = product(down, tl.trans(tile(states1 + place + SIZE, K, E, KP, EP)), IP, SUM)
-            dq_m += through * f_s
-            df_s += tl.sum(through * q_m, 1)
-            gs1 += product(tl.trans(q_m * f_s), down, IP, SUM)
-            put_numbers(dfactors + at * C * SLOTS, df_s, 1, C, CP, SLOTS)
-        if SCALED:
-            put_numbers(dfactors + at * C * SLOTS, df, 0, C, CP, SLOTS)
-        if TO_START:
-            dq_m += product(down, tl.trans(tile(start1, K, E, KP, EP)), IP, SUM)
-        put(dq + at * C * K, dq_m, C, K, CP, KP)
-        # Back through the descent at W.
-        cdf, density = phi(z)
-        slope = cdf + z * density
-        dr, dz = du1 * slope, du1 * r * (2 - z * z) * density
-        w2 = weights(states2, start2, place, K, KP, TO_START)
-        du2 += product(dr, tl.trans(w2), IP, SUM)
-        dw2 = product(tl.trans(u2), dr, IP, SUM)
-        dh, dv_m, dgain_m = last_backward(du2, inverse, unit, error, pushed, mid, g, K, L2, NORM)
+        gd1 += product(tl.trans(k_m), dz, IP, SUM) + tile(grads1 + place, K, E, KP, EP)
+        gd2 += product(tl.trans(u2_m), dr, IP, SUM) + tile(grads2 + place, K, E, KP, EP)
         if L2 or NORM:
-            da += product(dh, w2, IP, SUM)
-            dw2 += product(tl.trans(dh), a, IP, SUM)
-        dz += da * slope
-        w1 = weights(states1, start1, place, K, KP, TO_START)
-        dk_m += product(dz, tl.trans(w1), IP, SUM)
-        dw1 = product(tl.trans(k_m), dz, IP, SUM)
-        if L2 and SKIP:
-            dk_m -= dv_m
-        if NORM:
-            total_gain += tl.sum(dgain_m, 0)
-        put(dk + at * C * K, dk_m, C, K, CP, KP)
-        put(dv + at * C * K, dv_m, C, K, CP, KP)
-        gd1, gd2 = gd1 + dw1, gd2 + dw2
-        if TO_START:
-            dw1 += product(tl.trans(q_m), down, IP, SUM)
-            dw2 += product(tl.trans(dy_m), hidden, IP, SUM)
-            add(dstart1, dw1, first, K, E, KP, EP)
-            add(dstart2, dw2, first, K, E, KP, EP)
+            gd2 += product(tl.trans(dh), a_m, IP, SUM)
     if not TO_START:
-        put(dstart1, gd1, K, E, KP, EP)
-        put(dstart2, gd2, K, E, KP, EP)
+        put(dstart1 + x * SIZE, gd1, K, E, KP, EP)
+        put(dstart2 + x * SIZE, gd2, K, E, KP, EP)
     if NORM:
         tl.store(dgain + x * K + tl.arange(0, KP), total_gain, mask=tl.arange(0, KP) < K)
+
+
+@triton.jit(do_not_specialize=["X", "C", "each", "kept"])
+def tokens_backward(
+    k, ends, start1, states1, states2, place_kept, dkept1, dkept2, a, u1, u2, dr, dz, dh, dv, grads1, grads2,
+    dk, dends, dmix, whole1, whole2, X, C, each, kept,
+    K: tl.constexpr, KP: tl.constexpr, CP: tl.constexpr, SLOTS: tl.constexpr, SCALED: tl.constexpr,
+    TO_START: tl.constexpr, KEEPS: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr, SKIP: tl.constexpr,
+    IP: tl.constexpr, SUM: tl.constexpr,
+):  # fmt: skip
+    """A program computes what is left of one chunk of one sequence, from the gradients of the states after it.
+
+    These are the gradients of ends and mix, and what dk and `whole` still lack.
+    """
+    E: tl.constexpr = 4 * K
+    EP: tl.constexpr = 4 * KP
+    SIZE: tl.constexpr = K * E
+    at = tl.program_id(0).to(tl.int64)
+    m, x, place = at // X, at % X, at * SLOTS * SIZE
+    after = place + X * SLOTS * SIZE
+    of_mix, of_ends = dmix + at * SLOTS * SLOTS, dends + at * C * SLOTS
+    # The first layer, then the second: the rows of u1 and of a would not fit into registers together.
+    k_m, u1_m = tile(k + at * C * K, C, K, CP, KP), tile(u1 + at * C * E, C, E, CP, EP)
+    gd = tile(grads1 + after, K, E, KP, EP)
+    t = product(u1_m, tl.trans(gd), IP, SUM)
+    own = tl.sum(t * k_m, 1)
+    dk_m = t * numbers(ends + at * C * SLOTS, 0, C, CP, SLOTS)[:, None]
+    if SCALED:
+        decay = tl.sum(gd * tile(states1 + place, K, E, KP, EP))
+    if SLOTS == 2:
+        gs, s = tile(grads1 + after + SIZE, K, E, KP, EP), tile(states1 + place + SIZE, K, E, KP, EP)
+        t = product(u1_m, tl.trans(gs), IP, SUM)
+        own_s = tl.sum(t * k_m, 1)
+        dk_m += t * numbers(ends + at * C * SLOTS, 1, C, CP, SLOTS)[:, None]
+        carry, momentum = tl.sum(gd * s), tl.sum(gs * s)
+    u2_m, a_m = tile(u2 + at * C * K, C, K, CP, KP), tile(a + at * C * E, C, E, CP, EP)
+    gd = tile(grads2 + after, K, E, KP, EP)
+    put_numbers(of_ends, own + tl.sum(product(a_m, tl.trans(gd), IP, SUM) * u2_m, 1), 0, C, CP, SLOTS)
+    if SCALED:
+        tl.store(of_mix, decay + tl.sum(gd * tile(states2 + place, K, E, KP, EP)))
+    if SLOTS == 2:
+        gs, s = tile(grads2 + after + SIZE, K, E, KP, EP), tile(states2 + place + SIZE, K, E, KP, EP)
+        put_numbers(of_ends, own_s + tl.sum(product(a_m, tl.trans(gs), IP, SUM) * u2_m, 1), 1, C, CP, SLOTS)
+        tl.store(of_mix + 1, carry + tl.sum(gd * s))
+        tl.store(of_mix + 2, 0.0)
+        tl.store(of_mix + 3, momentum + tl.sum(gs * s))
+    dz_m = tile(dz + at * C * E, C, E, CP, EP)
+    dk_m += product(dz_m, tl.trans(weights(states1, start1 + x // each * SIZE, place, K, KP, TO_START)), IP, SUM)
+    dk_m += tile(dk + at * C * K, C, K, CP, KP)
+    if L2 and SKIP:
+        dk_m -= tile(dv + at * C * K, C, K, CP, KP)
+    tl.debug_barrier()
+    put(dk + at * C * K, dk_m, C, K, CP, KP)
+    if TO_START:
+        dr_m = tile(dr + at * C * E, C, E, CP, EP)
+        dw1 = tile(whole1 + at * SIZE, K, E, KP, EP) + product(tl.trans(k_m), dz_m, IP, SUM)
+        dw2 = tile(whole2 + at * SIZE, K, E, KP, EP) + product(tl.trans(u2_m), dr_m, IP, SUM)
+        if L2 or NORM:
+            dw2 += product(tl.trans(tile(dh + at * C * K, C, K, CP, KP)), a_m, IP, SUM)
+        if KEEPS:
+            which = tl.load(place_kept + m)
+            if which >= 0:
+                from_kept = (x * kept + which) * SIZE
+                dw1 += tile(dkept1 + from_kept, K, E, KP, EP)
+                dw2 += tile(dkept2 + from_kept, K, E, KP, EP)
+        tl.debug_barrier()
+        put(whole1 + at * SIZE, dw1, K, E, KP, EP)
+        put(whole2 + at * SIZE, dw2, K, E, KP, EP)

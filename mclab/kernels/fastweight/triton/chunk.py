@@ -1,4 +1,4 @@
-"""Functions with which both kernels compute one chunk of a memory of depth 2: the descent and the read of each token.
+"""The computation of one chunk of a memory of depth 2, for the kernels.
 
 Both layers are stored [K, E], E = 4 K, narrow side first (states.py): layer 1 maps x to x N, layer 2 maps x to x N^T.
 Shapes: C tokens, K key width (V = K), all padded to powers of two, CP, KP and EP; the padding stays zero.
@@ -9,7 +9,7 @@ Shapes: C tokens, K key width (V = K), all padded to powers of two, CP, KP and E
 import triton
 import triton.language as tl
 
-from mclab.kernels.tiles import product
+from mclab.kernels.tiles import product, tile
 
 #: 1 / sqrt(2), 1 / sqrt(2 pi).
 ROOT: tl.constexpr = tl.constexpr(0.7071067811865476)
@@ -20,6 +20,15 @@ DENSITY: tl.constexpr = tl.constexpr(0.3989422804014327)
 def phi(z):
     """Return the cdf of the standard normal distribution, and its density."""
     return 0.5 * (1 + tl.erf(z * ROOT)), tl.exp(-0.5 * z * z) * DENSITY
+
+
+@triton.jit
+def weights(states, start, place, K: tl.constexpr, KP: tl.constexpr, TO_START: tl.constexpr):
+    """W carried into a chunk. It is loaded again wherever it is needed, as there are too few registers to keep it."""
+    w = tile(states + place, K, 4 * K, KP, 4 * KP)
+    if TO_START:
+        w += tile(start, K, 4 * K, KP, 4 * KP)
+    return w
 
 
 @triton.jit
@@ -63,17 +72,15 @@ def descend(
     k, v, w1, w2, gain, floor, K: tl.constexpr, L2: tl.constexpr, NORM: tl.constexpr, SKIP: tl.constexpr,
     IP: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """Return the hidden z and a, u of both layers, r = W_2^T u_2, and the results of `last` after u.
-
-    All tokens descend at the same weights.
-    """
+    """Descent of all tokens at the same weights: return the hidden z and a, u of both layers, r = W_2^T u_2, and the
+    output h, which is v where nothing depends on it."""
     z = product(k, w1, IP, SUM)
     cdf, density = phi(z)
     a = z * cdf
     h = product(a, tl.trans(w2), IP, SUM) if L2 or NORM else v
-    u2, inverse, unit, error, pushed, m = last(h, k, v, gain, floor, K, L2, NORM, SKIP)
+    u2, _, _, _, _, _ = last(h, k, v, gain, floor, K, L2, NORM, SKIP)
     r = product(u2, w2, IP, SUM)
-    return z, a, r * (cdf + z * density), u2, r, inverse, unit, error, pushed, m
+    return z, a, r * (cdf + z * density), u2, r, h
 
 
 @triton.jit

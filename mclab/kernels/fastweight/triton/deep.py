@@ -1,4 +1,5 @@
-"""This module launches the kernels of the chunk loop of depth 2 for torch: one launch forward and one backward.
+"""The kernels of the chunk loop of depth 2 for torch: two launches forward, five backward, however many
+chunks there are.
 
 The number of launches does not depend on the number of chunks. Arguments and results are those of
 `fused.descend_and_read`. Shapes as in chunkwise.py.
@@ -14,7 +15,7 @@ from torch import Tensor
 from mclab.constants import integers
 from mclab.kernels.fastweight.net import Net
 from mclab.kernels.fastweight.states import Plan, shared
-from mclab.kernels.fastweight.triton import backward, forward
+from mclab.kernels.fastweight.triton import backward, forward, reads_backward
 from mclab.kernels.launch import launch, power_of_two
 
 #: By padded width: how many warps compute a program, and how far ahead its loop loads.
@@ -40,7 +41,7 @@ def descend_and_read(
 def constants(
     net: Net, plan: Plan, K: int, C: int, scaled: bool, normed: bool, low: bool, double: bool
 ) -> dict[str, Any]:
-    """Return the compile-time arguments that both kernels have."""
+    """The compile-time arguments of all kernels."""
     import triton.language as tl
 
     return {
@@ -48,6 +49,13 @@ def constants(
         "TO_START": plan.to_start, "L2": net.objective == "l2", "NORM": normed, "SKIP": net.skip,
         "IP": "tf32" if low else "ieee", "SUM": tl.float64 if double else tl.float32,
     }  # fmt: skip
+
+
+def start_programs(kernel: Any, count: int, known: dict[str, Any], *given: Any, **more: Any) -> None:
+    """Launch `count` programs with the compile-time arguments that the kernel has, of those that are `known`."""
+    warps, stages = SCHEDULE[known["KP"]]
+    own = {name: value for name, value in known.items() if name in kernel.arg_names}
+    launch(kernel, (count,), given[0], *given, **own, **more, num_warps=warps, num_stages=stages)
 
 
 class _Deep(torch.autograd.Function):
@@ -62,13 +70,14 @@ class _Deep(torch.autograd.Function):
         gain, q, k, v, writes, factors, ends, mix, start1, start2 = given  # type: ignore[assignment]
         (M, X, C, K), last = q.shape, q.shape[0] - 1 in plan.keep
         known = constants(bare, plan, K, C, factors is not None, gain is not None, low, q.dtype == torch.float64)
-        schedule = dict(zip(("num_warps", "num_stages"), SCHEDULE[known["KP"]], strict=True))
         states = [w.new_empty(M + last, X, plan.slots, *w.shape[1:]) for w in (start1, start2)]
-        y = torch.empty_like(v)
-        read = (q, k, v, writes, _or(factors, q), ends, _or(mix, q), _or(gain, q), start1, start2, *states)
-        sizes = (M, X, C, X // len(start1))
-        launch(forward.forward, (X,), q, *read, y, *sizes, bare.floor, **known, LAST=last, **schedule)
-        ctx.plan, ctx.bare, ctx.known, ctx.schedule, ctx.sizes = plan, bare, known, schedule, sizes
+        y, sizes = torch.empty_like(v), (X, C, X // len(start1))
+        from_descent = (*(q.new_empty(M, X, C, 4 * K) for _ in range(2)), torch.empty_like(v))
+        own = (k, v, ends, _or(mix, q), _or(gain, q), start1, start2, *states, *from_descent)
+        start_programs(forward.states, X, known, *own, M, *sizes, bare.floor, LAST=last)
+        read = (q, k, writes, _or(factors, q), start1, start2, *states, *from_descent)
+        start_programs(forward.reads, M * X, known, *read, y, *sizes)
+        ctx.plan, ctx.bare, ctx.known, ctx.sizes = plan, bare, known, sizes
         ctx.save_for_backward(*given, *states)
         if not plan.keep:
             return (y,)
@@ -78,20 +87,43 @@ class _Deep(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         gain, q, k, v, writes, factors, ends, mix, start1, start2, *states = ctx.saved_tensors
-        plan, (M, X, *_) = ctx.plan, ctx.sizes
-        dy, *dkept = (x.contiguous() for x in grads)
-        made = [x if x is None else torch.empty_like(x) for x in (q, k, v, writes, factors, ends, mix)]
-        dgain = None if gain is None else gain.new_empty(X, gain.shape[-1])
-        dstart = [w.new_empty(X, *w.shape[1:]) for w in (start1, start2)]
-        places = integers(tuple(plan.keep.index(m) if m in plan.keep else -1 for m in range(M)), q.device)
-        read = (q, k, v, writes, _or(factors, q), ends, _or(mix, q), _or(gain, q), start1, start2, *states, dy, places)
-        written = [_or(x, q) for x in (*made, dgain)]
-        launch(
-            backward.backward, (X,), q, *read, *(dkept or (q, q)), *written, *dstart, *ctx.sizes, len(plan.keep),
-            ctx.bare.floor, **ctx.known, KEEPS=bool(dkept), **ctx.schedule,
+        plan, sizes, known, floor, starts = ctx.plan, ctx.sizes, ctx.known, ctx.bare.floor, (start1, start2)
+        (M, X, C, K), (dy, *dkept) = q.shape, (x.contiguous() for x in grads)
+        dq, dk, dv, dwrites, dfactors, dends, dmix = (
+            x if x is None else torch.empty_like(x) for x in (q, k, v, writes, factors, ends, mix)
+        )
+        dgain = None if gain is None else gain.new_empty(X, K)
+        # Names as in the kernels: what one leaves to the next.
+        a, slope, bend, u1, own, down, da = (q.new_empty(M, X, C, 4 * K) for _ in range(7))
+        u2, h, du2 = (torch.empty_like(v) for _ in range(3))
+        into = [w.new_empty(M + 1, X, plan.slots, *w.shape[1:]) for w in starts]
+        whole = [w.new_empty(*((M, X) if plan.to_start else (X,)), *w.shape[1:]) for w in starts]
+        given, made = (q, k, v, writes, _or(factors, q), _or(gain, q), *starts, *states), (dwrites, _or(dfactors, q))
+        start_programs(reads_backward.again, M * X, known, *given, a, slope, bend, u1, u2, h, own, *sizes, floor)
+        start_programs(
+            reads_backward.second_backward, M * X, known, writes, _or(factors, q), start2, states[1], dy, a, u2, own,
+            *made, down, da, du2, into[1], whole[1], *sizes,
         )  # fmt: skip
-        of_start = (shared(w, each).sum(1) for w, each in zip((start1, start2), dstart, strict=True))
-        return None, None, None, None if dgain is None else dgain.unsqueeze(1), *made, *of_start
+        start_programs(
+            reads_backward.first_backward, M * X, known, q, k, writes, _or(factors, q), *starts, *states, slope, bend,
+            u1, u2, down, da, dq, dk, *made, du2, *into, *whole, *sizes,
+        )  # fmt: skip
+        places = integers(tuple(plan.keep.index(m) if m in plan.keep else -1 for m in range(M)), q.device)
+        kept, keeps = (places, *(dkept or (q, q))), bool(dkept)
+        start_programs(
+            backward.states_backward, X, known, k, v, ends, _or(mix, q), _or(gain, q), start2, states[1], *kept, a,
+            slope, bend, u2, h, du2, *into, dv, _or(dgain, q), *whole, M, *sizes, len(plan.keep), floor, KEEPS=keeps,
+        )  # fmt: skip
+        start_programs(
+            backward.tokens_backward, M * X, known, k, ends, start1, *states, *kept, a, u1, u2, slope, bend, du2, dv,
+            *into, dk, dends, _or(dmix, q), *whole, *sizes, len(plan.keep), KEEPS=keeps,
+        )  # fmt: skip
+        of_start = (
+            each.unflatten(-3, (len(w), -1)).sum((0, 2) if plan.to_start else 1)
+            for w, each in zip(starts, whole, strict=True)
+        )
+        dgain = None if dgain is None else dgain.unsqueeze(1)
+        return None, None, None, dgain, dq, dk, dv, dwrites, dfactors, dends, dmix, *of_start
 
 
 def _kept(states: Tensor, after: Tensor, start: Tensor, to_start: bool) -> Tensor:
