@@ -113,7 +113,7 @@ def test_a_record_that_claims_another_version_is_damaged(folder):
     alter(folder / "records" / f"{name}.json", versions={"task.mqar": 2})
     said = []
     assert Records(folder, say=said.append).lookup(name) is None
-    assert "holds the config of run" in said[0]
+    assert "it is the config of run" in said[0]
 
 
 def test_a_search_goes_on_with_the_formulas_that_it_began_with(tmp_path, monkeypatch):

@@ -34,7 +34,7 @@ def test_another_grid_needs_leave_and_so_do_other_seeds(here: Path) -> None:
     fine(*words)
     before = snapshot(here)
     for other in ("model.dim=16", "--seeds=0,3"):
-        one_line(mclab(*words, other), "out holds another grid, this one is ", "give --extend")
+        one_line(mclab(*words, other), "out holds another grid, compared with which this one is ", "give --extend")
     assert snapshot(here) == before
     assert "2 cells" in mclab(*words, "model.dim=16").err
     fine(*words, "model.dim=16", "--extend")

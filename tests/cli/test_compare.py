@@ -40,4 +40,4 @@ def test_what_cannot_be_compared_is_one_line(finished: Path) -> None:
     one_line(mclab("compare", finished, "context", "nome"), "has no row 'nome'; did you mean none?")
     one_line(mclab("compare", finished, "context", "gats=none"), "gats is no varied key; did you mean gate?")
     one_line(mclab("compare", finished), "compare: write FOLDER ROW ROW")
-    one_line(mclab("compare", "nowhere", "a", "b"), "nowhere: no such run folder")
+    one_line(mclab("compare", "nowhere", "a", "b"), "nowhere: there is no such run folder")

@@ -20,8 +20,8 @@ def test_a_dry_run_says_what_would_run_and_writes_nothing(here: Path, monkeypatc
         "\n"
         "2 cells, 2 distinct; 10 runs; seeds 0..4\n"
         "5,120 training tokens; none of the runs stored in runs/tiny; "
-        "about 7 s to 15 s on 2 CPU workers (no stored runs to go by)\n"
-        "roughly 251 MiB of memory a process and 2 of them 501 MiB (Python and torch)\n"
+        "about 7 s to 15 s on 2 CPU workers (a rough guess, as no runs are stored)\n"
+        "roughly 251 MiB of memory for each process, 501 MiB for all 2 processes (Python and torch)\n"
     )
     assert snapshot(here) == before
 

@@ -61,13 +61,13 @@ BAD_WORDS = {
     "workers in words": ("--workers all", "--workers: needs auto or a number"),
     "pack": ("--pack 1.5", "--pack: needs auto or a number"),
     "scheduler": ("--scheduler localhost", "--scheduler: 'localhost' is no address; write tcp://HOST:PORT"),
-    "nobody listens": ("--scheduler tcp://127.0.0.1:9", "--scheduler: nothing answers at tcp://127.0.0.1:9"),
+    "nobody listens": ("--scheduler tcp://127.0.0.1:9", "--scheduler: no program answers at tcp://127.0.0.1:9"),
     "max failures": ("--max-failures 0", "'--max-failures'"),
     "override of a typo": ("task.lenght=16", "task.lenght=16: task.lenght: unknown key; did you mean task.length?"),
     "override without value": ("--set train.lr", "train.lr: is no override; write key=value"),
     "override of an axis": ("model.mixer.gate=none", "tiny.yaml:8 varies model.mixer.gate; edit the file instead"),
     "override twice": ("train.lr=1e-3 --set train.lr=1e-2", "train.lr is given twice; keep one"),
-    "file as folder": ("--out tiny.yaml", "tiny.yaml: cannot make the folder, there is a file where"),
+    "file as folder": ("--out tiny.yaml", "tiny.yaml: cannot make the folder: there is a file where"),
     "folder in a file": ("--out tiny.yaml/x", "tiny.yaml/x: cannot make the folder"),
 }
 
@@ -91,11 +91,11 @@ def test_an_empty_name_is_no_folder(here: Path, verb: str) -> None:
 BAD_READS = {
     "no verb": ("tabel runs", "mclab: No such command 'tabel'"),
     "no folder given": ("table", "mclab table: Missing argument 'FOLDER'"),
-    "no such folder": ("table runs/tinny", "runs/tinny: no such run folder"),
+    "no such folder": ("table runs/tinny", "runs/tinny: there is no such run folder"),
     "a file": ("list tiny.yaml", "tiny.yaml: is a file, not a run folder"),
     "a folder of something": ("table .", ".: holds no plan.json and no trials.json; give the folder of an ablate, "),
     "no space": ("sweep --trials 1", "mclab sweep: give a space, e.g. mclab sweep my.yaml (see mclab sweep --help)"),
-    "nothing to list": ("list .", ".: holds no records; give the folder"),
+    "nothing to list": ("list .", ".: this folder holds no records; give the --out"),
     "format": ("plot . --format gif", "--format: 'gif' is not one of png, svg, pdf"),
     "nearly a format": ("plot . --format pnj", "--format: 'pnj' is not one of png, svg, pdf; did you mean png?"),
     "task": ("sample mqarr", "did you mean mqar?"),
@@ -145,7 +145,7 @@ def test_a_folder_in_use_names_its_holder(here: Path) -> None:
 
 def test_debug_shows_where_it_came_from() -> None:
     for words in (("--debug", "table", "nowhere"), ("table", "nowhere", "--debug")):
-        with pytest.raises(ConfigError, match="nowhere: no such run folder"):
+        with pytest.raises(ConfigError, match="nowhere: there is no such run folder"):
             mclab(*words)
 
 

@@ -105,8 +105,8 @@ def test_other_keys_of_the_task(run: str) -> None:
 
 BAD = {
     "no digits": ("--run nothing", "'nothing' is no run id"),
-    "no run": ("--run 0123456789abcdef", "no run in runs begins so"),
-    "no folder": ("--run {} --in nowhere", "nowhere: no such run folder"),
+    "no run": ("--run 0123456789abcdef", "no run id in runs begins with these digits"),
+    "no folder": ("--run {} --in nowhere", "nowhere: there is no such run folder"),
     "another task": ("niah --run {}", "was trained on mqar; leave the task out"),
     "vocabulary": ("vocab=32 --run {}", "vocab cannot change"),
     "a key of the model": ("model.dim=32 --run {}", "keys of the task alone can be changed"),

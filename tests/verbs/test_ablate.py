@@ -107,7 +107,7 @@ def test_tables_that_cannot_be_written_are_one_line_and_no_record_is_lost(tmp_pa
     (tmp_path / name).write_text("in the way")
     report = go(tmp_path)
     (line,) = report.unwritten
-    assert f"{name}: cannot write, there is a file where a folder must be" in line
+    assert f"{name}: cannot write: there is a file where a folder must be" in line
     assert (report.exit_code, bool(report.files)) == (2, True)
     (tmp_path / name).unlink()
     again = go(tmp_path)

@@ -104,5 +104,5 @@ def test_folders_without_a_common_row_or_a_plan_say_what_to_write(tmp_path: Path
 
 @pytest.mark.parametrize("word", ["a" * 5000, f"{'a' * 300}:row"])
 def test_what_can_be_no_folder_is_a_line(tmp_path: Path, word: str) -> None:
-    with pytest.raises(ConfigError, match=r"^compare: aaa.*… has \d+ bytes, a name has at most 255"):
+    with pytest.raises(ConfigError, match=r"^compare: the name aaa.*… has \d+ bytes, but a name has at most 255"):
         comparisons([word, str(ran(tmp_path / "a"))], said)

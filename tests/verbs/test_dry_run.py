@@ -110,7 +110,7 @@ def test_what_does_not_fit_into_memory_is_a_warning(monkeypatch: pytest.MonkeyPa
     assert line.startswith("2 of 2 cells may not fit into memory: gate=context needs roughly ")
     assert " for 4 runs together" in line
     (line,) = preview(PLAN, Path("nowhere"), replace(ALONE, workers=3)).warnings
-    assert " in 3 processes at once" in line
+    assert " in 3 processes at the same time" in line
     assert preview(PLAN, Path("nowhere"), replace(ALONE, device="cuda")).warnings == ()
 
 
@@ -133,7 +133,9 @@ def test_another_grid_in_the_folder_is_a_warning(tmp_path: Path) -> None:
 def test_a_damaged_plan_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("{")
     (line,) = preview(PLAN, tmp_path).warnings
-    assert line == f"{tmp_path}/plan.json: is torn or no JSON; a run moves it aside and continues"
+    assert line == (
+        f"{tmp_path}/plan.json: the plan is no valid JSON (damaged or cut off); a run moves it aside and continues"
+    )
 
 
 def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:

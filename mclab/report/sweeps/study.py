@@ -196,7 +196,8 @@ def _at_edge(axis: SpaceAxis, trial: Trial) -> bool:
 def _troubles(study: Study) -> Iterator[str]:
     refused = Counter(_reason(trial) for trial in study.found.trials if trial.status == "refused")
     for why, number in refused.most_common(MOST_TOLD):
-        yield f"{number} {'points' if number > 1 else 'point'} refused by the rules between keys{why}."
+        what = "points were left out because their keys" if number > 1 else "point was left out because its keys"
+        yield f"{number} {what} contradict each other{why}."
     for status in ("diverged", "oom", "failed"):
         bad = [trial for trial in study.found.trials if trial.status == status]
         for trial in bad[:MOST_TOLD]:

@@ -152,5 +152,5 @@ def test_points_that_were_refused_say_why_once_for_each_reason():
     lines = status_lines(
         Study(study(*SEVERAL, *refused, trial(9, "refused", {"gate": None}, error="model.pattern: names no mixer")))
     )
-    assert f"2 points refused by the rules between keys ({error})." in lines
-    assert "1 point refused by the rules between keys (model.pattern: names no mixer)." in lines
+    assert f"2 points were left out because their keys contradict each other ({error})." in lines
+    assert "1 point was left out because its keys contradict each other (model.pattern: names no mixer)." in lines
