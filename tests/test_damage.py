@@ -103,7 +103,7 @@ def test_what_is_damaged_is_trained_again_and_nothing_of_it_lost(tmp_path: Path)
 
 
 def test_a_run_of_before_checksums_loads_with_a_note(folder: Path) -> None:
-    note = "stored without checksums, by an earlier version: damage to its files may go unnoticed"
+    note = "stored without checksums by an earlier version of mclab, so damage to its files may go unnoticed"
     assert note not in fine("show", NAME, folder).out
     assert {"sha256", "curve_sha256"} <= fine("show", NAME, folder, "--json").json.keys()
     path = folder / "records" / f"{NAME}.json"

@@ -62,7 +62,7 @@ def test_the_same_command_trains_again_what_has_changed_and_nothing_else(folder,
 def test_folders_of_different_versions_are_not_compared(folder, changed, tmp_path):
     fine("ablate", "--grid", "tiny.yaml", "--workers", "1", "--out", "runs/new")
     done = command("compare", f"{folder}:gate=context", "runs/new:gate=context")
-    one_line(done, "aggregate.grm 1 and 2", "train the older again")
+    one_line(done, "aggregate.grm 1 and 2", "train the older one again")
     assert "second: none" in fine("compare", f"{folder}:gate=none", "runs/new:gate=none").out
 
 

@@ -89,8 +89,8 @@ def test_a_dry_run_writes_nothing(here: Path) -> None:
 
 
 def test_what_is_wrong_with_a_command_is_one_line(here: Path) -> None:
-    one_line(mclab("reproduce", "table"), "table: is no grid of a published table", "table5")
-    one_line(mclab("reproduce", "tiny.yaml"), "tiny.yaml: has no paper block", "mclab ablate runs it")
+    one_line(mclab("reproduce", "table"), "table: this is neither the name of a published table", "table5")
+    one_line(mclab("reproduce", "tiny.yaml"), "tiny.yaml: this grid has no paper block", "mclab ablate runs it")
     one_line(mclab(*WORDS, "--from-records"), "runs/five: there is no such run folder")
     fine(*WORDS)
     one_line(mclab(*WORDS, "--from-records", "train.steps=9"), "leave out train.steps=9")
@@ -98,7 +98,7 @@ def test_what_is_wrong_with_a_command_is_one_line(here: Path) -> None:
     one_line(mclab("reproduce", "six.yaml", "--from-records", "--out", "runs/five"), "runs/five: holds five, not six")
     fine("ablate", "--grid", "tiny.yaml", "--workers", 1)
     words = ("reproduce", "six.yaml", "--from-records", "--out", "runs/tiny")
-    one_line(mclab(*words), "runs/tiny/plan.json: has no paper block")
+    one_line(mclab(*words), "runs/tiny/plan.json: this grid has no paper block")
 
 
 def test_the_words_name_the_grids_that_ship() -> None:

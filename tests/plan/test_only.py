@@ -54,6 +54,7 @@ def test_without_it_a_stored_plan_is_as_it_was() -> None:
     [
         (["gate"], "--only: gate: needs key=value"),
         (["gate=inputs"], "--only: gate=inputs: no cell has model.mixer.gate inputs; there are context, input, none"),
+        (["gate=none,task.name=mqar"], "repeat the option for several: --only gate=none --only task.name=mqar"),
         (["gats=none"], "--only: gats is no key of this grid"),
         (["model.mixer.gats=none"], "did you mean model.mixer.gate?"),
         (["change=full"], "no cell has change full; there are none"),

@@ -78,7 +78,7 @@ def test_runs_stored_without_weights_are_told_and_not_trained_again(tmp_path: Pa
     go(tmp_path, plan_from({"seeds": [0]}, "g"), said, save_weights=True)
     assert not any("without weights" in line for line in said)
     go(tmp_path, plan_from({"seeds": "0..1"}, "g"), said, save_weights=True)
-    told = "1 run of this plan is stored without weights and not trained again: with another --out all are trained"
+    told = "1 run of this plan is stored without weights and not trained again; with another --out all are trained"
     assert [line for line in said if "without weights" in line] == [f"{told} and saved"]
 
 
@@ -149,7 +149,7 @@ def report_of(stored: dict[str, int], ran: dict[str, int], missing: int = 0, **m
         (
             report_of({"done": 3, "oom": 1}, {"oom": 1}),
             3,
-            "this command: 1 oom; 3 stored before; 7 s; what failed runs again with --retry-failed",
+            "this command: 1 oom; 3 stored before; 7 s; --retry-failed tries the failed runs again",
         ),
         (
             report_of(

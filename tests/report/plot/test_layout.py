@@ -138,4 +138,4 @@ def test_the_command_takes_them(tmp_path):
     assert b"/Type3" not in (tmp_path / "p/plots/accuracy.pdf").read_bytes()
     assert done.out.strip().endswith("accuracy.pdf")
     one_line(mclab(*words, "--width", "wide"), "--width: 'wide' is not single, double or 5 to 60 centimetres")
-    one_line(mclab("table", folder, "--second", "underline"), "--second: goes with --format tex")
+    one_line(mclab("table", folder, "--second", "underline"), "--second: this option needs --format tex")

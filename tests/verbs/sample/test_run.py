@@ -86,7 +86,7 @@ def test_without_weights_it_says_the_command_that_keeps_them(here):
     run = small_run(seed=3)
     name = stored(here / "runs/one", run, DONE)
     with pytest.raises(
-        ConfigError, match=f"run {name} is stored without weights; train it with --save-weights"
+        ConfigError, match=f"run {name} is stored without weights; train it again into another folder"
     ) as said:
         find(name[:6])
     command = str(said.value).partition("another folder: ")[2]
@@ -111,7 +111,7 @@ def test_the_command_trains_the_same_run(run):
 
 def test_a_run_that_diverged_left_none(here):
     name = stored(here / "runs/one", small_run(), Outcome("diverged", diverged_step=1))
-    with pytest.raises(ConfigError, match=f"run {name} is diverged: it left no weights"):
+    with pytest.raises(ConfigError, match=f"run {name} has no weights, because it is diverged"):
         find(name)
 
 
@@ -120,6 +120,8 @@ def test_a_run_of_another_science_cannot_be_trained_again(here):
     path = here / "runs/one/records" / f"{name}.json"
     config = json.loads(path.read_text())["config"]
     alter(path, science=0, config={**config, "gone": 1})
-    with pytest.raises(ConfigError, match=f"run {name} is stored without weights, and of science version 0") as said:
+    with pytest.raises(
+        ConfigError, match=f"run {name} is stored without weights, and this version of mclab cannot"
+    ) as said:
         find(name)
     assert "\n" not in str(said.value)
