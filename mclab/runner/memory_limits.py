@@ -85,7 +85,7 @@ def memory_warnings(found: Sequence[Need], processes: int, here: Machine | None,
     yield (
         f"{len(large)} of {len(found)} {noun} may not fit into memory: {_largest(need)}{several}, "
         f"but only {bytes_text(here.free)} of {bytes_text(here.whole)} are free; "
-        f"try {_fewer(need, processes, here)}{_fix(need, room)}"
+        f"take {_fewer(need, processes, here)}{_fix(need, room)}"
     )
 
 
@@ -100,10 +100,10 @@ def refuse(need: Need, here: Machine | None) -> None:
     `here` is `None` where another machine or a GPU trains the runs.
     """
     if need.memory.parameters > NOWHERE:
-        raise ConfigError(f"memory: {_largest(need)}, which no machine has; try {_fix(need, NOWHERE)}")
+        raise ConfigError(f"memory: {_largest(need)}, which no machine has; take {_fix(need, NOWHERE)}")
     if here is not None and need.process > MARGIN * here.whole:
         raise ConfigError(
-            f"memory: {_largest(need)}, but this machine has {bytes_text(here.whole)}; try {_fix(need, here.free)}"
+            f"memory: {_largest(need)}, but this machine has {bytes_text(here.whole)}; take {_fix(need, here.free)}"
         )
 
 

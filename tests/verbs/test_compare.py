@@ -98,7 +98,7 @@ def test_folders_without_a_common_row_or_a_plan_say_what_to_write(tmp_path: Path
     with pytest.raises(ConfigError, match=r"no row of the same name; write .*a:gate=context, init=restart .*b:8"):
         comparisons([str(one), str(other)], said)
     (tmp_path / "c").mkdir()
-    with pytest.raises(ConfigError, match=r"holds no plan\.json"):
+    with pytest.raises(ConfigError, match=r"has no plan\.json"):
         comparisons([str(tmp_path / "c"), "x", "y"], said)
 
 

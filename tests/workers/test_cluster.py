@@ -275,7 +275,7 @@ def test_versions_that_differ_are_named(cluster: Cluster, tmp_path: Path) -> Non
         pass
     threads, torch = said[-2:]
     assert threads.startswith("warning: 1 of 2 workers have up to 3 threads but train only one pack at a time;")
-    assert torch.startswith("warning: torch 9.9.9 on 1 of 2 workers (")
+    assert torch.startswith("warning: the version of torch is 9.9.9 on 1 of 2 workers (")
 
 
 def test_device_and_number_are_the_workers_own(cluster: Cluster) -> None:

@@ -41,5 +41,5 @@ def test_what_the_schedulers_settings_cost(settings: dict[str, Any], expected: l
     assert len(said) == len(expected) + 1
     for line, start in zip(said, expected, strict=False):
         name = start.split()[0].upper().replace("-", "_")
-        assert line.startswith(f"warning: the scheduler's {start}")
+        assert line.startswith(f"warning: the scheduler's setting {start}")
         assert f"DASK_DISTRIBUTED__SCHEDULER__{name}=" in line

@@ -174,7 +174,7 @@ def test_tls_takes_the_certificates_of_dasks_configuration(tmp_path: Path) -> No
         with dask.config.set(foreign), pytest.raises(ConfigError, match="TLS certificate does not match"):
             open_pool(there).__enter__()
     assert said
-    assert not [line for line in said if "has no password" in line]
+    assert not [line for line in said if "asks for no password" in line]
 
 
 def test_a_scheduler_open_to_a_network_is_one_warning() -> None:
@@ -184,8 +184,8 @@ def test_a_scheduler_open_to_a_network_is_one_warning() -> None:
             address = cluster.scheduler_address.replace("127.0.0.1", host)
             with open_pool(RunOptions("cpu", scheduler=address), say=said.append):
                 pass
-    (line,) = [line for line in said if "has no password" in line]
-    assert line.startswith("warning: tcp://0.0.0.0:")
+    (line,) = [line for line in said if "asks for no password" in line]
+    assert line.startswith("warning: the scheduler at tcp://0.0.0.0:")
     assert "run code as you; start it with TLS (see docs/machines.md)" in line
     quiet = ("tcp://localhost:1", "tcp://127.9.9.9:1", "tcp://[::1]:1", "tls://10.0.0.1:1", "inproc://10.0.0.1/1/1")
     assert [line for address in quiet for line in _open(address)] == []

@@ -109,7 +109,7 @@ def test_filler_without_distractors_contradicts_nothing_and_with_them_it_is_coun
     found = rows(*odd, "distractors=true", count=200)
     share = sum(row["contradicted"] for row in found) / sum(len(row["answers"]) for row in found)
     assert 0.05 < share < 0.11
-    assert f"{sum(row['contradicted'] for row in found)} of 1600 queries contradicted" in as_text(found)
+    assert f"{sum(row['contradicted'] for row in found)} of 1600 queries are contradicted" in as_text(found)
     assert "contradicted" not in as_text(rows(*odd))
     assert " .k17" in as_text(rows(*odd, count=20))
 
