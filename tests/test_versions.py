@@ -80,7 +80,7 @@ def test_rows_of_different_versions_are_not_compared(folder):
     assert summary.rows[1].difference.kind == "versions"
     assert summary.rows[1].p is None
     assert "Mixed versions of memory.linear: 1 and 2; rows that differ in it are not compared." in notes(summary)
-    assert "none is not compared with context: made with other versions of a formula." in verdict(summary)
+    assert "none is not compared with context: trained with other versions of a formula." in verdict(summary)
     alike = summarise(plan, lambda name: _with(found.lookup(name), {"memory.linear": 2}))
     assert alike.rows[1].difference.kind != "versions"
 

@@ -21,7 +21,7 @@ def test_kinds_that_cannot_be_drawn_are_named_and_the_others_drawn(here: Path, f
     none = mclab("plot", finished, "--kind", "heat", "--kind", "effects")
     assert (none.code, none.out) == (2, "")
     assert "heat: the slices are no grid" in none.err
-    assert "effects: nothing to draw" in none.err
+    assert "effects: nothing can be drawn" in none.err
 
 
 def test_a_plot_of_nothing_says_so(here: Path, finished: Path) -> None:

@@ -92,7 +92,8 @@ def test_labels_rename_rows_and_slices(tmp_path):
     assert "<!-- four pairs -->" in text
     assert "<!-- context -->" not in text
     with pytest.raises(
-        ConfigError, match="--labels: 'contxt=A' is no OLD=NEW of a row, key or slice that is drawn; did you mean"
+        ConfigError,
+        match="--labels: 'contxt=A' must be OLD=NEW, where OLD is a row, key or slice in the figure; did you mean",
     ):
         write_plots(*given, tmp_path, ["svg"], ["accuracy"], labels=["contxt=A"])
 

@@ -123,15 +123,15 @@ def test_two_objectives_show_the_front(tmp_path):
         (study(trial(0, "failed", {}), two=True), "No trial is done, so there is nothing to rank."),
         (
             study(*(trial(n, 0.5, {"lr": 0.01, "gate": "input"}) for n in range(3))),
-            "valid accuracy is the same in every trial: nothing can matter for it.",
+            "valid accuracy is the same in every trial, so no axis can matter for it.",
         ),
         (
             study(*(trial(n, n / 9, {"gate": "input"}) for n in range(3)), axes=(GATE,)),
-            "Seen with one value only, so nothing is known of: gate.",
+            "Nothing is known of axes that had one value only: gate.",
         ),
         (
             study(*SEVERAL, importances=weights(gate=float("nan"), lr=float("nan"), k=float("nan"))),
-            "No importances: too few trials, or trials that are all alike.",
+            "Importances are not known: there are too few trials, or all trials are alike.",
         ),
     ],
 )
