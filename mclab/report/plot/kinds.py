@@ -60,7 +60,9 @@ def write_plots(
         if unknown:
             raise ValueError(f"{what}: {unknown[0]} is not one of {', '.join(known)}")
     summary = summarise(plan, lookup, curve)
-    figures = {kind: partial(figure_of, summary, kind, curve) for kind in kinds or fitting(summary)}
+    figures: Mapping[str, Callable[[], Figure]] = {
+        kind: partial(figure_of, summary, kind, curve) for kind in kinds or fitting(summary)
+    }
     figures = _drawable(figures, say) if len(kinds) > 1 else figures
     with using_layout(with_labels(wanted or layout(), labels, figures.values())):
         files = {f"{kind}.{form}": drawn(figure, form) for kind, figure in figures.items() for form in formats}
