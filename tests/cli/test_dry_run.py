@@ -54,7 +54,7 @@ def test_a_dry_run_of_hundreds_of_cells_can_be_read(here: Path) -> None:
     lines = fine("ablate", "--grid", "big.yaml", "--dry-run").out.splitlines()
     assert len(lines) < 50
     assert "… and 460 more cells; --json lists all" in lines
-    assert "500 cells, 500 distinct; 3,500 runs, 2000 of them to choose train.lr by; seeds 0..4" in lines
+    assert "500 cells, 500 distinct; 3,500 runs, 2000 of them to choose train.lr; seeds 0..4" in lines
     assert len(fine("ablate", "--grid", "big.yaml", "--dry-run", "--json").json["cells"]) == 500
 
 
@@ -63,7 +63,7 @@ def test_what_all_cells_share_is_said_once(here: Path) -> None:
     grid_file(here, text, "shared.yaml")
     lines = fine("ablate", "--grid", "shared.yaml", "--dry-run").out.splitlines()
     assert [line.split()[0] for line in lines[1:3]] == ["gate=context", "gate=input"]
-    assert lines[3] == "in every cell: task=(mqar pairs=4)"
+    assert lines[3] == "in every cell: task=mqar pairs=4"
 
 
 def test_smoke_goes_to_a_folder_of_its_own_and_says_so() -> None:
