@@ -13,7 +13,9 @@ def test_two_rows_by_name_or_by_key(finished: Path) -> None:
     assert text.startswith("first:  context\nsecond: none\n\nslice ")
     assert re.search(r"^pairs=2 +0\.\d{3} ± 0\.\d{3} \(2\) .* \(2 pairs\)  –$", text, re.M)
     assert "\np: no test was made; a test needs three seeds in common, and " in text
-    assert text.endswith("\ndiffer in model.mixer.aggregate grm → residual; model.mixer.gate context → none\n")
+    assert text.endswith(
+        "\nthe two sides differ in model.mixer.aggregate grm → residual; model.mixer.gate context → none\n"
+    )
     assert fine("compare", finished, "gate=context", "model.mixer.gate=none").out == text
     assert fine("compare", f"{finished}:context", f"{finished}:none").out == text
     (facts,) = fine("compare", finished, "context", "none", "--json").json
@@ -37,7 +39,7 @@ def test_rows_of_two_folders_and_what_else_is_not_equal(
 
 
 def test_what_cannot_be_compared_is_one_line(finished: Path) -> None:
-    one_line(mclab("compare", finished, "context", "nome"), "has no row 'nome'; did you mean none?")
+    one_line(mclab("compare", finished, "context", "nome"), "there is no row 'nome'; did you mean none?")
     one_line(
         mclab("compare", finished, "context", "gats=none"), "gats is no key that the grid varies; did you mean gate?"
     )

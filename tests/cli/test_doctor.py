@@ -12,7 +12,15 @@ from tests.commands import fine, mclab
 def test_doctor_reads_the_machine() -> None:
     text = fine("doctor").out
     assert [line for line in text.splitlines() if line[:1].strip()] == [
-        *("versions", "devices", "kernels", "machine", "disk", "optional", "everything that mclab needs"),
+        *(
+            "versions",
+            "devices",
+            "kernels",
+            "machine",
+            "disk",
+            "optional",
+            "everything that mclab needs is installed and works",
+        ),
     ]
     assert max(map(len, text.splitlines())) < 160
     assert "does not exist yet, but can be made" in text

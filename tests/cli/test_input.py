@@ -56,7 +56,7 @@ BAD_WORDS = {
     "device word": ("--device gpu", "--device: 'gpu' is not auto, cpu, cuda or cuda:N"),
     "device number": ("--device cpu:1", "--device: 'cpu:1' is not auto, cpu, cuda or cuda:N"),
     "device number in a dry run": ("--dry-run --device cuda:one", "--device: 'cuda:one' is not auto"),
-    "device not there": ("--device cuda:99", "--device: no cuda:99 here"),
+    "device not there": ("--device cuda:99", "--device: this machine has no cuda:99"),
     "no workers": ("--workers 0", "--workers: needs auto or a number from 1 to 9999, got '0'"),
     "workers in words": ("--workers all", "--workers: needs auto or a number"),
     "pack": ("--pack 1.5", "--pack: needs auto or a number"),
@@ -84,7 +84,7 @@ def test_an_option_that_is_none(here: Path, case: str) -> None:
 @pytest.mark.parametrize("verb", ["ablate --grid tiny.yaml", "train"])
 def test_an_empty_name_is_no_folder(here: Path, verb: str) -> None:
     before = snapshot(here)
-    one_line(mclab(*verb.split(), "--out", ""), "Invalid value for '--out': is empty; give a folder")
+    one_line(mclab(*verb.split(), "--out", ""), "Invalid value for '--out': the name is empty; give a folder")
     assert snapshot(here) == before
 
 
@@ -92,7 +92,7 @@ BAD_READS = {
     "no verb": ("tabel runs", "mclab: No such command 'tabel'"),
     "no folder given": ("table", "mclab table: Missing argument 'FOLDER'"),
     "no such folder": ("table runs/tinny", "runs/tinny: there is no such run folder"),
-    "a file": ("list tiny.yaml", "tiny.yaml: is a file, not a run folder"),
+    "a file": ("list tiny.yaml", "tiny.yaml: this is a file, not a run folder"),
     "a folder of something": (
         "table .",
         ".: this folder holds no plan.json and no trials.json; give the --out of an ablate, ",

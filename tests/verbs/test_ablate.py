@@ -42,7 +42,7 @@ def go(out: Path, plan: Any = PLAN, said: list[str] | None = None, grid: bytes |
 
 
 def test_nothing_is_written_where_the_device_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no cuda:99 here"):
+    with pytest.raises(ConfigError, match="this machine has no cuda:99"):
         ablate(PLAN, tmp_path / "out", RunOptions("cuda:99"), grid=None, say=pytest.fail, progress=pytest.fail)
     assert not (tmp_path / "out").exists()
 

@@ -141,7 +141,7 @@ def test_a_damaged_plan_is_a_warning(tmp_path: Path) -> None:
 
 def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
-    with pytest.raises(ConfigError, match="out: is a file, not a run folder"):
+    with pytest.raises(ConfigError, match="out: this is a file, not a run folder"):
         preview(PLAN, tmp_path / "out")
 
 
@@ -174,7 +174,7 @@ def test_the_power_of_a_plan_is_told_where_a_deviation_is_given(tmp_path: Path) 
     assert found.power is not None
     assert (found.power.rows, found.as_dict()["power"]["effect"]) == (1, 0.05)
     text = preview_text(found)
-    assert "standard deviation of paired differences given: 0.03" in text
+    assert "standard deviation of paired differences 0.03 (given)" in text
     assert f"is detected in {100 * found.power.power:.0f} % of repetitions" in text
     assert "seeds a row on average" in preview_text(preview(UNTIL, tmp_path / "none", effect=0.05, sd=0.03))
     with pytest.raises(ConfigError, match="give the standard deviation"):
