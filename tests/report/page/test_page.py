@@ -119,7 +119,7 @@ def test_a_folder_without_results_is_refused_in_a_line(here: Path):
     (here / "empty").mkdir()
     one_line(mclab("report", "empty"), "empty: this folder holds no plan.json and no trials.json")
     one_line(mclab("report", "nowhere"), "nowhere: there is no such run folder")
-    one_line(mclab("report", "tiny.yaml"), "tiny.yaml: is a file, not a run folder")
+    one_line(mclab("report", "tiny.yaml"), "tiny.yaml: this is a file, not a run folder")
     paper = ROOT / "tests/fixture/paper"
     one_line(mclab("report", paper, "--out", "empty"), "--out: empty is a folder; give a file's name")
 
