@@ -65,7 +65,7 @@ def _planned(grid: str | Path | Mapping[str, Any], overrides: list[str]) -> tupl
         content = grid.encode("utf-8", "surrogatepass")  # the loader reports what is not valid text
         return _named(load_plan(NAME, overrides, content=content), content, overrides), content
     if not isinstance(grid, Mapping):
-        raise ConfigError(f"grid: needs a path, YAML text or a mapping, got {type(grid).__name__}")
+        raise ConfigError(f"grid: must be a path, a YAML text or a mapping, not {type(grid).__name__}")
     data, content = _as_json(grid)
     return _named(plan_from(data, NAME, overrides, source=Source(NAME)), content, overrides), content
 
@@ -81,7 +81,7 @@ def _as_json(grid: Mapping[str, Any]) -> tuple[Any, bytes]:
         text = json.dumps(grid, indent=1, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(
-            f"{NAME}: needs numbers, texts, true, false, null, lists or mappings of them: {error}"
+            f"{NAME}: values must be numbers, texts, true, false, null, or lists or mappings of them: {error}"
         ) from None
     return json.loads(text), text.encode()
 

@@ -57,12 +57,12 @@ def test_an_edited_record_is_no_result(folder: Path) -> None:
     bare = {key: value for key, value in record.items() if "sha256" not in key}
     said: list[str] = []
     for edited, reason in (
-        ({**record, "test": better}, CHANGED),
-        ({**record, "wall_s": 1.0}, CHANGED),
-        ({**record, "curve_sha256": "0" * 64}, CHANGED),
-        ({**bare, "curve_sha256": record["curve_sha256"]}, "has lost its checksum (sha256)"),
-        ({**bare, "test": one}, "has test all accuracy 1.0, and the mean of its slices is"),
-        ({**bare, "test": {}}, "is done and has no score of test all"),
+        ({**record, "test": better}, f"the record {CHANGED}"),
+        ({**record, "wall_s": 1.0}, f"the record {CHANGED}"),
+        ({**record, "curve_sha256": "0" * 64}, f"the record {CHANGED}"),
+        ({**bare, "curve_sha256": record["curve_sha256"]}, "the record has lost its checksum (sha256)"),
+        ({**bare, "test": one}, "the record has 1.0 for test all accuracy, but the mean over its slices is"),
+        ({**bare, "test": {}}, "the record has the status done but no test scores of all"),
     ):
         path.write_text(json.dumps(edited))
         assert Records(folder, say=said.append).lookup(NAME) is None
@@ -93,14 +93,17 @@ def test_what_is_damaged_is_trained_again_and_nothing_of_it_lost(tmp_path: Path)
         execute(plan, store, train=train)
     assert now == [name]
     kept = path.with_name(f"{path.name}.damaged")
-    assert said == [f"{path}: {CHANGED}; counts as missing", f"{path}: is damaged, kept as {kept.name}"]
+    assert said == [
+        f"{path}: the record {CHANGED}; the run counts as missing",
+        f"{path}: the record is damaged; the damaged file is kept as {kept.name}",
+    ]
     assert kept.read_bytes() == spoilt
     assert sorted((tmp_path / "records").iterdir()) == sorted([*paths, kept])
     assert len(Records(tmp_path, say=pytest.fail).scan()) == 4
 
 
 def test_a_run_of_before_checksums_loads_with_a_note(folder: Path) -> None:
-    note = "stored without checksums, by an earlier version: damage to its files may go unnoticed"
+    note = "stored without checksums by an earlier version of mclab, so damage to its files may go unnoticed"
     assert note not in fine("show", NAME, folder).out
     assert {"sha256", "curve_sha256"} <= fine("show", NAME, folder, "--json").json.keys()
     path = folder / "records" / f"{NAME}.json"
@@ -126,8 +129,8 @@ def test_weights_that_have_changed_answer_nothing(folder: Path, monkeypatch: pyt
 
 LOOK = b'{"step": 10, "valid": {"all": {"accuracy": 0.5, "loss": 1.0}}}\n'
 MISSING = "there is no such file; the curve is left out"
-ANOTHER = "the curve is not the one that was stored with the run's record; left out"
-AFTER = "the curve is damaged after {} lines; the rest is left out"
+ANOTHER = "the curve is not the one that was stored with the run's record, so it is left out"
+AFTER = "the curve is damaged after line {}; the rest is left out"
 #: What stands in the curve's file, of a run with checksums or without, what is said of it, how many looks are shown.
 CURVES: dict[str, tuple[bytes | None, bool, str, int]] = {
     "missing": (None, True, MISSING, 0),
@@ -175,4 +178,4 @@ def test_plot_says_so_once_and_draws_the_others(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "curves")
     none = mclab(*words)
     assert (none.code, none.err.count("\n")) == (2, 2)
-    assert none.err.startswith(f"{tmp_path / 'curves'}: there is no such folder; curves are left out\n")
+    assert none.err.startswith(f"{tmp_path / 'curves'}: there is no such folder; all curves are left out\n")

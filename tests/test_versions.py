@@ -62,7 +62,7 @@ def test_the_same_command_trains_again_what_has_changed_and_nothing_else(folder,
 def test_folders_of_different_versions_are_not_compared(folder, changed, tmp_path):
     fine("ablate", "--grid", "tiny.yaml", "--workers", "1", "--out", "runs/new")
     done = command("compare", f"{folder}:gate=context", "runs/new:gate=context")
-    one_line(done, "aggregate.grm 1 and 2", "train the older again")
+    one_line(done, "aggregate.grm 1 and 2", "train the older one again")
     assert "second: none" in fine("compare", f"{folder}:gate=none", "runs/new:gate=none").out
 
 
@@ -80,7 +80,7 @@ def test_rows_of_different_versions_are_not_compared(folder):
     assert summary.rows[1].difference.kind == "versions"
     assert summary.rows[1].p is None
     assert "Mixed versions of memory.linear: 1 and 2; rows that differ in it are not compared." in notes(summary)
-    assert "none is not compared with context: made with other versions of a formula." in verdict(summary)
+    assert "none is not compared with context: trained with other versions of a formula." in verdict(summary)
     alike = summarise(plan, lambda name: _with(found.lookup(name), {"memory.linear": 2}))
     assert alike.rows[1].difference.kind != "versions"
 
@@ -113,7 +113,7 @@ def test_a_record_that_claims_another_version_is_damaged(folder):
     alter(folder / "records" / f"{name}.json", versions={"task.mqar": 2})
     said = []
     assert Records(folder, say=said.append).lookup(name) is None
-    assert "holds the config of run" in said[0]
+    assert "it is the config of run" in said[0]
 
 
 def test_a_search_goes_on_with_the_formulas_that_it_began_with(tmp_path, monkeypatch):

@@ -73,9 +73,9 @@ def _check_power(effect: float | None, sd: float | None, dry_run: bool) -> None:
 
     for name, value in (("--effect", effect), ("--sd", sd)):
         if value is not None and not dry_run:
-            raise ConfigError(f"{name}: is for --dry-run, which tells the power of a plan")
+            raise ConfigError(f"{name}: this option needs --dry-run, which prints the power of a plan")
         if value is not None and not 0 < value <= 1:
-            raise ConfigError(f"{name}: needs a number above 0 and at most 1, in the unit of accuracy, got {value:g}")
+            raise ConfigError(f"{name}: must be above 0 and at most 1, in the unit of accuracy, not {value:g}")
 
 
 def run_plan(

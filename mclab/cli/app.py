@@ -34,7 +34,9 @@ USER, INTERRUPTED, TERMINATED = 2, 130, 143
 
 app = typer.Typer(
     name="mclab",
-    help="Ablations of Memory Caching models on synthetic recall tasks: a grid in, an honest table out.",
+    help=(
+        "Ablations of Memory Caching models on synthetic recall tasks: mclab trains a grid and prints an honest table."
+    ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -70,7 +72,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def common(
-    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback for errors in the input.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback also for errors in the input.")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,

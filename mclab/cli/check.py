@@ -10,7 +10,8 @@ from mclab.cli.output import result, result_json
 
 def check(
     part: Annotated[
-        str, typer.Argument(metavar="PART", help="Dotted path, e.g. my_rules.Leaky; or a name, e.g. titans.")
+        str,
+        typer.Argument(metavar="PART", help="Dotted path of a part, e.g. my_rules.Leaky; or its name, e.g. titans."),
     ],
     args: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Arguments of the part, e.g. start=0.5.")
@@ -18,7 +19,9 @@ def check(
     as_: Annotated[
         str | None,
         typer.Option(
-            "--as", metavar="KIND", help="memory, gate, aggregate, task or mixer; by default as its source says."
+            "--as",
+            metavar="KIND",
+            help="Kind of the part: memory, gate, aggregate, task or mixer; by default found from its source.",
         ),
     ] = None,
     as_json: of.Json = False,
@@ -34,7 +37,7 @@ def check(
 
     words = [word.partition("=") for word in args or ()]
     if strange := [name + sign for name, sign, _ in words if not sign]:
-        raise ConfigError(f"{strange[0]}: needs KEY=VALUE")
+        raise ConfigError(f"{strange[0]}: write an argument as KEY=VALUE, e.g. start=0.5")
     axis = kind_of(part) if as_ is None else of.one_of("--as", as_, tuple(KINDS))
     found = []
     for each in suite(axis, part, {name: parse_value(value, name) for name, _, value in words}):

@@ -42,7 +42,7 @@ def comparison_text(found: "Comparison") -> str:
     first, second = found.first, found.second
     extra = any(row.slices.keys() - set(row.own) for row in (*first.rows, *second.rows))
     whole = "mean of own" if extra else "all slices"
-    rows = [("slice", "first", "second", "second less first", "p")]
+    rows = [("slice", "first", "second", "second minus first", "p")]
     for line in found.lines:
         part = whole if line.part == "all" and len(found.lines) > 1 else line.part
         rows.append((part, mean_std(line.first), mean_std(line.second), _gap(line.gap), p_text(line.gap.p)))
@@ -78,11 +78,11 @@ def _reading(found: "Comparison") -> Iterator[str]:
     tests = sum(line.gap.p is not None for line in found.lines)
     yield f"test accuracy, mean ± standard deviation (seeds); difference with 95 % interval, paired over {pairs} seeds"
     if tests:
-        yield "p: paired t test, unadjusted" + (
-            f"; of {tests} such tests one in 20 is below 0.05 by chance" * (tests > 1)
+        yield "p: paired t test, not adjusted for the number of tests" + (
+            f"; without any true difference, one in 20 of the {tests} tests gives p < 0.05" * (tests > 1)
         )
     else:
-        yield "p: no test; it takes three seeds in common, and differences that vary"
+        yield "p: no test was made; a test needs three seeds in common, and differences that are not all equal"
     if found.differs:
-        yield f"differ in {'; '.join(found.differs)}"
-    yield from (f"! also differ in {line}" for line in found.also)
+        yield f"the two sides differ in {'; '.join(found.differs)}"
+    yield from (f"! they also differ in {line}" for line in found.also)

@@ -42,5 +42,9 @@ def doctor_text(found: Sequence["Finding"]) -> str:
         rows = [(_MARKS[each.state], each.name, each.value, each.cost) for each in group]
         blocks.append(section(about, rows))
     bad = sum(finding.state == "broken" for finding in found)
-    end = f"{bad} broken: mend what is marked !" if bad else "all that mclab needs is there"
+    end = (
+        f"{bad} do not work: mend the lines marked with !"
+        if bad
+        else "everything that mclab needs is installed and works"
+    )
     return "\n".join([*blocks, end])

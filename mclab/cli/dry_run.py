@@ -38,9 +38,26 @@ def show_preview(
 def preview_text(found: "Preview") -> str:
     """Return the dry run as text: the question, a table of the cells, and how much work they are."""
     rows: list[tuple[str, ...]] = [("cell", "parameters", "state fixed", "state cached")]
-    for cell in found.cells[:MOST_CELLS]:
-        rows.append((cell.name, *map(_figure, (cell.params, cell.state_fixed, cell.state_cached))))
-    return "\n".join([*_head(found), in_columns(rows, right=(1, 2, 3)), *_rest(found), "", *_work(found)])
+    names, shared = _names(found.plan)
+    for name, cell in list(zip(names, found.cells, strict=True))[:MOST_CELLS]:
+        rows.append((name, *map(_figure, (cell.params, cell.state_fixed, cell.state_cached))))
+    table = in_columns(rows, right=(1, 2, 3))
+    return "\n".join([*_head(found), table, *_rest(found), *shared, "", *_work(found)])
+
+
+def _names(plan: "Plan") -> tuple[list[str], list[str]]:
+    """The cells' names without the values that are the same in all cells, and a line with these values, if any."""
+    from mclab.report.text import column_names, full_label
+
+    first, *others = (cell.values for cell in plan.cells)
+    same = {
+        path: value for path, value in first.items() if all(path in each and each[path] == value for each in others)
+    }
+    if plan.named or not others or not same:
+        return [cell.name for cell in plan.cells], []
+    labels = column_names(plan.axes)
+    different = ({path: value for path, value in cell.values.items() if path not in same} for cell in plan.cells)
+    return [full_label(values, labels) for values in different], [f"in every cell: {full_label(same, labels)}"]
 
 
 def _figure(number: int | None) -> str:
@@ -65,15 +82,17 @@ def _work(found: "Preview") -> Iterator[str]:
     size, select = found.size, found.plan.select
     yield from found.plan.notes
     yield from (f"warning: {line}" for line in found.warnings)
-    choice = f", {size.first} of them to choose {', '.join(select.over)} by" if select else ""
+    choice = f", {size.first} of them to choose {', '.join(select.over)}" if select else ""
     seeds = f"seed{'s' * (len(found.plan.seeds) > 1)} {seeds_text(found.plan.seeds)}"
     until = found.plan.until
-    seeds += f" until told, looks at {', '.join(map(str, until.looks))}" if until else ""
+    seeds += f", added until told: tests at {', '.join(map(str, until.looks))} seeds" if until else ""
     runs = _count(size.runs, "run") if size.least == size.runs else f"{size.least:,} to {size.runs:,} runs"
     yield f"{_cells(found)}; {runs}{choice}; {seeds}"
     left = time_text(found.time, found.device, found.processes) if found.left else "nothing left to run"
     most = "at most " if until else ""
-    yield f"{most}{size.tokens:,} training tokens; {found.stored or 'none'} of the runs stored in {found.out}; {left}"
+    yield (
+        f"{most}{size.tokens:,} training tokens; {found.stored or 'none'} of the runs are stored in {found.out}; {left}"
+    )
     yield memory_text(found.need, found.processes)
     if found.power:
         yield _power(found.power, until.most if until else len(found.plan.seeds), sequential=until is not None)
@@ -82,17 +101,17 @@ def _work(found: "Preview") -> Iterator[str]:
 def _power(power: "Power", seeds: int, sequential: bool) -> str:
     """Return one line that says which differences the plan detects, and with which power."""
     low, high = power.stored or (power.sd, power.sd)
-    spread = f"{high:.3f}" if low == high else f"{low:.3f} to {high:.3f}, of which the largest is taken"
-    source = f"stored: {spread}" if power.stored else f"given: {power.sd:.4g}"
-    looked = f"at most {seeds} seeds, until told" if sequential else _count(seeds, "seed")
+    spread = f"{high:.3f}" if low == high else f"{low:.3f} to {high:.3f}, the largest of which is used"
+    source = f"{spread} (from stored runs)" if power.stored else f"{power.sd:.4g} (given)"
+    looked = f"at most {seeds} seeds, added until told" if sequential else _count(seeds, "seed")
     least = " and ".join(f"{effect:.3f} in {100 * level:.0f} %" for level, effect in power.least.items())
     words = (
         f"power: {looked}, {_count(power.rows, 'row')} compared, standard deviation of paired differences {source}; "
     )
     if power.power is not None:
         mean = f", {power.seeds:.1f} seeds a row on average" if power.seeds is not None else ""
-        words += f"a difference of {power.effect:.4g} is told in {100 * power.power:.0f} % of repetitions{mean}; "
-    return f"{words}the least difference told: {least}"
+        words += f"a difference of {power.effect:.4g} is detected in {100 * power.power:.0f} % of repetitions{mean}; "
+    return f"{words}the smallest difference that is detected: {least} of repetitions"
 
 
 def _cells(found: "Preview") -> str:

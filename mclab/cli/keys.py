@@ -21,7 +21,7 @@ def keys(
         str | None,
         typer.Argument(
             metavar="WORD",
-            help="Only keys with this in their name or meaning, in whatever case, e.g. gate. "
+            help="Show only keys with this text in their name or meaning, e.g. gate. "
             "With --schema: grid or space. [default: every key; grid]",
         ),
     ] = None,

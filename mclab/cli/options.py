@@ -10,9 +10,13 @@ from mclab.config.error import ConfigError
 from mclab.config.options import number
 
 Overrides = Annotated[
-    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override keys of the base, e.g. train.steps=50.")
+    list[str] | None,
+    typer.Argument(metavar="KEY=VALUE", help="Keys of the base with other values, e.g. train.steps=50."),
 ]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An override, as an option.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A key with another value; the same as the argument KEY=VALUE."),
+]
 GridAndOverrides = Annotated[
     list[str] | None,
     typer.Argument(
@@ -22,14 +26,17 @@ GridAndOverrides = Annotated[
     ),
 ]
 #: A list, so that a second --grid is reported instead of replacing the first.
-Grid = Annotated[list[Path] | None, typer.Option("--grid", metavar="FILE", help="The grid, as an option.")]
+Grid = Annotated[
+    list[Path] | None,
+    typer.Option("--grid", metavar="FILE", help="The grid's YAML file; the same as the argument GRID."),
+]
 Only = Annotated[
     list[str] | None,
     typer.Option(
         "--only",
         metavar="KEY=VALUE",
-        help="Keep the cells with this value, as if the grid had no others; repeat for several. A folder that holds "
-        "the whole grid needs --extend or another --out, and so does the whole grid afterwards.",
+        help="Run only the cells with this value; repeat the option for several. In a folder that holds the whole grid "
+        "this needs --extend or another --out, and so does the whole grid afterwards.",
     ),
 ]
 
@@ -37,14 +44,14 @@ Only = Annotated[
 def folder(text: str) -> Path:
     """Parse the name of a folder. An empty name is refused, since it would mean the current folder."""
     if not text.strip():
-        raise typer.BadParameter("is empty; give a folder")
+        raise typer.BadParameter("the name is empty; give a folder")
     return _usable(text)
 
 
 def file(text: str) -> Path:
     """Parse the name of a file. An empty name is refused, since it would mean the current folder."""
     if not text.strip():
-        raise typer.BadParameter("is empty; give a file")
+        raise typer.BadParameter("the name is empty; give a file")
     from mclab.store.files import BESIDE
 
     return _usable(text, BESIDE)
@@ -84,22 +91,29 @@ def _out(meaning: str) -> Any:
 
 Out = Annotated[Path | None, _out("Run folder; by default runs/<name of the grid's file>.")]
 TrainOut = Annotated[Path | None, _out("Run folder; by default runs/train.")]
-Elsewhere = Annotated[Path | None, _out("Write below this folder; by default below the run folder.")]
+Elsewhere = Annotated[Path | None, _out("Write into this folder; by default into the run folder.")]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", parser=folder, help="Run folder, e.g. runs/gating.")]
 Seeds = Annotated[str | None, typer.Option("--seeds", metavar="SEEDS", help="Seeds, e.g. 0..4 or 0,3,7.")]
-Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda or cuda:N.")]
+Device = Annotated[
+    str, typer.Option("--device", metavar="DEVICE", help="Device that trains: auto, cpu, cuda or cuda:N.")
+]
 Workers = Annotated[
-    str, typer.Option("--workers", metavar="N", help="Processes; auto: one a core on CPU, one a GPU on CUDA.")
+    str,
+    typer.Option(
+        "--workers", metavar="N", help="Number of processes; auto: one for each core on CPU, one for each GPU on CUDA."
+    ),
 ]
 Scheduler = Annotated[
     str | None,
     typer.Option(
         "--scheduler",
         metavar="tcp://HOST:PORT",
-        help="Workers of a running Dask cluster; train.checkpoint_every needs a run folder that they share.",
+        help="Train on the workers of this Dask cluster; with train.checkpoint_every they must share the run folder.",
     ),
 ]
-Pack = Annotated[str, typer.Option("--pack", metavar="N", help="Runs that train as one model; auto: 1 on CPU.")]
+Pack = Annotated[
+    str, typer.Option("--pack", metavar="N", help="Number of runs that train as one batched model; auto: 1 on CPU.")
+]
 Threads = Annotated[
     int,
     typer.Option(
@@ -107,7 +121,10 @@ Threads = Annotated[
     ),
 ]
 Kernels = Annotated[
-    str, typer.Option("--kernels", metavar="KIND", help="torch, triton, or auto: triton where mclab has kernels.")
+    str,
+    typer.Option(
+        "--kernels", metavar="KIND", help="Kernels: torch, triton, or auto (Triton where mclab has a kernel)."
+    ),
 ]
 Compile = Annotated[
     str,
@@ -120,28 +137,35 @@ Compile = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would run; write nothing.")]
 Effect = Annotated[
     float | None,
-    typer.Option("--effect", metavar="DIFF", help="With --dry-run: print how surely the plan detects this difference."),
+    typer.Option(
+        "--effect", metavar="DIFF", help="With --dry-run: print how often the plan would detect this difference."
+    ),
 ]
 Sd = Annotated[
     float | None,
     typer.Option(
         "--sd",
         metavar="SD",
-        help="With --dry-run: standard deviation of paired differences, for the plan's power; by default as stored.",
+        help=(
+            "With --dry-run: standard deviation of paired differences, for the plan's power; by "
+            "default from stored runs."
+        ),
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Smoke = Annotated[bool, typer.Option("--smoke", help="Two steps of everything; the numbers mean nothing.")]
-Quick = Annotated[bool, typer.Option("--quick", help="The grid's reduced form.")]
+Smoke = Annotated[
+    bool, typer.Option("--smoke", help="Train two steps of every run, to see that it works; the results mean nothing.")
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Run the reduced form of the grid (its quick block).")]
 SaveWeights = Annotated[
-    bool, typer.Option("--save-weights", help="Keep the trained models, for mclab.load_model: <out>/weights.")
+    bool, typer.Option("--save-weights", help="Save the trained models in <out>/weights, for mclab.load_model.")
 ]
 FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails or diverges.")]
 MaxFailures = Annotated[
     int | None,
-    typer.Option("--max-failures", metavar="N", min=1, max=1_000_000, help="Stop at N runs that fail or diverge."),
+    typer.Option("--max-failures", metavar="N", min=1, max=1_000_000, help="Stop when N runs have failed or diverged."),
 ]
-Retry = Annotated[bool, typer.Option("--retry-failed", help="Run again what failed or ran out of memory.")]
+Retry = Annotated[bool, typer.Option("--retry-failed", help="Run again the runs that failed or ran out of memory.")]
 Baseline = Annotated[
     str | None,
     typer.Option(
@@ -178,13 +202,13 @@ def file_and_overrides(
     if not named:
         raise ConfigError(f"mclab {verb}: give a {what}, e.g. mclab {verb} my.yaml (see mclab {verb} --help)")
     if strange := [word for word in files if not word.endswith((".yaml", ".yml")) and not Path(word).exists()]:
-        raise ConfigError(f"{strange[0]}: is no file and no override; write key=value, e.g. train.steps=50")
+        raise ConfigError(f"{strange[0]}: is neither a file nor an override; write key=value, e.g. train.steps=50")
     if len(named) > 1:
-        raise ConfigError(f"{named[0]}: a {what} is given twice, the other is {named[1]}; keep one")
+        raise ConfigError(f"{named[0]}: two {what}s are given, {named[0]} and {named[1]}; give one of them")
     return Path(files[0]) if files else next(iter(given or ())), overrides
 
 
 def only_for_grids(baseline: str | None, folder: Path) -> None:
     """Raise `ConfigError` if `--baseline` was given for the folder of a sweep."""
     if baseline is not None:
-        raise ConfigError(f"--baseline: is for a grid; {folder} holds a sweep")
+        raise ConfigError(f"--baseline: this option is for grids, but {folder} holds a sweep")

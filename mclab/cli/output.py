@@ -41,7 +41,7 @@ def content(data: bytes, name: str) -> None:
     from mclab.store.files import plainly
 
     if sys.stdout.isatty():
-        raise ConfigError(f"--format parquet: is binary; send it to a file, e.g. > {name}")
+        raise ConfigError(f"--format parquet: the output is binary; redirect it to a file, e.g. > {name}")
     with plainly(Path("standard output")):
         sys.stdout.buffer.write(data)
         sys.stdout.flush()

@@ -25,7 +25,7 @@ def plot(
             "--kind",
             metavar="KIND",
             help=f"{', '.join(KINDS)}; of a sweep {', '.join(SWEEP_KINDS)}; repeat for several. "
-            "[default: accuracy, heat where slices are a grid, effects of a grid of axes; of a sweep all]",
+            "[default: accuracy; heat and effects if the grid has them; of a sweep all]",
         ),
     ] = None,
     formats: Annotated[
@@ -39,7 +39,7 @@ def plot(
         typer.Option(
             "--width",
             metavar="WIDTH",
-            help="For print, at this width: single (3.3 inches), double (7) or centimetres; text of 8 points.",
+            help="Width in print: single (3.3 inches), double (7 inches) or a number of centimetres; text of 8 points.",
         ),
     ] = None,
     title: Annotated[
@@ -60,12 +60,12 @@ def plot(
     look, where = _layout(width, title), out or folder
     if (study := trials(folder)) is not None:
         of.only_for_grids(baseline, folder)
-        _refuse_others(asked, SWEEP_KINDS, f"is for a grid; {folder} holds a sweep")
-        paths = draw_sweep(study, folder, where, wanted, asked, look, labels or ())
+        _refuse_others(asked, SWEEP_KINDS, f"is a kind for grids, but {folder} holds a sweep; give one of")
+        paths = draw_sweep(study, folder, where, wanted, asked, look, labels or (), remark)
     else:
         plan, records = planned(folder, remark)
-        _refuse_others(asked, KINDS, f"is for a sweep; {folder} holds a grid")
-        paths = draw_grid(with_baseline(plan, baseline), records, where, wanted, asked, look, labels or ())
+        _refuse_others(asked, KINDS, f"is a kind for sweeps, but {folder} holds a grid; give one of")
+        paths = draw_grid(with_baseline(plan, baseline), records, where, wanted, asked, look, labels or (), remark)
     for path in paths:
         result(str(path))
 
@@ -74,7 +74,7 @@ def _refuse_others(asked: Sequence[str], known: Sequence[str], reason: str) -> N
     from mclab.config.strict import ConfigError
 
     if strange := [kind for kind in asked if kind not in known]:
-        raise ConfigError(f"--kind: {strange[0]} {reason}: {', '.join(known)}")
+        raise ConfigError(f"--kind: {strange[0]} {reason} {', '.join(known)}")
 
 
 def _layout(width: str | None, title: str | None) -> "Layout":

@@ -16,9 +16,9 @@ def report(
     folder: of.Folder,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", parser=of.file, help="Write here. [default: FOLDER/report.html]"),
+        typer.Option("--out", metavar="FILE", parser=of.file, help="File of the page. [default: FOLDER/report.html]"),
     ] = None,
-    show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Write a run folder as one HTML page that can be sent.
 

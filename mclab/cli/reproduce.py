@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Target = Annotated[
     str, typer.Argument(metavar="TABLE", help="table5, table2, fig5, fig4, or a grid's file with a paper block.")
 ]
-FromRecords = Annotated[bool, typer.Option("--from-records", help="Show the stored runs as they are; train nothing.")]
+FromRecords = Annotated[bool, typer.Option("--from-records", help="Train nothing; show the runs that are stored.")]
 
 
 def reproduce(
@@ -88,10 +88,14 @@ def _from_records(plan: "Plan", folder: Path, as_json: bool, given: list[str]) -
     from mclab.verbs.reproduce import stored
 
     if given:
-        raise ConfigError(f"--from-records: shows the runs of {folder} as they are stored; leave out {given[0]}")
+        raise ConfigError(
+            f"--from-records: this option shows the runs of {folder} as they are stored; leave out {given[0]}"
+        )
     kept, records = stored(folder)
     if kept.name != plan.name:
-        raise ConfigError(f"{folder}: holds {kept.name}, not {plan.name}; give its folder as --out")
+        raise ConfigError(
+            f"{folder}: the folder holds {kept.name}, not {plan.name}; give the folder of {plan.name} with --out"
+        )
     _show(kept, records.lookup, records.curve, folder, as_json)
 
 

@@ -17,37 +17,64 @@ _RUN_ONLY = ("--in", "--slice", "--layer", "--head", "--plot")
 
 SampleTask = Annotated[
     str | None,
-    typer.Argument(metavar="TASK", help="Task, e.g. mqar; with --run the run's own.", show_default=False),
+    typer.Argument(
+        metavar="TASK", help="Name of a task, e.g. mqar; with --run the task of the run.", show_default=False
+    ),
 ]
 TaskOverrides = Annotated[
-    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Override keys of the task, e.g. pairs=4.")
+    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Keys of the task with other values, e.g. pairs=4.")
 ]
 StoredRun = Annotated[
-    str | None, typer.Option("--run", metavar="ID", help="A stored run, by the first digits of its id.")
+    str | None,
+    typer.Option(
+        "--run", metavar="ID", help="Show what this stored run answers; the first digits of its id are enough."
+    ),
 ]
 Within = Annotated[
     Path | None,
-    typer.Option("--in", metavar="FOLDER", parser=of.folder, help="Run folder of the run; by default any in runs."),
+    typer.Option(
+        "--in",
+        metavar="FOLDER",
+        parser=of.folder,
+        help="With --run: the run folder that holds the run; by default any folder in runs/.",
+    ),
 ]
 Count = Annotated[int, typer.Option("--count", metavar="N", min=1, max=10_000, help="Sequences.")]
 SampleSeed = Annotated[
     int | None,
-    typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Seed; with --run the run's own. [default: 0]"),
+    typer.Option(
+        "--seed",
+        metavar="N",
+        min=0,
+        max=2**31 - 1,
+        help="Seed of the sequences; with --run the seed of the run. [default: 0]",
+    ),
 ]
 Split = Annotated[
     str | None,
-    typer.Option("--split", metavar="SPLIT", help="train, valid or test. [default: train; with --run test]"),
+    typer.Option(
+        "--split", metavar="SPLIT", help="Part of the data: train, valid or test. [default: train; with --run test]"
+    ),
 ]
-Slice = Annotated[str | None, typer.Option("--slice", metavar="NAME", help="With --run: one slice, e.g. pairs=4.")]
+Slice = Annotated[
+    str | None, typer.Option("--slice", metavar="NAME", help="With --run: show one slice only, e.g. pairs=4.")
+]
 Layer = Annotated[
-    int | None, typer.Option("--layer", metavar="N", min=0, max=1023, help="With --run: the gates of one layer.")
+    int | None,
+    typer.Option("--layer", metavar="N", min=0, max=1023, help="With --run: show the gates of this layer only."),
 ]
 Head = Annotated[
-    int | None, typer.Option("--head", metavar="N", min=0, max=4095, help="With --run: the gates of one head.")
+    int | None,
+    typer.Option("--head", metavar="N", min=0, max=4095, help="With --run: show the gates of this head only."),
 ]
 Plot = Annotated[
     Path | None,
-    typer.Option("--plot", metavar="FILE", parser=of.file, help="With --run: draw the gates, png, svg or pdf."),
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        parser=of.file,
+        help="With --run: draw the gates' weights into this file (png, svg or pdf).",
+    ),
 ]
 
 
@@ -72,6 +99,7 @@ def sample(
     given = [task, *(overrides or [])] if task and "=" in task else list(overrides or [])
     named = None if task and "=" in task else task
     _no_options(given)
+    _no_folder(named, run)
     if run is None:
         asked = dict(zip(_RUN_ONLY, (within, slice_, layer, head, plot), strict=True))
         _only_with_run([option for option, value in asked.items() if value is not None])
@@ -97,14 +125,25 @@ def _no_options(overrides: list[str]) -> None:
     for text in overrides:
         key, _, value = text.partition("=")
         if key in ("count", "seed", "split", "run", "slice", "layer", "head"):
-            raise ConfigError(f"{text}: is an option here; write --{key} {value}")
+            raise ConfigError(f"{text}: {key} is an option of this command; write --{key} {value}")
+
+
+def _no_folder(task: str | None, run: str | None) -> None:
+    """Raise `ConfigError` where a run folder was given in the place of the task."""
+    from mclab.config.strict import ConfigError
+    from mclab.config.task import TASKS
+
+    if task is not None and task not in TASKS and Path(task).is_dir():
+        how = f"--run {run or 'ID'} --in {task}"
+        ids = "" if run else f" (mclab list {task} prints the ids)"
+        raise ConfigError(f"{task}: a folder is no task; mclab sample {how} shows a stored run{ids}")
 
 
 def _only_with_run(options: list[str]) -> None:
     from mclab.config.strict import ConfigError
 
     if options:
-        raise ConfigError(f"{options[0]}: goes with --run ID; a task alone has no model")
+        raise ConfigError(f"{options[0]}: this option needs --run ID, because a task alone has no model")
 
 
 def _no_seed(seed: int | None) -> None:
@@ -146,7 +185,7 @@ def _of_run(
     stored = find(digits, within, remark)
     model, run = load_model(stored.folder, stored.run_id)
     if task not in (None, run.task.name):
-        raise ConfigError(f"{task}: run {stored.run_id} was trained on {run.task.name}; leave the task out")
+        raise ConfigError(f"{task}: run {stored.run_id} was trained on the task {run.task.name}; leave out {task}")
     found = predicted(model, run, chosen(run, overrides, slice_name), split, count, layer=layer, head=head)
     if plot:
         _draw(found, plot, form)
@@ -162,8 +201,8 @@ def _draw(found: "Predicted", path: Path, form: str) -> None:
     from mclab.config.strict import ConfigError
     from mclab.verbs.sample.text import picture
 
-    if found.gateless:
-        raise ConfigError(f"--plot: nothing to draw; {found.gateless}")
+    if found.why_no_gate:
+        raise ConfigError(f"--plot: this run has no weights of a gate to draw ({found.why_no_gate})")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, picture(found, form))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: The most characters of a printed curve.
 _WIDEST = 60
 #: The line that is printed for a run that was stored before records had checksums.
-_UNSIGNED = "stored without checksums, by an earlier version: damage to its files may go unnoticed"
+_UNSIGNED = "stored without checksums by an earlier version of mclab, so damage to its files may go unnoticed"
 _DIGITS = {"overlap": 4, "tokens_per_s": 0, "wall_s": 1}
 
 
@@ -28,7 +28,7 @@ def show(
     folder: Annotated[
         Path | None, typer.Argument(metavar="FOLDER", parser=of.folder, help="Run folder. [default: any under runs/]")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every key, also those at their defaults.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Show every key, also those at their defaults.")] = False,
     as_json: of.Json = False,
 ) -> None:
     """Print one stored run: keys, scores, cost, provenance, curve."""

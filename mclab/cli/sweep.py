@@ -26,17 +26,22 @@ SpaceAndOverrides = Annotated[
     ),
 ]
 SpaceFile = Annotated[
-    list[Path] | None, typer.Option("--space", metavar="FILE", help="The search space, as an option.")
+    list[Path] | None,
+    typer.Option("--space", metavar="FILE", help="The search space's YAML file; the same as the argument SPACE."),
 ]
 Trials = Annotated[
-    int, typer.Option("--trials", metavar="N", min=1, max=1_000_000, help="Finished trials that the study shall have.")
+    int,
+    typer.Option(
+        "--trials", metavar="N", min=1, max=1_000_000, help="Number of finished trials at which the search ends."
+    ),
 ]
 Storage = Annotated[
     str | None,
     typer.Option(
         "--storage",
         metavar="URL",
-        help="postgresql://USER:PASSWORD@HOST/DATABASE, or a journal's path; by default journal.log in the run folder.",
+        help="Place of the study: postgresql://USER:PASSWORD@HOST/DATABASE, or a journal file; by default journal.log "
+        "in the run folder.",
     ),
 ]
 Study = Annotated[
@@ -44,15 +49,21 @@ Study = Annotated[
 ]
 Sampler = Annotated[
     str | None,
-    typer.Option("--sampler", metavar="NAME", help="tpe, random, gp, cmaes, qmc or grid; by default the space's own."),
+    typer.Option(
+        "--sampler", metavar="NAME", help="Sampler: tpe, random, gp, cmaes, qmc or grid; by default that of the space."
+    ),
 ]
 Pruner = Annotated[
-    str | None, typer.Option("--pruner", metavar="NAME", help="none or median; by default the space's own.")
+    str | None, typer.Option("--pruner", metavar="NAME", help="Pruner: none or median; by default that of the space.")
 ]
 Repeats = Annotated[
     int | None,
     typer.Option(
-        "--repeats", metavar="N", min=1, max=100, help="Seeds that a trial averages over; by default the space's own."
+        "--repeats",
+        metavar="N",
+        min=1,
+        max=100,
+        help="Seeds that a trial averages over; by default those of the space.",
     ),
 ]
 Seed = Annotated[
@@ -62,7 +73,11 @@ Seed = Annotated[
 Confirm = Annotated[
     bool,
     typer.Option(
-        "--confirm", help="Then train one change at a time around the best point, and say what each choice is worth."
+        "--confirm",
+        help=(
+            "After the search, train one change at a time around the best point, and print how much "
+            "each choice matters."
+        ),
     ),
 ]
 SweepOut = Annotated[
@@ -155,7 +170,7 @@ def _confirm(
     grid = best_point_grid(space, found, out)
     remark(
         f"wrote {grid.path}: {len(grid.asked.changes)} changes around trial {grid.asked.trial.number}, "
-        "each with seeds until told"
+        "each with seeds added until told"
     )
     with progress() as (show, say):
         report = run_confirmation(grid, options, say, show)
@@ -186,10 +201,11 @@ def _preview(space: "Space", facts: dict[str, Any], time: str) -> str:
     done = f" ({facts['finished']} of them finished)" if facts["finished"] else ""
     seeds = f" x {len(runs)} seeds" * (len(runs) > 1)
     lines.append(
-        f"{facts['trials']} trials{seeds}{done}; {facts['tokens']:,} training tokens if all are like the base; "
+        f"{facts['trials']} trials{seeds}{done}; {facts['tokens']:,} training tokens if all cost as much as the base; "
         f"{time}; into {facts['out']}"
     )
     lines.append(
-        f"roughly {bytes_text(facts['memory_of_a_process'])} of memory a process, at the end of an axis that takes most"
+        f"roughly {bytes_text(facts['memory_of_a_process'])} of memory for each process, at the most "
+        "expensive end of an axis"
     )
     return "\n".join(lines)

@@ -39,7 +39,7 @@ def table(
     of.one_of("--format", form, tuple(TABLES))
     underline = of.one_of("--second", second, ("underline", "none")) == "underline"
     if underline and form != "tex":
-        raise ConfigError("--second: goes with --format tex")
+        raise ConfigError("--second: this option needs --format tex")
     if as_json and form != "text":
         raise ConfigError(f"--json: cannot be used together with --format {form}; give only one of them")
     if (study := trials(folder)) is not None:
@@ -77,7 +77,9 @@ def _sweep(found: "Trials", folder: Path, form: str, out: Path, as_json: bool) -
     from mclab.verbs.table import sweep_table, write_sweep_tables
 
     if form not in SWEEP_TABLES:
-        raise ConfigError(f"--format: {form} is for a grid; {folder} holds a sweep: {', '.join(SWEEP_TABLES)}")
+        raise ConfigError(
+            f"--format: {form} is for grids, but {folder} holds a sweep; give one of {', '.join(SWEEP_TABLES)}"
+        )
     if as_json:
         from mclab.plan.space_trials import as_dict
 

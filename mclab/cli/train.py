@@ -1,5 +1,6 @@
 """`mclab train`: train one run from defaults and overrides."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from mclab.cli import options as of
@@ -32,6 +33,7 @@ def train(
     from mclab.plan.grid import plan_from
     from mclab.verbs.train import takes_more
 
+    _refuse_files(overrides or [])
     plan = plan_from({}, "train", [*(overrides or []), *(set_ or [])], seeds, smoke)
     where = out or of.default_out(plan.name, smoke)
     extend = extend or takes_more(where, plan.name, remark)
@@ -46,3 +48,15 @@ def train(
     if dry_run:
         return show_preview(plan, where, options, as_json)
     return run_plan(plan, where, options, None, partial(show_table, as_json=as_json))
+
+
+def _refuse_files(overrides: Sequence[str]) -> None:
+    """Raise `ConfigError` where a grid's file was given: `mclab train` takes keys only."""
+    from mclab.config.strict import ConfigError
+
+    for text in overrides:
+        if "=" not in text and text.endswith((".yaml", ".yml")):
+            raise ConfigError(
+                f"{text} is a grid's file: mclab ablate --grid {text} trains it; "
+                f"mclab train takes keys alone, e.g. train.steps=50"
+            )

@@ -1,5 +1,6 @@
 """Apply `--only key=value`: keep some cells of a plan, as if the grid had no others."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -7,6 +8,9 @@ from mclab.config.error import did_you_mean
 from mclab.config.keys import by_path, shown
 from mclab.config.strict import ConfigError, leaves
 from mclab.plan.plan import CHANGE, Cell, Plan, row_name
+
+#: Separates `key=value,key=value`. A value may contain commas, so a comma separates only where another `key=` follows.
+_PAIRS = re.compile(r",\s*(?=[\w.]+=)")
 
 
 def narrowed(plan: Plan, only: Sequence[str]) -> Plan:
@@ -41,6 +45,10 @@ def _parsed(plan: Plan, text: str) -> tuple[str, str]:
     path = _path(plan, key)
     there = list(dict.fromkeys(found for cell in plan.cells if (found := _value(plan, cell, path)) is not None))
     if value not in there:
+        parts = _PAIRS.split(text)
+        if len(parts) > 1:
+            several = " ".join(f"--only {part}" for part in parts)
+            raise ConfigError(f"--only: {text}: takes one key=value; repeat the option for several: {several}")
         raise ConfigError(
             f"--only: {text}: no cell has {path} {value}; the values in the cells are {', '.join(there) or 'none'}"
         )

@@ -39,7 +39,7 @@ def _local(name: str) -> str:
     if name == AUTO:
         return "cuda" if count else "cpu"
     if name != "cpu" and int(name.partition(":")[2] or 0) >= count:
-        raise ConfigError(f"--device: no {name} here ({count} CUDA devices seen); take --device cpu")
+        raise ConfigError(f"--device: this machine has no {name} (it has {count} CUDA devices); give --device cpu")
     return name
 
 
@@ -52,7 +52,7 @@ def check_scheduler(address: str | None) -> None:
         socket.create_connection((found[1], int(found[2])), timeout=5).close()
     except (OSError, OverflowError) as error:
         raise ConfigError(
-            f"--scheduler: nothing answers at {address} ({getattr(error, 'strerror', None) or error})"
+            f"--scheduler: no program answers at {address} ({getattr(error, 'strerror', None) or error})"
         ) from error
 
 
@@ -61,7 +61,7 @@ def unmet(runs: Iterable[RunConfig], options: RunOptions) -> Iterator[str]:
     if options.kernels != "triton":
         return
     found = {
-        f"--kernels triton: {rule} is computed by torch's forms: {choice.why_not}": None
+        f"--kernels triton: {rule} is computed with torch instead, because {choice.why_not}": None
         for run in runs
         for rule, choice in choices(run, options.device, options.kernels).items()
         if choice.form != "triton"

@@ -208,7 +208,10 @@ class _Execution:
         left, right = halves(pack)
         self.forecast.end(pack, done=False)
         self.flights.settle(ids(pack))
-        self.echo(f"{len(pack)} runs together do not fit into memory: training {len(left)} and {len(right)}")
+        self.echo(
+            f"{len(pack)} runs together do not fit into memory; {len(left)} and {len(right)} of them "
+            "are trained one after the other"
+        )
         self._submit(pool, [left, right])
         return True
 

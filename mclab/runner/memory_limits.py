@@ -75,8 +75,8 @@ def memory_text(need: Need, processes: int) -> str:
     """Return one line that says how much memory a process takes, and for what."""
     parts = zip(("parameters and optimiser", "activations", "logits", "sequences"), need.memory, strict=True)
     of = ", ".join(f"{name} {bytes_text(number)}" for name, number in parts if number > need.process // 100)
-    several = f" and {processes} of them {bytes_text(processes * need.process)}" * (processes > 1)
-    return f"roughly {bytes_text(need.process)} of memory a process{several} ({of or 'Python and torch'})"
+    several = f", {bytes_text(processes * need.process)} for all {processes} processes" * (processes > 1)
+    return f"roughly {bytes_text(need.process)} of memory for each process{several} ({of or 'Python and torch'})"
 
 
 def memory_warnings(found: Sequence[Need], processes: int, here: Machine | None, noun: str = "cells") -> Iterator[str]:
@@ -87,10 +87,10 @@ def memory_warnings(found: Sequence[Need], processes: int, here: Machine | None,
     if not large:
         return
     need, room = large[0], here.free // processes
-    several = f", in {processes} processes at once" if processes > 1 else ""
+    several = f", in {processes} processes at the same time" if processes > 1 else ""
     yield (
         f"{len(large)} of {len(found)} {noun} may not fit into memory: {_largest(need)}{several}, "
-        f"{bytes_text(here.free)} of {bytes_text(here.whole)} are free; "
+        f"but only {bytes_text(here.free)} of {bytes_text(here.whole)} are free; "
         f"take {_fewer(need, processes, here)}{_fix(need, room)}"
     )
 
@@ -109,7 +109,7 @@ def refuse(need: Need, here: Machine | None) -> None:
         raise ConfigError(f"memory: {_largest(need)}, which no machine has; take {_fix(need, NOWHERE)}")
     if here is not None and need.process > MARGIN * here.whole:
         raise ConfigError(
-            f"memory: {_largest(need)}, this machine has {bytes_text(here.whole)}; take {_fix(need, here.free)}"
+            f"memory: {_largest(need)}, but this machine has {bytes_text(here.whole)}; take {_fix(need, here.free)}"
         )
 
 
@@ -118,7 +118,7 @@ def _largest(need: Need) -> str:
     parts = dict(zip(("its parameters", "its activations", "its logits", "its sequences"), need.memory, strict=True))
     most = max(parts, key=lambda name: parts[name])
     together = f" for {need.replicas} runs together" if need.replicas > 1 else ""
-    return f"{need.name} needs roughly {bytes_text(need.process)}{together}, {most} {bytes_text(parts[most])}"
+    return f"{need.name} needs roughly {bytes_text(need.process)}{together} ({most} alone: {bytes_text(parts[most])})"
 
 
 def _fix(need: Need, room: int) -> str:

@@ -59,7 +59,9 @@ def _check(runs: Runs, store: Store, device: str, say: Callable[[str], None], re
         if any(poison := [flights.poison(name) for name in names]):
             if refuse:
                 told = next(filter(None, poison))
-                raise ConfigError(f"run {names[0]}: {told}; mend its module, then give --retry-failed")
+                raise ConfigError(
+                    f"run {names[0]}: {told}; mend its module, then repeat the command with --retry-failed"
+                )
             continue
         flights.begin(names)
         try:

@@ -49,8 +49,12 @@ class TimeRange:
     @property
     def basis(self) -> str:
         """A text that says on what the estimate is based."""
-        stored = f"from {self.runs:,} stored run{'s' * (self.runs != 1)}" if self.runs else "no stored runs to go by"
-        return f"{stored}; other programs keep this machine busy" if self.busy else stored
+        stored = (
+            f"from {self.runs:,} stored run{'s' * (self.runs != 1)}"
+            if self.runs
+            else "a rough guess, as no runs are stored"
+        )
+        return f"{stored}; other programs are using this machine" if self.busy else stored
 
 
 def time_range(
@@ -99,7 +103,7 @@ def whole_command(work: Work, history: History, workers: int, options: RunOption
 def time_text(whole: TimeRange | None, device: str, workers: int) -> str:
     """Return the time in words for a dry run: `about 40 s to 2 min on 2 CPU workers (from 24 stored runs)`."""
     if whole is None:
-        return "how long that takes is unknown: no stored run of this device"
+        return "the time is unknown, because no run on this device is stored"
     kind = "CPU" if device == "cpu" else "GPU"
     return f"{whole.text()} on {workers} {kind} worker{'s' * (workers != 1)} ({whole.basis})"
 

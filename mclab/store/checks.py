@@ -17,27 +17,28 @@ def check_figures(record: Mapping[str, Any]) -> None:
     """Raise `ValueError`, which names the figure, if a figure has a wrong type or an accuracy is outside [0, 1]."""
     for split in ("valid", "test"):
         _check_scores(split, record[split])
-    for key, (right, words) in FIGURES.items():
+    for key, (right, requirement) in FIGURES.items():
         value = record.get(key)
         if value is not None and not right(value):
-            raise ValueError(f"has {key} {_short(value)}, not {words}")
+            raise ValueError(f"has {_short(value)} for {key}, which must be {requirement}")
 
 
 def _check_scores(split: str, scores: Any) -> None:
     if not isinstance(scores, dict):
-        raise ValueError(f"has {split} {_short(scores)}, not an object")
+        raise ValueError(f"has {_short(scores)} for {split}, which must be an object")
     for part, score in scores.items():
         if not isinstance(score, dict):
-            raise ValueError(f"has {split} {part} {_short(score)}, not an object")
+            raise ValueError(f"has {_short(score)} for {split} {part}, which must be an object")
         if not _share(score.get("accuracy")):
-            raise ValueError(f"has {split} {part} accuracy {_short(score.get('accuracy'))}, not a number from 0 to 1")
+            accuracy = _short(score.get("accuracy"))
+            raise ValueError(f"has {accuracy} for {split} {part} accuracy, which must be a number from 0 to 1")
         for metric in ("token_accuracy", "value_accuracy", "values_found"):
             value = score.get(metric)
             if value is not None and not _share(value):
-                raise ValueError(f"has {split} {part} {metric} {_short(value)}, not a number from 0 to 1")
+                raise ValueError(f"has {_short(value)} for {split} {part} {metric}, which must be a number from 0 to 1")
         for metric, value in score.items():
             if value is not None and not _number(value):
-                raise ValueError(f"has {split} {part} {metric} {_short(value)}, not a number")
+                raise ValueError(f"has {_short(value)} for {split} {part} {metric}, which must be a number")
 
 
 def check_whole(record: Mapping[str, Any], own: Sequence[str]) -> None:
@@ -49,14 +50,16 @@ def check_whole(record: Mapping[str, Any], own: Sequence[str]) -> None:
         scores = record[split]
         missing = [part for part in (ALL, *own) if part not in scores]
         if missing and record["status"] == "done":
-            raise ValueError(f"is done and has no score of {split} {missing[0]}")
+            raise ValueError(f"has the status done but no {split} scores of {missing[0]}")
         for metric in () if missing else _MEANS:
             whole, *parts = (scores[part].get(metric) for part in (ALL, *own))
             if whole is None or None in parts:
                 continue
             mean = sum(value / len(own) for value in parts)
             if not math.isclose(whole, mean, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
-                raise ValueError(f"has {split} all {metric} {_short(whole)}, and the mean of its slices is {mean:.6g}")
+                raise ValueError(
+                    f"has {_short(whole)} for {split} all {metric}, but the mean over its slices is {mean:.6g}"
+                )
 
 
 def _number(value: Any) -> bool:

@@ -52,8 +52,8 @@ def reason(times: int, share: float) -> str:
     """Return one line that says why a run is given up after `times` deaths of the process, at `share` of its steps."""
     where = f"at {share:.0%} of its steps" if share else "at its start"
     return (
-        f"the process died {times} times in a row while this trained, {where} "
-        f"(out of memory, a crash in a module, or a kill from outside)"
+        f"the process died {times} times in a row while this run trained, {where}; "
+        f"possible causes are too little memory, a crash in a module, or a kill from outside"
     )
 
 

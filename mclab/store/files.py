@@ -40,13 +40,13 @@ def plainly(path: Path, doing: str = "write") -> Iterator[None]:
 
 def _line(error: OSError, path: Path, doing: str) -> str:
     if error.errno in _FULL:
-        return f"{path}: the disk is full; what was stored before is unharmed: free some space, give the command again"
+        return f"{path}: the disk is full; results stored before are unharmed: free some space and repeat the command"
     if error.errno == errno.EROFS:
-        return f"{path}: cannot {doing}, the file system is read-only; give another --out"
+        return f"{path}: cannot {doing}: the file system is read-only; give another folder with --out"
     if error.errno in _DENIED:
-        return f"{path}: cannot {doing}, permission denied; give another --out"
+        return f"{path}: cannot {doing}: permission denied; give another folder with --out"
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return f"{path}: cannot {doing}, there is a file where a folder must be; give another --out"
+        return f"{path}: cannot {doing}: there is a file where a folder must be; give another folder with --out"
     return f"{path}: cannot {doing}: {error.strerror or error}"
 
 
@@ -97,9 +97,13 @@ def usable(path: Path, what: str, beside: int = 0) -> Path:
     for part in path.parts:
         most = MOST - (beside if part == path.name else 0)
         if (length := len(os.fsencode(part))) > most:
-            raise ConfigError(f"{what}: {part[:24]}… has {length} bytes, a name has at most {most}; take a shorter one")
+            raise ConfigError(
+                f"{what}: the name {part[:24]}… has {length} bytes, but a name has at most {most}; take a shorter one"
+            )
     if (length := len(os.fsencode(path))) > MOST_IN_ALL:
-        raise ConfigError(f"{what}: the path has {length} bytes, at most {MOST_IN_ALL} are possible; take another")
+        raise ConfigError(
+            f"{what}: the path has {length} bytes, but at most {MOST_IN_ALL} are possible; take a shorter path"
+        )
     return path
 
 

@@ -38,7 +38,7 @@ def find_run(digits: str, folder: Path | None, say: Callable[[str], None], *, we
     prefix = digits.strip().lower().removesuffix(".json")
     if not re.fullmatch(r"[0-9a-f]{1,16}", prefix):
         raise ConfigError(
-            f"{digits!r} is no run id; one is up to 16 hexadecimal digits (mclab list FOLDER prints them)"
+            f"{digits!r} is no run id: give up to 16 hexadecimal digits of one (mclab list FOLDER prints run ids)"
         )
     stored = {path: _ids(path) for path in _folders(folder)}
     found = [Stored(path, name) for path, names in stored.items() for name in names if name.startswith(prefix)]
@@ -46,13 +46,15 @@ def find_run(digits: str, folder: Path | None, say: Callable[[str], None], *, we
     if len(names) > 1:
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         named = f"{', '.join(names[:_MOST_NAMED])}{more}"
-        raise ConfigError(f"{prefix}: {len(names)} runs in {folder or _RUNS} begin so: {named}; give more digits")
+        raise ConfigError(
+            f"{prefix}: {len(names)} run ids in {folder or _RUNS} begin with these digits: {named}; give more digits"
+        )
     if not names:
         raise _unknown(prefix, stored, folder)
     copies = [each for each in found if weights and each.weights.is_file()] or found
     if len(copies) > 1:
         places = " and ".join(str(each.folder) for each in copies)
-        say(f"run {names[0]} is stored in {places}; this is the one in {copies[0].folder}")
+        say(f"run {names[0]} is stored in {places}; the copy in {copies[0].folder} is used")
     return copies[0]
 
 
@@ -61,7 +63,9 @@ def _folders(folder: Path | None) -> list[Path]:
         return sorted(path.parent for path in _RUNS.glob("*/records"))
     Records(folder)  # raises if it is no run folder
     if not (folder / "records").is_dir():
-        raise ConfigError(f"{folder}: holds no records; give the folder of an ablate, train or sweep command")
+        raise ConfigError(
+            f"{folder}: this folder holds no records; give the --out of an ablate, train or sweep command"
+        )
     return [folder]
 
 
@@ -73,8 +77,10 @@ def _ids(folder: Path) -> list[str]:
 def _unknown(prefix: str, stored: Mapping[Path, Iterable[str]], folder: Path | None) -> ConfigError:
     where, every = folder or _RUNS, sorted({name for ids in stored.values() for name in ids})
     if not every:
-        return ConfigError(f"{prefix}: no run is stored in {where}" + ("; give a folder" if folder is None else ""))
+        return ConfigError(
+            f"{prefix}: no run is stored in {where}" + ("; name the run's folder" if folder is None else "")
+        )
     heads = {name[: max(4, len(prefix))]: name for name in every}
     near = suggestion([heads[head] for head in nearest(prefix, heads, _MOST_NAMED)])
-    hint = near or f"mclab list {folder or 'FOLDER'} prints the ids"
-    return ConfigError(f"{prefix}: no run in {where} begins so; {hint}")
+    hint = near or f"mclab list {folder or 'FOLDER'} prints the run ids"
+    return ConfigError(f"{prefix}: no run id in {where} begins with these digits; {hint}")

@@ -62,7 +62,7 @@ class Records:
 
     def _open(self) -> None:
         if not self.path.is_dir():
-            what = "is a file, not a run folder" if self.path.exists() else "no such run folder"
+            what = "this is a file, not a run folder" if self.path.exists() else "there is no such run folder"
             raise StoreError(f"{self.path}: {what}")
 
     def lookup(self, run: str) -> StoredRun | None:
@@ -73,7 +73,7 @@ class Records:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StoreError(f"{path}: cannot read: {error.strerror}") from error
+            raise StoreError(f"{path}: the record cannot be read: {error.strerror}") from error
         seal = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
         if self._read.get(run, (None,))[0] != seal:
             self._read[run] = (seal, self._load(path, run))
@@ -88,20 +88,18 @@ class Records:
                 return None
             if not isinstance(error.__cause__, NoFileError):
                 raise
-            self._say(f"{path}: {error.__cause__.strerror}; counts as missing")
+            self._say(f"{path}: {error.__cause__.strerror}; the run counts as missing")
             return None
         except ValueError as reason:
-            self._say(f"{path}: {reason}; counts as missing")
+            self._say(f"{path}: the record {reason}; the run counts as missing")
             return None
 
     def scan(self) -> list[StoredRun]:
         """Return every run of the present science version, sorted by run id; report the number of other runs."""
         found = [record for run in self._ids() if (record := self.lookup(run))]
         mine = [record for record in found if record.science == SCIENCE]
-        if len(mine) < len(found):
-            self._say(
-                f"{self.path}: {len(found) - len(mine)} records of another science version than {SCIENCE} left out"
-            )
+        if others := len(found) - len(mine):
+            self._say(f"{self.path}: {others} records are left out: their science version is not {SCIENCE}")
         return mine
 
     def sample(self, fresh: int, most: int) -> list[StoredRun]:
@@ -139,9 +137,9 @@ class Records:
         except FileNotFoundError:
             found, fault = [], "there is no such file; the curve is left out"
             if not path.parent.is_dir():
-                path, fault = path.parent, "there is no such folder; curves are left out"
+                path, fault = path.parent, "there is no such folder; all curves are left out"
         except OSError as error:
-            found, fault = [], f"cannot read: {error.strerror or error}; the curve is left out"
+            found, fault = [], f"the file cannot be read: {error.strerror or error}; the curve is left out"
         if fault and str(path) not in self._told:
             self._told.add(str(path))
             self._say(f"{path}: {fault}")
@@ -159,7 +157,7 @@ class Records:
         try:
             return from_dict(json.loads(data.decode()), str(self._plan))
         except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-            raise ConfigError(f"{self._plan}: is torn or no JSON") from None
+            raise ConfigError(f"{self._plan}: the plan is no valid JSON (damaged or cut off)") from None
 
     @property
     def _plan(self) -> Path:
@@ -238,14 +236,14 @@ class Store(Records):
         belongs to another grid. A change in the number of seeds needs no `extend`.
         """
         if (self.path / SPACE).exists():
-            raise StoreError(f"{self.path}: belongs to a search; give another --out")
+            raise StoreError(f"{self.path}: this folder holds a search of mclab sweep; give another folder with --out")
         refuse_foreign(self.path, [self._plan.name], {"grid.yaml": grid} if grid is not None else {})
         before = self._plan_before()
         changed = plan_diff(before, plan) if before else None
         if changed and changed.needs_extend and not extend:
             raise StoreError(
-                f"{self.path} holds another grid, this one is {changed}; "
-                f"give --extend to continue with this one here, or another --out"
+                f"{self.path} holds another grid, compared with which this one is {changed}; "
+                f"give --extend to continue with this grid in this folder, or give another folder with --out"
             )
         if before and (line := renewal(before, plan)):
             self._say(f"{self.path}: {line}")
@@ -261,7 +259,7 @@ class Store(Records):
         except StoreError:
             raise
         except ConfigError as reason:
-            self._say(f"{reason}; kept as {move_aside(self._plan).name}")
+            self._say(f"{reason}; the damaged file is kept as {move_aside(self._plan).name}")
             return None
 
     def put(self, run: RunConfig, outcome: Outcome) -> None:
@@ -279,7 +277,8 @@ class Store(Records):
             write_whole(path, outcome.weights)
         write_whole(self._curve(name), curve_bytes(outcome.curve))
         if before is None and self._record(name).exists():
-            self._say(f"{self._record(name)}: is damaged, kept as {move_aside(self._record(name)).name}")
+            kept = move_aside(self._record(name)).name
+            self._say(f"{self._record(name)}: the record is damaged; the damaged file is kept as {kept}")
         write_whole(self._record(name), json_bytes(record_of(run, outcome)))
         if outcome.status in FINAL:
             self._forget(name)

@@ -46,7 +46,7 @@ class Lock:
                 self._lock.acquire(blocking=False)
             except Timeout:
                 raise StoreError(
-                    f"{folder} is in use by {_holder(self._path)}; wait for it, or give another --out"
+                    f"{folder} is in use by {_holder(self._path)}; wait for its end, or give another folder with --out"
                 ) from None
             try:
                 self._sign(_who())
@@ -75,9 +75,13 @@ class Lock:
         if stat.S_ISREG(self._path.lstat().st_mode):
             with suppress(PermissionError), open(self._path, "rb") as file:
                 if file.read(len(_HEAD)) not in (b"", _HEAD):
-                    raise StoreError(f"{self._path}: exists already and is no lock; give another --out")
+                    raise StoreError(
+                        f"{self._path}: this file exists and is no lock of mclab; give another folder with --out"
+                    )
             return
-        raise StoreError(f"{self._path}: is no plain file, so no lock; give another --out")
+        raise StoreError(
+            f"{self._path}: this is no regular file, so it cannot be a lock; give another folder with --out"
+        )
 
 
 def _who() -> str:
@@ -109,7 +113,7 @@ def is_own_folder(path: Path) -> bool:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove the temporary files of a killed writer. Only the holder of the lock may call it."""
-    with plainly(folder, "remove a leftover"):
+    with plainly(folder, "remove a temporary file"):
         for path in folder.iterdir():
             if _LEFTOVER.fullmatch(path.name) and stat.S_ISREG(path.lstat().st_mode):
                 path.unlink(missing_ok=True)
@@ -133,8 +137,12 @@ def refuse_foreign(folder: Path, marks: Sequence[str], given: Mapping[str, bytes
         path = folder / name
         with plainly(path, "read"):
             if path.exists() and not (path.is_file() and path.read_bytes() == content):
-                raise StoreError(f"{path}: exists already and is not this command's; give another --out")
+                raise StoreError(
+                    f"{path}: this file exists and was not written by mclab; give another folder with --out"
+                )
     for path in (folder / name for name in _REPORTS):
         with plainly(path, "read"):
             if path.is_dir() and any(path.iterdir()):
-                raise StoreError(f"{path}: holds files that are not this command's; give another --out")
+                raise StoreError(
+                    f"{path}: this folder has files that mclab did not write; give another run folder with --out"
+                )

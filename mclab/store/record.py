@@ -86,14 +86,14 @@ def read_record(data: bytes, name: str) -> StoredRun:
     record = _object(data)
     missing = [key for key in _NEEDED if key not in record]
     if missing:
-        raise ValueError(f"lacks {', '.join(missing)}")
+        raise ValueError(f"lacks these keys: {', '.join(missing)}")
     if record["run_id"] != name:
-        raise ValueError(f"holds run {record['run_id']!r}")
+        raise ValueError(f"belongs to the run {record['run_id']!r}, not to the run that its file is named after")
     if record["status"] not in get_args(Status):
         raise ValueError(f"has the unknown status {record['status']!r}")
     check_figures(record)
     if not all(isinstance(record.get(key, {}), dict) for key in _MOVED):
-        raise ValueError("has versions or words that are no objects")
+        raise ValueError("has a value under `versions` or `words` that is no object")
     config = _check_config(record) if record["science"] == SCIENCE else _config_if_any(record)
     _check_sum(record)
     return _stored(record, config)
@@ -103,7 +103,7 @@ def _stored(record: dict[str, Any], config: RunConfig | None) -> StoredRun:
     """Return the checked record as a `StoredRun`. Raises `ValueError` if the science version or the seed is null."""
     for key in ("science", "seed"):
         if record[key] is None:
-            raise ValueError(f"has {key} None, not a whole number")
+            raise ValueError(f"has null for {key}, which must be a whole number")
     known: dict[str, Any] = {name: record.get(name) for name in ("run_id", "science", "seed", *FIGURES)}
     for split in _SPLITS:
         known[split] = {part: StoredScore(score) for part, score in record[split].items()}
@@ -117,7 +117,7 @@ def _object(data: bytes) -> dict[str, Any]:
     try:
         record = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise ValueError("is empty" if not data else "is torn or no JSON") from error
+        raise ValueError("is empty" if not data else "is no valid JSON (damaged or cut off)") from error
     if not isinstance(record, dict):
         raise ValueError("is no JSON object")
     return record
@@ -128,9 +128,9 @@ def _check_config(record: dict[str, Any]) -> RunConfig:
         config = restored(record["config"])
         found = id_as_of(config, record.get("versions", {}), record.get("words", {}))
     except (ValueError, TypeError, AttributeError) as error:
-        raise ValueError("holds a config that is not valid") from error
+        raise ValueError("has a config that is not valid") from error
     if found != record["run_id"] or record["seed"] != config.seed:
-        raise ValueError(f"holds the config of run {found}")
+        raise ValueError(f"has a config that does not fit its run_id and seed: it is the config of run {found}")
     check_whole(record, config.task.slices)
     return config
 
@@ -141,7 +141,7 @@ def _config_if_any(record: dict[str, Any]) -> RunConfig | None:
     Raises `ValueError` only if the config is no mapping.
     """
     if not isinstance(record["config"], dict):
-        raise ValueError("holds a config that is not valid")
+        raise ValueError("has a config that is not valid")
     try:
         return restored(record["config"])
     except (ValueError, TypeError, AttributeError):
@@ -175,12 +175,12 @@ def read_curve(data: bytes, sha256: str | None) -> tuple[list[dict[str, Any]], s
     """
     found: list[dict[str, Any]] = []
     if sha256 is not None and digest.of_bytes(data) != sha256:
-        return found, "the curve is not the one that was stored with the run's record; left out"
+        return found, "the curve is not the one that was stored with the run's record, so it is left out"
     try:
         for line in data.decode().splitlines():
             found.append(_evaluation(line))
     except (ValueError, RecursionError):
-        return found, f"the curve is damaged after {len(found)} lines; the rest is left out"
+        return found, f"the curve is damaged after line {len(found)}; the rest is left out"
     return found, None
 
 

@@ -105,7 +105,7 @@ def _swept(
         except (StorageInternalError, SQLAlchemyError) as error:
             reason = cut(" ".join(str(error.__cause__ or error).split()), 200)
             raise ConfigError(
-                f"{place.where}: {reason}; what is stored stays, the same command continues from there"
+                f"{place.where}: {reason}; all stored results are kept, and the same command continues the search"
             ) from error
 
 
@@ -126,7 +126,7 @@ def _searched(
     shared = open_study(name, space, place, options.trials, options.seed, say)
     write_whole(store.path / SPACE, content)
     if options.how.retry_failed and (number := shared.retry_failed()):
-        say(f"{number} failed trial{'s' * (number != 1)} to be tried again")
+        say(f"{number} failed trial{'s' * (number != 1)} will be tried again")
     search = Search(shared, store, options.how, progress, say)
     interrupted = ended = gone = False
     try:
@@ -206,15 +206,15 @@ def _place(storage: str | None, out: Path, say: Say) -> StudyStorage:
         return Postgres(storage.replace("postgres:", "postgresql:", 1) if storage.startswith("postgres:") else storage)
     if "://" in storage or not storage.strip() or _PAIRS.search(storage):
         raise ConfigError(
-            f"--storage: {without_password(storage)!r} names no storage; "
-            f"write postgresql://USER:PASSWORD@HOST/DATABASE, or the path of a journal"
+            f"--storage: {without_password(storage)!r} names neither a database nor a file; "
+            f"write postgresql://USER:PASSWORD@HOST/DATABASE, or the path of a journal file"
         )
     return Journal(Path(storage), say)
 
 
 def _refuse_a_grid(out: Path) -> None:
     if (out / "plan.json").exists():
-        raise StoreError(f"{out} holds a grid of mclab ablate; give another --out")
+        raise StoreError(f"{out} holds a grid of mclab ablate; give another folder with --out")
 
 
 def _points(space: Space) -> list[RunConfig]:

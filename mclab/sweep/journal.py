@@ -23,7 +23,7 @@ _POLL = 0.01
 _START = b'{"op_code":'
 #: The errors that Optuna raises for a line of JSON that it has not written.
 _NO_STUDY = (LookupError, TypeError, ValueError, AttributeError, AssertionError)
-_WAY = "restore the file, or give another --storage or --out (what is measured is in the records)"
+_WAY = "restore the file, or give another --storage or --out (the records still hold all measured results)"
 
 
 class _Append(JournalFileOpenLock):
@@ -97,7 +97,9 @@ class Journal:
                 raise
             except (*_NO_STUDY, OptunaError) as error:
                 reason = f"{type(error).__name__}: {error}"
-                raise ConfigError(f"{self.path}: holds lines that belong to no study ({reason}); {_WAY}") from None
+                raise ConfigError(
+                    f"{self.path}: the journal has lines that no study can be read from ({reason}); {_WAY}"
+                ) from None
 
     @contextmanager
     def guard(self, what: str) -> Iterator[None]:
@@ -125,15 +127,17 @@ def mend(path: Path, say: Callable[[str], None]) -> None:
     *lines, rest = data.split(b"\n")
     broken = [number for number, line in enumerate(lines) if not _is_entry(line)]
     if broken and broken[0] < len(lines) - 1:
-        raise ConfigError(f"{path}:{broken[0] + 1}: is no line of a journal, and others follow; {_WAY}")
+        raise ConfigError(
+            f"{path}:{broken[0] + 1}: this line of the journal is damaged and further lines follow; {_WAY}"
+        )
     whole = lines[: broken[0]] if broken else lines
     if data and not whole and not data.startswith(_START[: len(data)]):
-        raise ConfigError(f"{path}: is no journal; give another --storage or --out")
+        raise ConfigError(f"{path}: this file is no journal of a search; give another --storage or --out")
     if rest or broken:
         with open(path, "r+b") as file:
             file.truncate(sum(len(line) + 1 for line in whole))
             os.fsync(file.fileno())
-        say(f"{path}: the last line was torn, as by a kill in the middle of a write: mended after line {len(whole)}")
+        say(f"{path}: the last line was incomplete and was removed; the journal now ends after line {len(whole)}")
 
 
 def _is_entry(line: bytes) -> bool:

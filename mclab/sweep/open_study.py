@@ -42,7 +42,7 @@ def _opened(name: str, space: Space, place: StudyStorage) -> optuna.Study:
         if before is None and (
             trials or study.user_attrs or [each.name.lower() for each in study.directions] != directions
         ):
-            raise ConfigError(f"{place.where}: study {name} is not mclab's; give another --study")
+            raise ConfigError(f"{place.where}: study {name} was not made by mclab; give another name with --study")
         if before is None:
             _name(study, space, told)
         elif (then := completed(before, told)) != told:
@@ -65,6 +65,6 @@ def _changed(name: str, place: StudyStorage, lines: Sequence[str], names: Sequen
         number += 1
     more = f"; and {len(lines) - 4} more" if len(lines) > 4 else ""
     return (
-        f"{place.where}: study {name} searches another space: {'; '.join(lines[:4])}{more}; "
-        f"change it back, or begin a new study: --study {name}-{number}"
+        f"{place.where}: study {name} searches a different space: {'; '.join(lines[:4])}{more}; "
+        f"undo these changes, or begin a new study with --study {name}-{number}"
     )

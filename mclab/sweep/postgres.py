@@ -40,11 +40,15 @@ class Postgres:
             url = sqlalchemy.engine.make_url(address)
         except (sqlalchemy.exc.ArgumentError, ValueError):
             raise ConfigError(
-                f"--storage: {without_password(address)!r} is no address; write postgresql://USER:PASSWORD@HOST/DATABASE"
+                f"--storage: {without_password(address)!r} is no address of a database; "
+                "write postgresql://USER:PASSWORD@HOST/DATABASE"
             ) from None
         driver = url.drivername.partition("+")[2] or "psycopg"
         if find_spec(driver) is None:
-            raise ConfigError(f"--storage: PostgreSQL needs the package {driver}: pip install 'mclab[postgres]'")
+            raise ConfigError(
+                f"--storage: a PostgreSQL database needs the package {driver}; install it with: "
+                "pip install 'mclab[postgres]'"
+            )
         self._url = url.set(drivername=f"postgresql+{driver}")
         libpq = driver.startswith("psycopg")
         self._patience = {key: value for key, value in _PATIENCE.items() if libpq and key not in url.query}

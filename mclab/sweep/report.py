@@ -81,17 +81,17 @@ class Report:
     def in_words(self) -> str:
         """One line: what this command did, and how many trials of the study are finished."""
         ran = ", ".join(f"{number} {status}" for status, number in sorted(self.tally.ran.items()))
-        answered = f" ({self.tally.answered} of them measured before)" * (self.tally.answered > 0)
+        answered = f" ({self.tally.answered} of them answered from stored results)" * (self.tally.answered > 0)
         distinct = len({trial.run_ids for trial in _counted(self.found)})
         parts = [f"this command: {ran or 'no trial'}{answered}"]
         done, asked = self.finished, self.found.asked
         far = f"{done} of {asked} trials" if done <= asked else f"{done} trials ({asked} asked for)"
         parts += [f"study {self.found.study}: {far}, {distinct} distinct points"]
         refused = sum(trial.status == "refused" for trial in self.found.trials)
-        parts += [f"{refused} points refused by the rules between keys"] * (refused > 0)
+        parts += [f"{refused} points were left out because their keys contradict each other"] * (refused > 0)
         parts += [self.tally.stopped] if self.tally.stopped else []
         if any(trial.status in ("failed", "oom") for trial in _counted(self.found)):
-            parts.append("what failed runs again with --retry-failed")
+            parts.append("--retry-failed tries the failed trials again")
         return "; ".join([*parts, f"{self.wall_s:.0f} s"])
 
     def as_dict(self) -> dict[str, Any]:

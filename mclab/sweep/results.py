@@ -62,7 +62,7 @@ def end_of(
         found = metrics(records)
         lacking = [each.metric for each in objectives if each.metric not in found]
         if lacking:
-            return End("failed", looks=seen, facts={"error": f"{lacking[0]} is no number"})
+            return End("failed", looks=seen, facts={"error": f"the value of {lacking[0]} is not a number"})
         return End("done", tuple(found[each.metric] for each in objectives), seen, {"metrics": found, **found, **told})
     bad = next(record for record in records if record.status == ended)
     facts = {"diverged_step": bad.diverged_step, "error": bad.error}

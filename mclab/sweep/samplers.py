@@ -25,7 +25,7 @@ def check(name: str) -> None:
     for package, wanted in NEEDS.get(name, {}).items():
         if find_spec(package) is None:
             raise ConfigError(
-                f"sampler: {name} needs the package {package}: pip install '{wanted}', or take another sampler"
+                f"sampler: {name} needs the package {package}: pip install '{wanted}', or choose another sampler"
             )
 
 

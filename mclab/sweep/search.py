@@ -111,7 +111,7 @@ class Search:
             return False
         if not self._waits:
             self._waits = True
-            self._say("other processes hold the remaining trials: waiting until they finish them or give them up")
+            self._say("waiting for other processes, which have the remaining trials and finish them or give them up")
         time.sleep(_POLL)
         return True
 
@@ -124,7 +124,7 @@ class Search:
             self._unanswered = None
         except UnansweredError as error:
             if self._claims and self._unanswered is None:
-                self._say("the study does not answer: what is begun is still trained and stored, then the command ends")
+                self._say("the study does not answer: runs in training are finished and stored, then the command ends")
             self._unanswered = error
 
     def _fill(self, pool: Pool) -> None:
@@ -213,7 +213,7 @@ class Search:
         """
         if isinstance(result, Failure):
             if result.status == "oom" and len(pack) > 1:
-                self._say(f"{len(pack)} runs together do not fit into memory: training half of them at a time")
+                self._say(f"{len(pack)} runs together do not fit into memory; half of them are trained at a time")
                 for half in halves(pack):
                     pool.submit(half, priority=cost(half))
                 return
@@ -247,7 +247,7 @@ class Search:
     def _ended(self, claim: Claim, end: End, taken: bool, answered: bool) -> None:
         """Count a trial and report a failure. `taken` is false if another process took the trial over meanwhile."""
         if not taken:
-            self._say(f"trial {claim.number} was given up meanwhile, another has its parameters; its runs stay stored")
+            self._say(f"trial {claim.number} was given up meanwhile, another one replaces it; its runs stay stored")
             return
         self.tally.count(end.status, answered, self._how.limit)
         line = failure_text(claim, end)

@@ -95,13 +95,13 @@ class Retrying:
         now = time.monotonic()
         if self._since is None:
             self._since = now
-            kept = "what is trained is stored meanwhile"
+            kept = "runs that end meanwhile are stored"
             self._say(f"{self._place.where} does not answer ({reason}): trying again for {PATIENCE:.0f} s; {kept}")
         left = self._since + PATIENCE - now
         if left <= 0:
             raise UnansweredError(
-                f"{self._place.where} has not answered for {now - self._since:.0f} s ({reason}); bring it back and "
-                f"give the same command again: what is stored stays, the study is told of it, and the search continues"
+                f"{self._place.where} has not answered for {now - self._since:.0f} s ({reason}); start it again and "
+                f"repeat the command: all stored results are kept and entered into the study, and the search continues"
             ) from error
         time.sleep(min(pause, left))
 

@@ -127,7 +127,7 @@ class Shared:
             drawn, claim = self._patiently(partial(self._drawn, stored, refused >= STUBBORN))
             if claim is not None or not drawn:
                 return claim
-        raise ConfigError(f"{HOPELESS} points in a row broke the rules between keys; narrow the space")
+        raise ConfigError(f"{HOPELESS} points in a row had keys that contradict each other; narrow the space")
 
     def _drawn(self, stored: Stored, stubborn: bool) -> tuple[bool, Claim | None]:
         """Return whether one more trial was wanted, and its claim, which is `None` if its point was refused."""
@@ -232,11 +232,11 @@ class Shared:
             if runs and (end := stored(runs, "retry_of" in trial.user_attrs)):
                 self.caught_up[trial.number] = end.status
                 self._end(trial.number, trial._trial_id, end)
-                self._say(f"{gone}; what it trained is stored, and the study is told: {end.status}")
+                self._say(f"{gone}; its runs are stored, so the trial is entered into the study as {end.status}")
             elif error := given_up(death):
                 self.poisoned.append((self.space.point(trial.params), error))
                 self._end(trial.number, trial._trial_id, End("failed", facts={"error": error}))
-                self._say(f"trial {trial.number}: failed: {error}")
+                self._say(f"trial {trial.number} has failed: {error}")
             else:
                 self._pass_on(trial, death)
                 self._say(f"{gone}; another trial takes over its parameters")

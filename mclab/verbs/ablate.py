@@ -63,9 +63,9 @@ class Report:
             parts.append(f"{summary.stored.total()} stored now, {summary.missing} missing")
         elif summary.missing:
             parts += [summary.stopped] if summary.stopped else []
-            parts.append(f"{_runs(summary.missing)} missing; the same command continues from here")
+            parts.append(f"{_runs(summary.missing)} still missing; the same command continues from here")
         elif not set(summary.stored) <= {*FINAL}:
-            parts.append("what failed runs again with --retry-failed")
+            parts.append("--retry-failed tries the failed runs again")
         return "; ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _ablated(
         if options.save_weights and (lacking := _without_weights(plan, store)):
             say(
                 f"{_runs(lacking)} of this plan {'is' if lacking == 1 else 'are'} stored without weights and not "
-                f"trained again: with another --out all are trained and saved"
+                f"trained again; with another --out all are trained and saved"
             )
         summary = execute(
             plan,

@@ -107,8 +107,15 @@ def comparisons(words: Sequence[str], say: Callable[[str], None]) -> list[Compar
         found = _summary(Path(words[0]), say)
         return [_compared(*(_group(found, Path(words[0]), word) for word in words[1:]))]
     if len(words) != 2:
-        raise ConfigError("compare: write FOLDER ROW ROW, FOLDER:ROW FOLDER:ROW, or FOLDER FOLDER")
+        raise ConfigError(
+            "compare: give two rows of one folder (FOLDER ROW ROW), two rows (FOLDER:ROW FOLDER:ROW) or two folders"
+        )
     sides = [_split(word) for word in words]
+    if os.path.isdir(words[0]) and sides[1][1] is None and not sides[1][0].exists():
+        raise ConfigError(
+            f"compare: {words[1]} is no folder; to compare two rows of {words[0]} name both, "
+            f"e.g. mclab compare {words[0]} {words[1]} ROW"
+        )
     summaries = [_summary(folder, say) for folder, _ in sides]
     if any(row is not None for _, row in sides):
         asked = [row if row is not None else _same(sides, summaries, place) for place, (_, row) in enumerate(sides)]
@@ -140,7 +147,9 @@ def _summary(folder: Path, say: Callable[[str], None]) -> Summary:
     records = Records(folder, say=say)
     plan = records.plan()
     if plan is None:
-        raise ConfigError(f"{folder}: holds no plan.json, so it has no rows; give the folder of an ablate command")
+        raise ConfigError(
+            f"{folder}: this folder has no plan.json and so no rows; give the folder of an ablate command"
+        )
     return summarise(plan, records.lookup, records.curve)
 
 
@@ -186,7 +195,7 @@ def _filter(text: str, summary: Summary, folder: Path) -> dict[str, str]:
         if path is None or path not in summary.plan.axes:
             known = [name for path, name in summary.names.items() if path in summary.plan.axes]
             hint = did_you_mean(key, known) or f"{folder} varies {', '.join(known) or 'nothing'}"
-            raise ConfigError(f"{text}: {key} is no varied key; {hint}")
+            raise ConfigError(f"{text}: {key} is no key that the grid varies; {hint}")
         wanted[path] = value.strip()
     return wanted
 
@@ -202,8 +211,8 @@ def _unknown(summary: Summary, folder: Path, text: str) -> ConfigError:
     labels = [row.label for row in summary.rows]
     more = f" and {len(labels) - _MOST_NAMED} more" if len(labels) > _MOST_NAMED else ""
     rows = "; ".join(labels[:_MOST_NAMED])
-    hint = did_you_mean(text, labels) or f"its rows are {rows}{more}"
-    return ConfigError(f"{folder}: has no row {text!r}; {hint}")
+    hint = did_you_mean(text, labels) or f"the rows are {rows}{more}"
+    return ConfigError(f"{folder}: there is no row {text!r}; {hint}")
 
 
 def _compared(first: Group, second: Group) -> Comparison:
@@ -213,14 +222,16 @@ def _compared(first: Group, second: Group) -> Comparison:
     if mixed := clashing([*first.records, *second.records]):
         told = ", ".join(f"{part} {' and '.join(several)}" for part, several in mixed.items())
         raise ConfigError(
-            f"compare: {first.name} and {second.name} were made with other versions of their formulas ({told}), so a "
-            f"difference says nothing; train the older again with this version of mclab"
+            f"compare: {first.name} and {second.name} were trained with different versions of formulas ({told}), so a "
+            f"difference means nothing; train the older one again with this version of mclab"
         )
     same_slices = len(first.own | second.own) == 1
     shared = [part for part in first.parts if part in second.parts and first.by_seed(part) and second.by_seed(part)]
     parts = [*[ALL] * same_slices, *(shared if len(shared) > 1 or not same_slices else [])]
     if not parts:
-        raise ConfigError(f"compare: {first.name} and {second.name} are scored on no slice in common: nothing to test")
+        raise ConfigError(
+            f"compare: {first.name} and {second.name} have no slice in common, so there is nothing to test"
+        )
     ours, theirs = _keys(first), _keys(second)
     moved = {path: (ours[path], theirs[path]) for path in ours if path in theirs and ours[path] != theirs[path]}
     asked = {path for path in moved if _meant(path, first, second)}

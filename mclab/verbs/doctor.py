@@ -23,17 +23,17 @@ State = Literal["ok", "note", "broken"]
 
 #: Optional packages, and what does not work without them.
 OPTIONAL = {
-    "bokeh": "no dashboard of a Dask cluster",
-    "psycopg": "no study in PostgreSQL (mclab sweep --storage postgresql://...): pip install 'psycopg[binary]'",
-    "cmaes": "no mclab sweep --sampler cmaes: pip install cmaes",
+    "bokeh": "a Dask cluster has no dashboard",
+    "psycopg": "mclab sweep --storage postgresql://... does not work; pip install 'psycopg[binary]'",
+    "cmaes": "mclab sweep --sampler cmaes does not work; pip install cmaes",
     "pytest": "make test does not run",
     "ruff": "make lint does not run",
     "mypy": "make lint does not run",
 }
 #: Optional programs, and what does not work without them.
 PROGRAMS = {
-    "git": "records do not say of which commit they are",
-    "pdflatex": "table.tex cannot be set on this machine",
+    "git": "records do not name the git commit that they were made with",
+    "pdflatex": "table.tex cannot be compiled on this machine",
 }
 #: Optional packages that are imported as a test: psycopg can be installed but not work, because libpq is missing.
 _IMPORTED = ("psycopg", "cmaes")
@@ -121,7 +121,9 @@ def _devices() -> Iterator[Finding]:
     count = torch.cuda.device_count()
     if not count:
         built = "torch is built without CUDA" if torch.version.cuda is None else "torch finds no CUDA device"
-        yield Finding("devices", "cuda", "none", "note", f"{built}; runs train on the CPU, one process a core")
+        yield Finding(
+            "devices", "cuda", "none", "note", f"{built}; runs train on the CPU, with one process for each core"
+        )
     for number in range(count):
         device = torch.cuda.get_device_properties(number)
         memory = f"{device.total_memory / _GIB:.0f} GiB"
@@ -170,7 +172,7 @@ def _machine() -> Iterator[Finding]:
     if (found := machine()) is not None:
         free, whole = (number / _GIB for number in found)
         little = free < _LITTLE_MEMORY
-        cost = "fewer --workers need less" if little else ""
+        cost = "use fewer --workers, which need less" if little else ""
         yield Finding("machine", "memory", f"{free:.1f} of {whole:.1f} GiB free", "note" if little else "ok", cost)
 
 
@@ -183,7 +185,7 @@ def _places(folder: Path) -> Iterator[Finding]:
     where = runs if runs.is_dir() else folder
     try:
         tempfile.TemporaryFile(dir=where).close()
-        yield Finding("disk", "runs/", "writable" if where is runs else "not there yet, can be made")
+        yield Finding("disk", "runs/", "writable" if where is runs else "does not exist yet, but can be made")
     except OSError as error:
         said = (error.strerror or str(error)).lower()
         yield Finding("disk", "runs/", f"not writable ({said})", "note", "give another folder with --out")
@@ -209,5 +211,5 @@ def _option(name: str, cost: str) -> Finding:
     except PackageNotFoundError:
         return Finding("optional", name, "missing", "note", cost)
     except Exception:  # whatever a broken installation raises
-        return Finding("optional", name, f"{found}, cannot be imported", "note", cost)
+        return Finding("optional", name, f"{found}, but it cannot be imported", "note", cost)
     return Finding("optional", name, found)

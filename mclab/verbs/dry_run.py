@@ -171,10 +171,13 @@ def _conflict(plan: Plan, records: Records | None) -> Iterator[str]:
     try:
         before = records.plan() if records else None
     except ConfigError as error:
-        yield f"{error}; a run moves it aside and continues"
+        yield f"{error}; a run renames the damaged file and continues"
         return
     changed = plan_diff(before, plan) if before else None
     if records and changed and changed.needs_extend:
-        yield f"{records.path} holds another grid, this one is {changed}: it needs --extend or another --out"
+        yield (
+            f"{records.path} holds another grid, compared with which this one is {changed}; it needs "
+            "--extend or another --out"
+        )
     if before and (line := renewal(before, plan)):
         yield line

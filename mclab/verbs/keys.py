@@ -18,5 +18,5 @@ def matching(word: str) -> list[Key]:
     near = nearest(wanted, paths) + [
         path for name in nearest(wanted, paths.values(), 2) for path in paths if paths[path] == name
     ]
-    hint = suggestion(list(dict.fromkeys(near))[:3]) or "mclab keys lists all"
+    hint = suggestion(list(dict.fromkeys(near))[:3]) or "mclab keys lists all keys"
     raise ConfigError(f"{cut(word)}: no key has this text in its name or meaning; {hint}")

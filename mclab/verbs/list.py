@@ -87,7 +87,10 @@ def _folder(path: Path, say: Callable[[str], None]) -> dict[str, Any]:
             question, done, planned = study.question, finished(path, study.study), study.asked
         elif (plan := Records(path, say=say).plan()) is not None:
             ids = {name for cell in plan.cells for each in cell.candidates for name in each.run_ids().values()}
-            question, done, planned = plan.question, len(ids & stored.keys()), workload(plan).runs
+            if kind == "train":  # the plan is the last command's alone, and earlier ones stored their runs here too
+                question, planned = plan.question, len(ids | stored.keys())
+            else:
+                question, done, planned = plan.question, len(ids & stored.keys()), workload(plan).runs
     except ConfigError as error:
         say(str(error))
     last = f"{datetime.fromtimestamp(max(stored.values()), UTC):%Y-%m-%d}" if stored else None
@@ -120,7 +123,7 @@ def readable(records: Records, say: Callable[[str], None]) -> tuple[Plan | None,
     try:
         return records.plan(), trials(records.path)
     except ConfigError as error:
-        say(f"{error}; listed by the records alone")
+        say(f"{error}; the list is made from the records alone")
         return None, None
 
 

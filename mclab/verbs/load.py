@@ -70,10 +70,10 @@ def opened(folder: Path, *needed: str, say: Callable[[str], None] = to_stderr) -
     if any((folder / name).exists() for name in needed):
         return records
     if "trials.json" in needed and (folder / SPACE).exists():
-        raise ConfigError(f"{folder}: holds no trials.json yet; the sweep writes it when it ends or is interrupted")
+        raise ConfigError(f"{folder}: there is no trials.json yet; the sweep writes it when it ends or is interrupted")
     near = sorted({str(path.parent) for name in needed for path in folder.glob(f"*/{name}")})[:_MOST_NAMED]
-    hint = suggestion(near) or "give the folder of an ablate, train or sweep command"
-    raise ConfigError(f"{folder}: holds no {' and no '.join(needed)}; {hint}")
+    hint = suggestion(near) or "give the --out of an ablate, train or sweep command"
+    raise ConfigError(f"{folder}: this folder holds no {' and no '.join(needed)}; {hint}")
 
 
 def planned(folder: Path, say: Callable[[str], None]) -> tuple[Plan, Records]:
@@ -110,7 +110,9 @@ def trials(folder: Path) -> Trials | None:
     try:
         return from_dict(json.loads(data.decode()), str(path))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-        raise ConfigError(f"{path}: is torn or no JSON; the same mclab sweep command writes it again") from None
+        raise ConfigError(
+            f"{path}: the file is no valid JSON (damaged or cut off); the same mclab sweep command writes it again"
+        ) from None
 
 
 def trial_of(study: Trials) -> dict[str, int]:

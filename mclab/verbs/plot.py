@@ -34,16 +34,18 @@ def draw_grid(
     kinds: Sequence[str],
     layout: "Layout",
     labels: Sequence[str],
+    say: Callable[[str], None],
 ) -> list[Path]:
     """Draw a grid's plots of the kinds in `kinds` (by default those that fit it) into `out`/plots; return the files.
 
-    Raises `ConfigError` for a kind that cannot be drawn, if no run has a result yet, and if a file cannot be written.
+    `say` gets a line that names the kinds that cannot be drawn. Raises `ConfigError` where none of `kinds` can, where
+    no run has a result yet, and where a file cannot be written.
     """
     from mclab.report.plot.kinds import refuse_empty, write_plots
 
     refuse_empty(plan, records.lookup)
     with plainly(out / "plots"):
-        return write_plots(plan, records.lookup, out / "plots", formats, kinds, records.curve, layout, labels)
+        return write_plots(plan, records.lookup, out / "plots", formats, kinds, records.curve, layout, labels, say)
 
 
 def draw_sweep(
@@ -54,11 +56,12 @@ def draw_sweep(
     kinds: Sequence[str],
     layout: "Layout",
     labels: Sequence[str],
+    say: Callable[[str], None],
 ) -> list[Path]:
     """Draw a search's plots of the kinds in `kinds` (by default all possible ones) into `out`/plots; return the files.
 
-    `folder` is the run folder, for messages. Raises `ConfigError` for a kind that cannot be drawn, if no kind can, and
-    if a file cannot be written.
+    `folder` is the run folder, for messages. `say` gets a line that names the kinds that cannot be drawn. Raises
+    `ConfigError` where none can be drawn, and where a file cannot be written.
     """
     from mclab.report.plot.kinds import drawn, with_labels
     from mclab.report.plot.layout import using_layout
@@ -72,7 +75,11 @@ def draw_sweep(
         raise ConfigError(f"{folder}: {_why_not('importances', study)}")
     kinds = kinds or tuple(figures)
     if missing := [kind for kind in kinds if kind not in figures]:
-        raise ConfigError(f"{folder}: {_why_not(missing[0], study)}")
+        reasons = dict.fromkeys(_why_not(kind, study) for kind in missing)
+        if len(missing) == len(kinds):
+            raise ConfigError(*(f"{folder}: {reason}" for reason in reasons))
+        say(f"{folder}: not drawn: {', '.join(missing)} ({'; '.join(reasons)})")
+        kinds = [kind for kind in kinds if kind in figures]
     with using_layout(with_labels(layout, labels, [figures[kind] for kind in kinds])):
         files = {f"{kind}.{form}": drawn(figures[kind], form) for kind in kinds for form in formats}
     with plainly(out / "plots"):
@@ -84,7 +91,7 @@ def _why_not(kind: str, study: "Study") -> str:
     if not study.found.done:
         return "no trial is done yet, so there is nothing to draw"
     return {
-        "importances": "no importances are known: too few trials, or trials that are all alike",
-        "contour": "a contour takes two axes of which two values were seen",
-        "front": f"a front takes two objectives, and the study has {study.found.objectives[0].metric} alone",
+        "importances": "importances are not known: there are too few trials, or all trials are alike",
+        "contour": "a contour needs two axes, each with at least two values in the trials",
+        "front": f"a front needs two objectives, but the study has {study.found.objectives[0].metric} alone",
     }[kind]

@@ -27,16 +27,14 @@ def grid_of(target: str) -> Path:
         if (path := folder / f"{target}.yaml").is_file() and Path(target).name == target:
             return path
     known = sorted({path.stem for folder in (GRIDS, _BESIDE) for path in folder.glob("*.yaml")})
-    hint = did_you_mean(target, known) or f"there are {', '.join(known) or 'none here'}"
-    raise ConfigError(f"{target}: is no grid of a published table, and no grid's file; {hint}")
+    hint = did_you_mean(target, known) or f"published tables: {', '.join(known) or 'none here'}"
+    raise ConfigError(f"{target}: this is neither the name of a published table nor a grid's file; {hint}")
 
 
 def published(plan: Plan, where: Path) -> Plan:
     """Return `plan`. Raises `ConfigError`, which names the file `where`, if it has no `paper` block."""
     if plan.paper is None:
-        raise ConfigError(
-            f"{where}: has no paper block, so there is nothing to compare its results with; mclab ablate runs it"
-        )
+        raise ConfigError(f"{where}: this grid has no paper block to compare its results with; mclab ablate runs it")
     return plan
 
 

@@ -34,7 +34,7 @@ NEVER = logging.CRITICAL + 1
 _PATIENCE, _GOODBYE = 10, 2
 #: The seconds without a result after which the scheduler is asked whether any worker is left.
 _QUIET = 3.0
-_ON = "what is stored stays, the same command runs the rest"
+_ON = "all stored results are kept, and the same command runs the rest"
 
 
 @dataclass
@@ -132,9 +132,9 @@ class DaskPool:
         """
         sent = self._sent[number]
         if isinstance(error, CancelledError):
-            raise ConfigError(f"the scheduler is gone; {_ON}") from error
+            raise ConfigError(f"the Dask scheduler has stopped or is unreachable; {_ON}") from error
         if isinstance(error, NoValidWorkerError):
-            raise ConfigError(f"no worker is left; {_ON}") from error
+            raise ConfigError(f"the Dask scheduler has no worker left; {_ON}") from error
         if isinstance(error, ImportError | AttributeError):  # such errors in training itself arrive as a `Failure`
             raise ConfigError(f"{cannot_import('a worker', error)}; {_ON}") from error
         if not isinstance(error, KilledWorker):
@@ -144,7 +144,11 @@ class DaskPool:
             return None
         times, last = max(sent.taken, error.allowed_failures + 1), error.last_worker.address
         died = "out of memory, a crash, or no sign of life for longer than worker-ttl"
-        return Failure("failed", f"the worker process died {times} times on this pack ({died}), last {last}")
+        return Failure(
+            "failed",
+            f"the worker process died {times} times while it trained this pack, last at {last}; "
+            f"possible causes: {died}",
+        )
 
     def _warn_if_no_worker(self) -> None:
         """Print one warning when the last worker is lost, since no result can arrive until there is another worker."""
@@ -153,7 +157,7 @@ class DaskPool:
         with suppress(OSError, TimeoutError):
             alone = not self._client.sync(self._client.scheduler.ncores, callback_timeout=_QUIET)
             if alone and not self._alone:
-                self._say(f"no worker is left; the packs wait for one, a Ctrl-C ends it ({_ON})")
+                self._say(f"no worker is left: the packs wait until one connects; Ctrl-C ends the command ({_ON})")
             self._alone = alone
 
 
@@ -209,10 +213,10 @@ def _check_certificates() -> None:
     except (OSError, ValueError) as error:  # the error does not name the file
         reason = " ".join(str(error).split())
         raise ConfigError(
-            f"--scheduler: cannot read what Dask's configuration names under {where}: {reason}"
+            f"--scheduler: cannot read the files that Dask's configuration names under {where}: {reason}"
         ) from error
     if found is None:
-        raise ConfigError(f"--scheduler: tls:// needs certificates, Dask's configuration names none: set {where}")
+        raise ConfigError(f"--scheduler: tls:// needs certificates, but Dask's configuration names none; set {where}")
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def check_cluster(client: Client, address: str, say: Say) -> None:
     for line in (*_open(address), *_settings(client), *_threads(threads)):
         say(f"warning: {line}")
     if not threads:
-        say(f"warning: no worker is connected to {address} yet; the packs wait for one")
+        say(f"warning: no worker is connected to {address} yet; the packs wait until one connects")
         return
     found = client.sync(_ask, client, tuple(threads), False)
     _refuse(found, len(threads))
@@ -64,9 +64,9 @@ def device_of(client: Client, address: str) -> str:
     _refuse(found, len(threads))
     seen = [facts["gpus"] > 0 for facts in found.values() if isinstance(facts, dict)]
     if not seen:
-        raise ConfigError(f"--device: no worker at {address} can be asked yet whether it has a GPU: say cuda or cpu")
+        raise ConfigError(f"--device: no worker at {address} has told yet whether it has a GPU; give cuda or cpu")
     if any(seen) and not all(seen):
-        raise ConfigError(f"--device: {sum(seen)} of {len(seen)} workers at {address} see a GPU: say cuda or cpu")
+        raise ConfigError(f"--device: {sum(seen)} of {len(seen)} workers at {address} have a GPU; give cuda or cpu")
     return "cuda" if any(seen) else "cpu"
 
 
@@ -131,24 +131,27 @@ def _refuse(found: Mapping[str, Facts | Exception], workers: int) -> None:
         raise ConfigError(f"{len(unable)} of {workers} workers cannot import mclab: {cannot_import(at, error)}")
     for at, got in found.items():
         if isinstance(got, dict) and got["torch"] is None:
-            raise ConfigError(f"the worker {at} has no torch: install mclab with its dependencies there")
+            raise ConfigError(f"the worker {at} has no torch; install mclab with its dependencies there")
         if isinstance(got, dict) and got["science"] != _science():
             raise ConfigError(
-                f"the worker {at} has mclab {got['mclab']} with other versions of formulas, {got['science']}, here "
-                f"{_science()}: its results would be others; install the same version there"
+                f"the worker {at} has mclab {got['mclab']} with formulas of other versions ({got['science']}; here "
+                f"{_science()}), so its results would differ; install the same version of mclab there"
             )
 
 
 def cannot_import(worker: str, error: BaseException) -> str:
     """Return one line that says why a worker cannot run a pack."""
     reason = " ".join(str(error).split())
-    return f"{worker} says {reason!r}; install mclab {mclab.__version__} in the environment that it is started from"
+    return f"{worker} reports {reason!r}; install mclab {mclab.__version__} in the environment in which it is started"
 
 
 def _open(address: str) -> Iterator[str]:
     """Yield a warning if everyone on a network can use the scheduler: without TLS, Dask asks for no credentials."""
     if re.match(r"(tcp|ws)://", address) and not _loopback(address):
-        yield f"{address} has no password: whoever reaches it can run code as you; start it with TLS ({_GUIDE})"
+        yield (
+            f"the scheduler at {address} asks for no password, so anyone who reaches it can run code as "
+            f"you; start it with TLS ({_GUIDE})"
+        )
 
 
 def _loopback(address: str) -> bool:
@@ -162,7 +165,7 @@ def _loopback(address: str) -> bool:
 def _silent(found: Mapping[str, Facts | Exception]) -> Iterator[str]:
     for at, got in found.items():
         if isinstance(got, Exception):
-            yield f"the worker {at} does not answer; what it holds is run elsewhere once the scheduler gives it up"
+            yield f"the worker {at} does not answer; other workers train its packs as soon as the scheduler gives it up"
 
 
 def _versions(found: Mapping[str, Facts | Exception]) -> Iterator[str]:
@@ -177,15 +180,18 @@ def _versions(found: Mapping[str, Facts | Exception]) -> Iterator[str]:
         if others:
             counted = ", ".join(f"{value} on {n} of {len(told)} workers" for value, n in sorted(others.items()))
             more = f" and {len(hosts) - 3} more hosts" * (len(hosts) > 3)
-            yield f"{name} {counted} ({', '.join(hosts[:3])}{more}), {here[name]} here: results may not be the same"
+            yield (
+                f"the version of {name} is {counted} ({', '.join(hosts[:3])}{more}) but {here[name]} "
+                "here; results may differ"
+            )
 
 
 def _threads(threads: Mapping[str, int]) -> Iterator[str]:
     several = [n for n in threads.values() if n > 1]
     if several:
         yield (
-            f"{len(several)} of {len(threads)} workers have up to {max(several)} threads and train one pack at a time "
-            f"all the same: start them with --nthreads 1, one for each core or GPU"
+            f"{len(several)} of {len(threads)} workers have up to {max(several)} threads but train only one pack at a "
+            f"time; start them with --nthreads 1, one worker for each core or GPU"
         )
 
 
@@ -193,24 +199,26 @@ def _settings(client: Client) -> Iterator[str]:
     """Yield a warning for each setting of the scheduler that is worse than that of mclab's own scheduler."""
     ttl = _seconds(_setting(client, "worker-ttl"))
     if ttl is None:
-        cost = "a worker that hangs holds its pack for ever"
+        cost = "a worker that hangs keeps its pack for ever"
         yield _asked("worker-ttl", "off", f"{TTL}s", cost)
     elif ttl > TTL:
-        yield _asked("worker-ttl", f"{ttl:g}s", f"{TTL}s", f"a worker that hangs holds its pack for {ttl:g} s or more")
+        yield _asked("worker-ttl", f"{ttl:g}s", f"{TTL}s", f"a worker that hangs keeps its pack for {ttl:g} s or more")
     allowed = _setting(client, "allowed-failures")
     if isinstance(allowed, int) and allowed > RETRIES:
-        cost = f"a pack that kills its worker kills {allowed + 1} before it counts as failed"
+        cost = f"a pack that kills its worker can kill {allowed + 1} workers before it counts as failed"
         yield _asked("allowed-failures", str(allowed), str(RETRIES), cost)
     saturation = float(_setting(client, "worker-saturation") or 1)
     if saturation > 1:
         told = "inf" if math.isinf(saturation) else f"{saturation:g}"
-        cost = "packs wait for a busy worker, and start again when it dies, while another may be free"
+        cost = "packs may wait for a busy worker while another one is free, and start again when the busy one dies"
         yield _asked("worker-saturation", told, "1.0", cost)
 
 
 def _asked(name: str, value: str, wanted: str, cost: str) -> str:
     variable = f"DASK_DISTRIBUTED__SCHEDULER__{name.upper().replace('-', '_')}"
-    return f"the scheduler's {name} is {value}: {cost}; start it with {variable}={wanted} ({_GUIDE})"
+    return (
+        f"the scheduler's setting {name} is {value}, so {cost}; start the scheduler with {variable}={wanted} ({_GUIDE})"
+    )
 
 
 def _setting(client: Client, name: str) -> Any:

@@ -44,7 +44,7 @@ _TRIES = 3
 #: The files that this process needs, and those that it needs for each worker. With 2 to 6 workers, 17 and 13 were
 #: counted. Storing and drawing need some more, and a worker that dies leaves some open for a while.
 _OPEN, _OPEN_EACH = 40, 15
-_ELSE = "--workers 1 trains in this process"
+_ELSE = "--workers 1 needs no other process"
 
 
 class _NoPages:
@@ -106,8 +106,8 @@ def _check_files(workers: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < needed:
         if hard != resource.RLIM_INFINITY and hard < needed:
             raise ConfigError(
-                f"--workers: {workers} processes need {needed} open files and {hard} are allowed here; "
-                f"raise that (ulimit -n {needed}) or take fewer: {_ELSE}"
+                f"--workers: {workers} processes need {needed} open files, but only {hard} are allowed here; "
+                f"raise the limit (ulimit -n {needed}) or use fewer workers ({_ELSE})"
             )
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
@@ -124,8 +124,9 @@ def _started(workers: int, options: RunOptions, stack: ExitStack) -> SpecCluster
             if not left:
                 reason = " ".join(str(_root(error)).split()) or type(_root(error)).__name__
                 raise ConfigError(
-                    f"--workers: {workers} processes did not start, {_TRIES} times ({reason}): perhaps something kills "
-                    f"them, or memory is short; what is stored stays; {_ELSE}"
+                    f"--workers: {workers} processes could not be started in {_TRIES} attempts "
+                    f"({reason}): perhaps they "
+                    f"are killed or memory is short; all stored results are kept; {_ELSE}"
                 ) from error
     raise AssertionError
 
@@ -170,7 +171,7 @@ def gpus(device: str) -> list[str]:
     cards = [card.strip() for card in listed.split(",") if card.strip()]
     number = int(device.partition(":")[2] or 0)
     if number >= len(cards):
-        raise ConfigError(f"device: {device} is not there, this process sees {len(cards)} GPUs; take cpu")
+        raise ConfigError(f"device: there is no {device}, this process sees {len(cards)} GPUs; give cpu")
     return [cards[number]] if ":" in device else cards
 
 

@@ -34,7 +34,7 @@ def test_another_grid_needs_leave_and_so_do_other_seeds(here: Path) -> None:
     fine(*words)
     before = snapshot(here)
     for other in ("model.dim=16", "--seeds=0,3"):
-        one_line(mclab(*words, other), "out holds another grid, this one is ", "give --extend")
+        one_line(mclab(*words, other), "out holds another grid, compared with which this one is ", "give --extend")
     assert snapshot(here) == before
     assert "2 cells" in mclab(*words, "model.dim=16").err
     fine(*words, "model.dim=16", "--extend")
@@ -68,7 +68,7 @@ def test_what_fails_is_told_and_runs_again_when_asked(here: Path, monkeypatch: p
     assert failed.code == 3
     assert "gate=context, seed 1 (run " in failed.err
     assert "this command: 2 done, 2 oom; 0 stored before" in failed.err
-    assert "what failed runs again with --retry-failed" in failed.err
+    assert "--retry-failed tries the failed runs again" in failed.err
     assert "1 done, 1 oom" in failed.out
     assert (mclab(*words).code, len(records(here / "runs/tiny"))) == (3, 4)
     fate(monkeypatch, None)
@@ -139,7 +139,7 @@ def test_weights_of_a_grid_are_kept_when_asked(here: Path) -> None:
     fine(*words, "--seeds", "[0]")
     assert not (here / "runs/tiny/weights").exists()
     told = fine(*words, "--save-weights").err
-    assert "2 runs of this plan are stored without weights and not trained again: with another --out" in told
+    assert "2 runs of this plan are stored without weights and not trained again; with another --out" in told
     assert len(list((here / "runs/tiny/weights").iterdir())) == 2
     assert sorted(path.stem for path in (here / "runs/tiny/weights").iterdir()) == sorted(
         name for name, record in records(here / "runs/tiny").items() if record["seed"] == 1

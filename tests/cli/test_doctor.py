@@ -12,10 +12,18 @@ from tests.commands import fine, mclab
 def test_doctor_reads_the_machine() -> None:
     text = fine("doctor").out
     assert [line for line in text.splitlines() if line[:1].strip()] == [
-        *("versions", "devices", "kernels", "machine", "disk", "optional", "all that mclab needs is there"),
+        *(
+            "versions",
+            "devices",
+            "kernels",
+            "machine",
+            "disk",
+            "optional",
+            "everything that mclab needs is installed and works",
+        ),
     ]
     assert max(map(len, text.splitlines())) < 160
-    assert "not there yet, can be made" in text
+    assert "does not exist yet, but can be made" in text
     kernels = " ".join(text.split())
     assert "torch linear, dla, titans, delta, gated_delta (Triton needs" in kernels
     assert "torch every other rule (mclab has no Triton kernel for it)" in kernels
@@ -43,8 +51,12 @@ def test_doctor_says_what_a_missing_option_costs(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("mclab.verbs.doctor.version", version)
     monkeypatch.setattr("mclab.verbs.doctor.import_module", load)
     lines = fine("doctor").out.splitlines()
-    assert any(re.match("  -  cmaes +missing +no mclab sweep --sampler cmaes: pip install cmaes$", x) for x in lines)
-    assert any(re.match(r"  -  psycopg +3\.\S+, cannot be imported +no study in PostgreSQL \(mclab", x) for x in lines)
+    assert any(
+        re.match("  -  cmaes +missing +mclab sweep --sampler cmaes does not work; pip install cmaes$", x) for x in lines
+    )
+    assert any(
+        re.match(r"  -  psycopg +3\.\S+, but it cannot be imported +mclab sweep --storage postgresql", x) for x in lines
+    )
 
 
 def test_doctor_fails_where_something_needed_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,4 +65,4 @@ def test_doctor_fails_where_something_needed_is_missing(monkeypatch: pytest.Monk
     assert done.code == 2
     assert "  !  nothing-of-that-name  missing" in done.out
     assert "mclab needs pydantic>=99" in done.out
-    assert done.out.endswith("2 broken: mend what is marked !\n")
+    assert done.out.endswith("2 do not work: mend the lines marked with !\n")

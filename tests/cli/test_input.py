@@ -44,14 +44,14 @@ BAD_WORDS = {
     "no grid": ("", "mclab ablate: give a grid, e.g. mclab ablate my.yaml (see mclab ablate --help)"),
     "grid options, two of them": (
         "--grid tiny.yaml --grid other.yaml",
-        "--grid tiny.yaml: a grid is given twice, the other is --grid other.yaml; keep one",
+        "two grids are given, --grid tiny.yaml and --grid other.yaml; give one of them",
     ),
-    "grid as both": ("tiny.yaml --grid other.yaml", "tiny.yaml: a grid is given twice, the other is --grid other.yaml"),
+    "grid as both": ("tiny.yaml --grid other.yaml", "two grids are given, tiny.yaml and --grid other.yaml"),
     "grids, two of them": (
         "tiny.yaml other.yaml",
-        "tiny.yaml: a grid is given twice, the other is other.yaml; keep one",
+        "two grids are given, tiny.yaml and other.yaml; give one of them",
     ),
-    "neither file nor override": ("train.lr", "train.lr: is no file and no override; write key=value"),
+    "neither file nor override": ("train.lr", "train.lr: is neither a file nor an override; write key=value"),
     "only without value": ("--only gate", "--only: gate: must be key=value"),
     "only of a typo": (
         "--only gats=none",
@@ -68,18 +68,18 @@ BAD_WORDS = {
     "device word": ("--device gpu", "--device: 'gpu' is not auto, cpu, cuda or cuda:N"),
     "device number": ("--device cpu:1", "--device: 'cpu:1' is not auto, cpu, cuda or cuda:N"),
     "device number in a dry run": ("--dry-run --device cuda:one", "--device: 'cuda:one' is not auto"),
-    "device not there": ("--device cuda:99", "--device: no cuda:99 here"),
+    "device not there": ("--device cuda:99", "--device: this machine has no cuda:99"),
     "no workers": ("--workers 0", "--workers: must be auto or a number from 1 to 9999, got '0'"),
     "workers in words": ("--workers all", "--workers: must be auto or a number"),
     "pack": ("--pack 1.5", "--pack: must be auto or a number"),
     "scheduler": ("--scheduler localhost", "--scheduler: 'localhost' is not an address; write tcp://HOST:PORT"),
-    "nobody listens": ("--scheduler tcp://127.0.0.1:9", "--scheduler: nothing answers at tcp://127.0.0.1:9"),
+    "nobody listens": ("--scheduler tcp://127.0.0.1:9", "--scheduler: no program answers at tcp://127.0.0.1:9"),
     "max failures": ("--max-failures 0", "'--max-failures'"),
     "override of a typo": ("task.lenght=16", "task.lenght=16: task.lenght: unknown key; did you mean task.length?"),
     "override without value": ("--set train.lr", "train.lr: this is not an override; write key=value"),
     "override of an axis": ("model.mixer.gate=none", "tiny.yaml:8 varies model.mixer.gate; edit the file instead"),
     "override twice": ("train.lr=1e-3 --set train.lr=1e-2", "train.lr is given twice; keep one"),
-    "file as folder": ("--out tiny.yaml", "tiny.yaml: cannot make the folder, there is a file where"),
+    "file as folder": ("--out tiny.yaml", "tiny.yaml: cannot make the folder: there is a file where"),
     "folder in a file": ("--out tiny.yaml/x", "tiny.yaml/x: cannot make the folder"),
 }
 
@@ -96,18 +96,21 @@ def test_an_option_that_is_none(here: Path, case: str) -> None:
 @pytest.mark.parametrize("verb", ["ablate --grid tiny.yaml", "train"])
 def test_an_empty_name_is_no_folder(here: Path, verb: str) -> None:
     before = snapshot(here)
-    one_line(mclab(*verb.split(), "--out", ""), "Invalid value for '--out': is empty; give a folder")
+    one_line(mclab(*verb.split(), "--out", ""), "Invalid value for '--out': the name is empty; give a folder")
     assert snapshot(here) == before
 
 
 BAD_READS = {
     "no verb": ("tabel runs", "mclab: No such command 'tabel'"),
     "no folder given": ("table", "mclab table: Missing argument 'FOLDER'"),
-    "no such folder": ("table runs/tinny", "runs/tinny: no such run folder"),
-    "a file": ("list tiny.yaml", "tiny.yaml: is a file, not a run folder"),
-    "a folder of something": ("table .", ".: holds no plan.json and no trials.json; give the folder of an ablate, "),
+    "no such folder": ("table runs/tinny", "runs/tinny: there is no such run folder"),
+    "a file": ("list tiny.yaml", "tiny.yaml: this is a file, not a run folder"),
+    "a folder of something": (
+        "table .",
+        ".: this folder holds no plan.json and no trials.json; give the --out of an ablate, ",
+    ),
     "no space": ("sweep --trials 1", "mclab sweep: give a space, e.g. mclab sweep my.yaml (see mclab sweep --help)"),
-    "nothing to list": ("list .", ".: holds no records; give the folder"),
+    "nothing to list": ("list .", ".: this folder holds no records; give the --out"),
     "format": ("plot . --format gif", "--format: 'gif' is not one of png, svg, pdf"),
     "nearly a format": ("plot . --format pnj", "--format: 'pnj' is not one of png, svg, pdf; did you mean png?"),
     "task": ("sample mqarr", "did you mean mqar?"),
@@ -115,12 +118,12 @@ BAD_READS = {
     "task key": ("sample mqar paris=4", "did you mean task.pairs?"),
     "task rule": ("sample pairs=64", "take length 256 or at most 16 pairs"),
     "count": ("sample --count 0", "'--count'"),
-    "count as a key": ("sample mqar count=3", "count=3: is an option here; write --count 3"),
-    "split as a key": ("sample split=test", "split=test: is an option here; write --split test"),
+    "count as a key": ("sample mqar count=3", "count=3: count is an option of this command; write --count 3"),
+    "split as a key": ("sample split=test", "split=test: split is an option of this command; write --split test"),
     "seed": ("sample --seed 3000000000", "'--seed'"),
     "too small a task": (
         "sample vocab=4 length=4 pairs=1 spread=uniform --split test",
-        "task: holds 2 different sequences, too few for train, valid and test",
+        "task: only 2 different sequences exist, too few for train, valid and test",
     ),
     "something more": ("doctor all", "mclab doctor: Got unexpected extra argument"),
     "keys of nothing": (
@@ -157,7 +160,7 @@ def test_a_folder_in_use_names_its_holder(here: Path) -> None:
 
 def test_debug_shows_where_it_came_from() -> None:
     for words in (("--debug", "table", "nowhere"), ("table", "nowhere", "--debug")):
-        with pytest.raises(ConfigError, match="nowhere: no such run folder"):
+        with pytest.raises(ConfigError, match="nowhere: there is no such run folder"):
             mclab(*words)
 
 

@@ -52,7 +52,7 @@ def test_it_runs_the_grid_and_writes_the_table_in_four_forms(here: Path) -> None
 
 def test_kernels_are_chosen_as_for_any_grid(here: Path) -> None:
     one_line(mclab(*WORDS, "--kernels", "cuda"), "--kernels: 'cuda' is not auto, torch or triton")
-    assert "--kernels triton: linear is computed by torch's forms" in fine(*WORDS, "--kernels", "triton").err
+    assert "--kernels triton: linear is computed with torch instead" in fine(*WORDS, "--kernels", "triton").err
 
 
 def test_interrupted_and_resumed_it_gives_the_same_table(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,16 +89,16 @@ def test_a_dry_run_writes_nothing(here: Path) -> None:
 
 
 def test_what_is_wrong_with_a_command_is_one_line(here: Path) -> None:
-    one_line(mclab("reproduce", "table"), "table: is no grid of a published table", "table5")
-    one_line(mclab("reproduce", "tiny.yaml"), "tiny.yaml: has no paper block", "mclab ablate runs it")
-    one_line(mclab(*WORDS, "--from-records"), "runs/five: no such run folder")
+    one_line(mclab("reproduce", "table"), "table: this is neither the name of a published table", "table5")
+    one_line(mclab("reproduce", "tiny.yaml"), "tiny.yaml: this grid has no paper block", "mclab ablate runs it")
+    one_line(mclab(*WORDS, "--from-records"), "runs/five: there is no such run folder")
     fine(*WORDS)
     one_line(mclab(*WORDS, "--from-records", "train.steps=9"), "leave out train.steps=9")
     grid_file(here, GRID + PAPER, "six.yaml")
     one_line(mclab("reproduce", "six.yaml", "--from-records", "--out", "runs/five"), "runs/five: holds five, not six")
     fine("ablate", "--grid", "tiny.yaml", "--workers", 1)
     words = ("reproduce", "six.yaml", "--from-records", "--out", "runs/tiny")
-    one_line(mclab(*words), "runs/tiny/plan.json: has no paper block")
+    one_line(mclab(*words), "runs/tiny/plan.json: this grid has no paper block")
 
 
 def test_the_words_name_the_grids_that_ship() -> None:

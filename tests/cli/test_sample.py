@@ -72,7 +72,10 @@ def test_a_model_without_a_gate_has_answers_alone(here: Path) -> None:
     assert "layer" not in done.out
     assert "answers right" in done.out
     refused = mclab("sample", "--run", name, "--count", 1, "--plot", "gates.png")
-    assert (refused.code, refused.err) == (2, "--plot: nothing to draw; mixer attention has no gate\n")
+    assert (refused.code, refused.err) == (
+        2,
+        "--plot: this run has no weights of a gate to draw (the mixer attention has no gate)\n",
+    )
     assert not (here / "gates.png").exists()
 
 
@@ -104,20 +107,21 @@ def test_other_keys_of_the_task(run: str) -> None:
 
 
 BAD = {
+    "a folder for the task": (".", ".: a folder is no task; mclab sample --run ID --in . shows a stored run"),
     "no digits": ("--run nothing", "'nothing' is no run id"),
-    "no run": ("--run 0123456789abcdef", "no run in runs begins so"),
-    "no folder": ("--run {} --in nowhere", "nowhere: no such run folder"),
-    "another task": ("niah --run {}", "was trained on mqar; leave the task out"),
+    "no run": ("--run 0123456789abcdef", "no run id in runs begins with these digits"),
+    "no folder": ("--run {} --in nowhere", "nowhere: there is no such run folder"),
+    "another task": ("niah --run {}", "was trained on the task mqar; leave out niah"),
     "vocabulary": ("vocab=32 --run {}", "vocab cannot change"),
-    "a key of the model": ("model.dim=32 --run {}", "keys of the task alone can be changed"),
+    "a key of the model": ("model.dim=32 --run {}", "only keys of the task can be changed"),
     "slice": ("--run {} --slice pairs=3", "--slice: 'pairs=3' is not one of pairs=2"),
-    "slice as a key": ("slice=pairs=2 --run {}", "is an option here; write --slice pairs=2"),
+    "slice as a key": ("slice=pairs=2 --run {}", "slice is an option of this command; write --slice pairs=2"),
     "layer": ("--run {} --layer 3", "--layer: layer 3 has no gate; give one of 0"),
     "seed": ("--run {} --seed 1", "--seed: a stored run is shown on sequences of its own seed"),
     "picture": ("--run {} --plot gates.gif", "--plot: 'gif' is not one of png, svg, pdf"),
     "nowhere to draw": ("--run {} --plot tiny.yaml/gates.png", "--plot: tiny.yaml/gates.png: cannot be written: "),
-    "slice without a run": ("mqar --slice pairs=4", "--slice: goes with --run ID"),
-    "picture without a run": ("--plot gates.png", "--plot: goes with --run ID"),
+    "slice without a run": ("mqar --slice pairs=4", "--slice: this option needs --run ID"),
+    "picture without a run": ("--plot gates.png", "--plot: this option needs --run ID"),
 }
 
 

@@ -47,14 +47,14 @@ def test_a_run_for_programs_is_its_record_and_its_curve(runs: Path) -> None:
 def test_an_unknown_or_unclear_run_is_one_line_with_near_ones(runs: Path, here: Path) -> None:
     first = ids(runs)[0]
     other = ("0" if first[3] != "0" else "1") + first[4:]
-    one_line(mclab("show", first[:3] + other), "no run in runs begins so; did you mean", first)
+    one_line(mclab("show", first[:3] + other), "no run id in runs begins with these digits; did you mean", first)
     one_line(mclab("show", "xyz"), "'xyz' is no run id")
     shutil.copytree(runs, here / "runs/copy")
     done = fine("show", first.upper() + ".json")
     assert done.out.startswith(f"run {first} in runs/copy")
-    assert done.err == f"run {first} is stored in runs/copy and runs/tiny; this is the one in runs/copy\n"
+    assert done.err == f"run {first} is stored in runs/copy and runs/tiny; the copy in runs/copy is used\n"
     assert fine("show", first, "runs/copy").out.startswith(f"run {first} in runs/copy")
-    one_line(mclab("show", first, "runs/none"), "runs/none: no such run folder")
+    one_line(mclab("show", first, "runs/none"), "runs/none: there is no such run folder")
 
 
 def test_many_runs_that_begin_alike_ask_for_more_digits(here: Path) -> None:
@@ -62,4 +62,8 @@ def test_many_runs_that_begin_alike_ask_for_more_digits(here: Path) -> None:
     folder.mkdir(parents=True)
     for digit in "abcdef":
         (folder / f"12{digit * 14}.json").write_text("{}")
-    one_line(mclab("show", "12"), "6 runs in runs begin so: 12aaaaaaaaaaaaaa, ", " and 3 more; give more digits")
+    one_line(
+        mclab("show", "12"),
+        "6 run ids in runs begin with these digits: 12aaaaaaaaaaaaaa, ",
+        " and 3 more; give more digits",
+    )

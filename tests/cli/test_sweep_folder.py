@@ -80,7 +80,10 @@ def test_other_formats_are_the_files_and_json_is_the_study(here: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.buffer.read() == (here / "runs/mc/tables/trials.parquet").read_bytes()
     assert fine("table", "runs/mc", "--json").json == json.loads((here / "runs/mc/trials.json").read_text())
-    one_line(mclab("table", "runs/mc", "--format", "tex"), "tex is for a grid; runs/mc holds a sweep: text, md, csv")
+    one_line(
+        mclab("table", "runs/mc", "--format", "tex"),
+        "tex is for grids, but runs/mc holds a sweep; give one of text, md, csv",
+    )
 
 
 def test_plots_are_those_that_have_something_to_show_or_those_asked_for(here: Path) -> None:
@@ -103,15 +106,24 @@ def test_a_kind_with_nothing_to_show_says_why(here: Path, finished: Path) -> Non
     for words in (["none"], ["none", "--kind", "front"]):
         one_line(mclab("plot", *words), "none: no trial is done yet, so there is nothing to draw")
     for kind, why in (
-        ("importances", "one: no importances are known: too few trials"),
-        ("contour", "one: a contour takes two axes"),
-        ("front", "one: a front takes two objectives, and the study has valid.accuracy alone"),
-        ("heat", "--kind: heat is for a grid; one holds a sweep: importances, marginals, contour, front"),
+        ("importances", "one: importances are not known: there are too few trials"),
+        ("contour", "one: a contour needs two axes"),
+        ("front", "one: a front needs two objectives, but the study has valid.accuracy alone"),
+        (
+            "heat",
+            "--kind: heat is a kind for grids, but one holds a sweep; give one of importances, "
+            "marginals, contour, front",
+        ),
         ("fron", "did you mean front?"),
     ):
         one_line(mclab("plot", "one", "--kind", kind), why)
     assert snapshot(here) == before
-    one_line(mclab("plot", finished, "--kind", "front"), f"front is for a sweep; {finished} holds a grid: accuracy,")
+    some = fine("plot", "one", "--kind", "marginals", "--kind", "front", "--format", "svg")
+    assert (some.out, some.err) == (
+        "one/plots/marginals.svg\n",
+        "one: not drawn: front (a front needs two objectives, but the study has valid.accuracy alone)\n",
+    )
+    one_line(mclab("plot", finished, "--kind", "front"), "front is a kind for sweeps", "a grid; give one of accuracy,")
 
 
 def test_runs_stand_by_the_trial_that_they_were_trained_for(searched: tuple[Path, list[list[str]]]) -> None:
@@ -149,7 +161,7 @@ def test_runs_of_no_trial_come_last(searched: tuple[Path, list[list[str]]]) -> N
 
 def test_damaged_trials_are_a_line_and_hide_no_record(searched: tuple[Path, list[list[str]]]) -> None:
     out, ids = searched
-    for torn, why in (("{", "trials.json: is torn or no JSON"), ("[]", "trials.json: these are not trials of mclab")):
+    for torn, why in (("{", "trials.json: the file is no valid JSON"), ("[]", "trials.json: holds no trials of mclab")):
         (out / "trials.json").write_text(torn)
         one_line(mclab("table", out), why)
         one_line(mclab("plot", out), why)
@@ -158,7 +170,7 @@ def test_damaged_trials_are_a_line_and_hide_no_record(searched: tuple[Path, list
         listed = fine("list", out)
         assert len(listed.out.splitlines()) == 7
         assert why in listed.err
-        assert "listed by the records alone" in listed.err
+        assert "the list is made from the records alone" in listed.err
         assert why in fine("show", ids[0][0], out).err
 
 
@@ -166,6 +178,8 @@ def test_a_sweep_that_has_not_ended_says_so(here: Path) -> None:
     (here / "runs/mc").mkdir(parents=True)
     (here / "runs/mc/space.yaml").touch()
     for verb in ("table", "plot"):
-        one_line(mclab(verb, "runs/mc"), "runs/mc: holds no trials.json yet; the sweep writes it when it ends")
+        one_line(mclab(verb, "runs/mc"), "runs/mc: there is no trials.json yet; the sweep writes it when it ends")
     stored(here / "runs/other", study(*SEVERAL))
-    one_line(mclab("table", "runs"), "runs: holds no plan.json and no trials.json; did you mean runs/other?")
+    one_line(
+        mclab("table", "runs"), "runs: this folder holds no plan.json and no trials.json; did you mean runs/other?"
+    )

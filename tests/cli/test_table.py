@@ -83,6 +83,6 @@ def test_a_full_disk_keeps_no_result_back(here: Path, monkeypatch: pytest.Monkey
     told, *faults = done.err.splitlines()[-3:]
     assert told.startswith("this command: 4 done; 0 stored before")
     assert [line.partition(": ")[0] for line in faults] == ["runs/tiny/tables", "runs/tiny/plots"]
-    assert all("the disk is full; what was stored before is unharmed" in line for line in faults)
+    assert all("the disk is full; results stored before are unharmed" in line for line in faults)
     again = fine(*words)
     assert (again.out, (here / "runs/tiny/tables/table.csv").is_file()) == (done.out, True)

@@ -60,6 +60,7 @@ def test_without_it_a_stored_plan_is_as_it_was() -> None:
                 "none"
             ),
         ),
+        (["gate=none,task.name=mqar"], "repeat the option for several: --only gate=none --only task.name=mqar"),
         (["gats=none"], "--only: gats is not a key of this grid"),
         (["model.mixer.gats=none"], "did you mean model.mixer.gate?"),
         (["change=full"], "no cell has change full; the values in the cells are none"),

@@ -18,7 +18,7 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         assert resolved(RunOptions(pack=3)) == RunOptions(found, pack=3)
         assert resolved(RunOptions("cpu")).device == "cpu"
     assert [resolved(RunOptions(name)).device for name in ("cuda", "cuda:1")] == ["cuda", "cuda:1"]
-    with pytest.raises(ConfigError, match=r"no cuda:2 here \(2 CUDA devices seen\); take --device cpu"):
+    with pytest.raises(ConfigError, match=r"this machine has no cuda:2 \(it has 2 CUDA devices\); give --device cpu"):
         resolved(RunOptions("cuda:2"))
 
 
@@ -35,9 +35,9 @@ def test_addresses() -> None:
         check_scheduler(f"tls://localhost:{port}/")
     for unknown in (None, "ucx://127.0.0.1:9", "inproc://here"):
         check_scheduler(unknown)
-    with pytest.raises(ConfigError, match=f"nothing answers at tcp://127.0.0.1:{port}"):
+    with pytest.raises(ConfigError, match=f"no program answers at tcp://127.0.0.1:{port}"):
         check_scheduler(f"tcp://127.0.0.1:{port}")
-    with pytest.raises(ConfigError, match=f"nothing answers at tcp://127.0.0.1:{port}"):
+    with pytest.raises(ConfigError, match=f"no program answers at tcp://127.0.0.1:{port}"):
         resolved(RunOptions("cpu", scheduler=f"tcp://127.0.0.1:{port}"))
 
 
@@ -45,5 +45,7 @@ def test_says_once_for_each_rule_what_no_triton_kernel_computes() -> None:
     runs = [RunConfig.model_validate({"seed": seed, "model": {"pattern": ["titans", "conv/3"]}}) for seed in (0, 1)]
     told = list(unmet(runs, replace(ALONE, kernels="triton")))
     reasons = {"titans": "Triton needs a CUDA device, not cpu", "conv": "mclab has no Triton kernel for it"}
-    assert told == [f"--kernels triton: {rule} is computed by torch's forms: {why}" for rule, why in reasons.items()]
+    assert told == [
+        f"--kernels triton: {rule} is computed with torch instead, because {why}" for rule, why in reasons.items()
+    ]
     assert not list(unmet(runs, replace(ALONE, kernels="auto")))

@@ -139,7 +139,7 @@ def test_a_pack_that_does_not_fit_is_split_until_it_does(tmp_path: Path) -> None
     assert [len(pack) for pack in train.packs] == [7, 3, 4, 1, 2, 2, 2, 1, 1]
     assert summary.ran == {"done": 6, "oom": 1}
     assert not summary.clean
-    assert said[0] == "7 runs together do not fit into memory: training 3 and 4"
+    assert said[0] == "7 runs together do not fit into memory; 3 and 4 of them are trained one after the other"
     assert ", seed 4 (run " in said[-1]
     assert "out of memory: MemoryError: 8 GiB (test_execute.py:" in said[-1]
 

@@ -91,7 +91,9 @@ def test_runs_that_train_together_take_their_sum() -> None:
 def test_what_fits_is_no_warning_and_the_advice_fits() -> None:
     (need,) = needs([("wide", run_of(train__batch=2**16))])
     (line,) = memory_warnings([need], 1, HERE)
-    assert line.startswith("1 of 1 cells may not fit into memory: wide needs roughly 47 GiB, its activations 45 GiB, ")
+    assert line.startswith(
+        "1 of 1 cells may not fit into memory: wide needs roughly 47 GiB (its activations alone: 45 GiB), "
+    )
     _, _, batch = line.rpartition("take train.batch ")
     (less,) = needs([("wide", run_of(train__batch=int(batch)))])
     (more,) = needs([("wide", run_of(train__batch=2 * int(batch)))])
@@ -103,7 +105,7 @@ def test_several_processes_are_told_how_many_would_fit() -> None:
     (need,) = needs([("base", run_of(train__batch=2**13))])
     (line,) = memory_warnings([need], 8, HERE)
     assert f"take --workers {HERE.free // need.process}, or " in line
-    assert memory_text(need, 8).startswith(f"roughly {bytes_text(need.process)} of memory a process and 8 of them ")
+    assert memory_text(need, 8).startswith(f"roughly {bytes_text(need.process)} of memory for each process, ")
 
 
 def test_too_many_kept_memories_are_refused_with_the_segment_that_fits() -> None:
@@ -115,7 +117,7 @@ def test_too_many_kept_memories_are_refused_with_the_segment_that_fits() -> None
         "model__mixer__segment": 2,
     }
     (need,) = needs([("cached", run_of(**keys))])
-    with pytest.raises(ConfigError, match=r"^memory: cached needs roughly .* TiB, its activations .* TiB, this") as no:
+    with pytest.raises(ConfigError, match=r"^memory: cached .* TiB \(its activations alone: .* TiB\), but this") as no:
         refuse(need, HERE)
     _, _, segment = str(no.value).rpartition("take model.mixer.segment ")
     (less,) = needs([("cached", run_of(**keys | {"model__mixer__segment": int(segment)}))])
@@ -125,7 +127,7 @@ def test_too_many_kept_memories_are_refused_with_the_segment_that_fits() -> None
 
 def test_parameters_that_no_machine_holds_are_refused_everywhere() -> None:
     (need,) = needs([("base", run_of(model__dim=2**16, model__layers=64))])
-    with pytest.raises(ConfigError, match=r"its parameters 1\d\d TiB, which no machine has; take a smaller model\.dim"):
+    with pytest.raises(ConfigError, match=r"alone: 1\d\d TiB\), which no machine has; take a smaller model\.dim"):
         refuse(need, None)
 
 
@@ -139,7 +141,7 @@ def test_a_run_that_cannot_fit_is_refused_before_its_folder_is_made(
 ) -> None:
     monkeypatch.setattr("mclab.verbs.ablate.machine", lambda: Machine(2**26, 2**26))
     plan = plan_from({"base": {"train.batch": 128}}, "g")
-    with pytest.raises(ConfigError, match=r"^memory: base needs roughly .*, this machine has 64 MiB; take "):
+    with pytest.raises(ConfigError, match=r"^memory: base needs roughly .*, but this machine has 64 MiB; take "):
         ablate(plan, tmp_path / "out", RunOptions("cpu"), grid=None, say=print, progress=print)
     assert not (tmp_path / "out").exists()
     check_memory(plan, RunOptions("cuda"))

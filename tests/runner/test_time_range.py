@@ -49,7 +49,7 @@ def test_other_programs_make_it_longer_and_are_told() -> None:
     assert of(2, here=full).low == pytest.approx(3 * of(2, here=free).low)
     assert of(2, STORED, full).high == pytest.approx(3 * of(2, STORED, free).high)
     assert of(2, STORED, full).low == of(2, STORED, free).low
-    assert of(2, here=full).basis == "no stored runs to go by; other programs keep this machine busy"
+    assert of(2, here=full).basis == "a rough guess, as no runs are stored; other programs are using this machine"
     assert of(2, STORED, free).basis == "from 1 stored run"
 
 
@@ -64,7 +64,7 @@ def test_ranges_in_words() -> None:
     assert said == ["35 s to 2 min", "4 s to 9 s", "40 s", "2 min to 2.5 h", "1 s"]
     assert time_text(TimeRange(40, 120, 24), "cpu", 2) == "about 40 s to 2 min on 2 CPU workers (from 24 stored runs)"
     assert time_text(TimeRange(40, 120, 1), "cuda", 1) == "about 40 s to 2 min on 1 GPU worker (from 1 stored run)"
-    assert time_text(None, "cuda", 1) == "how long that takes is unknown: no stored run of this device"
+    assert time_text(None, "cuda", 1) == "the time is unknown, because no run on this device is stored"
 
 
 def test_a_range_that_passes() -> None:

@@ -149,18 +149,18 @@ def _edited(*gone: str, **changes: object) -> Callable[[bytes], bytes]:
 
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "empty": (_cut(0), "is empty"),
-    **{f"cut at {at}": (_cut(at), "is torn or no JSON") for at in (0.01, 0.3, 0.5, 0.9, 0.99)},
-    "zeros": (lambda data: bytes(len(data)), "is torn or no JSON"),
-    "binary": (lambda data: b"\xff\xfe" + data, "is torn or no JSON"),
-    "deep": (lambda data: b"[" * 100_000, "is torn or no JSON"),
+    **{f"cut at {at}": (_cut(at), "is no valid JSON (damaged or cut off)") for at in (0.01, 0.3, 0.5, 0.9, 0.99)},
+    "zeros": (lambda data: bytes(len(data)), "is no valid JSON (damaged or cut off)"),
+    "binary": (lambda data: b"\xff\xfe" + data, "is no valid JSON (damaged or cut off)"),
+    "deep": (lambda data: b"[" * 100_000, "is no valid JSON (damaged or cut off)"),
     "a list": (lambda data: b"[1]", "is no JSON object"),
-    "another id": (_edited(run_id="0" * 16), "holds run '0000000000000000'"),
-    "no status": (_edited("status"), "lacks status"),
+    "another id": (_edited(run_id="0" * 16), "belongs to the run '0000000000000000', not to"),
+    "no status": (_edited("status"), "lacks these keys: status"),
     "odd status": (_edited(status="fine"), "unknown status 'fine'"),
-    "no config": (_edited(config=[]), "holds a config that is not valid"),
-    "bad config": (_edited(config={"seed": "x"}), "holds a config that is not valid"),
-    "clashing config": (_edited(config={"train": 1, "train.lr": 2}), "holds a config that is not valid"),
-    "another config": (_edited(config={"seed": 9}), f"holds the config of run {run_id(RunConfig(seed=9))}"),
+    "no config": (_edited(config=[]), "has a config that is not valid"),
+    "bad config": (_edited(config={"seed": "x"}), "has a config that is not valid"),
+    "clashing config": (_edited(config={"train": 1, "train.lr": 2}), "has a config that is not valid"),
+    "another config": (_edited(config={"seed": 9}), f"it is the config of run {run_id(RunConfig(seed=9))}"),
 }
 
 
@@ -178,12 +178,12 @@ def test_a_damaged_record_is_said_and_stays_until_its_run_is_stored_again(tmp_pa
         assert len(said) == 1
         assert said[0].startswith(f"{path}: ")
         assert reason in said[0]
-        assert said[0].endswith("; counts as missing")
+        assert said[0].endswith("; the run counts as missing")
         assert "\n" not in said[0]
         assert path.read_bytes() == spoilt
         assert list(path.parent.glob("*.damaged*")) == []
         store.put(run_of(1), DONE)
-        assert said[1:] == [f"{path}: is damaged, kept as {path.name}.damaged"]
+        assert said[1:] == [f"{path}: the record is damaged; the damaged file is kept as {path.name}.damaged"]
         assert path.with_name(f"{path.name}.damaged").read_bytes() == spoilt
         assert len(store.scan()) == 2
         path.write_bytes(b"")
@@ -205,7 +205,7 @@ def test_a_reader_touches_nothing(tmp_path: Path) -> None:
         reader = Records(tmp_path, say=said.append)  # while the writer holds the lock
         assert [record.seed for record in reader.scan()] == [0]
         reader.scan()
-        assert said == [f"{bad}: is torn or no JSON; counts as missing"]
+        assert said == [f"{bad}: the record is no valid JSON (damaged or cut off); the run counts as missing"]
     assert sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*")) == before
     with pytest.raises(StoreError, match="no such run folder"):
         Records(tmp_path / "typo")
@@ -220,7 +220,7 @@ def test_other_science_is_not_mixed_in(tmp_path: Path) -> None:
         old = altered(path.read_bytes(), science=0, run_id="a" * 16, config={"seed": 0, "gone": 1})
         (tmp_path / "records" / f"{'a' * 16}.json").write_bytes(old)
         assert [record.run_id for record in store.scan()] == [run_id(run_of(0))]
-        assert said == [f"{tmp_path}: 1 records of another science version than 1 left out"]
+        assert said == [f"{tmp_path}: 1 records are left out: their science version is not 1"]
         assert store.lookup("a" * 16)
 
 

@@ -80,7 +80,7 @@ def test_what_would_be_written_over_is_refused_before_anything_runs(tmp_path: Pa
     path.write_text("mine")
     for _ in range(2):
         with (
-            pytest.raises(StoreError, match=r"^\S+/(grid.yaml|tables|plots|lock): .*; give another --out$"),
+            pytest.raises(StoreError, match=r"^\S+/(grid.yaml|tables|plots|lock): .*; give another folder with --out$"),
             Store(tmp_path / "out") as store,
         ):
             store.adopt(plan, TINY.encode())
@@ -90,7 +90,7 @@ def test_what_would_be_written_over_is_refused_before_anything_runs(tmp_path: Pa
 def test_a_lock_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
     (tmp_path / "lock").symlink_to(tmp_path / "mine")
-    with pytest.raises(StoreError, match="is no plain file, so no lock; give another --out"):
+    with pytest.raises(StoreError, match="is no regular file, so it cannot be a lock; give another folder with --out"):
         Store(tmp_path)
     os.remove(tmp_path / "lock")
     Store(tmp_path).close()
@@ -118,7 +118,10 @@ def test_a_search_writes_over_nothing_either(tmp_path: Path, monkeypatch: pytest
     Path(name).write_text("mine")
     done = mclab("sweep", "--space", "lr.yaml", "--trials", 1, "--out", ".", "--workers", 1)
     last = done.err.splitlines()[-1]
-    assert (done.code, last) == (2, f"./{name}: exists already and is not this command's; give another --out")
+    assert (done.code, last) == (
+        2,
+        f"./{name}: this file exists and was not written by mclab; give another folder with --out",
+    )
     assert Path(name).read_text() == "mine"
 
 

@@ -57,7 +57,7 @@ def test_in_place_of_a_record_it_counts_as_missing_and_the_run_is_trained_again(
     name, said = run_id(next(iter(plan.first_runs()))), list[str]()
     path = put(tmp_path / "records" / f"{name}.json")
     assert Records(tmp_path, say=said.append).lookup(name) is None
-    assert said == [f"{path}: {TOLD}; counts as missing"]
+    assert said == [f"{path}: {TOLD}; the run counts as missing"]
     with Store(tmp_path, say=said.append) as store:
         assert store.lookup(name) is None
     assert execute(plan, tmp_path, train).ran == {"done": 1}
@@ -74,7 +74,7 @@ def test_in_place_of_any_other_file_it_is_named(tmp_path: Path, put: Any) -> Non
     records = Records(tmp_path, say=said.append)
     curve = put(tmp_path / "curves" / f"{name}.ndjson")
     assert records.curve(name) == []
-    assert said == [f"{curve}: cannot read: {TOLD}; the curve is left out"]
+    assert said == [f"{curve}: the file cannot be read: {TOLD}; the curve is left out"]
     trials = put(tmp_path / "trials.json")
     with pytest.raises(ConfigError, match=f"{trials}: cannot read: {TOLD}"):
         mclab.load(tmp_path)

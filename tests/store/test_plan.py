@@ -22,7 +22,9 @@ def test_a_folder_belongs_to_one_grid(tmp_path: Path) -> None:
         store.adopt(plan)
         assert (tmp_path / "plan.json").read_bytes() == before
         other = plan_from({**GRID, "grid": {"model.mixer.gate": ["context", "none"], "model.dim": [16, 32]}}, "g")
-        with pytest.raises(StoreError, match=r"holds another grid, this one is \+3 −1 cells; give --extend"):
+        with pytest.raises(
+            StoreError, match=r"holds another grid, compared with which this one is \+3 −1 cells; give --extend"
+        ):
             store.adopt(other, b"other")
         assert (tmp_path / "plan.json").read_bytes() == before
         assert (tmp_path / "grid.yaml").read_bytes().startswith(b"grid")
@@ -41,7 +43,9 @@ def test_a_folder_belongs_to_one_grid(tmp_path: Path) -> None:
 def test_a_folder_of_a_search_takes_no_grid(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         (tmp_path / "space.yaml").write_text("space: {}")
-        with pytest.raises(StoreError, match="belongs to a search; give another --out"):
+        with pytest.raises(
+            StoreError, match="this folder holds a search of mclab sweep; give another folder with --out"
+        ):
             store.adopt(plan_from(GRID, "g"), extend=True)
     assert not (tmp_path / "plan.json").exists()
 
@@ -57,4 +61,4 @@ def test_a_damaged_plan_is_kept_aside(tmp_path: Path, text: bytes) -> None:
         assert store.plan() == plan_from(GRID, "g")
     assert (tmp_path / "plan.json.damaged").read_bytes() == text
     assert len(said) == 1
-    assert said[0].endswith("; kept as plan.json.damaged")
+    assert said[0].endswith("; the damaged file is kept as plan.json.damaged")

@@ -162,11 +162,11 @@ def test_keys_of_another_science_stand_as_they_are(config: dict[str, object]) ->
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"science": 0, "config": [1]}, "holds a config that is not valid"),
-        ({"science": None}, "has science None, not a whole number"),
-        ({"science": 0, "seed": None}, "has seed None, not a whole number"),
-        ({"seed": None}, f"holds the config of run {run_id(RUN)}"),
-        ({"seed": 4}, f"holds the config of run {run_id(RUN)}"),
+        ({"science": 0, "config": [1]}, "has a config that is not valid"),
+        ({"science": None}, "has null for science, which must be a whole number"),
+        ({"science": 0, "seed": None}, "has null for seed, which must be a whole number"),
+        ({"seed": None}, f"has a config that does not fit its run_id and seed: it is the config of run {run_id(RUN)}"),
+        ({"seed": 4}, f"has a config that does not fit its run_id and seed: it is the config of run {run_id(RUN)}"),
     ],
 )
 def test_no_stored_run_is_made_of_a_head_that_says_nothing(changes: dict[str, object], reason: str) -> None:

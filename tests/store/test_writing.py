@@ -112,7 +112,7 @@ def test_a_full_disk_is_one_line_and_harms_nothing(
         store.put(run_of(1), Outcome("failed"))
         before = (tmp_path / "records" / f"{run_id(run_of(1))}.json").read_bytes()
         _refuse(monkeypatch, name, number, errno.ENOSPC)
-        with pytest.raises(StoreError, match=r"^\S+: the disk is full; what was stored before is unharmed: .*$"):
+        with pytest.raises(StoreError, match=r"^\S+: the disk is full; results stored before are unharmed: .*$"):
             store.put(run_of(1), DONE)
         monkeypatch.undo()
         assert not list(tmp_path.rglob(".*.tmp"))
@@ -143,7 +143,7 @@ def test_other_refusals_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_place_that_cannot_be_a_folder_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for path in (tmp_path / "file", tmp_path / "file" / "deeper"):
-        with pytest.raises(StoreError, match="there is a file where a folder must be; give another --out"):
+        with pytest.raises(StoreError, match="there is a file where a folder must be; give another folder with --out"):
             Store(path)
     assert (tmp_path / "file").read_text() == "mine"
     with pytest.raises(StoreError, match=r"^/proc/mclab: cannot make the folder"):

@@ -108,15 +108,15 @@ def test_one_that_does_not_ends_the_search_and_the_next_start_tells_what_was_tra
     assert ended.err.count(f"{away} does not answer (") == 1
     *_, last = ended.err.splitlines()
     assert last.startswith(f"{away} has not answered for {PATIENCE:.0f} s (")
-    assert "bring it back and give the same command again" in last
+    assert "start it again and repeat the command" in last
     assert "Traceback" not in ended.err
     assert waits[:3] == sorted(waits[:3]) != [waits[0]] * 3
     assert sum(waits) == PATIENCE
     assert sorted(records(here / "o")) == sorted(training.asked)
     assert len(training.asked) == 2
     again = fine(*command)
-    assert "is gone; what it trained is stored, and the study is told: done" in again.err
-    assert "this command: 4 done (1 of them measured before)" in again.err
+    assert "is gone; its runs are stored, so the trial is entered into the study as done" in again.err
+    assert "this command: 4 done (1 of them answered from stored results)" in again.err
     found = trials(here / "o")
     assert [trial["status"] for trial in found] == ["done"] * 5
     assert [trial["duration_s"] for trial in found] == [1.0] * 5
@@ -154,7 +154,7 @@ def test_what_is_begun_is_trained_to_its_end_though_the_database_is_away(
             with pytest.raises(UnansweredError):
                 search.go()
         assert len(training.packs) == 2
-        assert sum("what is begun is still trained and stored" in line for line in said) == 1
+        assert sum("runs in training are finished and stored" in line for line in said) == 1
         assert len(records(here / "o")) == 6
         own.start()
         study.me.retire()

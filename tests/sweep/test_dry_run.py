@@ -19,7 +19,7 @@ def test_a_dry_run_says_what_would_be_searched_and_writes_nothing(here: Path) ->
     for piece in (
         "What matters?", "model.mixer.k          1 to 3 when {model.mixer.aggregate: ssc}", "train.lr",
         "0.001 to 0.1 (log)", "maximize valid.accuracy; sampler random, pruner none; a continuous space",
-        "50 trials; 25,600 training tokens if all are like the base", "into o",
+        "50 trials; 25,600 training tokens if all cost as much as the base", "into o",
     ):  # fmt: skip
         assert piece in done.out
     facts = fine(*words(path, "--trials", 50, "--dry-run", "--json")).json
@@ -66,7 +66,7 @@ def test_a_dry_run_goes_by_stored_times_and_counts_what_is_finished(here: Path, 
     path = space_file(here, SIX)
     new = fine(*words(path, "--trials", 6, "--dry-run", "--workers", 1))
     assert "6 trials; " in new.out
-    assert re.search(r"; about .* on 1 CPU worker \(no stored runs to go by.*\); into o", new.out)
+    assert re.search(r"; about .* on 1 CPU worker \(a rough guess, as no runs are stored.*\); into o", new.out)
     fine(*words(path, "--trials", 4))
     part = fine(*words(path, "--trials", 6, "--dry-run", "--workers", 1))
     assert "6 trials (4 of them finished); " in part.out

@@ -30,8 +30,8 @@ def test_a_torn_last_line_is_cut_and_said(here: Path, training: FakeTraining, to
     path.write_bytes(whole + torn)
     ended = fine(*words, "--trials", 3)
     lines = whole.count(b"\n")
-    said = "the last line was torn, as by a kill in the middle of a write"
-    assert f"o/journal.log: {said}: mended after line {lines}\n" in ended.err
+    said = "the last line was incomplete and was removed"
+    assert f"o/journal.log: {said}; the journal now ends after line {lines}\n" in ended.err
     assert path.read_bytes().startswith(whole)
     assert all(json.loads(line) for line in path.read_bytes().splitlines())
     assert [trial["status"] for trial in trials(here / "o")] == ["done"] * 3
@@ -61,7 +61,7 @@ def test_a_line_in_the_middle_that_is_none_is_refused_with_its_place(here: Path,
     lines = path.read_bytes().splitlines(keepends=True)
     damaged = b"".join([*lines[:3], b"{torn" + lines[3], *lines[4:]])
     path.write_bytes(damaged)
-    one_line(mclab(*words, "--trials", 3), "o/journal.log:4: is no line of a journal", "--storage")
+    one_line(mclab(*words, "--trials", 3), "o/journal.log:4: this line of the journal is damaged", "--storage")
     assert path.read_bytes() == damaged
 
 
@@ -75,7 +75,7 @@ def test_a_line_that_no_study_has_written_is_refused(here: Path, training: FakeT
     first = next(number for number, line in enumerate(lines) if f'"{key}"' in line)
     lines[first] = lines[first].replace(f'"{key}":', '"op_code": 99, "other":' if key == "op_code" else '"other":')
     path.write_text("".join(lines))
-    one_line(mclab(*words, "--trials", 3), "o/journal.log: holds lines that belong to no study", "--storage")
+    one_line(mclab(*words, "--trials", 3), "o/journal.log: the journal has lines that no study", "--storage")
 
 
 def test_what_no_search_writes_beside_a_trial_is_a_line(here: Path, training: FakeTraining) -> None:
@@ -150,9 +150,7 @@ def test_a_full_disk_is_a_line_and_the_search_goes_on_after_it(
     with monkeypatch.context() as patched:
         patched.setattr(JournalFileBackend, "append_logs", refuse)
         ended = mclab(*words)
-    said = (
-        "o/journal.log: the disk is full; what was stored before is unharmed: free some space, give the command again"
-    )
+    said = "o/journal.log: the disk is full; results stored before are unharmed: free some space and repeat the command"
     assert (ended.code, ended.err.splitlines()[-1]) == (2, said)
     assert "Traceback" not in ended.err
     training.before = lambda run: None

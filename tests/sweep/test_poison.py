@@ -46,7 +46,7 @@ def test_a_trial_whose_owners_died_twice_is_failed_and_passed_on_no_more(
     second.note_training(taken, 0.0)
     third, other = next_one(here, monkeypatch, said)
     assert (other.trial.params != lost.trial.params, other.suspect) == (True, False)
-    assert said[-1] == f"trial {taken.number}: failed: {reason(2, 0.0)}"
+    assert said[-1] == f"trial {taken.number} has failed: {reason(2, 0.0)}"
     assert [(point.run_ids, error) for point, error in third.poisoned] == [(lost.point.run_ids, reason(2, 0.0))]
     found = frozen(journal(here))[taken.number]
     assert (found.user_attrs["status"], found.user_attrs["error"]) == ("failed", reason(2, 0.0))

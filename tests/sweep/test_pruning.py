@@ -132,7 +132,7 @@ def test_a_search_really_stops_what_is_behind(here: Path, monkeypatch: pytest.Mo
     last = frozen(journal(here / "o"))[-1]
     assert (last.state, max(last.intermediate_values)) == (TrialState.PRUNED, record["steps"])
     again = fine("sweep", "--space", path, "--trials", 7, "--out", "o", "--workers", 1, "--study", "again")
-    assert "7 of them measured before" in again.err  # final: nothing is trained again
+    assert "7 of them answered from stored results" in again.err  # final: nothing is trained again
 
 
 def test_a_trial_that_repeats_a_stopped_one_is_stopped(here: Path, training: FakeTraining) -> None:

@@ -50,7 +50,10 @@ def test_a_missing_package_is_said_before_the_first_trial(
 def test_a_missing_driver_is_said_before_the_first_trial(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mclab.sweep.postgres.find_spec", lambda name: None)
     done = mclab(*words(space_file(here), "--trials", 3, "--storage", "postgresql://u:secret@127.0.0.1/db"))
-    one_line(done, "--storage: PostgreSQL needs the package psycopg: pip install 'mclab[postgres]'")
+    one_line(
+        done,
+        ("--storage: a PostgreSQL database needs the package psycopg; install it with: pip install 'mclab[postgres]'"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,10 @@ def test_a_missing_driver_is_said_before_the_first_trial(here: Path, monkeypatch
             '--sampler: must be one of tpe, random, gp, cmaes, qmc, grid, got "tpee"; did you mean tpe?',
         ),
         (("--pruner", "wilcoxon"), '--pruner: must be one of none, median, got "wilcoxon"'),
-        (("--storage", "mysql://x/y"), "--storage: 'mysql://x/y' names no storage; write postgresql://"),
+        (
+            ("--storage", "mysql://x/y"),
+            "--storage: 'mysql://x/y' names neither a database nor a file; write postgresql://",
+        ),
         (("--storage", "postgresql://u:secret@127.0.0.1:1/db"), "--storage: postgresql://u:***@127.0.0.1:1/db: "),
         (("--sampler", "grid"), "sampler: grid needs a list of values or a step for train.lr"),
     ],

@@ -165,7 +165,7 @@ def test_another_space_is_told_apart_and_a_new_study_is_offered(where: Where, tm
     with pytest.raises(ConfigError) as caught:
         shared(where(), a_space(tmp_path, other))
     text = str(caught.value)
-    assert "study s searches another space: " in text
+    assert "study s searches a different space: " in text
     assert "space train.lr was 0.001 to 0.1 (log), now it is 0.001 to 1.0 (log)" in text
     assert "space model.mixer.aggregate was [grm, ssc], now it is [ssc]" in text
     assert "base task.length was 16, now it is 32" in text
@@ -177,7 +177,7 @@ def test_another_space_is_told_apart_and_a_new_study_is_offered(where: Where, tm
 def test_a_study_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
     place = journal(tmp_path)
     optuna.create_study(study_name="s", storage=place.open()).enqueue_trial({"x": 1})
-    with pytest.raises(ConfigError, match="is not mclab's; give another --study"):
+    with pytest.raises(ConfigError, match="was not made by mclab; give another name with --study"):
         shared(place, a_space(tmp_path))
 
 
@@ -187,7 +187,7 @@ def test_a_study_of_somebody_elses_without_trials_is_left_alone(tmp_path: Path) 
     optuna.create_study(study_name="s", storage=storage, direction="minimize")
     optuna.create_study(study_name="t", storage=storage, direction="maximize").set_user_attr("whose", "theirs")
     for name in "st":
-        with pytest.raises(ConfigError, match=f"study {name} is not mclab's; give another --study"):
+        with pytest.raises(ConfigError, match=f"study {name} was not made by mclab; give another name with --study"):
             shared(place, a_space(tmp_path), name=name)
     assert optuna.load_study(study_name="t", storage=place.open()).user_attrs == {"whose": "theirs"}
 
@@ -243,7 +243,7 @@ def test_a_space_in_which_every_point_breaks_a_rule_is_given_up(
 ) -> None:
     monkeypatch.setattr("mclab.sweep.study.HOPELESS", 7)
     text = SPACE + "exclude: [{model.dim: 8}]\n"
-    with pytest.raises(ConfigError, match="7 points in a row broke the rules between keys"):
+    with pytest.raises(ConfigError, match="7 points in a row had keys that contradict each other"):
         shared(journal(tmp_path), a_space(tmp_path, text)).claim()
 
 

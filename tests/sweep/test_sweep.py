@@ -50,7 +50,7 @@ def test_points_that_were_measured_are_answered_and_counted(here: Path, training
     distinct = {tuple(trial["run_ids"]) for trial in found}
     assert len(found) == 24
     assert len(training.asked) == len(distinct) <= 12
-    assert f"24 done ({24 - len(distinct)} of them measured before)" in done.err
+    assert f"24 done ({24 - len(distinct)} of them answered from stored results)" in done.err
     assert f"24 of 24 trials, {len(distinct)} distinct points" in done.err
     for trial in found:
         if trial["repeat_of"] is not None:
@@ -115,12 +115,12 @@ def test_cells_of_a_grid_that_failed_are_tried_again(here: Path, training: FakeT
     first = mclab(*words(path, "--trials", 100))
     assert (first.code, len(training.asked)) == (3, 6)
     assert "study s: 6 of 6 trials, 6 distinct points" in first.err
-    assert "what failed runs again with --retry-failed" in first.err
+    assert "--retry-failed tries the failed trials again" in first.err
     assert mclab(*words(path, "--trials", 100)).code == 3
     assert len(training.asked) == 6
     training.statuses = {}
     again = fine(*words(path, "--trials", 100, "--retry-failed"))
-    assert "2 failed trials to be tried again" in again.err
+    assert "2 failed trials will be tried again" in again.err
     assert training.asked[6:] == failing
     found = from_dict(json.loads((here / "o/trials.json").read_text()))
     assert len(found.done) == 6
@@ -186,7 +186,9 @@ def test_overrides_change_the_base_but_no_axis(here: Path, training: FakeTrainin
 def test_a_folder_of_a_grid_is_none_for_a_search(here: Path, training: FakeTraining) -> None:
     (here / "o").mkdir()
     (here / "o" / "plan.json").write_text("{}")
-    one_line(mclab(*words(space_file(here), "--trials", 1)), "o holds a grid of mclab ablate; give another --out")
+    one_line(
+        mclab(*words(space_file(here), "--trials", 1)), "o holds a grid of mclab ablate; give another folder with --out"
+    )
 
 
 def test_trials_of_one_shape_train_together_and_others_apart(here: Path, training: FakeTraining) -> None:
@@ -223,7 +225,7 @@ def test_a_database_that_is_gone_is_a_line_and_what_was_measured_stays(
     assert done.code == 2
     last = done.err.splitlines()[-1]
     assert last.startswith(f"{database} has not answered for 0 s (")
-    assert last.endswith("what is stored stays, the study is told of it, and the search continues")
+    assert last.endswith("all stored results are kept and entered into the study, and the search continues")
     assert "Traceback" not in done.err
     assert len(records(here / "o")) == 3
 
@@ -249,7 +251,7 @@ def test_a_refused_space_leaves_the_one_that_is_stored(here: Path, training: Fak
     fine(*words(space_file(here), "--trials", 1))
     before = (here / "o" / "space.yaml").read_bytes()
     other = space_file(here, SPACE.replace("high: 1.0e-1", "high: 1.0"))
-    one_line(mclab(*words(other, "--trials", 2)), "study s searches another space: space train.lr was")
+    one_line(mclab(*words(other, "--trials", 2)), "study s searches a different space: space train.lr was")
     assert (here / "o" / "space.yaml").read_bytes() == before
 
 
@@ -280,7 +282,7 @@ def test_what_failed_is_tried_again_though_fewer_are_asked_for(here: Path, train
     assert mclab(*words(path, "--trials", 5)).code == 3
     training.statuses = {}
     again = fine(*words(path, "--trials", 4, "--retry-failed"))
-    assert "1 failed trial to be tried again" in again.err
+    assert "1 failed trial will be tried again" in again.err
     assert "this command: 1 done; study s: 5 of 5 trials" in again.err
 
 

@@ -42,7 +42,7 @@ def go(out: Path, plan: Any = PLAN, said: list[str] | None = None, grid: bytes |
 
 
 def test_nothing_is_written_where_the_device_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no cuda:99 here"):
+    with pytest.raises(ConfigError, match="this machine has no cuda:99"):
         ablate(PLAN, tmp_path / "out", RunOptions("cuda:99"), grid=None, say=pytest.fail, progress=pytest.fail)
     assert not (tmp_path / "out").exists()
 
@@ -78,7 +78,7 @@ def test_runs_stored_without_weights_are_told_and_not_trained_again(tmp_path: Pa
     go(tmp_path, plan_from({"seeds": [0]}, "g"), said, save_weights=True)
     assert not any("without weights" in line for line in said)
     go(tmp_path, plan_from({"seeds": "0..1"}, "g"), said, save_weights=True)
-    told = "1 run of this plan is stored without weights and not trained again: with another --out all are trained"
+    told = "1 run of this plan is stored without weights and not trained again; with another --out all are trained"
     assert [line for line in said if "without weights" in line] == [f"{told} and saved"]
 
 
@@ -107,7 +107,7 @@ def test_tables_that_cannot_be_written_are_one_line_and_no_record_is_lost(tmp_pa
     (tmp_path / name).write_text("in the way")
     report = go(tmp_path)
     (line,) = report.unwritten
-    assert f"{name}: cannot write, there is a file where a folder must be" in line
+    assert f"{name}: cannot write: there is a file where a folder must be" in line
     assert (report.exit_code, bool(report.files)) == (2, True)
     (tmp_path / name).unlink()
     again = go(tmp_path)
@@ -149,7 +149,7 @@ def report_of(stored: dict[str, int], ran: dict[str, int], missing: int = 0, **m
         (
             report_of({"done": 3, "oom": 1}, {"oom": 1}),
             3,
-            "this command: 1 oom; 3 stored before; 7 s; what failed runs again with --retry-failed",
+            "this command: 1 oom; 3 stored before; 7 s; --retry-failed tries the failed runs again",
         ),
         (
             report_of(

@@ -98,11 +98,11 @@ def test_folders_without_a_common_row_or_a_plan_say_what_to_write(tmp_path: Path
     with pytest.raises(ConfigError, match=r"no row of the same name; write .*a:gate=context, init=restart .*b:8"):
         comparisons([str(one), str(other)], said)
     (tmp_path / "c").mkdir()
-    with pytest.raises(ConfigError, match=r"holds no plan\.json"):
+    with pytest.raises(ConfigError, match=r"has no plan\.json"):
         comparisons([str(tmp_path / "c"), "x", "y"], said)
 
 
 @pytest.mark.parametrize("word", ["a" * 5000, f"{'a' * 300}:row"])
 def test_what_can_be_no_folder_is_a_line(tmp_path: Path, word: str) -> None:
-    with pytest.raises(ConfigError, match=r"^compare: aaa.*… has \d+ bytes, a name has at most 255"):
+    with pytest.raises(ConfigError, match=r"^compare: the name aaa.*… has \d+ bytes, but a name has at most 255"):
         comparisons([word, str(ran(tmp_path / "a"))], said)

@@ -110,7 +110,7 @@ def test_what_does_not_fit_into_memory_is_a_warning(monkeypatch: pytest.MonkeyPa
     assert line.startswith("2 of 2 cells may not fit into memory: gate=context needs roughly ")
     assert " for 4 runs together" in line
     (line,) = preview(PLAN, Path("nowhere"), replace(ALONE, workers=3)).warnings
-    assert " in 3 processes at once" in line
+    assert " in 3 processes at the same time" in line
     assert preview(PLAN, Path("nowhere"), replace(ALONE, device="cuda")).warnings == ()
 
 
@@ -124,7 +124,7 @@ def test_another_grid_in_the_folder_is_a_warning(tmp_path: Path) -> None:
         store.adopt(PLAN)
     other = plan_from(GRID, "g", ["model.dim=16"])
     one = "this one is +2 −2 cells (model.dim 32 → 16)"
-    told = f"{tmp_path} holds another grid, {one}: it needs --extend or another --out"
+    told = f"{tmp_path} holds another grid, compared with which {one}; it needs --extend or another --out"
     assert preview(other, tmp_path).warnings == (told,)
     assert preview(other, tmp_path, replace(ALONE, extend=True)).warnings == ()
     assert preview(PLAN, tmp_path).warnings == ()
@@ -133,12 +133,15 @@ def test_another_grid_in_the_folder_is_a_warning(tmp_path: Path) -> None:
 def test_a_damaged_plan_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("{")
     (line,) = preview(PLAN, tmp_path).warnings
-    assert line == f"{tmp_path}/plan.json: is torn or no JSON; a run moves it aside and continues"
+    assert line == (
+        f"{tmp_path}/plan.json: the plan is no valid JSON (damaged or cut off); a run renames the "
+        "damaged file and continues"
+    )
 
 
 def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
-    with pytest.raises(ConfigError, match="out: is a file, not a run folder"):
+    with pytest.raises(ConfigError, match="out: this is a file, not a run folder"):
         preview(PLAN, tmp_path / "out")
 
 
@@ -171,8 +174,8 @@ def test_the_power_of_a_plan_is_told_where_a_deviation_is_given(tmp_path: Path) 
     assert found.power is not None
     assert (found.power.rows, found.as_dict()["power"]["effect"]) == (1, 0.05)
     text = preview_text(found)
-    assert "standard deviation of paired differences given: 0.03" in text
-    assert f"is told in {100 * found.power.power:.0f} % of repetitions" in text
+    assert "standard deviation of paired differences 0.03 (given)" in text
+    assert f"is detected in {100 * found.power.power:.0f} % of repetitions" in text
     assert "seeds a row on average" in preview_text(preview(UNTIL, tmp_path / "none", effect=0.05, sd=0.03))
     with pytest.raises(ConfigError, match="give the standard deviation"):
         preview(PLAN, tmp_path / "none", effect=0.05)

@@ -56,7 +56,7 @@ def test_no_folder_is_a_plain_error(tmp_path: Path) -> None:
 def test_a_folder_without_runs_is_the_error_that_list_gives(tmp_path: Path) -> None:
     ran(tmp_path / "runs/mine", adopt=True)
     (tmp_path / "mine").mkdir()
-    for folder, hint in ((tmp_path / "mine", "give the folder of an ablate"), (tmp_path / "runs", "did you mean ")):
+    for folder, hint in ((tmp_path / "mine", "give the --out of an ablate"), (tmp_path / "runs", "did you mean ")):
         with pytest.raises(ConfigError, match="holds no records; ") as caught:
             mclab.load(folder)
         assert hint in str(caught.value)

@@ -182,7 +182,8 @@ def test_a_scheduler_that_dies_ends_it_with_a_line(tmp_path: Path) -> None:
             hand_in(pool, 1)
             lone.scheduler.kill()
             with pytest.raises(
-                ConfigError, match=r"the scheduler is gone; what is stored stays, the same command runs"
+                ConfigError,
+                match=r"the Dask scheduler has stopped or is unreachable; .* the same command runs",
             ):
                 results(pool)
     finally:
@@ -201,7 +202,7 @@ def test_a_pack_that_kills_its_worker_costs_itself_alone(cluster: Cluster, tmp_p
     lost = found.pop(DIES)
     assert isinstance(lost, Failure)
     assert lost.status == "failed"
-    assert lost.error.startswith("the worker process died 3 times on this pack (out of memory, a crash, or no sign")
+    assert lost.error.startswith("the worker process died 3 times while it trained this pack, last at ")
     assert {seed: [outcome.steps for outcome in outcomes] for seed, outcomes in found.items()} == {
         seed: [seed] for seed in (1, EATS, 98, 99)
     }
@@ -250,7 +251,7 @@ def test_workers_without_mclab_are_one_line(cluster: Cluster, tmp_path: Path) ->
     with open_pool(
         RunOptions("cpu", scheduler=cluster.address), train=partial(train, notes=tmp_path / "n"), say=said.append
     ) as pool:
-        assert said == [f"warning: no worker is connected to {cluster.address} yet; the packs wait for one"]
+        assert said == [f"warning: no worker is connected to {cluster.address} yet; the packs wait until one connects"]
         hand_in(pool, 1)
         _, address = cluster.worker(PYTHONPATH=without_mclab(tmp_path))
         with pytest.raises(
@@ -273,13 +274,13 @@ def test_versions_that_differ_are_named(cluster: Cluster, tmp_path: Path) -> Non
     with open_pool(RunOptions("cpu", scheduler=cluster.address), say=said.append):
         pass
     threads, torch = said[-2:]
-    assert threads.startswith("warning: 1 of 2 workers have up to 3 threads and train one pack at a time all the same")
-    assert torch.startswith("warning: torch 9.9.9 on 1 of 2 workers (")
+    assert threads.startswith("warning: 1 of 2 workers have up to 3 threads but train only one pack at a time;")
+    assert torch.startswith("warning: the version of torch is 9.9.9 on 1 of 2 workers (")
 
 
 def test_device_and_number_are_the_workers_own(cluster: Cluster) -> None:
     asked = RunOptions(scheduler=cluster.address)
-    with pytest.raises(ConfigError, match=r"no worker at .* can be asked yet whether it has a GPU: say cuda or cpu"):
+    with pytest.raises(ConfigError, match=r"no worker at .* has told yet whether it has a GPU; give cuda or cpu"):
         resolved(asked)
     assert worker_count(asked) == 1
     for _ in range(2):

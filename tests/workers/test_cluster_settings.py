@@ -17,14 +17,14 @@ from mclab.workers import open_pool
         (
             {"worker-ttl": "5 minutes", "allowed-failures": 3, "worker-saturation": 1.1},
             [
-                "worker-ttl is 300s: a worker that hangs holds its pack for 300 s or more",
-                "allowed-failures is 3: a pack that kills its worker kills 4 before it counts as failed",
-                "worker-saturation is 1.1: packs wait for a busy worker",
+                "worker-ttl is 300s, so a worker that hangs keeps its pack for 300 s or more",
+                "allowed-failures is 3, so a pack that kills its worker can kill 4 workers before it counts as failed",
+                "worker-saturation is 1.1, so packs may wait for a busy worker",
             ],
         ),
         (
             {"worker-ttl": None, "allowed-failures": 0, "worker-saturation": float("inf")},
-            ["worker-ttl is off: a worker that hangs holds its pack for ever", "worker-saturation is inf"],
+            ["worker-ttl is off, so a worker that hangs keeps its pack for ever", "worker-saturation is inf"],
         ),
     ],
 )
@@ -41,5 +41,5 @@ def test_what_the_schedulers_settings_cost(settings: dict[str, Any], expected: l
     assert len(said) == len(expected) + 1
     for line, start in zip(said, expected, strict=False):
         name = start.split()[0].upper().replace("-", "_")
-        assert line.startswith(f"warning: the scheduler's {start}")
+        assert line.startswith(f"warning: the scheduler's setting {start}")
         assert f"DASK_DISTRIBUTED__SCHEDULER__{name}=" in line

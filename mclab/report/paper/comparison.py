@@ -277,7 +277,7 @@ def _verdict(column: Column, gap: Difference, p: float | None, side: Side | None
     if _within(gap, column.margin):
         return ("agrees" if side == 0 else "even"), None
     if gap.kind == "constant":
-        return "none", f"no test: the same difference on each of {gap.n} seeds"
+        return "none", f"no test: the difference is equal on each of {gap.n} seeds"
     return "open", None
 
 

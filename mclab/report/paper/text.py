@@ -146,7 +146,7 @@ def _bracketed(word: str, more: Sequence[str]) -> str:
 def _seeds_that_tell(held: Held) -> str:
     about, safe = held.seeds or (None, None)
     if about is None:
-        return "no number of seeds would tell"
+        return "no number of seeds would tell them apart"
     return f"about {about:,} seeds, {f'{safe:,}' if safe is not None else 'no number'} to be safe"
 
 
@@ -203,7 +203,8 @@ def _judging(found: Reproduction) -> Iterator[str]:
     seen = {each.verdict for each in found.held}
     words = "; ".join(f"{word}: {meaning}" for word, meaning in WORDS.items() if word in seen)
     yield (
-        f"Difference: row less the one it is held against, paired by seed, with its 95 % t interval (not adjusted); "
+        "Difference: row minus the row that it is compared with, paired by seed, with its 95 % t "
+        "interval (not adjusted); "
         f"paper's: the same of the published figures. p: paired t test, Holm over a column's rows, below {ALPHA} "
         f"told apart. {words}{'.' * bool(words)}".strip()
     )

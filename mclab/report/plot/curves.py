@@ -65,9 +65,9 @@ def curves_figure(summary: Summary, curve: Curve) -> Figure:
     tracks = {metric: [track(row, curve, metric) for row in summary.rows] for metric in METRICS}
     shown = [place for place in range(len(summary.rows)) if any(_drawn(tracks[metric][place]) for metric in METRICS)]
     if not shown:
-        raise ConfigError("curves: none is stored")
+        raise ConfigError("curves: no run has a stored curve")
     if len(shown) > MOST_LINES:
-        raise ConfigError(f"curves: {len(shown)} rows cannot be told apart, the most is {MOST_LINES}")
+        raise ConfigError(f"curves: the plot would have {len(shown)} lines, but at most {MOST_LINES} can be told apart")
     labels = [named(summary.rows[place].label) for place in shown]
     across = legend_columns(labels)
     lost = any(track.lost for found in tracks.values() for track in found)

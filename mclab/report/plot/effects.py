@@ -26,14 +26,14 @@ def effects_figure(summary: Summary) -> Figure:
     every = effects(summary)
     if not every:
         raise ConfigError(
-            "effects: nothing to draw: they are of a grid of two axes or more, each with two levels, whose cells have "
-            "results"
+            "effects: nothing can be drawn; effects need a grid of two or more axes, each with two levels whose cells "
+            "have results"
         )
     found = most_telling(every)
     left = f" {len(every) - len(found)} further interactions are in effects.csv." * (len(found) < len(every))
     foot = (
         f"Mean over seeds with 95 % t interval; each small dot is a seed; filled: Holm p < {ALPHA} over all "
-        f"{len(every)} effects, no cell to mend. Blue: a level less the baseline's, averaged over the other axes. "
+        f"{len(every)} effects, no cell to mend. Blue: a level minus the baseline's, averaged over the other axes. "
         f"Orange: how much one difference changes with the other axis (difference of differences).{left}"
     )
     sheet = page(summary.plan.question or summary.plan.name, foot, 0.7 + ROW * max(3, len(found)), [""])

@@ -45,23 +45,49 @@ def write_plots(
     curve: Curve | None = None,
     wanted: Layout | None = None,
     labels: Sequence[str] = (),
+    say: Callable[[str], None] = lambda line: None,
 ) -> list[Path]:
     """Write `<kind>.<format>` into `folder` for each kind and format (png, svg, pdf); return the paths.
 
-    `kinds` are by default those of `fitting`. `curve` finds the evaluations of a run by its id, for the kind `curves`.
-    `wanted` is the layout, by default the current one. `labels` rename rows, keys and slices (`OLD=NEW`). No display is
-    needed. Raises `ValueError` for an unknown format or kind, and `ConfigError` for a kind that has nothing to draw and
-    for a label whose OLD is not in a figure.
+    Without `kinds`, those of `fitting` are drawn. `curve` finds the evaluations of a run by its id, for the kind
+    `curves`. `wanted` is the layout, by default the current one. `labels` rename rows, keys and slices (`OLD=NEW`).
+    If some of `kinds` have nothing to draw, `say` gets a line with the reasons. Needs no display. Raises `ValueError`
+    for an unknown format or kind, and `ConfigError` if no kind has anything to draw and for a label whose OLD is not in
+    a figure.
     """
     for what, given, known in (("format", formats, tuple(METADATA)), ("kind", kinds, KINDS)):
         unknown = [word for word in given if word not in known]
         if unknown:
             raise ValueError(f"{what}: {unknown[0]} is not one of {', '.join(known)}")
     summary = summarise(plan, lookup, curve)
-    figures = {kind: partial(figure_of, summary, kind, curve) for kind in kinds or fitting(summary)}
+    figures: Mapping[str, Callable[[], Figure]] = {
+        kind: partial(figure_of, summary, kind, curve) for kind in kinds or fitting(summary)
+    }
+    figures = _drawable(figures, say) if len(kinds) > 1 else figures
     with using_layout(with_labels(wanted or layout(), labels, figures.values())):
         files = {f"{kind}.{form}": drawn(figure, form) for kind, figure in figures.items() for form in formats}
     return write_files(folder, files)
+
+
+def _drawable(
+    figures: Mapping[str, Callable[[], Figure]], say: Callable[[str], None]
+) -> dict[str, Callable[[], Figure]]:
+    """Return the figures that can be drawn; `say` gets one line that says why the others cannot.
+
+    Raises `ConfigError`, with a line for each figure, if none can be drawn.
+    """
+    found, reasons = dict[str, Callable[[], Figure]](), list[str]()
+    for kind, figure in figures.items():
+        try:
+            figure()
+            found[kind] = figure
+        except ConfigError as error:
+            reasons.append(str(error))
+    if not found:
+        raise ConfigError(*reasons)
+    if reasons:
+        say(f"not drawn: {'; '.join(reasons)}")
+    return found
 
 
 def with_labels(wanted: Layout, labels: Sequence[str], figures: Iterable[Callable[[], Figure]]) -> Layout:

@@ -102,8 +102,10 @@ def renamed(labels: Sequence[str], seen: Collection[str]) -> dict[str, str]:
         known = [(old, new.strip()) for old, new in splits if old in seen]
         if not known:
             wanted = splits[-1][0] if splits else text
-            hint = did_you_mean(wanted, sorted(seen)) or f"drawn are {listed(sorted(filter(None, seen)))}"
-            raise ConfigError(f"--labels: {text!r} is no OLD=NEW of a row, key or slice that is drawn; {hint}")
+            hint = did_you_mean(wanted, sorted(seen)) or f"the figure has {listed(sorted(filter(None, seen)))}"
+            raise ConfigError(
+                f"--labels: {text!r} must be OLD=NEW, where OLD is a row, key or slice in the figure; {hint}"
+            )
         found[known[0][0]] = known[0][1]
     return found
 

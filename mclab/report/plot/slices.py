@@ -83,7 +83,7 @@ def slices_figure(summary: Summary) -> Figure:
     if not found:
         raise ConfigError("slices: no finished run is stored")
     if not keys:
-        raise ConfigError("slices: every row is scored on one slice alone; eval.task adds slices")
+        raise ConfigError("slices: every row has one slice only; eval.task adds slices")
     own = [key for row in summary.rows if (key := own_key(row)) in keys]
     key = own[0] if own else keys[0]
     shown = [spot for spot in found if key in spot.at]
@@ -113,7 +113,7 @@ def _drawn(summary: Summary, found: Sequence[Spot], key: str, numbers: bool) -> 
     shown = [spot for spot in found if key in spot.at and (not numbers or is_number(spot.at[key]))]
     lines = [group.label for group in groups(summary, shown, [key])]
     if len(lines) > MOST_LINES:
-        raise ConfigError(f"{key}: {len(lines)} lines cannot be told apart, the most is {MOST_LINES}")
+        raise ConfigError(f"{key}: the plot would have {len(lines)} lines, but at most {MOST_LINES} can be told apart")
     parted = families(shown, [key])
     return Drawn(key, numbers, values_along(shown, key), dict(list(parted.items())[:MOST_PANELS]), lines)
 

@@ -36,7 +36,7 @@ RISE = 0.05
 #: The most letters of a name on the Pareto front.
 LONGEST = 22
 #: The caption of the broad grey line.
-FRONT = "Grey: the front, rows that none beats with as little state."
+FRONT = "Grey: the Pareto front, that is the rows that no row with as little state beats."
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ def state_figure(summary: Summary) -> Figure:
     found = paths(summary)
     sizes = [size for path in found for row in path.rows if (size := state_of(row))]
     if len(set(sizes)) < 2:
-        raise ConfigError("state: needs two rows whose finished runs have states of different size")
+        raise ConfigError("state: the plot needs two rows whose finished runs have states of different sizes")
     if len(found) > MOST_LINES:
-        raise ConfigError(f"state: {len(found)} lines cannot be told apart, the most is {MOST_LINES}")
+        raise ConfigError(f"state: the plot would have {len(found)} lines, but at most {MOST_LINES} can be told apart")
     across = legend_columns([named(path.label) for path in found])
     caption = f"{seeds_caption(summary)} {FRONT}" if len(found) > 1 else None
     height = 2.8 if summary.has_slices else 3.4

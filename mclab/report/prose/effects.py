@@ -7,7 +7,7 @@ from mclab.report.table.summary import Summary
 from mclab.report.text import listed, p_text, signed_interval
 
 READING = (
-    "difference: a level less the baseline's level of the same axis, seed by seed, averaged over the cells of the "
+    "difference: a level minus the baseline's level of the same axis, seed by seed, averaged over the cells of the "
     "other axes (pairs: how many); ×: how much one axis's difference changes with the other's level, difference of "
     "differences. 95 % t interval; p: paired t test over seeds, Holm over all effects."
 )
@@ -32,7 +32,7 @@ def effect_sentences(found: Sequence[Effect]) -> Iterator[str]:
             )
     marked = sum(effect.unmended > 0 for effect in found)
     if marked:
-        yield f"No verdict on {marked} of {len(found)} effects: they rest on cells that must be mended first."
+        yield f"No verdict on {marked} of {len(found)} effects: they are computed from cells that must be mended first."
     joint = [effect for effect in found if not effect.main]
     if joint and not any(effect in apart or effect.unmended for effect in joint):
         yield f"No interaction can be told from none ({listed(list(dict.fromkeys(e.axes for e in joint)))})."
@@ -66,7 +66,7 @@ def same_runs(summary: Summary) -> list[str]:
     for lacking, rows in of.items():
         change = "changes" if len(lacking) == 1 else "change"
         names = " and ".join(factor.name for factor in lacking)
-        lines.append(f"{names} {change} nothing in {_some_of(rows)}: whatever the value, one and the same run.")
+        lines.append(f"{names} {change} nothing in {_some_of(rows)}: all values give the same run.")
     return lines
 
 

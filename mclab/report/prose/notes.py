@@ -54,13 +54,13 @@ def _how_to_read(summary: Summary) -> Iterator[str]:
     yield from _scored(summary)
     if others := sum(row.difference is not None and row.difference.kind not in NOT_COMPARED for row in summary.rows):
         fixed = (
-            f"Difference: row less {_baseline(summary)}, paired by seed, with its 95 % t interval "
+            f"Difference: row minus {_baseline(summary)}, paired by seed, with its 95 % t interval "
             f"(per row, not adjusted). p: paired t test, Holm-adjusted over {others} row{'s' * (others > 1)}."
         )
         yield from how_to_read_looks(summary, _baseline(summary)) if summary.looks else [fixed]
     yield (
         f"Solved: seeds with accuracy of at least {SOLVED}. Steps to 99 %: median over seeds, on valid; a seed that "
-        f"never gets there counts as last. State: its size in floats, fixed + cached."
+        f"never gets there counts as last. State: size of the state in floats, fixed + cached."
     )
     if summary.plan.select:
         yield _selection(summary)
@@ -108,7 +108,7 @@ def _mend(summary: Summary) -> Iterator[str]:
     }
     found = [f"{mark}: {meaning}" for mark, meaning in words.items() if any(mark in row.marks for row in summary.rows)]
     if found:
-        yield f"First mend, before the row gets a verdict: {'; '.join(found)}."
+        yield f"First mend: what must be mended before the row gets a verdict: {'; '.join(found)}."
 
 
 def _parts(parts: Sequence[str]) -> str:
@@ -131,22 +131,34 @@ def _scored(summary: Summary) -> Iterator[str]:
     if summary.several_values:
         yield "Value accuracy: share of single values that are right as a whole, each after the right ones before it."
     if any(row.free_answers for row in summary.rows):
-        yield "Values found: share of values that a freely generated answer holds in any place, RULER's own score."
+        yield (
+            "Values found: share of the wanted values that a freely generated answer contains at any "
+            "place (RULER's score)."
+        )
 
 
 def _in_place_of_a_difference(summary: Summary) -> Iterator[str]:
     """Yield the meaning of the words that replace a number in the column of differences."""
     kinds = {row.difference.kind for row in summary.rows if row.difference}
     if "identical" in kinds:
-        yield "identical: accuracy and test loss agree on every seed and slice, so it is the same function; no p."
+        yield (
+            "identical: accuracy and test loss are equal on every seed and slice, so the function is "
+            "the same and has no p."
+        )
     if "same" in kinds:
-        yield "same accuracy: equal on every seed, but the test losses or slices are not; nothing to test, no p."
+        yield "same accuracy: the accuracy is equal on every seed, but test losses or slices differ; there is no p."
     if "alone" in kinds:
-        yield "no baseline: the first change has no cell with the same other values."
+        yield "no baseline: the first change has no cell with the same other values, so the row is not compared."
     if "slices" in kinds:
-        yield "other slices: not scored on the slices of the baseline, so not compared, and not counted by Holm."
+        yield (
+            "other slices: the row has other slices than the baseline, so it is not compared and "
+            "does not count for Holm."
+        )
     if "versions" in kinds:
-        yield "other version: of a formula, than the baseline was made with; so not compared, and not counted by Holm."
+        yield (
+            "other version: the row has another version of a formula than the baseline; not compared, "
+            "not counted for Holm."
+        )
 
 
 def _baseline(summary: Summary) -> str:
@@ -229,7 +241,7 @@ def _without_baseline(summary: Summary) -> Iterator[str]:
     """Yield a sentence on rows whose old records lack a baseline without recall, if other rows have one."""
     rows = [row.in_text for row in summary.rows if row.accuracy.n and not row.without_recall]
     if rows and summary.baselined:
-        yield f"No baseline without recall in: {listed(rows)}. Some records there are from before it was stored."
+        yield f"No baseline without recall in: {listed(rows)}. Some of their records are older than this figure."
 
 
 def _all_or_nothing(summary: Summary) -> Iterator[str]:
@@ -241,7 +253,7 @@ def _all_or_nothing(summary: Summary) -> Iterator[str]:
         if row.solved and (row.accuracy.min or 0.0) < SOLVED - FAR:
             yield (
                 f"{row.in_text}: {row.solved} of {row.accuracy.n} seeds solve the task, the lowest reaches "
-                f"{row.accuracy.min:.3f}; a t interval misleads there, look at the seeds."
+                f"{row.accuracy.min:.3f}; a t interval misleads there, so look at the single seeds."
             )
 
 
@@ -256,7 +268,7 @@ def _troubles(summary: Summary) -> Iterator[str]:
         if row.missing:
             yield f"{row.in_text}: no record yet of seed {seeds_text(row.missing)}."
         if row.candidate is None:
-            yield f"{row.in_text}: nothing chosen yet ({row.status})."
+            yield f"{row.in_text}: no value is chosen yet ({row.status})."
 
 
 def _retry(summary: Summary) -> Iterator[str]:

@@ -15,7 +15,7 @@ def how_to_read_looks(summary: Summary, baseline: str) -> Iterator[str]:
     assert progress is not None
     looks = ", ".join(f"{n} seeds {100 * share:.3g} %" for n, share in zip(rule.looks, rule.shares, strict=True))
     yield (
-        f"Difference: row less {baseline}, paired by seed, over the seeds of the row's last look; the interval covers "
+        f"Difference: row minus {baseline}, paired by seed, over the seeds of the row's last look; the interval covers "
         f"at least 96 % a row although looking decided the number of seeds. p: paired t test, times the rows that Holm "
         f"still counts of {progress.compared}. A row is told where p is at most the look's share of the error of 5 %: "
         f"{looks}; looks, shares, rows, margin and resolution ({rule.step:.2g}) were in plan.json before the runs."

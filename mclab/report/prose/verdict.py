@@ -56,7 +56,9 @@ def _fixed(summary: Summary) -> list[str]:
         lines.append(f"{_names(aside)} {_be(aside)} not compared with {name}: scored on other slices.")
     older = [row for row in summary.rows if row.difference and row.difference.kind == "versions"]
     if older:
-        lines.append(f"{_names(older)} {_be(older)} not compared with {name}: made with other versions of a formula.")
+        lines.append(
+            f"{_names(older)} {_be(older)} not compared with {name}: trained with other versions of a formula."
+        )
     lines += [*_lost(summary)]
     return [*lines, *_advice(summary, [*level, *few], [*level, *same])]
 

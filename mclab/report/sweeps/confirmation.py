@@ -194,7 +194,7 @@ def _how_to_read(found: Confirmed) -> Iterator[str]:
         f"corrected."
     )
     for line in found.refused:
-        yield f"Not tried, the rules between keys refuse it: {line}"
+        yield f"Not tried, because the keys contradict each other: {line}"
 
 
 def text(found: Confirmed, width: int = 120) -> str:

@@ -167,12 +167,12 @@ def _nothing(study: Study) -> Iterator[str]:
         return
     for place, objective in enumerate(study.found.objectives):
         if done > 1 and study.constant(place):
-            yield f"{metric_name(objective.metric)} is the same in every trial: nothing can matter for it."
+            yield f"{metric_name(objective.metric)} is the same in every trial, so no axis can matter for it."
     if not study.weighed and not meaningless(study.found):
-        yield "No importances: too few trials, or trials that are all alike."
+        yield "Importances are not known: there are too few trials, or all trials are alike."
     single = [each.name for each in study.ranked if each.filled < 2]
     if single and done > 1:
-        yield f"Seen with one value only, so nothing is known of: {listed(single)}."
+        yield f"Nothing is known of axes that had one value only: {listed(single)}."
 
 
 def _edges(study: Study) -> Iterator[str]:
@@ -196,7 +196,8 @@ def _at_edge(axis: SpaceAxis, trial: Trial) -> bool:
 def _troubles(study: Study) -> Iterator[str]:
     refused = Counter(_reason(trial) for trial in study.found.trials if trial.status == "refused")
     for why, number in refused.most_common(MOST_TOLD):
-        yield f"{number} {'points' if number > 1 else 'point'} refused by the rules between keys{why}."
+        what = "points were left out because their keys" if number > 1 else "point was left out because its keys"
+        yield f"{number} {what} contradict each other{why}."
     for status in ("diverged", "oom", "failed"):
         bad = [trial for trial in study.found.trials if trial.status == status]
         for trial in bad[:MOST_TOLD]:
@@ -216,12 +217,12 @@ def how_to_read_study(study: Study) -> list[str]:
     found = study.found
     seeds = f"means over seeds {seeds_text(found.seeds)}" if len(found.seeds) > 1 else f"of seed {found.seeds[0]} alone"
     lines = [
-        f"A trial's figures are {seeds}. Trials are chosen on valid; the best of many on valid owes some of it to "
+        f"A trial's figures are {seeds}. Trials are chosen on valid; the best of many is partly the best on valid by "
     ]
-    lines[0] += "chance, test owes nothing to it."
+    lines[0] += "chance, which does not affect its result on test."
     if study.weighed:
         lines.append(study.method)
-    lost = "Not done: pruned, diverged or failed there; in no mean."
+    lost = "Not done: trials that were pruned, diverged or failed there; they are in no mean."
     if study.judged.step is not None:
         lost = "Pruned: of those trials, stopped at that step or later. Lost: stopped before it, diverged or failed."
     lines.append(

@@ -36,7 +36,8 @@ def _rests_on(study: Study) -> Iterator[str]:
     if judged.step is None:
         if judged.left:
             yield (
-                f"{_trials(judged.left)} pruned and left out of importances and means: their evaluations are not "
+                f"{_trials(judged.left)} pruned and left out of importances and means, because their "
+                "evaluations are not "
                 f"stored."
             )
         return
@@ -131,7 +132,7 @@ def _first(study: Study) -> Iterator[str]:
         if share >= CLEAR:
             yield f"{name} matters most{what}: it comes first in {share:.0%} of the resamples."
         else:
-            yield f"Which axis matters most{what} is open: of the resamples {listed(rest)} come first."
+            yield f"It is not known which axis matters most{what}: {listed(rest)} of the resamples come first."
 
 
 def _differs(study: Study) -> Iterator[str]:

@@ -120,7 +120,9 @@ def with_baseline(plan: Plan, text: str | None) -> Plan:
     fitting = named or _fitting(plan, _wanted(plan, text), text)
     if len(fitting) > 1:
         names = "; ".join(cell.name for cell in fitting[:_MOST_NAMED])
-        raise ConfigError(f"--baseline: {text!r} fits {len(fitting)} cells ({names}…); give more of the values")
+        raise ConfigError(
+            f"--baseline: {text!r} fits {len(fitting)} cells ({names}…); give more values, so that one cell is left"
+        )
     return replace(plan, cells=(fitting[0], *(cell for cell in plan.cells if cell is not fitting[0])))
 
 
@@ -137,7 +139,7 @@ def _wanted(plan: Plan, text: str) -> dict[str, str]:
     for key in wanted:
         if key not in known:
             hint = did_you_mean(key, known, "; ") or f"; this grid varies {', '.join(names.values())}"
-            raise ConfigError(f"--baseline: {key}: is no axis of this grid{hint}")
+            raise ConfigError(f"--baseline: {key} is no axis of this grid{hint}")
     return {known[key]: value for key, value in wanted.items()}
 
 

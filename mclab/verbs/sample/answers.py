@@ -70,17 +70,17 @@ class Sample:
 class Predicted:
     """Sequences of a task with a model's answers.
 
-    `gateless` says why there are no gate weights; `None` if there are.
+    `why_no_gate` says why there are no gate weights; `None` if there are.
     """
 
     run: RunConfig
     task: TaskConfig
     samples: tuple[Sample, ...]
-    gateless: str | None
+    why_no_gate: str | None
 
     @property
     def mixer(self) -> MemoryMixer:
-        """The mixer whose gates are shown. Use it only if `gateless` is `None`."""
+        """The mixer whose gates are shown. Use it only if `why_no_gate` is `None`."""
         assert isinstance(self.run.model.mixer, MemoryMixer)
         return self.run.model.mixer
 
@@ -114,7 +114,7 @@ def predicted(
     `layer` and `head` choose the gates that are kept; `None` keeps all. Raises `ConfigError` for a layer or head
     without a gate, for an unknown split, and for a task that is too small for the split.
     """
-    reason = _gateless(run)
+    reason = _why_no_gate(run)
     keep = [] if reason else _kept(run, layer, head)
     try:
         rows = list(rows_of(run.model_copy(update={"task": task}), run.seed, split, count))
@@ -130,20 +130,20 @@ def predicted(
     return Predicted(run, task, tuple(samples), reason)
 
 
-def _gateless(run: RunConfig) -> str | None:
+def _why_no_gate(run: RunConfig) -> str | None:
     """Return why the run's model has no gate; `None` if it has one.
 
     Only `model.mixer` can have a gate: a memory that `model.pattern` names has no cache.
     """
     mixer = run.model.mixer
     if not isinstance(mixer, MemoryMixer):
-        return f"mixer {mixer.name} has no gate"
+        return f"the mixer {mixer.name} has no gate"
     if mixer.aggregate == "none":
         if run.eval.post_training is not None:
-            return "no gate: a cache after training averages the memories that a token sees"
-        return "aggregate none: there is one memory and no gate"
+            return "no gate: a cache that is added after training averages the memories that a token sees"
+        return "with aggregate none there is one memory and no gate"
     if mixer.read_gate == "none" and mixer.aggregate != "ssc":
-        return "no gate: every memory that a token sees counts once"
+        return "no gate: all memories that a token sees have equal weight"
     return None
 
 

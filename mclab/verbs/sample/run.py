@@ -28,14 +28,14 @@ def find(digits: str, folder: Path | None, say: Callable[[str], None]) -> Stored
 def _without_weights(stored: Stored) -> str:
     record = Records(stored.folder).lookup(stored.run_id)
     if record is None or record.status != "done":
-        return f"run {stored.run_id} is {record.status if record else 'damaged'}: it left no weights"
+        return f"run {stored.run_id} has no weights, because it is {record.status if record else 'damaged'}"
     if record.config is None:
         return (
-            f"run {stored.run_id} is stored without weights, and of science version {record.science}: "
-            f"this version of mclab cannot train it again"
+            f"run {stored.run_id} is stored without weights, and this version of mclab cannot train it "
+            f"again, because its science version is {record.science}"
         )
     again = f"{training(record.config)} --save-weights --out {shlex.quote(f'{stored.folder}-weights')}"
-    return f"run {stored.run_id} is stored without weights; train it with --save-weights into another folder: {again}"
+    return f"run {stored.run_id} is stored without weights; train it again into another folder: {again}"
 
 
 def training(run: RunConfig) -> str:
@@ -69,10 +69,12 @@ def _own(run: RunConfig, text: str) -> str:
     """Return the override without the prefix `task.`. Raises `ConfigError` if it is not an override of the task."""
     key, equals, value = text.partition("=")
     if not equals:
-        raise ConfigError(f"{text}: is no override; write key=value, e.g. length=128")
+        raise ConfigError(f"{text}: this is no override; write key=value, e.g. length=128")
     room, dot, rest = key.partition(".")
     if dot and room != "task":
-        raise ConfigError(f"{text}: with --run keys of the task alone can be changed, the model is trained already")
+        raise ConfigError(
+            f"{text}: with --run only keys of the task can be changed, because the model is already trained"
+        )
     name = rest if dot else key
     if name in (WEIGHT, "seed"):
         raise ConfigError(f"{text}: {run.task.name} has no key {name}")
@@ -86,8 +88,10 @@ def _changed(run: RunConfig, texts: Sequence[str]) -> TaskConfig:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     if len(found) > 1:
-        raise ConfigError(f"{line}: makes {len(found)} tasks; give each key one value")
+        raise ConfigError(f"{line}: these values make {len(found)} tasks; give each key one value")
     task = found[0].task
     if run.model.position == "learned" and task.length > run.task.length:
-        raise ConfigError(f"{line}: length {task.length} is beyond the run's {run.task.length} learned positions")
+        raise ConfigError(
+            f"{line}: length {task.length} is longer than the {run.task.length} positions that the run has learned"
+        )
     return task

@@ -81,8 +81,8 @@ def _config(task: str, overrides: Sequence[str]) -> RunConfig:
     except ConfigError as error:
         if (small := _TOO_SMALL.search(str(error))) and not any(text.startswith("eval.") for text in full):
             raise ConfigError(
-                f"task: holds {small[1]} different sequences, too few for train, valid and test to have some each; "
-                f"take a larger vocab, length or number of pairs"
+                f"task: only {small[1]} different sequences exist, too few for train, valid and test; "
+                f"give a larger vocab, length or number of pairs"
             ) from error
         raise
     return next(iter(plan.cells[0].candidates[0].runs.values()))

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 #: The number of tokens in a printed line.
 LINE = 16
-LEGEND = "k key, v value, . filler; ?x=y where the model is asked: it has read as far as x and must name y next"
+LEGEND = "k key, v value, . filler; ?x=y is a query: the model has read the sequence up to x and must answer y"
 #: The further meanings that signs have in the printed sequences of each task.
 MARKS = {
-    "ar": "| ends the pairs; after it comes the key that is asked",
-    "text": "every byte is a token, those that are no letter or sign as \\x0a; after each the next one is wanted",
-    "facts": "a b: a key of two tokens, whose value v is wanted and is not in the sequence",
-    "niah": "KEY k IS ...: a needle, a key and its value digit by digit; ASK k: the end asks for the value of that "
-    "key, of several values all, in their order; .w haystack",
+    "ar": "| ends the pairs and is followed by the key that is asked for",
+    "text": "every byte is a token, and each next one is to be predicted; bytes that are no letter or sign are written "
+    "as codes, e.g. \\x0a",
+    "facts": "a b: a key of two tokens; the model must answer its value v, which is not in the sequence",
+    "niah": "KEY k IS ...: a needle, that is a key and its value, digit by digit; ASK k: the question for the value of "
+    "that key (if it has several, for all in their order); .w a word of the haystack",
 }
 
 
@@ -28,14 +29,15 @@ def recall_text(found: Mapping[str, Mapping[str, float]]) -> str:
     """Return the result of `without_recall` as a table: a line per predictor, a column for train and each slice."""
     named = [[name, *(f"{part[name]:.3f}" for part in found.values())] for name in found["train"]]
     table = aligned([["", *found], *named], right=range(1, len(found) + 1))
-    return f"share of answers that are right without reading the key, on train and on the slices of test:\n{table}"
+    return f"accuracy of predictors that do not read the key, on train and on the slices of test:\n{table}"
 
 
 def as_text(rows: Sequence[Row]) -> str:
     """Return the sequences in lines of 16 tokens, a legend of the signs, and how many queries are contradicted."""
     contradicted, asked = sum(row["contradicted"] for row in rows), sum(len(row["answers"]) for row in rows)
     flaw = (
-        f"{contradicted} of {asked} queries contradicted: their key is also there as filler before, with another token"
+        f"{contradicted} of {asked} queries are contradicted: their key is also in the filler "
+        "before, with another token"
     )
     marks = [MARKS[row["task"]] for row in rows[:1] if row["task"] in MARKS]
     legend = [LEGEND, *marks, *[f"{flaw} after it"] * bool(contradicted)]
@@ -132,9 +134,9 @@ def _strip(before: str, query: "Query", head: "Head", marks: Characters) -> Iter
 
 def _legend(found: "Predicted", marks: Characters) -> Iterator[str]:
     yield LEGEND
-    yield f"{marks.right.strip()} the model answers this, {marks.wrong.strip()} it answers what follows instead"
-    if found.gateless:
-        yield found.gateless
+    yield f"{marks.right.strip()} the model answers right; {marks.wrong.strip()} it answers what follows instead"
+    if found.why_no_gate:
+        yield found.why_no_gate
         return
     scale = f"{marks.levels[0]} to {marks.levels[-1]} the gate's weight"
     each = f"segment of {found.mixer.segment} tokens that the query sees"
@@ -143,11 +145,11 @@ def _legend(found: "Predicted", marks: Characters) -> Iterator[str]:
     if found.mixer.segmentation == "log":
         each = f"bucket of 1, 2, 4 and more segments of {found.mixer.segment} tokens, oldest first, and its own segment"
     yield (
-        f"a strip has a cell for each {each}: {scale}, "
-        f"{marks.zero} not read; [ ] hold what the query needs, the number is their share of the weight"
+        f"a strip has one cell for each {each}: {scale}, "
+        f"{marks.zero} not read; [ ] enclose the memory that the query needs, and the number is its share of the weight"
     )
     if found.mixer.init == "checkpoint":
-        yield "init checkpoint: the memories after the marked one hold its content too"
+        yield "with init checkpoint, the memories after the marked one contain it too"
 
 
 def _summary(found: "Predicted") -> Iterator[str]:
@@ -171,7 +173,7 @@ def predictions_json(found: "Predicted", run_id: str, folder: str) -> dict[str, 
         "run_id": run_id,
         "folder": folder,
         "accuracy": found.accuracy,
-        "gateless": found.gateless,
+        "gateless": found.why_no_gate,
         "gates": [{**head._asdict(), **_shares(found.known(head))} for head in found.heads],
         "samples": [{**sample.row, "queries": list(_queries_json(sample))} for sample in found.samples],
     }

@@ -117,9 +117,9 @@ def test_a_folder_without_results_is_refused_in_a_line(here: Path):
     with pytest.raises(ConfigError, match="runs/g: no run has a result yet"):
         page_of(*gates([None, None, None], [None, None, None]))
     (here / "empty").mkdir()
-    one_line(mclab("report", "empty"), "empty: holds no plan.json and no trials.json")
-    one_line(mclab("report", "nowhere"), "nowhere: no such run folder")
-    one_line(mclab("report", "tiny.yaml"), "tiny.yaml: is a file, not a run folder")
+    one_line(mclab("report", "empty"), "empty: this folder holds no plan.json and no trials.json")
+    one_line(mclab("report", "nowhere"), "nowhere: there is no such run folder")
+    one_line(mclab("report", "tiny.yaml"), "tiny.yaml: this is a file, not a run folder")
     paper = ROOT / "tests/fixture/paper"
     one_line(mclab("report", paper, "--out", "empty"), "--out: empty is a folder; give a file's name")
 

@@ -156,8 +156,8 @@ def test_what_cannot_be_drawn_says_why(tmp_path):
     summary = summarise(*gates([0.5, 0.6, 0.7]))
     bare = scored([{"task.pairs": [4]}])
     for draw, given, why in (
-        (lambda s: curves_figure(s, lambda run: []), summary, "curves: none is stored"),
-        (slices_figure, bare, "scored on one slice alone"),
+        (lambda s: curves_figure(s, lambda run: []), summary, "curves: no run has a stored curve"),
+        (slices_figure, bare, "every row has one slice only"),
         (capacity_figure, bare, "no number of pairs or needles varies"),
         (heat_figure, summary, "no grid of depth"),
         (slices_figure, summarise(gates([0.5])[0], {}.get), "no finished run"),

@@ -92,7 +92,8 @@ def test_labels_rename_rows_and_slices(tmp_path):
     assert "<!-- four pairs -->" in text
     assert "<!-- context -->" not in text
     with pytest.raises(
-        ConfigError, match="--labels: 'contxt=A' is no OLD=NEW of a row, key or slice that is drawn; did you mean"
+        ConfigError,
+        match="--labels: 'contxt=A' must be OLD=NEW, where OLD is a row, key or slice in the figure; did you mean",
     ):
         write_plots(*given, tmp_path, ["svg"], ["accuracy"], labels=["contxt=A"])
 
@@ -138,4 +139,4 @@ def test_the_command_takes_them(tmp_path):
     assert b"/Type3" not in (tmp_path / "p/plots/accuracy.pdf").read_bytes()
     assert done.out.strip().endswith("accuracy.pdf")
     one_line(mclab(*words, "--width", "wide"), "--width: 'wide' is not single, double or 5 to 60 centimetres")
-    one_line(mclab("table", folder, "--second", "underline"), "--second: goes with --format tex")
+    one_line(mclab("table", folder, "--second", "underline"), "--second: this option needs --format tex")

@@ -53,11 +53,11 @@ def test_without_a_numeric_key_every_row_is_a_line():
 
 
 def test_equal_states_and_unknown_ones_are_refused():
-    with pytest.raises(ConfigError, match="state: needs two rows"):
+    with pytest.raises(ConfigError, match="state: the plot needs two rows"):
         state_figure(summarise(*gates([0.5, 0.6], [0.7, 0.8])))
     plan, lookup = gates([0.5], [0.6])
     unknown = summarise(plan, lambda key: replace(lookup(key), state_fixed=None))
-    with pytest.raises(ConfigError, match="state: needs two rows"):
+    with pytest.raises(ConfigError, match="state: the plot needs two rows"):
         state_figure(unknown)
 
 

@@ -129,7 +129,7 @@ def test_an_edge_and_a_cell_that_waits():
     lines = alarms(summarise(plan, records.get))
     assert lines == [
         "lr was chosen at the edge of its range in: context. Widen the range.",
-        "input: nothing chosen yet (choosing: 4 done, 2 missing).",
+        "input: no value is chosen yet (choosing: 4 done, 2 missing).",
     ]
 
 

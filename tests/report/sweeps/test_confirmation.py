@@ -40,7 +40,7 @@ def test_a_choice_whose_other_values_are_worse_is_confirmed():
     assert "none cannot be told from it" in lines[0]
     assert lines[1] == "lr=0.01 is open: 0.003 cannot be told from it."
     assert any(line.startswith("Search and confirmation agree on what matters most: gate") for line in lines)
-    assert lines[-1] == "Not tried, the rules between keys refuse it: k=9: too large"
+    assert lines[-1] == "Not tried, because the keys contradict each other: k=9: too large"
 
 
 def test_a_choice_that_is_beaten_is_refuted_and_ranks_that_differ_are_named():

@@ -123,15 +123,15 @@ def test_two_objectives_show_the_front(tmp_path):
         (study(trial(0, "failed", {}), two=True), "No trial is done, so there is nothing to rank."),
         (
             study(*(trial(n, 0.5, {"lr": 0.01, "gate": "input"}) for n in range(3))),
-            "valid accuracy is the same in every trial: nothing can matter for it.",
+            "valid accuracy is the same in every trial, so no axis can matter for it.",
         ),
         (
             study(*(trial(n, n / 9, {"gate": "input"}) for n in range(3)), axes=(GATE,)),
-            "Seen with one value only, so nothing is known of: gate.",
+            "Nothing is known of axes that had one value only: gate.",
         ),
         (
             study(*SEVERAL, importances=weights(gate=float("nan"), lr=float("nan"), k=float("nan"))),
-            "No importances: too few trials, or trials that are all alike.",
+            "Importances are not known: there are too few trials, or all trials are alike.",
         ),
     ],
 )
@@ -152,5 +152,5 @@ def test_points_that_were_refused_say_why_once_for_each_reason():
     lines = status_lines(
         Study(study(*SEVERAL, *refused, trial(9, "refused", {"gate": None}, error="model.pattern: names no mixer")))
     )
-    assert f"2 points refused by the rules between keys ({error})." in lines
-    assert "1 point refused by the rules between keys (model.pattern: names no mixer)." in lines
+    assert f"2 points were left out because their keys contradict each other ({error})." in lines
+    assert "1 point was left out because its keys contradict each other (model.pattern: names no mixer)." in lines

@@ -39,7 +39,9 @@ def test_twelve_trials_at_chance_are_told_to_learn_first():
     assert "First more steps (train.steps=...) or another range of train.lr" in text
     assert "train.steps=2000" in said(Trials(**{**vars(found), "looks": {0: curve(CHANCE)}}))
     assert "a range of train.lr in the space" in said(Trials(**{**vars(found), "axes": (GATE, K)}))
-    assert "No importances: too few trials" not in terminal_text(found)  # one reason is enough, and it is this
+    assert "Importances are not known: there are too few trials" not in terminal_text(
+        found
+    )  # one reason is enough, and it is this
 
 
 def test_trials_that_recall_are_believed():
@@ -88,7 +90,9 @@ def test_few_trials_say_how_many_would_do():
     assert "fewer than they can bear" not in said(enough)
 
 
-@pytest.mark.parametrize(("first", "words"), [(0.97, "lr matters most"), (0.6, "open: of the resamples lr in 60%")])
+@pytest.mark.parametrize(
+    ("first", "words"), [(0.97, "lr matters most"), (0.6, "is not known which axis matters most: lr in 60%")]
+)
 def test_an_axis_is_called_first_where_resamples_agree(first: float, words: str):
     doubts = {LR.path: Resampled(0.2, 0.9, first), GATE.path: Resampled(0.0, 0.4, 1 - first)}
     found = study(

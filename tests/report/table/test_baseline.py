@@ -105,7 +105,7 @@ def test_other_slices_are_said():
     assert f"{told} other slices." in verdict(summary)
     assert told in " ".join(terminal_table(plan, lookup).split())
     assert "Holm-adjusted over 1 row." in markdown(summary)
-    assert "other slices: not scored on the slices of the baseline" in markdown(summary)
+    assert "other slices: the row has other slices than the baseline" in markdown(summary)
 
 
 def test_no_row_with_the_baselines_slices():

@@ -44,7 +44,7 @@ def test_words_say_which_baseline_is_meant():
     assert found.rows[3].label == "plain, dim=16"
     assert "plain, dim=16 is 0.315" in " ".join(verdict(found))
     assert "below cached there" in " ".join(verdict(found))
-    assert "Difference: row less cached with the same other values" in markdown(found)
+    assert "Difference: row minus cached with the same other values" in markdown(found)
     assert markdown(found).splitlines()[2].startswith("| change")
     assert "to the first change with the same other values" in " ".join(terminal_of(found).split())
 
@@ -88,4 +88,4 @@ def test_a_cell_whose_baseline_is_excluded_is_compared_with_nothing():
     found = summarise(plan, stored(plan, [0.2, 0.1, 0.6, 0.3, 0.85]).get)
     assert found.rows[-1].difference.kind == "alone"
     assert "no baseline" in markdown(found)
-    assert "no baseline: the first change has no cell with the same other values." in markdown(found)
+    assert "no baseline: the first change has no cell with the same other values" in markdown(found)

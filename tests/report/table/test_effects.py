@@ -89,7 +89,7 @@ def test_a_level_that_changes_nothing_is_the_same_run_and_no_difference():
     assert list(found) == ["gate: input", "connector: shared"]
     assert found["gate: input"].by_seed[0] == pytest.approx(((0.3 - 0.5) + (0.3 - 0.4)) / 2)
     assert found["connector: shared"].pairs == 1
-    assert same_runs(summary) == ["connector changes nothing in gate=input: whatever the value, one and the same run."]
+    assert same_runs(summary) == ["connector changes nothing in gate=input: all values give the same run."]
     assert same_runs(summary)[0] in terminal_table(plan, store(plan, rows).get).replace("\n  ", " ")
 
 
@@ -123,7 +123,7 @@ def test_cells_at_chance_get_no_verdict():
     found = effects(summarise(plan, marked))
     assert not any(effect.apart for effect in found)
     (line,) = effect_sentences(found)
-    assert line.startswith("No verdict on 5 of 5 effects: they rest on cells that must be mended first")
+    assert line.startswith("No verdict on 5 of 5 effects: they are computed from cells that must be mended first")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_what_is_no_grid_of_two_axes_has_none(cells, more, tmp_path):
     records = store(plan, [[0.1, 0.2, 0.3]] * len(cells))
     assert effects(summarise(plan, records.get)) == []
     assert not [path for path in write_tables(plan, records.get, tmp_path) if path.name.startswith("effects")]
-    with pytest.raises(ConfigError, match="two axes or more"):
+    with pytest.raises(ConfigError, match="two or more axes"):
         effects_figure(summarise(plan, records.get))
 
 
@@ -185,7 +185,7 @@ def test_a_baseline_by_its_values():
     ("text", "said"),
     [
         ("gate=inptu segment=4", "no cell has gate=inptu; did you mean input?"),
-        ("gat=input", "gat: is no axis of this grid; did you mean gate?"),
+        ("gat=input", "gat is no axis of this grid; did you mean gate?"),
         ("gate=input", "fits 2 cells"),
         ("input", "write gate=... segment=..."),
         ("", "write gate=... segment=..."),

@@ -83,14 +83,14 @@ def test_layers_keep_their_numbers_in_a_pattern(tmp_path):
     [
         ({"name": "attention"}, "mixer attention has no gate"),
         ({"aggregate": "none"}, "one memory and no gate"),
-        ({"aggregate": "residual"}, "every memory that a token sees counts once"),
-        ({"gate": "none"}, "every memory that a token sees counts once"),
+        ({"aggregate": "residual"}, "all memories that a token sees have equal weight"),
+        ({"gate": "none"}, "all memories that a token sees have equal weight"),
         ({"memory": "titans", "aggregate": "none"}, "one memory and no gate"),
     ],
 )
 def test_without_a_gate_there_are_answers_alone(tmp_path, mixer, reason):
     found = look(tmp_path, small_run(model={"mixer": mixer}), layer=7)
-    assert reason in found.gateless
+    assert reason in found.why_no_gate
     assert found.heads == []
     assert all(query.wanted is not None for sample in found.samples for query in sample.queries)
 
@@ -110,7 +110,7 @@ def test_a_cache_after_training_is_read_where_it_is_scored(tmp_path):
         ]
         assert (said[0] == said[1]) == same
         tmp_path = tmp_path / "next"
-    assert "a cache after training averages" in look(tmp_path / "a", cached).gateless
+    assert "a cache that is added after training averages" in look(tmp_path / "a", cached).why_no_gate
 
 
 def test_a_longer_sequence_than_trained_and_many_passes(tmp_path, monkeypatch):

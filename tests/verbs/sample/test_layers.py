@@ -42,5 +42,5 @@ def test_a_pattern_without_caches_says_that_it_has_no_gate(tmp_path):
     run = small_run()
     run = type(run).model_validate({**run.model_dump(exclude={"model"}), "model": base})
     _, found = look(tmp_path, run)
-    assert found.gateless == "aggregate none: there is one memory and no gate"
+    assert found.why_no_gate == "with aggregate none there is one memory and no gate"
     assert found.heads == []

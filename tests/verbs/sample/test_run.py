@@ -46,7 +46,7 @@ def test_of_two_copies_the_one_with_weights(here):
     assert said == []
     stored(here / "runs/zebra", small_run(), KEPT)
     assert find(f"{name.upper()}.json", said=said).folder.name == "kept"
-    assert said == [f"run {name} is stored in runs/kept and runs/zebra; this is the one in runs/kept"]
+    assert said == [f"run {name} is stored in runs/kept and runs/zebra; the copy in runs/kept is used"]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_of_two_copies_the_one_with_weights(here):
         ("xyz", "'xyz' is no run id"),
         ("", "'' is no run id"),
         ("0" * 17, "is no run id"),
-        ("0" * 16, "no run in runs begins so; mclab list FOLDER prints the ids"),
+        ("0" * 16, "no run id in runs begins with these digits; mclab list FOLDER prints the run ids"),
     ],
 )
 def test_digits_that_name_none(here, digits, message):
@@ -67,7 +67,9 @@ def test_digits_that_name_none(here, digits, message):
 def test_digits_that_name_several(here):
     names = sorted(stored(here / "runs/many", small_run(seed=seed), KEPT) for seed in range(17))
     first = next(a[0] for a, b in pairwise(names) if a[0] == b[0])  # 17 ids, 16 first digits
-    with pytest.raises(ConfigError, match=rf"{first}: \d+ runs in runs begin so: {first}\w+, {first}") as caught:
+    with pytest.raises(
+        ConfigError, match=rf"{first}: \d+ run ids in runs begin with these digits: {first}\w+, {first}"
+    ) as caught:
         find(first)
     assert "\n" not in str(caught.value)
 
@@ -84,7 +86,7 @@ def test_without_weights_it_says_the_command_that_keeps_them(here):
     run = small_run(seed=3)
     name = stored(here / "runs/one", run, DONE)
     with pytest.raises(
-        ConfigError, match=f"run {name} is stored without weights; train it with --save-weights"
+        ConfigError, match=f"run {name} is stored without weights; train it again into another folder"
     ) as said:
         find(name[:6])
     command = str(said.value).partition("another folder: ")[2]
@@ -109,7 +111,7 @@ def test_the_command_trains_the_same_run(run):
 
 def test_a_run_that_diverged_left_none(here):
     name = stored(here / "runs/one", small_run(), Outcome("diverged", diverged_step=1))
-    with pytest.raises(ConfigError, match=f"run {name} is diverged: it left no weights"):
+    with pytest.raises(ConfigError, match=f"run {name} has no weights, because it is diverged"):
         find(name)
 
 
@@ -118,6 +120,8 @@ def test_a_run_of_another_science_cannot_be_trained_again(here):
     path = here / "runs/one/records" / f"{name}.json"
     config = json.loads(path.read_text())["config"]
     alter(path, science=0, config={**config, "gone": 1})
-    with pytest.raises(ConfigError, match=f"run {name} is stored without weights, and of science version 0") as said:
+    with pytest.raises(
+        ConfigError, match=f"run {name} is stored without weights, and this version of mclab cannot"
+    ) as said:
         find(name)
     assert "\n" not in str(said.value)

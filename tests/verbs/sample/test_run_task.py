@@ -30,7 +30,7 @@ def test_a_slice_that_the_tables_show_beside_the_tasks_own():
     [
         (["vocab=32"], None, "vocab=32: vocab cannot change"),
         (["lenght=32"], None, "mqar has no key lenght; did you mean length"),
-        (["train.steps=3"], None, "train.steps=3: with --run keys of the task alone can be changed"),
+        (["train.steps=3"], None, "train.steps=3: with --run only keys of the task can be changed"),
         (["weight=3"], None, "weight=3: mqar has no key weight"),
         (["length"], None, "length: this is not an override; write key=value"),
         (["pairs=9"], None, "take length 36 or at most 4 pairs"),
@@ -48,5 +48,5 @@ def test_faults_are_one_line(overrides, slice_name, message):
 def test_no_length_beyond_learned_positions():
     run = small_run(model={"position": "learned"})
     assert chosen(run, ["length=8"]).length == 8
-    with pytest.raises(ConfigError, match="length 32 is beyond the run's 16 learned positions"):
+    with pytest.raises(ConfigError, match="length 32 is longer than the 16 positions that the run has learned"):
         chosen(run, ["length=32"])

@@ -109,7 +109,7 @@ def test_filler_without_distractors_contradicts_nothing_and_with_them_it_is_coun
     found = rows(*odd, "distractors=true", count=200)
     share = sum(row["contradicted"] for row in found) / sum(len(row["answers"]) for row in found)
     assert 0.05 < share < 0.11
-    assert f"{sum(row['contradicted'] for row in found)} of 1600 queries contradicted" in as_text(found)
+    assert f"{sum(row['contradicted'] for row in found)} of 1600 queries are contradicted" in as_text(found)
     assert "contradicted" not in as_text(rows(*odd))
     assert " .k17" in as_text(rows(*odd, count=20))
 
@@ -138,7 +138,7 @@ def test_keys_with_and_without_their_room(given: list[str]) -> None:
         ({"overrides": ["vocab=16", "pairs=16"]}, "take vocab 34 or at most 7 pairs"),
         ({"overrides": ["length=15", "pairs=2"]}, "needs an even length, got 15; take 16"),
         ({"task": "niah", "overrides": ["preset=mk3"]}, "need 328, got 128; take 328"),
-        ({"task": "ar", "overrides": ["vocab=4", "length=4"]}, "holds 2 different sequences, too few for train"),
+        ({"task": "ar", "overrides": ["vocab=4", "length=4"]}, "only 2 different sequences exist, too few for train"),
     ],
 )
 def test_faults(given: dict, message: str) -> None:
