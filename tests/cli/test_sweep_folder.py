@@ -161,9 +161,9 @@ def test_runs_of_no_trial_come_last(searched: tuple[Path, list[list[str]]]) -> N
 
 def test_damaged_trials_are_a_line_and_hide_no_record(searched: tuple[Path, list[list[str]]]) -> None:
     out, ids = searched
-    for torn, why in (("{", "trials.json: the file is no valid JSON"), ("[]", "trials.json: holds no trials of mclab")):
+    for torn, why in (("{", "the file is no valid JSON"), ("[]", "these are not trials of mclab")):
         (out / "trials.json").write_text(torn)
-        one_line(mclab("table", out), why)
+        one_line(mclab("table", out), f"trials.json: {why}")
         one_line(mclab("plot", out), why)
         with pytest.raises(ConfigError, match=why):
             library.load(out)

@@ -69,7 +69,7 @@ def _own(run: RunConfig, text: str) -> str:
     """Return the override without the prefix `task.`. Raises `ConfigError` if it is not an override of the task."""
     key, equals, value = text.partition("=")
     if not equals:
-        raise ConfigError(f"{text}: this is no override; write key=value, e.g. length=128")
+        raise ConfigError(f"{text}: this is not an override; write key=value, e.g. length=128")
     room, dot, rest = key.partition(".")
     if dot and room != "task":
         raise ConfigError(
