@@ -91,10 +91,11 @@ def _unknown(axis: str, word: str) -> ValueError:
 
 
 def prefix(block: int, segments: str) -> list[Span]:
-    """Return the kept memories that `block` reads, each as its blocks [first, end).
+    """Return the kept memories that the tokens of segment number `block` read.
 
-    With constant or listed segments each earlier block is one memory. With log segments there is one memory for each
-    binary digit 1 of `block`, the largest first.
+    A memory is given as the range [first, end) of the segments that it covers. With constant or listed segments each
+    earlier segment is one memory. With log segments there is one memory for each 1 among the binary digits of `block`,
+    and the memory that covers most segments comes first.
     """
     if segments in ("constant", "listed"):
         return [(n, n + 1) for n in range(block)]

@@ -1,8 +1,8 @@
 """Routes: how sparse selective caching learns which memories to choose (docs/equations.md#route).
 
 Every route reads the k kept memories of highest context score and the online memory. Routes differ in what else a
-training step reads, and in the gradient of the scores. Shapes as in caching/gate.py; a token reads J columns, of which
-the last is its own.
+training step reads, and in the gradient of the scores. Shapes as in caching/gate.py; scores and weights of a
+token have J columns, one for each memory that it reads, and the last column is that of the online memory.
 """
 
 from collections.abc import Callable

@@ -197,7 +197,10 @@ def _values_text(path: str, of: str | None, value: Any) -> str:
 
 
 def _hint(path: str, of: str | None, value: Any) -> str:
-    """Return a hint with the value that was probably meant: the integers next to a fraction, else a valid guess."""
+    """Return a hint at the value that was probably meant.
+
+    For a fraction where an integer is needed, these are the two nearest integers; else the most similar valid value.
+    """
     if isinstance(value, float) and isfinite(value) and not value.is_integer():
         near = [str(whole) for whole in (floor(value), ceil(value)) if _takes(path, of, whole)]
         if near:

@@ -1,4 +1,7 @@
-"""Run the test suite of a part, given by its name or dotted path: one result for each property of its kind."""
+"""Run the tests of one part (a memory, a gate, a task, ...), given by its name or dotted path.
+
+There is one result for each property that all parts of this kind must have.
+"""
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping

@@ -96,7 +96,7 @@ def _included(rows: Rows, ground: Ground, labels: dict[str, str], remarks: Remar
 
 
 def _unmet(rows: Rows, slims: Sequence[Draft], ground: Ground) -> Iterator[str]:
-    """Yield a warning for every varied key whose `when` condition holds in no cell."""
+    """Yield a warning for every varied key that has an effect in no cell, as its `when` condition never holds."""
     chosen = {item.path for combo in ground.combos for item in combo}
     for path, rule in ground.when.rules.items():
         combos = ground.combos if path in chosen else ((),)

@@ -1,6 +1,7 @@
 """Make the filler of a haystack: one sentence again and again, or text in a Markov language that depends on the seed.
 
-Letters in shapes: N sequences, F tokens of filler, W words of the language, M words of the text that defines it.
+Letters in shapes: N sequences, F tokens of filler, W words in the vocabulary of the language, M words in the sample
+text whose pairs of neighbours are the transitions of the language.
 
 See docs/equations.md#niah.
 """

@@ -15,12 +15,12 @@ from mclab.kernels.dispatch import Choice, asked, choices
 
 
 def provenance(device: torch.device, pack: int, run: RunConfig, captured: bool, compiled: str) -> dict[str, Any]:
-    """Device, versions, git state, size of the pack that a run trained in, and what computed its steps.
+    """Return device, versions, git state, size of the pack that a run trained in, and what computed its steps.
 
-    `kernels` says which form computed each rule, with a reason if Triton was asked for, or was tried and failed, and
-    torch's form computed instead. `step` says whether a step was a CUDA graph, and `compiled` whether it ran through
-    torch.compile, as `mclab.train.compiled` says it. `sources` exists only for runs with
-    parts of the user's own: a hash of the file of each part.
+    `kernels` says which form computed each rule. Where torch's form took the place of a Triton kernel, because there is
+    none for this case or because it failed, the reason is given too. `step` says whether a step was a CUDA graph, and
+    `compiled` whether it ran through torch.compile, as `mclab.train.compiled` says it. `sources` exists only for runs
+    with parts of the user's own: a hash of the file of each part.
     """
     kernels = "torch" if compiled == "yes" else None  # a compiled step has no kernels of ours
     return {

@@ -8,7 +8,7 @@ from mclab.store import Records
 
 
 def takes_more(out: Path, name: str, say: Callable[[str], None]) -> bool:
-    """Return whether the folder is from earlier `mclab train` commands, and so accepts runs with any other keys."""
+    """Return whether earlier `mclab train` commands made the folder, which then accepts runs of any configuration."""
     if not out.is_dir() or (out / "grid.yaml").exists():
         return False
     try:

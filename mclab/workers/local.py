@@ -191,7 +191,7 @@ async def _kill(cluster: SpecCluster) -> None:
 
 @contextmanager
 def _environment_kept() -> Iterator[None]:
-    """Restore this process's environment at the end, since Dask sets variables for its workers in it."""
+    """Restore this process's environment at the end, since Dask changes it when it starts workers."""
     names = [*dask.config.get("distributed.nanny.pre-spawn-environ"), "PYTHONHASHSEED", "__DASK_PARENT_PID"]
     before = {name: os.environ.get(name) for name in names}
     try:

@@ -94,7 +94,7 @@ def _panel(axes: Axes, panel: GatePanel, rows: int) -> AxesImage:
 
 
 def _labels(first: Sequence[Axes], labels: Sequence[str], right: Sequence[bool]) -> None:
-    """Set the labels of the rows in the panels at the left edge."""
+    """Label the rows of the leftmost panels `first`, and colour the labels of queries whose answer was not `right`."""
     for axes in first:
         axes.set_yticks(range(len(labels)), labels, fontsize=7.5)
         for tick, fine in zip(axes.get_yticklabels(), right, strict=False):

@@ -100,7 +100,7 @@ def weighted_rows_backward(
 ):  # fmt: skip
     """The programs are as in the forward pass. Writes dq and the gradient of the weights.
 
-    With J = 0, that of segments after the last row's own is left as it is.
+    With J = 0, the gradient of weights of segments later than the segment of the last row is not written.
     """
     NSEG: tl.constexpr = BN // SP
     g, q, k, v, weights, chosen = of_sequence(q, k, v, weights, chosen, T, N, K, V, J)
