@@ -36,7 +36,7 @@ class _Scores(torch.autograd.Function):
         running_GT = torch.linalg.vecdot(u, sums_GNSK.flatten(1, 2))
         whole_GTN = u @ sums_GNSK[:, :, -1].transpose(-1, -2)
         ctx.save_for_backward(u, sums_GNSK, own, column, factors)
-        return torch.where(own, running_GT.unsqueeze(-1), whole_GTN).mul_(factors)
+        return torch.where(own, running_GT.unsqueeze(-1), whole_GTN) * factors
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:

@@ -23,7 +23,7 @@ from mclab.memories.base import Init, Segments, Tokens
 from mclab.memories.chunks import Bucket, Chunks, chunks_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fold:
     """Reorder [R*B*H, ...] to [R*H*B, ...], so that sequences with the parameters of one replica and head are adjacent.
 
