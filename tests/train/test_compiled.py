@@ -82,6 +82,17 @@ def test_where_the_compiler_fails_steps_are_eager_and_every_record_says_why(monk
     assert losses(found[1]) == losses(train_pack([runs[1]], device="cpu")[0])
 
 
+def test_a_compiler_that_gives_other_gradients_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torch 2.11 did for some mixers, without an error."""
+
+    def twice(graph: torch.fx.GraphModule, _: object) -> Callable[..., Any]:
+        return lambda *inputs: tuple(2 * each for each in graph.forward(*inputs))
+
+    (found,) = trained(monkeypatch, twice, run_of(ATTENTION))
+    assert found.provenance["compiled"] == "no (its gradients differ from an eager step's by 1 of their size)"
+    assert losses(found) == losses(train_pack([run_of(ATTENTION)], device="cpu")[0])
+
+
 def test_without_a_cpp_compiler_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     (found,) = trained(monkeypatch, "inductor", run_of(ATTENTION))
