@@ -121,7 +121,7 @@ def test_an_interrupt_goes_on_to_the_caller_and_the_rest_is_run_later(
         ({"base": {1, 2}}, {}, "grid: values must be numbers, texts, .*: Object of type set is not JSON"),
         ({"base": {"train": {"lr": float("nan")}}}, {}, "grid: values must be numbers, texts"),
         (7, {}, "grid: must be a path, a YAML text or a mapping, not int"),
-        ("\n", {}, "grid: is empty"),
+        ("\n", {}, "grid: the file is empty"),
         (TINY, {"workers": 0}, "workers: must be auto or a number from 1 to 9999, got 0"),
         (TINY, {"overrides": "train.stepps=3"}, "train.stepps=3: train.stepps: unknown key; did you mean train.steps?"),
     ],

@@ -82,9 +82,9 @@ def test_where_failures_stop_it(option: list[str], ran: int, monkeypatch: pytest
     done = mclab("ablate", "--grid", "tiny.yaml", "--workers", 1, *option)
     assert done.code == 3
     assert len(records(here / "runs/tiny")) == ran
-    assert ("; stopped after 1 failed run (--fail-fast); 2 runs missing; the same command continues" in done.err) == (
-        ran == 2
-    )
+    assert (
+        "; stopped after 1 failed run (--fail-fast); 2 runs still missing; the same command continues" in done.err
+    ) == (ran == 2)
 
 
 def results(out: Path) -> dict[str, object]:

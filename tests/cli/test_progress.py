@@ -29,7 +29,9 @@ def on_terminal(*words: str) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize(("workers", "who"), [(1, "1 process"), (2, "2 processes")])
+@pytest.mark.parametrize(
+    ("workers", "who"), [(1, "1 process"), pytest.param(2, "2 processes", marks=pytest.mark.product)]
+)
 def test_a_terminal_shows_a_start_line_and_a_bar(here: Path, workers: int, who: str) -> None:
     seen = on_terminal("ablate", "--grid", "tiny.yaml", "--device", "cpu", "--workers", str(workers))
     start = rf"tiny: 4 runs to go \(0 stored\), {who}, into runs/tiny; about \d+ .* \(a rough guess, .*\)\r\n"

@@ -95,7 +95,10 @@ def test_what_is_wrong_with_a_command_is_one_line(here: Path) -> None:
     fine(*WORDS)
     one_line(mclab(*WORDS, "--from-records", "train.steps=9"), "leave out train.steps=9")
     grid_file(here, GRID + PAPER, "six.yaml")
-    one_line(mclab("reproduce", "six.yaml", "--from-records", "--out", "runs/five"), "runs/five: holds five, not six")
+    one_line(
+        mclab("reproduce", "six.yaml", "--from-records", "--out", "runs/five"),
+        "runs/five: the folder holds five, not six",
+    )
     fine("ablate", "--grid", "tiny.yaml", "--workers", 1)
     words = ("reproduce", "six.yaml", "--from-records", "--out", "runs/tiny")
     one_line(mclab(*words), "runs/tiny/plan.json: this grid has no paper block")

@@ -68,7 +68,7 @@ def test_a_whole_answer_of_several_tokens_is_right_or_wrong(here: Path) -> None:
 def test_a_model_without_a_gate_has_answers_alone(here: Path) -> None:
     name = stored(here / "runs/plain", small_run(model={"mixer": {"name": "attention"}}))
     done = fine("sample", "--run", name, "--count", 1)
-    assert "mixer attention has no gate" in done.out.splitlines()
+    assert "the mixer attention has no gate" in done.out.splitlines()
     assert "layer" not in done.out
     assert "answers right" in done.out
     refused = mclab("sample", "--run", name, "--count", 1, "--plot", "gates.png")
@@ -112,7 +112,7 @@ BAD = {
     "no run": ("--run 0123456789abcdef", "no run id in runs begins with these digits"),
     "no folder": ("--run {} --in nowhere", "nowhere: there is no such run folder"),
     "another task": ("niah --run {}", "was trained on the task mqar; leave out niah"),
-    "vocabulary": ("vocab=32 --run {}", "vocab cannot change"),
+    "vocabulary": ("vocab=32 --run {}", "vocab cannot be changed"),
     "a key of the model": ("model.dim=32 --run {}", "only keys of the task can be changed"),
     "slice": ("--run {} --slice pairs=3", "--slice: 'pairs=3' is not one of pairs=2"),
     "slice as a key": ("slice=pairs=2 --run {}", "slice is an option of this command; write --slice pairs=2"),

@@ -73,7 +73,7 @@ def test_a_row_says_what_the_rule_does_to_what_is_held(memory: str) -> None:
 @pytest.mark.parametrize("key", ["depth", "chunk", "max_lr", "decay_to", "memory_norm"])
 def test_a_key_of_some_memories_names_those_that_it_changes(key: str) -> None:
     (meaning,) = (each.meaning for each in all_keys() if (each.path, each.of) == (f"model.mixer.{key}", "memory"))
-    named = meaning.partition(":")[0].removesuffix(", depth 2 and more")
+    named = meaning.partition(":")[0].removeprefix("for ").removesuffix(" of depth 2 and more")
     assert named.split(", ") == [word for word in RULES if key not in MemoryMixer(memory=word).inert]
 
 

@@ -111,7 +111,10 @@ LET_THROUGH = [
 
 
 @pytest.mark.parametrize(("path", "value"), LET_THROUGH)
-@pytest.mark.parametrize(("key", "values"), [("gate", ("context", "input", "none")), ("segment", (4, 8, 16))])
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [("gate", ("context", "input", "none")), pytest.param("segment", (4, 8, 16), marks=pytest.mark.product)],
+)
 def test_what_is_let_through_is_tabled_and_drawn(path, value, key, values):
     odd = read_record(*edited(path, value))
     plan = plan_from({"grid": {f"model.mixer.{key}": list(values)}, "seeds": "0..2"}, "g")

@@ -80,7 +80,9 @@ def test_what_would_be_written_over_is_refused_before_anything_runs(tmp_path: Pa
     path.write_text("mine")
     for _ in range(2):
         with (
-            pytest.raises(StoreError, match=r"^\S+/(grid.yaml|tables|plots|lock): .*; give another folder with --out$"),
+            pytest.raises(
+                StoreError, match=r"^\S+/(grid.yaml|tables|plots|lock): .*; give another run folder with --out$"
+            ),
             Store(tmp_path / "out") as store,
         ):
             store.adopt(plan, TINY.encode())

@@ -100,5 +100,5 @@ def test_in_place_of_a_checkpoint_the_run_starts_over(tmp_path: Path, put: Any) 
     path = put(tmp_path / f"{run_id(run)}.2.safetensors")
     found = restore(tmp_path, Pack([run], device("cpu")))
     assert isinstance(found, str)
-    assert found.startswith(f"{path}: ")
+    assert found.startswith(f"training started over, because {path} cannot be used: ")
     assert TOLD in found

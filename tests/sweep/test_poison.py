@@ -121,6 +121,7 @@ sampler: grid
 """
 
 
+@pytest.mark.product
 def test_two_processes_are_lost_to_a_trial_and_a_third_finishes_the_search(here: Path) -> None:
     (here / "own_dies.py").write_text(MODULE)
     command = ["sweep", "--space", space_file(here, SPACE), "--trials", 3, "--workers", 1, "--storage", here / "j.log"]

@@ -72,7 +72,10 @@ def test_a_killed_search_goes_on_with_the_same_parameters(here: Path, training: 
     assert sum(trial["status"] == "done" for trial in found) == 4
 
 
-@pytest.mark.parametrize(("workers", "number", "code"), [(2, signal.SIGINT, 130), (1, signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("workers", "number", "code"),
+    [(2, signal.SIGINT, 130), pytest.param(1, signal.SIGTERM, 143, marks=pytest.mark.product)],
+)
 def test_an_interrupt_ends_it_says_how_to_go_on_and_it_does(
     here: Path, training: FakeTraining, workers: int, number: int, code: int
 ) -> None:
@@ -133,6 +136,7 @@ def test_three_on_a_fresh_database_one_killed_finish_exactly_as_many_as_asked(he
     assert all(f"study s: {asked} of {asked} trials, {asked} distinct points" in each for each in told)
 
 
+@pytest.mark.product
 def test_two_workers_measure_what_one_does(here: Path) -> None:
     """optuna#820: workers never touch the study. With random points the study is the same, in whatever order."""
     path = space_file(here)

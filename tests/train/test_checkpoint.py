@@ -80,7 +80,13 @@ PACKS = {
 }
 
 
-@pytest.mark.parametrize("name", PACKS)
+#: The others ask what these ask.
+QUICK = ("one", "every step", "recycled", "bf16", "annealed", "a stopped and a lost one among them")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.product] * (name not in QUICK)) for name in PACKS]
+)
 def test_what_is_stopped_at_any_step_and_resumed_ends_bit_equal(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

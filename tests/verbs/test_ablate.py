@@ -160,7 +160,7 @@ def report_of(stored: dict[str, int], ran: dict[str, int], missing: int = 0, **m
             ),
             3,
             "this command: 1 done, 1 failed; 0 stored before; 7 s; stopped after 1 failed run (--fail-fast); "
-            "2 runs missing; the same command continues from here",
+            "2 runs still missing; the same command continues from here",
         ),
         (
             report_of({"done": 1}, {"done": 1}, 3, stopped="interrupted", interrupted=True),

@@ -108,6 +108,7 @@ def results(pool: Pool) -> list[tuple[int, Any]]:
 # ---- the whole command ----
 
 
+@pytest.mark.product
 def test_a_worker_killed_and_one_stopped_and_every_run_is_stored_once_with_the_same_bits(
     as_asked: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,7 +256,7 @@ def test_workers_without_mclab_are_one_line(cluster: Cluster, tmp_path: Path) ->
         hand_in(pool, 1)
         _, address = cluster.worker(PYTHONPATH=without_mclab(tmp_path))
         with pytest.raises(
-            ConfigError, match=r"a worker says .*mclab.*; install mclab .* the same command runs the rest"
+            ConfigError, match=r"a worker reports .*mclab.*; install mclab .* the same command runs the rest"
         ):
             results(pool)
     with pytest.raises(ConfigError, match="1 of 1 workers cannot import mclab") as caught:

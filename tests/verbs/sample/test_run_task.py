@@ -28,13 +28,13 @@ def test_a_slice_that_the_tables_show_beside_the_tasks_own():
 @pytest.mark.parametrize(
     ("overrides", "slice_name", "message"),
     [
-        (["vocab=32"], None, "vocab=32: vocab cannot change"),
+        (["vocab=32"], None, "vocab=32: vocab cannot be changed"),
         (["lenght=32"], None, "mqar has no key lenght; did you mean length"),
         (["train.steps=3"], None, "train.steps=3: with --run only keys of the task can be changed"),
         (["weight=3"], None, "weight=3: mqar has no key weight"),
         (["length"], None, "length: this is not an override; write key=value"),
         (["pairs=9"], None, "take length 36 or at most 4 pairs"),
-        (["length=[32, 64]"], None, "makes 2 tasks; give each key one value"),
+        (["length=[32, 64]"], None, "these values make 2 tasks; give each key one value"),
         ([], "pairs=3", "--slice: 'pairs=3' is not one of pairs=1, pairs=2; did you mean pairs="),
         (["pairs=4"], "pairs=1", "--slice: 'pairs=1' is not one of pairs=4"),
     ],

@@ -137,7 +137,7 @@ def test_keys_with_and_without_their_room(given: list[str]) -> None:
         ({"overrides": ["paris=4"]}, "task.paris: unknown key; did you mean task.pairs?"),
         ({"overrides": ["vocab=16", "pairs=16"]}, "take vocab 34 or at most 7 pairs"),
         ({"overrides": ["length=15", "pairs=2"]}, "needs an even length, got 15; take 16"),
-        ({"task": "niah", "overrides": ["preset=mk3"]}, "need 328, got 128; take 328"),
+        ({"task": "niah", "overrides": ["preset=mk3"]}, "need length 328, got 128; take 328"),
         ({"task": "ar", "overrides": ["vocab=4", "length=4"]}, "only 2 different sequences exist, too few for train"),
     ],
 )
