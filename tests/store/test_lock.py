@@ -81,7 +81,7 @@ def test_what_would_be_written_over_is_refused_before_anything_runs(tmp_path: Pa
     for _ in range(2):
         with (
             pytest.raises(
-                StoreError, match=r"^\S+/(grid.yaml|tables|plots|lock): .*; give another run folder with --out$"
+                StoreError, match=r"^\S+/(grid.yaml|tables|plots|lock): .*; give another (run )?folder with --out$"
             ),
             Store(tmp_path / "out") as store,
         ):

@@ -234,7 +234,7 @@ def test_points_that_break_a_rule_are_refused_and_do_not_count(tmp_path: Path) -
     refused = [trial for trial in found if trial.status == "refused"]
     assert refused
     assert all(trial.params["model.mixer.gate"] == "none" for trial in refused)
-    assert all("soup mixes weights" in (trial.error or "") for trial in refused)
+    assert all("soup sums the weight matrices" in (trial.error or "") for trial in refused)
     assert sum(trial.counts for trial in found) == 12
 
 
