@@ -1,4 +1,4 @@
-"""Caching after training: a model that was trained without a cache is read with one (docs/equations.md#after-training).
+"""Caching after training: a model that was trained without a cache is run with one (docs/equations.md#after-training).
 
 After every `segment` tokens a state is kept, while the online memory is written further. A token reads the unweighted
 average over the last `window` kept states and the online one. Nothing is learned.

@@ -1,4 +1,4 @@
-"""The sequence lengths of a run, and the keys whose values some of its sequences are too short for."""
+"""The sequence lengths of a run, and the keys whose values need longer sequences than some that the run has."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

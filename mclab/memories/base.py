@@ -112,7 +112,8 @@ class Init(Protocol):
 class Written(Protocol):
     """A whole sequence that was written: every kept memory, and the online memory of every token.
 
-    `weights_GTN` [G, T, columns] are the weights of the kept memories and, in t's own column, of its online memory.
+    `weights_GTN` [G, T, N] has a column for each segment. For token t it holds the weights of the kept memories that t
+    sees and, in the column of t's own segment, the weight of the online memory.
     `None` means weight 1 for every memory that t sees.
     """
 

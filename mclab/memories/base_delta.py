@@ -35,9 +35,9 @@ class DeltaRuleMemory(Memory):
 
     @abstractmethod
     def source(self, tokens: Tokens, chunks: Chunks, precision: str | None) -> Source:
-        """Cut the tokens into chunks and write them.
+        """Cut the tokens into chunks, write them into the memory, and return what reads it.
 
-        `precision` is that of training, `None` without a Triton kernel.
+        `precision` is the precision of training; it is `None` if no Triton kernel is used.
         """
 
     def initial(self, tokens: Tokens) -> State:

@@ -66,10 +66,10 @@ def read(
     weights_GTJ: Tensor,
     columns_GTJ: Tensor,
 ) -> Tensor:
-    """Return [G, T, V]: each token's weighted sum of `own_GTV`, its online read, and its reads of the memories that it
-    chose.
+    """Return [G, T, V]: for each token, the weighted sum of its online read (`own_GTV`) and of its reads of the
+    memories that it chose.
 
-    `layers` has for each layer the matrices [G, Q, O, I] of all states; kept memory n is state `place[n]`.
+    `layers` has for each layer the matrices [G, Q, O, I] of all Q states; kept memory n is state `place[n]`.
     """
     G, T, _ = q_GTK.shape
     Q = layers[0].shape[1]

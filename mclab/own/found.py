@@ -191,7 +191,8 @@ def _bound(
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
     """Return the positional and the keyword arguments for a call of `build`.
 
-    `later` are names of arguments that it gets only when it is used. Raises `ConfigError` if the arguments do not fit.
+    `first` are the positional arguments. `later` names arguments whose values are not known yet; `build` must accept
+    them. Raises `ConfigError` if the arguments do not fit.
     """
     names = _names(build)
     if names is None:  # there is no signature to check against

@@ -58,7 +58,7 @@ class Axis:
         return float(low + round((Decimal(repr(value)) - low) / step) * step)
 
     def touches(self) -> tuple[str, ...]:
-        """Return the mappings and keys that some value of the axis sets."""
+        """Return every key, and every mapping of keys, that is set by at least one value of this axis."""
         if self.spec.kind != "choice":
             return (self.path,)
         return tuple(dict.fromkeys(path for item in self.settings.values() for path in item.touches))
@@ -251,7 +251,7 @@ def _ordered(found: Sequence[Axis], when: When) -> tuple[Axis, ...]:
 
 
 def start_of(found: Sequence[Axis], base: Mapping[str, Any], when: When) -> tuple[dict[str, Scalar], list[str]]:
-    """Return the base as a point of the space, and the paths of the axes that do not have the base's value."""
+    """Return the base as a point of the space, and the paths of the axes whose values do not include the base's."""
     flat, point, strange = dict(base), dict[str, Scalar](), list[str]()
     for axis in found:
         rule = when.rules.get(axis.path)

@@ -1,7 +1,7 @@
 """Decide `--compile auto` for a command, and say where the compiler failed.
 
-Compiling pays where a process trains many steps of few shapes: what it saves grows with the steps, what it takes with
-the shapes. Both are predicted from the constants below, measured on one core of a CPU with an empty cache on disk.
+Compiling pays where a process trains many steps of few shapes: the time that it saves grows with the number of steps,
+and the time that it takes grows with the number of shapes. Both are predicted from the constants below, measured on one core of a CPU with an empty cache on disk.
 """
 
 from collections import Counter

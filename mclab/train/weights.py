@@ -27,9 +27,9 @@ def to_bytes(pack: Pack, r: int) -> bytes:
     """Return replica `r` as a safetensors file: every parameter under its name in `LM.named_parameters()`, without axis
     R.
 
-    The facts in the file are the run's id, the science version, the config, those versions of its parts that are not
-    the first ones, and the changed defaults behind the names of its pattern. The file says nothing about where and when
-    the run was trained.
+    The file also has the run's id, the version of mclab's numerics (`SCIENCE`), the config, the versions of parts whose
+    formula has changed (docs/ids.md), and for words of a layer pattern those defaults that have changed since. It says
+    nothing about where and when the run was trained.
     """
     run = canonical(pack.runs[r])
     facts = {"run_id": run_id(run), "science": SCIENCE, "config": run.model_dump(mode="json")}

@@ -76,7 +76,7 @@ BY_TORCH = Loop()
 
 
 def _compared_steps(like: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the results of the kernel and of torch's form in fp64 for two chunks of two sequences.
+    """Return the kernel's results, and those of torch's form computed in fp64, for two chunks of two sequences.
 
     Each list has the steps and the gradients.
     """
@@ -99,7 +99,7 @@ def _compared_steps(like: Tensor) -> tuple[list[Tensor], list[Tensor]]:
 
 
 def _compared(plan: Plan, net: Net, like: Tensor, scaled: bool, low: bool) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the results of the kernel and of torch's form in fp64 for two chunks of two sequences.
+    """Return the kernel's results, and those of torch's form computed in fp64, for two chunks of two sequences.
 
     Each list has the outputs and the gradients.
     """

@@ -1,4 +1,4 @@
-"""A `Net` is the function that a memory of depth d computes, with the gradient of its loss by each layer's output.
+"""A `Net` is the function that a memory of depth d computes, and the gradient of its loss with respect to every layer.
 
 M(x) = W x at depth 1. At depth d >= 2, h = W_d gelu(... gelu(W_1 x)) and M(x) = x + g * h / sqrt(mean(h^2) + floor);
 the skip (x +) and the norm may each be left out. Shapes: X folded batch (sequences, heads, segments), C tokens, I width

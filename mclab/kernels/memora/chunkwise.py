@@ -154,7 +154,10 @@ def read(q: Tensor, starts: Tensor | None, decay: Tensor, writes: Tensor, k: Ten
 
 
 class _Read(torch.autograd.Function):
-    """Backward, with S = sinh Z, P = cosh Z, D = sum P and h = dy / D: dq = K S^T h, dZ = h (K P q^T - y S)."""
+    """y = K S q / D, where S = sinh Z, P = cosh Z, D [V] is the sum of P over the key width, which is the number K.
+
+    Backward, with h = dy / D: dq = K S^T h, and dZ[v, i] = h[v] (K P[v, i] q[i] - y[v] S[v, i]).
+    """
 
     @staticmethod
     def forward(

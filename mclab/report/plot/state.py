@@ -111,9 +111,10 @@ def _along(summary: Summary) -> str | None:
 def styles(found: Sequence[Path]) -> list[tuple[int, int, int]]:
     """Return colour, dash and marker of each line, as indices into their palettes.
 
-    Lines of one family (see `_family`) share a colour and differ in dash and marker. But each line has a different
-    colour if there is only one family, no family has two lines, there are more families than colours, or a family has
-    more lines than there are markers. If there are more lines than colours, colours repeat with another dash.
+    Lines of one family (see `_family`) share a colour and differ in dash and marker. Families are ignored, and every
+    line takes the next colour, in each of these cases: there is only one family; every family has one line; there are
+    more families than colours; a family has more lines than there are markers. When all colours are used they repeat
+    with another dash.
     """
     families = [_family(path.rows[0]) for path in found]
     names = list(dict.fromkeys(families))

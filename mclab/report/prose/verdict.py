@@ -210,7 +210,7 @@ def _that_learned(records: Mapping[int, StoredRun]) -> dict[int, float]:
 
 
 def second_test_sentences(summary: Summary) -> Iterator[str]:
-    """Yield a sentence for each second test; it begins with "Second test"."""
+    """Yield a sentence for each second test (see `second_tests`), which begins with the words "Second test"."""
     looks = ", not corrected for looks" if summary.looks else ""
     for each in second_tests(summary):
         gap = each.difference
