@@ -1,7 +1,8 @@
 """Decide `--compile auto` for a command, and say where the compiler failed.
 
 Compiling pays where a process trains many steps of few shapes: the time that it saves grows with the number of steps,
-and the time that it takes grows with the number of shapes. Both are predicted from the constants below, measured on one core of a CPU with an empty cache on disk.
+and the time that it takes grows with the number of shapes. Both are predicted from the constants below, measured on one
+core of a CPU with an empty cache on disk.
 """
 
 from collections import Counter
