@@ -19,7 +19,7 @@ class Size:
 
 
 #: What runs with every test run, and what `make attack` runs: 12,000 inputs, 89 kills, 3,000 flips.
-SIZES = {"small": Size(15, 4, 4, 20), "full": Size(-(-12_000 // len(KINDS)), 56, 33, 750)}
+SIZES = {"small": Size(15, 2, 2, 20), "full": Size(-(-12_000 // len(KINDS)), 56, 33, 750)}
 #: Inputs, kills and flips of one test, so that two processes share the work.
 BLOCK, KILLS = 50, 4
 

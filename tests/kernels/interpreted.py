@@ -229,7 +229,7 @@ def cases(quick: bool) -> Iterator[tuple[str, Callable[[], str]]]:
         for kind in GATES:
             for dtype in (torch.float64, torch.float32):
                 exact, some, whole = dtype == torch.float64, size in QUICK_SIZES, kind == "context mean"
-                if (some and (whole or (exact and size[0] < 100))) if quick else (some or exact):
+                if (some and (whole or (exact and size[0] < 60))) if quick else (some or exact):
                     name = f"flash {size} {kind} {dtype}".replace("torch.", "")
                     yield name, lambda size=size, kind=kind, dtype=dtype: flash(size, kind, dtype)
     for case in DEEP:

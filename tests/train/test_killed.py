@@ -71,6 +71,7 @@ def test_a_run_killed_after_its_checkpoint_ends_with_the_same_bytes(tmp_path: Pa
     assert_same(out, whole)
 
 
+@pytest.mark.product
 def test_worker_processes_keep_checkpoints_too(tmp_path: Path) -> None:
     """Killed as soon as one is there, wherever the runs are then."""
     out, whole, seeds = tmp_path / "out", tmp_path / "whole", ("--seeds", "0..2")

@@ -174,7 +174,7 @@ def test_a_mixer_is_traced_without_a_break(case: str) -> None:
         model["mixer"] = {**model["mixer"], "segment": 4, "chunk": 4}
     run = parse_run({
         "task": {**TASK, "length": 8, "pairs": [2]},
-        "model": {**SIZES, **model},
+        "model": {**SIZES, **({"layers": 1} if "pattern" not in model else {}), **model},
         "train": {"steps": 2, "batch": 2, "precision": "fp64"},
         "eval": {"every": 1, "valid": 2, "test": 2},
     })  # fmt: skip
