@@ -4,7 +4,6 @@ layer = mclab.nn.MemoryCaching(256, heads=4, memory="titans", aggregate="ssc")
 y = layer(x)                                 # [B, T, D] to [B, T, D], causal
 cache = layer.empty_cache(batch=2)
 y, cache = layer(x[:, :100], cache=cache)    # the same outputs, in pieces of any length
-y, cache = layer(x[:, 100:101], cache=cache)
 """
 
 import hashlib

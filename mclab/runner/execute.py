@@ -18,7 +18,7 @@ from mclab.runner.forecast import Forecast
 from mclab.runner.history import FRESH, MOST, History
 from mclab.runner.packing import cost, free, halves, packs_of
 from mclab.runner.pending import PendingRuns
-from mclab.runner.time_range import ENDING, TimeRange, starting, time_range
+from mclab.runner.time_range import ENDING, TimeRange, before_runs, starting, time_range
 from mclab.store import Store
 from mclab.store.crashes import Flights
 from mclab.workers import Failure, Pack, Pool, Result, Train, open_pool, worker_count
@@ -291,13 +291,6 @@ class _Execution:
 def ids(runs: Iterable[RunConfig]) -> list[str]:
     """Return the runs' ids, in order."""
     return [run_id(run) for run in runs]
-
-
-def before_runs(processes: int) -> str:
-    """Return in words what must be done before the first run can begin. `processes` is 0 for a cluster."""
-    if processes == 1:
-        return ""
-    return f"starting {processes} workers" if processes else "waiting for a worker of the cluster"
 
 
 def _why(outcome: Outcome) -> str:

@@ -132,3 +132,10 @@ class Countdown:
         if self._whole is None or gone >= self._whole.high:
             return None
         return Ahead(0.0, self._whole.high - gone, max(0.0, self._whole.low - gone))
+
+
+def before_runs(processes: int) -> str:
+    """Return in words what must be done before the first run can begin. `processes` is 0 for a cluster."""
+    if processes == 1:
+        return ""
+    return f"starting {processes} workers" if processes else "waiting for a worker of the cluster"

@@ -14,10 +14,9 @@ from mclab.config.run import RunConfig
 from mclab.runner import Ahead, Progress
 from mclab.runner.compiling import Failures, decided
 from mclab.runner.devices import unmet
-from mclab.runner.execute import before_runs
 from mclab.runner.history import FRESH, MOST, History
 from mclab.runner.packing import cost, free, halves, packs_of
-from mclab.runner.time_range import Countdown, TimeRange, starting, time_range
+from mclab.runner.time_range import Countdown, TimeRange, before_runs, starting, time_range
 from mclab.store import Store
 from mclab.sweep.cost import drawn, work_of
 from mclab.sweep.owner import BEAT
