@@ -130,21 +130,21 @@ def layered(case: dict[str, object]) -> str:
     return told(found[1], found[0], torch.float64)
 
 
-def trained(mixer: dict[str, object], seeds: int = 1) -> str:
-    """Loss curve and gradient norms of `STEPS` steps of training, of both forms."""
+def trained(mixer: dict[str, object], steps: int) -> str:
+    """Loss curve and gradient norms of so many steps of training, of both forms."""
     from tests.train.test_step import made
 
     run = parse_run({
         "task": {"vocab": 16, "length": 16, "pairs": [2]},
         "model": {"dim": 8, "heads": 1, "layers": 1, "conv": 2, "mixer": mixer},
-        "train": {"steps": STEPS, "batch": 2, "precision": "fp64", "lr": 0.01},
+        "train": {"steps": steps, "batch": 2, "precision": "fp64", "lr": 0.01},
     })  # fmt: skip
     curves = []
     for kernels in ("torch", "triton"):
         launched: list[str] = []
         with using(kernels), watched(launched):
-            step, batch = made(run, seeds, torch.device("cpu"))
-            curves.append(torch.stack([torch.stack(step(batch, number)) for number in range(1, STEPS + 1)]))
+            step, batch = made(run, 1, torch.device("cpu"))
+            curves.append(torch.stack([torch.stack(step(batch, number)) for number in range(1, steps + 1)]))
             if bool(launched) != (kernels == "triton"):
                 return f"{len(launched)} kernels launched with --kernels {kernels}"
             if dispatch._distrusted:
@@ -195,8 +195,8 @@ def checks_itself() -> str:
     return ""
 
 
-#: Enough for what is off to grow.
-STEPS = 4
+#: Steps of training, in `make test` and in `make test-all`: what is off grows.
+QUICK_STEPS, STEPS = 4, 8
 TRAINED: dict[str, dict[str, object]] = {
     "grm": {"segment": 7},
     "soup input": {"segment": 8, "aggregate": "soup", "gate": "input"},
@@ -259,7 +259,8 @@ def cases(quick: bool) -> Iterator[tuple[str, Callable[[], str]]]:
     yield "checks itself", checks_itself
     for name in [each for each in TRAINED if not (quick and each in SLOW)]:
         mixer = TRAINED[name]
-        yield f"trained {name}", lambda mixer=mixer: trained(mixer)
+        steps = QUICK_STEPS if quick else STEPS
+        yield f"trained {name}", lambda mixer=mixer, steps=steps: trained(mixer, steps)
 
 
 def poison() -> None:
